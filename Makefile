@@ -1,0 +1,29 @@
+# The commands of this repository. `make help` lists them; the work is done by cargo and by scripts/.
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+# Steps of `make test` to run, by name, e.g. `make test STEPS="format system"`. Empty: all of them.
+STEPS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test fmt fuzz deny
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build the release binary and start the controller on its embedded default configuration
+	cargo build --release -p bellrock --features cli
+	exec $(TARGET)/release/bellrock run
+
+test: ## install what the tests need (as root), then run every check (STEPS="a b" for some)
+	@scripts/test $(STEPS)
+
+fmt: ## format the Rust sources
+	cargo fmt --all
+	cd fuzz && cargo fmt
+
+fuzz: ## run every fuzz target for ten minutes (needs the nightly toolchain of fuzz/)
+	@scripts/fuzz run
+
+deny: ## check licences, sources and bans with cargo-deny (`cargo install cargo-deny`)
+	cargo deny --workspace --all-features check
