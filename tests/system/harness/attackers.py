@@ -1,0 +1,117 @@
+"""Peers that mean no good, as processes of their own.
+
+    python3 -m harness.attackers crowd SILENT GARBAGE     so many connections that say nothing, and so many that talk nonsense
+    python3 -m harness.attackers flood VERSION            one switch that sends packet-ins without pause
+
+Each prints a line when it is at it, and goes on until it is ended. They run at the lowest priority: real attackers bring
+machines of their own, and what is measured beside them is the controller, not how this machine shares its cores.
+"""
+
+import os
+import random
+import resource
+import selectors
+import socket
+import struct
+import sys
+import time
+
+from .fakeswitch import FakeSwitch
+
+PORT = 6653
+LOWEST_PRIORITY = 19
+TICK_S = 0.05
+# A connection that was closed comes back after this.
+RETURN_S = 1.0
+MAX_NONSENSE_BYTES = 1500
+SEED = 20100
+FLOOD_DPID = 0xF100D
+FOR_EVER_S = 3600
+
+
+class Crowd:
+    """Connections that are kept up: what the controller closes comes back."""
+
+    def __init__(self, silent, garbage):
+        self.selector = selectors.DefaultSelector()
+        self.random = random.Random(SEED)
+        self.returning = []
+        self.talkers = set()
+        for index in range(silent + garbage):
+            self.join(talks=index >= silent)
+
+    def join(self, talks):
+        peer = socket.socket()
+        peer.setblocking(False)
+        peer.connect_ex(("127.0.0.1", PORT))
+        self.selector.register(peer, selectors.EVENT_READ, talks)
+        if talks:
+            self.talkers.add(peer)
+
+    def leave(self, peer, talks):
+        self.selector.unregister(peer)
+        self.talkers.discard(peer)
+        peer.close()
+        self.returning.append((time.monotonic() + RETURN_S, talks))
+
+    def nonsense(self):
+        """Random bytes; every second time behind something like a header, so that they get further."""
+        noise = self.random.randbytes(self.random.randint(1, MAX_NONSENSE_BYTES))
+        if self.random.random() < 0.5:
+            return noise
+        return struct.pack("!BBHI", self.random.choice((1, 4)), self.random.randint(0, 30),
+                           self.random.randint(0, 2000), 1) + noise
+
+    def tick(self):
+        for key, _ in self.selector.select(TICK_S):
+            try:
+                open_still = bool(key.fileobj.recv(4096))
+            except OSError:
+                open_still = False
+            if not open_still:
+                self.leave(key.fileobj, key.data)
+        for peer in list(self.talkers):
+            try:
+                peer.send(self.nonsense())
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.leave(peer, True)
+        now = time.monotonic()
+        due = [talks for at, talks in self.returning if at <= now]
+        self.returning = [(at, talks) for at, talks in self.returning if at > now]
+        for talks in due:
+            self.join(talks)
+
+
+def crowd(silent, garbage):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    peers = Crowd(silent, garbage)
+    peers.tick()
+    print(f"{silent} silent, {garbage} talking nonsense (seed {SEED})", flush=True)
+    while True:
+        began = time.monotonic()
+        peers.tick()
+        time.sleep(max(0, began + TICK_S - time.monotonic()))
+
+
+def flood(version):
+    switch = FakeSwitch(version, FLOOD_DPID, PORT)
+    switch.connect()
+    print("flooding", flush=True)
+    began = time.monotonic()
+    while time.monotonic() - began < FOR_EVER_S:
+        switch.flood(1)
+        print(f"{len(switch.answers)} answers to {switch.sent} packet-ins so far", flush=True)
+
+
+def main():
+    os.nice(LOWEST_PRIORITY)
+    if sys.argv[1] == "crowd":
+        crowd(int(sys.argv[2]), int(sys.argv[3]))
+    else:
+        flood(sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()

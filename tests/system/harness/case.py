@@ -1,0 +1,85 @@
+"""The base of every system test: builds what the test asks for, takes it down, and judges what must hold in all tests."""
+
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+from .capture import Capture
+from .controller import Controller
+from .network import Network
+from .openvswitch import OpenVSwitch
+
+VERSIONS = ("OpenFlow10", "OpenFlow13")
+
+
+def on_both_versions(method):
+    """Marks a test that runs once per OpenFlow version and takes it as its argument."""
+    method.on_both_versions = True
+    return method
+
+
+class SystemTest(unittest.TestCase):
+    """A test with an Open vSwitch of its own. `time_limit_s` bounds it; the runner ends what takes longer."""
+
+    time_limit_s = 60
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name, method in list(vars(cls).items()):
+            if getattr(method, "on_both_versions", False):
+                delattr(cls, name)
+                for version in VERSIONS:
+                    def run(self, method=method, version=version):
+                        method(self, version)
+                    run.__doc__ = method.__doc__
+                    setattr(cls, f"test_{name}_{version.lower()}", run)
+
+    def setUp(self):
+        self.logs = Path(os.environ["BELLROCK_TEST_LOGS"])
+        # Paths of Unix sockets are short; those of build directories need not be.
+        self.run_dir = Path(tempfile.mkdtemp(prefix="bellrock-"))
+        self.addCleanup(shutil.rmtree, self.run_dir, ignore_errors=True)
+        self.ovs = OpenVSwitch(self.logs, self.run_dir)
+        self.addCleanup(self.ovs.stop)
+        self.ovs.start()
+        self.addCleanup(self.judge)
+        self.controllers = []
+
+    def judge(self):
+        """What must hold after every test, whatever it was about. Runs when the network is down already."""
+        for controller in self.controllers:
+            self.assertEqual(controller.faults(), [], "the controller's log tells of a fault of its own")
+        self.assertEqual(self.ovs.error_replies(), [], "Open vSwitch refused messages")
+
+    def controller(self, **options):
+        """Starts a controller; the test fails if it does not live until its end, or not stop in peace then."""
+        controller = Controller(self.logs, self.run_dir, **options)
+        controller.start()
+        self.controllers.append(controller)
+        self.addCleanup(self._end_controller, controller)
+        return controller
+
+    def _end_controller(self, controller):
+        if controller.process.returncode is None:
+            self.assertFalse(controller.died(), f"the controller ended by itself with {controller.process.returncode}")
+            self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
+
+    def network(self, topology, version, connect=True, **options):
+        network = Network(topology, version, **options)
+        self.addCleanup(network.stop)
+        network.start(connect)
+        return network
+
+    def capture(self):
+        capture = Capture(self.logs)
+        self.addCleanup(capture.stop)
+        capture.start()
+        return capture
+
+    def assert_well_formed(self, capture):
+        """Ends a capture; tshark must have found OpenFlow in it, and nothing malformed."""
+        capture.stop()
+        self.assertGreater(len(capture.message_types()), 0, "nothing was captured: this would prove nothing")
+        self.assertEqual(capture.malformed(), [], f"frames of {capture.file} with malformed messages")

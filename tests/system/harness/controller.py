@@ -1,0 +1,96 @@
+"""The controller under test, as a process.
+
+`BELLROCK_BIN` names the binary. Nothing else is known of it than its command line, so anything that understands
+`run --listen ADDR:PORT` can stand in for it.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from .waiting import until
+
+PORT = 6653
+LOOPBACK = f"127.0.0.1:{PORT}"
+START_LIMIT_S = 10
+# Draining and closing, graceful as it is, takes no longer.
+STOP_LIMIT_S = 5
+COMMAND_LIMIT_S = 5
+# A panic that the controller caught is still a fault of the controller.
+FAULT = re.compile(r"panicked at|\bERROR\b")
+
+
+def listening_ports(pid="self"):
+    """TCP ports that are listened on in the network namespace of a process. From the kernel: a connection would be an event."""
+    ports = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # LISTEN
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+class Controller:
+    """`bellrock run`, with its log in `logs` and its control socket in `run_dir`."""
+
+    def __init__(self, logs, run_dir, app="learning", config=None, listen=LOOPBACK, workers=None):
+        self.log = logs / "controller.log"
+        self.control = run_dir / "control.sock"
+        self.binary = os.environ["BELLROCK_BIN"]
+        self.port = int(listen.rpartition(":")[2])
+        self.process = None
+        self.command = [self.binary, "run", "--listen", listen, "--control", str(self.control),
+                        "--log-format", "human"]
+        if config is None:
+            self.command += ["--app", app]
+        else:
+            # JSON is YAML too, and Python writes it.
+            path = run_dir / "bellrock.yaml"
+            path.write_text(json.dumps(config))
+            self.command += ["--config", str(path)]
+        if workers:
+            self.command += ["--workers", str(workers)]
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(lambda: self.died() or self.port in listening_ports(), START_LIMIT_S, f"listening on port {self.port}")
+        if self.died():
+            raise AssertionError(f"the controller ended at once with status {self.process.returncode}:\n{self.text()}")
+
+    def died(self):
+        return self.process.poll() is not None
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it and returns its exit status."""
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the controller did not end within {STOP_LIMIT_S} s of {how.name}") from None
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def faults(self):
+        """Lines of its log that say that something in it went wrong."""
+        return [line for line in self.text().splitlines() if FAULT.search(line)]
+
+    def resident_bytes(self):
+        """Its resident memory, from the kernel."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+    def ask(self, *words):
+        """`bellrock WORDS --json` over the control socket, decoded."""
+        command = [self.binary, *words, "--json", "--control", str(self.control)]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
+        if answer.returncode != 0:
+            raise AssertionError(f"`{' '.join(command)}` failed with {answer.returncode}: {answer.stderr}")
+        return json.loads(answer.stdout)

@@ -1,0 +1,158 @@
+"""Mininet networks on the test's own Open vSwitch.
+
+Mininet's Python API, never its `mn` command: that one, and `mn -c` more so, ends processes that are not its own.
+"""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.node import Host, OVSSwitch, RemoteController
+from mininet.topo import Topo
+from mininet.topolib import TreeTopo
+
+from .openvswitch import command
+from .waiting import until
+
+CONNECT_LIMIT_S = 10
+# One ping that is lost; on these networks an answer takes milliseconds.
+PING_WAIT_S = 1
+
+
+class Attachment(RemoteController):
+    """Where the switches find the controller. Mininet's own class sends a greeting of telnet there first."""
+
+    def checkListening(self):
+        pass
+
+
+class QuietHost(Host):
+    """A host that sends nothing on its own and computes its TCP checksums.
+
+    Without IPv6 it does not solicit routers, so what reaches the controller is what the test sent. The datapath in user
+    space takes frames as they come: with checksums left to a network card that does not exist, TCP does not get through.
+    """
+
+    def config(self, **params):
+        result = super().config(**params)
+        self.cmd("sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+        for interface in self.intfNames():
+            self.cmd(f"ethtool -K {interface} tx off")
+        return result
+
+
+class Line(Topo):
+    """Switches s1, s2, ... in a row, one host (h1, h2, ...) per entry of `hosts`: the number of its switch."""
+
+    def build(self, switches=1, hosts=(1, 1)):
+        for number in range(1, switches + 1):
+            self.addSwitch(f"s{number}")
+            if number > 1:
+                self.addLink(f"s{number - 1}", f"s{number}")
+        for index, number in enumerate(hosts, start=1):
+            self.addLink(self.addHost(f"h{index}"), f"s{number}")
+
+
+def tree():
+    """Depth 2, fanout 3: four switches, nine hosts."""
+    return TreeTopo(depth=2, fanout=3)
+
+
+class Network:
+    """A running Mininet whose switches speak one version, "OpenFlow10" or "OpenFlow13"."""
+
+    def __init__(self, topology, version, controller_ip="127.0.0.1", port=6653):
+        setLogLevel("warning")
+        # Mininet would raise limits of the whole machine; ours are enough.
+        Mininet.inited = True
+        # Interfaces of the switches' side must not speak for themselves either.
+        Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+        self.version = version
+        self.net = Mininet(topo=topology, host=QuietHost, controller=None, autoSetMacs=True, waitConnected=False,
+                           switch=lambda name, **params: OVSSwitch(name, datapath="user", protocols=version, **params))
+        self.net.addController("c0", controller=Attachment, ip=controller_ip, port=port)
+
+    def start(self, connect=True):
+        """Starts it; with `connect`, waits until every switch is under the controller's care."""
+        self.net.start()
+        if connect:
+            self.await_connected()
+
+    def stop(self):
+        self.net.stop()
+
+    def __getitem__(self, name):
+        return self.net[name]
+
+    @property
+    def switches(self):
+        return self.net.switches
+
+    @property
+    def hosts(self):
+        return self.net.hosts
+
+    def await_connected(self, limit_s=CONNECT_LIMIT_S):
+        until(lambda: all(switch.connected() for switch in self.switches), limit_s, "every switch connected")
+        if self.version == "OpenFlow13":
+            # Here a switch asks the controller only when it was told to, by a table-miss entry.
+            until(lambda: all(self.flows(switch.name) for switch in self.switches), limit_s, "a table-miss entry everywhere")
+
+    def flows(self, switch):
+        """The flow entries of a switch, a line each, as ovs-ofctl prints them."""
+        printed = command("ovs-ofctl", "-O", self.version, "dump-flows", switch)
+        return [line.strip() for line in printed.splitlines() if "actions=" in line]
+
+    def ping_all(self):
+        """Mininet's pingall: every ordered pair, one after the other. Returns the loss in percent."""
+        return self.net.pingAll(timeout=str(PING_WAIT_S))
+
+    def unreachable(self, pairs=None):
+        """Pings all ordered pairs of host names (or `pairs`) at once; returns those without an answer."""
+        if pairs is None:
+            pairs = [(a.name, b.name) for a in self.hosts for b in self.hosts if a is not b]
+        pings = [(pair, self[pair[0]].popen(["ping", "-n", "-q", "-c", "1", "-W", str(PING_WAIT_S), self[pair[1]].IP()],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                 for pair in pairs]
+        return [pair for pair, ping in pings if ping.wait() != 0]
+
+    def seconds_until_reachable(self, limit_s):
+        """Pings all pairs again and again until a round loses nothing; returns how long that took, at most `limit_s`."""
+        began = time.monotonic()
+        missing = None
+        while time.monotonic() - began < limit_s:
+            missing = self.unreachable()
+            if not missing:
+                return time.monotonic() - began
+        raise AssertionError(f"after {limit_s} s without an answer: {missing}")
+
+
+class Pings:
+    """`ping` of one host to another, running until it is asked for its answers."""
+
+    ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+).* time=([\d.]+) ms", re.MULTILINE)
+
+    def __init__(self, source, target, interval_s, count=None):
+        self.interval_s = interval_s
+        words = ["ping", "-n", "-D", "-i", str(interval_s), "-W", str(PING_WAIT_S), target.IP()]
+        self.name = f"{source.name} -> {target.name}"
+        self.process = source.popen(words[:1] + (["-c", str(count)] if count else []) + words[1:],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.answers = None
+
+    def wait(self, limit_s):
+        """For pings with a count: their answers, when all were sent."""
+        printed, _ = self.process.communicate(timeout=limit_s)
+        return self._read(printed)
+
+    def finish(self):
+        """Ends it; returns [(time of arrival, s since the epoch; sequence number from 1; round trip, ms)]."""
+        self.process.send_signal(subprocess.signal.SIGINT)
+        return self.wait(5)
+
+    def _read(self, printed):
+        self.answers = [(float(at), int(sequence), float(ms)) for at, sequence, ms in self.ANSWER.findall(printed)]
+        return self.answers

@@ -1,0 +1,72 @@
+"""An Open vSwitch of our own: database, daemon, sockets and logs in directories that belong to one test.
+
+The datapath is the one in user space, so no kernel module is needed. The machine's Open vSwitch, if there is one, is not
+touched: everything goes through `OVS_RUNDIR`, which Mininet's `ovs-vsctl` calls inherit from this process.
+"""
+
+import os
+import re
+import subprocess
+
+from .waiting import until
+
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+START_LIMIT_S = 10
+COMMAND_LIMIT_S = 10
+# Open vSwitch writes this when it refuses a message of ours.
+ERROR_REPLY = re.compile(r"sending OFP\w+ error reply")
+
+
+def command(*words):
+    """Runs one of the Open vSwitch's commands and returns what it prints."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"`{' '.join(words)}` failed with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+class OpenVSwitch:
+    """ovsdb-server and ovs-vswitchd, as children of this process."""
+
+    def __init__(self, logs, run_dir):
+        self.run_dir = run_dir
+        self.log = logs / "ovs-vswitchd.log"
+        self.logs = logs
+        self.children = []
+        for variable in ("OVS_RUNDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"):
+            os.environ[variable] = str(run_dir)
+        os.environ["OVS_LOGDIR"] = str(logs)
+        # Debian keeps the daemons where not every path leads.
+        os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+    def start(self):
+        database, socket = self.run_dir / "conf.db", self.run_dir / "db.sock"
+        command("ovsdb-tool", "create", str(database), SCHEMA)
+        self._spawn("ovsdb-server", str(database), f"--remote=punix:{socket}")
+        until(socket.exists, START_LIMIT_S, "ovsdb-server's socket")
+        command("ovs-vsctl", "--no-wait", "init")
+        # --disable-system: do not even look for the kernel's datapath.
+        self._spawn("ovs-vswitchd", f"unix:{socket}", "--disable-system")
+        # Returns when the daemon has read its (empty) configuration.
+        command("ovs-vsctl", "--timeout=10", "set", "Open_vSwitch", ".", "external_ids:owner=bellrock-system-tests")
+
+    def _spawn(self, name, *arguments):
+        with open(self.logs / f"{name}.out.log", "wb") as output:
+            self.children.append(subprocess.Popen(
+                [name, *arguments, "--pidfile", f"--log-file={self.logs / name}.log", "-vconsole:off", "-vfile:info"],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output))
+
+    def stop(self):
+        for child in reversed(self.children):
+            child.terminate()
+            try:
+                child.wait(COMMAND_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+    def error_replies(self):
+        """Lines of its log in which it refused a message of the controller."""
+        if not self.log.exists():
+            return []
+        return [line for line in self.log.read_text(errors="replace").splitlines() if ERROR_REPLY.search(line)]

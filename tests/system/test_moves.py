@@ -1,0 +1,125 @@
+"""A host moves while others talk to it.
+
+The host has two interfaces from the start. It moves by taking its MAC and IP address from the first to the second; the
+first either goes down or lives on under another MAC address, silent, so that its port stays up. Its peers ping it all the
+time. ARP entries are static: what is timed is the controller, not ARP.
+"""
+
+import time
+from pathlib import Path
+
+from mininet.topo import Topo
+
+from harness import announce
+from harness.case import SystemTest, on_both_versions
+from harness.network import Pings
+
+PING_INTERVAL_S = 0.05
+# How long the peers ping before the move, and the moved host stays silent after it.
+SETTLE_S = 1.0
+SILENCE_S = 0.4
+# After the host is to be reachable again, pings go on for so long, and none may be lost.
+STEADY_S = 1.0
+# "Within a second" of the issue.
+PROMPT_S = 1.0
+HARD_TIMEOUT_S = 2
+# What the old interface is called when it must not be the host's any more but its port must stay up.
+STRANGER = "02:00:00:00:00:99"
+MOVING_MAC = "02:00:00:00:00:01"
+
+
+class Moving(Topo):
+    """h1 with one interface at s1 and another at the last switch; h2 at s1; h3 at the last switch."""
+
+    def build(self, switches=1):
+        names = [self.addSwitch(f"s{number}") for number in range(1, switches + 1)]
+        for one, next_one in zip(names, names[1:]):
+            self.addLink(one, next_one)
+        moving = self.addHost("h1", mac=MOVING_MAC)
+        for place in (names[0], names[-1]):
+            self.addLink(moving, place)
+        self.addLink(self.addHost("h2"), names[0])
+        self.addLink(self.addHost("h3"), names[-1])
+
+
+class Moves(SystemTest):
+    """The host h1 goes from its first interface to its second."""
+
+    def prepare(self, version, switches, config=None):
+        self.controller(config=config)
+        network = self.network(Moving(switches=switches), version)
+        self.host, self.peers = network["h1"], [network["h2"], network["h3"]]
+        # An interface answers ARP for its own address only, not for that of the other interface.
+        self.host.cmd("sysctl -q -w net.ipv4.conf.all.arp_ignore=1")
+        network.net.staticArp()
+        self.pings = [Pings(peer, self.host, PING_INTERVAL_S) for peer in self.peers]
+        time.sleep(SETTLE_S)
+
+    def move(self, old_port_stays_up):
+        old, new = self.host.intfNames()
+        ip = self.host.IP()
+        self.host.cmd(f"ip addr flush dev {old}")
+        self.host.cmd(f"ip link set {old} " + (f"address {STRANGER}" if old_port_stays_up else "down"))
+        self.host.cmd(f"ip link set {new} address {MOVING_MAC} && ip addr add {ip}/8 dev {new}")
+        for peer in self.peers:
+            self.host.cmd(f"ip neigh replace {peer.IP()} lladdr {peer.MAC()} dev {new}")
+        moved_at = time.time()
+        time.sleep(SILENCE_S)
+        return moved_at
+
+    def speak(self, broadcast):
+        """The moved host's first packet; returns when it was sent."""
+        at = time.time()
+        if broadcast:
+            new = self.host.intfNames()[1]
+            printed = self.host.cmd(f"/usr/bin/python3 {Path(announce.__file__)} {new} {MOVING_MAC} {self.host.IP()}")
+            self.assertEqual(printed, "", "sending a gratuitous ARP")
+        else:
+            # One packet is what counts; whether it is answered is not asked here.
+            self.host.cmd(f"ping -n -c 1 -W 0.1 {self.peers[0].IP()}")
+        return at
+
+    def assert_back(self, spoke_at, limit_s):
+        """Every peer's pings are answered again from `limit_s` after `spoke_at` at the latest, and stay so."""
+        time.sleep(limit_s + STEADY_S)
+        for pings in self.pings:
+            answers = pings.finish()
+            self.assertGreater(len([at for at, _, _ in answers if at < spoke_at]), 5, f"{pings.name} before the move")
+            after = [(at - ms / 1000, sequence) for at, sequence, ms in answers if at - ms / 1000 >= spoke_at]
+            self.assertTrue(after, f"{pings.name} got no answer after the move")
+            self.assertLessEqual(after[0][0] - spoke_at, limit_s, f"{pings.name}: seconds until it was answered again")
+            sequences = [sequence for _, sequence in after]
+            self.assertEqual(sequences, list(range(sequences[0], sequences[-1] + 1)), f"{pings.name} lost some again")
+            self.assertGreater(after[-1][0] - spoke_at, limit_s + STEADY_S / 2, f"{pings.name} stopped being answered")
+
+    def assert_silent(self, moved_at, until_at):
+        """Nobody was answered in between: without this the host would not have been unreachable at all."""
+        for pings in self.pings:
+            sent = [at - ms / 1000 for at, _, ms in pings.answers]
+            self.assertEqual([at for at in sent if moved_at <= at < until_at], [], f"{pings.name} while the host was silent")
+
+    @on_both_versions
+    def to_another_port(self, version):
+        """Same switch, old port still up: back within a second of the host's first packet, a unicast one."""
+        self.prepare(version, switches=1)
+        moved_at = self.move(old_port_stays_up=True)
+        spoke_at = self.speak(broadcast=False)
+        self.assert_back(spoke_at, PROMPT_S)
+        self.assert_silent(moved_at, spoke_at)
+
+    @on_both_versions
+    def to_another_switch_link_down(self, version):
+        """The old link goes down: back within a second of the host's first broadcast."""
+        self.prepare(version, switches=2)
+        self.move(old_port_stays_up=False)
+        spoke_at = self.speak(broadcast=True)
+        self.assert_back(spoke_at, PROMPT_S)
+
+    @on_both_versions
+    def to_another_switch_port_up(self, version):
+        """The old port stays up: back within the hard timeout of the flows."""
+        self.prepare(version, switches=2, config={"apps": [{"learning": {"hard_timeout": HARD_TIMEOUT_S}}]})
+        moved_at = self.move(old_port_stays_up=True)
+        spoke_at = self.speak(broadcast=True)
+        self.assert_back(spoke_at, HARD_TIMEOUT_S)
+        self.assert_silent(moved_at, spoke_at)

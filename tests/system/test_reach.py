@@ -1,0 +1,45 @@
+"""Hosts of a tree reach each other, over flows and not over the controller."""
+
+from harness.case import SystemTest, on_both_versions
+from harness.controller import START_LIMIT_S, listening_ports
+from harness.network import tree
+from harness.waiting import until
+
+IPERF_PORT = 5001
+IPERF_S = 4
+# ARP and the handshake of TCP need 7 to 13 on their way over three switches, depending on the match; a
+# stream that goes over the controller has more in its first millisecond.
+MAX_PACKET_INS = 20
+# Less would mean that the stream did not run. The datapath in user space carries a hundred times that.
+MIN_STREAM_BYTES = 10_000_000
+
+
+class Reach(SystemTest):
+    """Mininet's tree of depth 2 and fanout 3 under the learning app as it comes."""
+
+    @on_both_versions
+    def pingall(self, version):
+        """Loses nothing, and tshark understands every message that was exchanged for it."""
+        capture = self.capture()
+        controller = self.controller()
+        network = self.network(tree(), version)
+        self.assertEqual(network.ping_all(), 0, "percent lost")
+        self.assertEqual(len(controller.ask("switches")), 4, "`bellrock switches` on a tree of four")
+        self.assert_well_formed(capture)
+        self.assertGreater(capture.packet_ins(), 0, "nothing was asked: the switches forward by themselves")
+
+    @on_both_versions
+    def iperf(self, version):
+        """A TCP stream over three switches goes over installed flows."""
+        self.controller()
+        network = self.network(tree(), version)
+        capture = self.capture()
+        first, last = network["h1"], network["h9"]
+        server = last.popen(["iperf", "-s"])
+        self.addCleanup(server.kill)
+        until(lambda: IPERF_PORT in listening_ports(last.pid), START_LIMIT_S, "iperf's server")
+        printed = first.cmd(f"iperf -c {last.IP()} -t {IPERF_S} -y C")
+        self.assertRegex(printed.strip(), r"^\d+(,[^,]*){8}$", "what iperf prints")
+        self.assertGreater(int(printed.split(",")[7]), MIN_STREAM_BYTES, "bytes that iperf carried")
+        self.assert_well_formed(capture)
+        self.assertLessEqual(capture.packet_ins(), MAX_PACKET_INS, "packet-ins for one TCP stream")
