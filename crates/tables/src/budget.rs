@@ -1,0 +1,111 @@
+//! How many bytes all tables of a process may hold together.
+//!
+//! Asked only when a table changes its size, never per packet, so one shared atomic is enough.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number of bytes that several tables share. Clones share the same bytes.
+///
+/// A table asks before it allocates. When it is refused it works on at the size that it has, and
+/// evicts; what it gives back, another table can have.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Bytes>);
+
+#[derive(Debug)]
+struct Bytes {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Bytes { limit, used: AtomicUsize::new(0) }))
+    }
+
+    /// A budget that refuses nothing; it still counts.
+    pub fn unlimited() -> Self {
+        Self::new(usize::MAX)
+    }
+
+    /// The bytes that all tables together may hold.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// The bytes that all tables together hold now.
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` out of the budget until the reservation is dropped; `None` if they are not
+    /// there.
+    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        // Relaxed: the number guards no other memory.
+        self.0
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|&sum| sum <= self.0.limit)
+            })
+            .ok()
+            .map(|_| Reservation { budget: self.clone(), bytes })
+    }
+}
+
+/// Bytes taken out of a [`Budget`]; dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// The bytes that are still reserved.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives a part of them back; all of them, if it is more.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_out_its_limit_and_not_a_byte_more() {
+        let budget = Budget::new(100);
+        let first = budget.reserve(60).unwrap();
+        assert!(budget.reserve(41).is_none());
+        let mut second = budget.reserve(40).unwrap();
+        assert_eq!(budget.used(), 100);
+        second.give_back(15);
+        assert_eq!((second.bytes(), budget.used()), (25, 85));
+        second.give_back(50);
+        assert_eq!((second.bytes(), budget.used()), (0, 60));
+        let second = budget.reserve(40).unwrap();
+        drop(first);
+        assert_eq!(budget.used(), 40);
+        drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_sum_that_overflows_is_refused() {
+        let budget = Budget::unlimited();
+        let _held = budget.reserve(1).unwrap();
+        assert!(budget.reserve(usize::MAX).is_none());
+    }
+}

@@ -1,0 +1,47 @@
+//! Flat, bounded, ageing hash tables for the hot path.
+//!
+//! [`FlatTable`] maps a `u64` to a small value (a port number) and remembers when the entry was last
+//! seen. It has a single owner and takes no lock. Learning switches keep one per switch, keyed by
+//! VLAN and MAC address.
+//!
+//! What it promises:
+//! - **A look-up reads at most two cache lines**, four while the table is being resized.
+//! - **Every operation on one key does a bounded amount of work** ([`MAX_LINES_PER_INSERT`]): a
+//!   resize is spread over the insertions that follow it, and no collision chain exists, because an
+//!   entry has only [`MAX_PROBE_SLOTS`] slots to be in.
+//! - **Memory is bounded** by the table's bound on entries and by a [`Budget`] that all tables of
+//!   the process share. At its bound a table of more than 64 entries costs under 22 bytes an entry; one
+//!   that was never inserted into has no allocation at all.
+//! - **Hits, updates and insertions at the bound allocate nothing.**
+//! - **Keys may be chosen by an enemy.** The hash is keyed with a secret of the table ([`Seed`]).
+//!
+//! What it is not: it is no general map (values are at most four bytes), it is not shared between
+//! threads, it reads no clock (the caller passes the time, in ticks of its choice), and it keeps no
+//! order. `docs/adr/0003-flat-tables.md` tells why it is built as it is.
+//!
+//! ```
+//! use bellrock_tables::{Budget, FlatTable, Insert};
+//!
+//! let mut hosts = FlatTable::<u32>::new(1 << 20, &Budget::new(256 << 20));
+//! assert_eq!(hosts.insert(0x0001_0200_0000_0001, 7, 100), Insert::Inserted);
+//! assert_eq!(hosts.insert(0x0001_0200_0000_0001, 8, 101), Insert::Updated { old: 7 });
+//! assert_eq!(hosts.lookup(0x0001_0200_0000_0001), Some(8));
+//! assert_eq!(hosts.lookup_fresh(0x0001_0200_0000_0001, 500, 300), None);
+//! ```
+
+mod budget;
+mod line;
+mod lines;
+mod prefetch;
+mod seed;
+mod stamp;
+mod table;
+#[cfg(test)]
+mod work;
+
+pub use budget::Budget;
+pub use line::Entry;
+pub use lines::MAX_PROBE_SLOTS;
+pub use seed::{Hashed, Seed};
+pub use stamp::MAX_AGE_TICKS;
+pub use table::{FlatTable, Insert, MAX_BOUND_ENTRIES, MAX_LINES_PER_INSERT, Stats};

@@ -1,0 +1,233 @@
+//! The lines of a table of one size, and the rule that says in which two of them a key may lie.
+//!
+//! This is cuckoo hashing with buckets of four (Dietzfelbinger and Weidling 2007): an entry lies in
+//! its first line, or, if that was full, in its second; when both are full, an entry of theirs is
+//! moved to *its* other line. It knows nothing of time, bounds or sizes: that is the table's.
+
+use crate::budget::{Budget, Reservation};
+use crate::line::{Entry, Line, SLOTS_PER_LINE};
+use crate::prefetch;
+use crate::seed::{Hashed, Seed};
+
+/// Lines that a key may lie in.
+const LINES_PER_KEY: usize = 2;
+
+/// Slots that a key may lie in. All are read to know that a key is absent; twice as many while the
+/// table is being resized.
+pub const MAX_PROBE_SLOTS: usize = LINES_PER_KEY * SLOTS_PER_LINE;
+
+/// Lines touched at most to make room for one entry: its own two, the other lines of the entries in
+/// them, the other lines of the entries in those, and two moves. At three entries to a line the search
+/// fails less than once in the life of a table; where it fails, the entry is not placed.
+pub(crate) const MAX_ROOM_LINES: usize =
+    LINES_PER_KEY * (3 + SLOTS_PER_LINE + SLOTS_PER_LINE * (1 + SLOTS_PER_LINE)) + 4;
+
+/// Where an entry lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) slot: usize,
+}
+
+/// Lines of one allocation: 256 KiB. Large enough that the pointers to all of them stay in the
+/// first-level cache (86 for a million entries), small enough to be freed without a pause that would be
+/// noticed: giving back a page costs the kernel some 150 ns.
+pub(crate) const CHUNK_LINES: usize = 4096;
+
+/// Lines in chunks, charged to a budget.
+pub(crate) struct Lines<V> {
+    /// All but the last have [`CHUNK_LINES`] lines, once they are cleared. Declared before the
+    /// reservation, so that the bytes are free before the budget hears of it.
+    chunks: Vec<Vec<Line<V>>>,
+    /// Lines that are cleared.
+    count: usize,
+    /// Lines that there will be when all are cleared.
+    target: usize,
+    /// Lines before this one are empty, and their chunks are freed.
+    drained: usize,
+    reservation: Option<Reservation>,
+}
+
+/// The allocator refused.
+pub(crate) struct OutOfMemory;
+
+impl<V> Default for Lines<V> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), count: 0, target: 0, drained: 0, reservation: None }
+    }
+}
+
+impl<V: Copy + Default + PartialEq> Lines<V> {
+    /// Reserves `target` lines and clears none of them: [`Lines::clear_some`] does, step by step.
+    /// `None` if the budget or the allocator refuses.
+    pub(crate) fn reserve(target: usize, budget: &Budget) -> Option<Self> {
+        let reservation = budget.reserve(target.checked_mul(size_of::<Line<V>>())?)?;
+        let mut chunks = Vec::new();
+        chunks.try_reserve_exact(target.div_ceil(CHUNK_LINES)).ok()?;
+        Some(Self { chunks, count: 0, target, drained: 0, reservation: Some(reservation) })
+    }
+
+    /// Clears up to `count` lines more, within one chunk; true when all are cleared.
+    pub(crate) fn clear_some(&mut self, count: usize) -> Result<bool, OutOfMemory> {
+        let left = self.target - self.count;
+        let filled = self.count % CHUNK_LINES;
+        if filled == 0 && left > 0 {
+            let mut chunk = Vec::new();
+            chunk.try_reserve_exact(left.min(CHUNK_LINES)).map_err(|_| OutOfMemory)?;
+            self.chunks.push(chunk);
+        }
+        let count = count.min(left).min(CHUNK_LINES - filled);
+        if let Some(chunk) = self.chunks.last_mut() {
+            #[cfg(test)]
+            crate::work::touched(count);
+            // Within what was reserved, so this never allocates.
+            chunk.resize(filled + count, Line::empty());
+            self.count += count;
+        }
+        Ok(self.count == self.target)
+    }
+
+    /// Lines reserved, cleared or not.
+    pub(crate) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Bytes that are charged to the budget.
+    pub(crate) fn bytes(&self) -> usize {
+        self.reservation.as_ref().map_or(0, Reservation::bytes)
+    }
+
+    /// The line that a resize has to drain next: those before it may not be read any more.
+    pub(crate) fn drained(&self) -> usize {
+        self.drained
+    }
+
+    /// Lines that may hold entries, once all are cleared.
+    pub(crate) fn undrained(&self) -> usize {
+        self.target - self.drained
+    }
+
+    /// Notes that the line [`Lines::drained`] is empty, and frees a chunk of which it was the last;
+    /// true when it was the last of all.
+    pub(crate) fn line_drained(&mut self) -> bool {
+        self.drained += 1;
+        if self.drained.is_multiple_of(CHUNK_LINES) {
+            // Kept as an empty chunk, so that the others keep their places.
+            self.chunks[self.drained / CHUNK_LINES - 1] = Vec::new();
+            if let Some(reservation) = &mut self.reservation {
+                reservation.give_back(CHUNK_LINES * size_of::<Line<V>>());
+            }
+        }
+        self.drained >= self.count
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, index: usize) -> &Line<V> {
+        #[cfg(test)]
+        crate::work::touched(1);
+        &self.chunks[index / CHUNK_LINES][index % CHUNK_LINES]
+    }
+
+    #[inline]
+    pub(crate) fn line_mut(&mut self, index: usize) -> &mut Line<V> {
+        #[cfg(test)]
+        crate::work::touched(1);
+        &mut self.chunks[index / CHUNK_LINES][index % CHUNK_LINES]
+    }
+
+    /// All entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<V>> + use<'_, V> {
+        self.chunks.iter().flatten().flat_map(|line| line.entries().map(|(_, entry)| entry))
+    }
+
+    /// The two lines of a hash: different ones, unless there is but one. There must be one.
+    #[inline]
+    pub(crate) fn homes(&self, at: Hashed) -> [usize; LINES_PER_KEY] {
+        // A product's upper half spreads 32 bits evenly over any number of lines (Lemire 2019), so
+        // that the number need not be a power of two.
+        let count = self.count;
+        let spread = |bits: u32| ((u64::from(bits) * count as u64) >> 32) as usize;
+        let first = spread((at.hash >> 32) as u32);
+        let second = spread(at.hash as u32);
+        if first != second {
+            [first, second]
+        } else {
+            [first, if first + 1 == count { 0 } else { first + 1 }]
+        }
+    }
+
+    /// Starts to bring the first line of a hash into the cache. Seven of eight hits need no other.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: Hashed) {
+        if self.count > 0 {
+            prefetch::read(self.line(self.homes(at)[0]));
+        }
+    }
+
+    /// Where the key lies.
+    #[inline]
+    pub(crate) fn find(&self, at: Hashed) -> Option<Place> {
+        if self.count == 0 {
+            return None;
+        }
+        let [first, second] = self.homes(at);
+        self.find_in(first, at.key).or_else(|| self.find_in(second, at.key))
+    }
+
+    #[inline]
+    fn find_in(&self, line: usize, key: u64) -> Option<Place> {
+        if line < self.drained {
+            return None;
+        }
+        self.line(line).find(key).map(|slot| Place { line, slot })
+    }
+
+    /// A free slot for the hash, if one can be had by moving at most two entries.
+    pub(crate) fn make_room(&mut self, at: Hashed, seed: &Seed) -> Option<Place> {
+        if self.count == 0 {
+            return None;
+        }
+        let homes = self.homes(at);
+        // The first line first, so that most look-ups end there.
+        homes
+            .into_iter()
+            .find_map(|line| self.free_in(line))
+            .or_else(|| homes.into_iter().find_map(|line| self.free_by_one_move(line, seed)))
+            .or_else(|| homes.into_iter().find_map(|line| self.free_by_two_moves(line, seed)))
+    }
+
+    fn free_in(&self, line: usize) -> Option<Place> {
+        self.line(line).free().map(|slot| Place { line, slot })
+    }
+
+    /// Moves an entry of a full line to its other line, if there is room.
+    fn free_by_one_move(&mut self, line: usize, seed: &Seed) -> Option<Place> {
+        let full = *self.line(line);
+        full.entries().find_map(|(slot, entry)| {
+            let room = self.free_in(self.other_line(entry.key, line, seed))?;
+            Some(self.shift(Place { line, slot }, room))
+        })
+    }
+
+    /// Moves an entry of a full line to its other line after one of that line was moved on.
+    fn free_by_two_moves(&mut self, line: usize, seed: &Seed) -> Option<Place> {
+        let full = *self.line(line);
+        full.entries().find_map(|(slot, entry)| {
+            let room = self.free_by_one_move(self.other_line(entry.key, line, seed), seed)?;
+            Some(self.shift(Place { line, slot }, room))
+        })
+    }
+
+    /// Moves the entry at `from` to the free slot `to`; the freed slot is `from`.
+    fn shift(&mut self, from: Place, to: Place) -> Place {
+        let entry = self.line_mut(from.line).take(from.slot);
+        self.line_mut(to.line).put(to.slot, entry);
+        from
+    }
+
+    /// The line that a key of `line` may lie in as well.
+    fn other_line(&self, key: u64, line: usize, seed: &Seed) -> usize {
+        let [first, second] = self.homes(seed.hash(key));
+        if line == first { second } else { first }
+    }
+}

@@ -1,0 +1,121 @@
+//! The keyed hash of the tables.
+//!
+//! Hosts choose their MAC addresses, so a hash that anybody can compute would let one host crowd the
+//! entries of another out of the table. Each table therefore mixes its keys with 256 secret bits.
+//!
+//! Two rounds of "multiply to 128 bits, fold the halves together": every bit of the key reaches
+//! every bit of both halves of the result, for about ten processor cycles. It is not a
+//! cryptographic hash. It need not be: hash values never leave the table, and what an enemy who
+//! guessed them could win is an early eviction, not more work (an entry has two lines to be in,
+//! however keys collide).
+
+use std::hash::{BuildHasher, RandomState};
+
+/// The secret that keys the hash of one table.
+#[derive(Clone)]
+pub struct Seed {
+    words: [u64; 4],
+}
+
+/// A key and its hash under the seed of one table: made by
+/// [`FlatTable::hash`](crate::FlatTable::hash), and of use with that table only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashed {
+    pub(crate) key: u64,
+    pub(crate) hash: u64,
+}
+
+impl Hashed {
+    /// The key that was hashed.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+impl Seed {
+    /// A seed from the operating system's randomness.
+    pub fn random() -> Self {
+        // The keys of `RandomState` are secret, but of two made by one thread the second is the
+        // first plus one; SipHash of a counter under such a key is unpredictable all the same.
+        let state = RandomState::new();
+        Self::from_words(std::array::from_fn(|index| state.hash_one(index)))
+    }
+
+    /// A seed that is always the same for the same number: for simulations that must repeat, never
+    /// for a table that strangers fill.
+    pub fn from_number(number: u64) -> Self {
+        // SplitMix64 (Steele, Lea, Flood 2014) spreads the number over the words.
+        let mut state = number;
+        Self::from_words(std::array::from_fn(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        }))
+    }
+
+    /// Both multipliers are made odd, since a zero would lose the key.
+    fn from_words([a, b, c, d]: [u64; 4]) -> Self {
+        Self { words: [a, b | 1, c, d | 1] }
+    }
+
+    /// The worst of all seeds, under which every key has the hash 0.
+    #[cfg(test)]
+    pub(crate) fn all_collide() -> Self {
+        Self { words: [0; 4] }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: u64) -> Hashed {
+        let [a, b, c, d] = self.words;
+        Hashed { key, hash: fold(fold(key ^ a, b) ^ c, d) }
+    }
+}
+
+impl std::fmt::Debug for Seed {
+    /// Prints no secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seed(..)")
+    }
+}
+
+#[inline]
+fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_differ_and_numbers_repeat() {
+        assert_ne!(Seed::random().hash(1).hash, Seed::random().hash(1).hash);
+        assert_ne!(Seed::from_number(1).hash(1).hash, Seed::from_number(2).hash(1).hash);
+        assert_eq!(Seed::from_number(1).hash(1), Seed::from_number(1).hash(1));
+    }
+
+    /// One bit of the key flips each bit of the hash about half of the time.
+    #[test]
+    fn every_key_bit_reaches_every_hash_bit() {
+        const ROUNDS: u32 = if cfg!(miri) { 64 } else { 2_000 };
+        for key_bit in 0..64 {
+            let mut flips = [0u32; 64];
+            for round in 0..ROUNDS {
+                let seed = Seed::from_number(u64::from(round));
+                let key = u64::from(round) * 0x0100_0000;
+                let difference = seed.hash(key).hash ^ seed.hash(key ^ (1 << key_bit)).hash;
+                for (hash_bit, count) in flips.iter_mut().enumerate() {
+                    *count += u32::from(difference >> hash_bit & 1 == 1);
+                }
+            }
+            for (hash_bit, &count) in flips.iter().enumerate() {
+                assert!(
+                    (ROUNDS / 4..=ROUNDS * 3 / 4).contains(&count),
+                    "key bit {key_bit} flips hash bit {hash_bit} {count} times of {ROUNDS}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! The table: look-ups, insertion with eviction, ageing. How it changes its size is in `resize`.
+
+mod resize;
+#[cfg(test)]
+mod tests;
+
+use crate::budget::Budget;
+use crate::line::{Entry, SLOTS_PER_LINE};
+use crate::lines::{Lines, MAX_PROBE_SLOTS, MAX_ROOM_LINES, Place};
+use crate::seed::{Hashed, Seed};
+use crate::stamp::{age, stamp};
+
+/// Entries of the largest bound that a table takes; a larger one is cut down to it. (Beyond it, 32
+/// bits of hash would not spread evenly over the lines.)
+pub const MAX_BOUND_ENTRIES: usize = 1 << 28;
+
+/// Entries that a full table holds for each of its lines of four slots: 21.3 bytes an entry, and
+/// far enough from the 3.9 at which no arrangement of the entries would be found any more.
+const ENTRIES_PER_LINE: usize = SLOTS_PER_LINE - 1;
+
+/// Entries that an eviction compares, besides those in the way; the oldest goes. Sixteen put the
+/// one that goes among the oldest twentieth, on the average.
+const EVICT_SAMPLE_ENTRIES: usize = 16;
+
+/// Lines that an eviction reads at most to find its sample. Met only if the entries are spread very
+/// unevenly; the sample is then what was found.
+const EVICT_SAMPLE_MAX_LINES: usize = 32;
+
+/// Cache lines that one insertion reads or writes at most, counting each time anew. A usual one
+/// touches three, and some eight at the bound; the maximum is reached only by an insertion that pays
+/// for a part of a resize whose entries all collide.
+pub const MAX_LINES_PER_INSERT: usize = 2 * MAX_PROBE_SLOTS / SLOTS_PER_LINE
+    + resize::MAX_STEP_LINES
+    + resize::CLEAR_LINES_PER_STEP
+    + 2 * MAX_ROOM_LINES
+    + EVICT_SAMPLE_MAX_LINES
+    + MAX_PROBE_SLOTS / SLOTS_PER_LINE
+    + 2;
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "an eviction is reported here and nowhere else"]
+pub enum Insert<V> {
+    /// The key is new.
+    Inserted,
+    /// The key was there, with the value `old`.
+    Updated {
+        /// The value until now. Its entry may have been older than the caller's greatest age.
+        old: V,
+    },
+    /// The key is new, and an old entry went to make room: the table is at its bound or may not
+    /// grow, or (a matter of ill luck, less than once in the life of a table) all eight slots of the
+    /// key were taken and could not be freed.
+    Evicted {
+        /// The key of the entry that went.
+        key: u64,
+        /// Its value.
+        value: V,
+    },
+    /// Nothing was inserted: the bound is zero, or the budget has no bytes for a first allocation.
+    Refused,
+}
+
+/// What happened in the life of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Entries that went to make room for others.
+    pub evicted: u64,
+    /// Those of them that went although the table was not full, since the new entry had no place.
+    pub crowded_out: u64,
+    /// Entries that [`FlatTable::age`] removed.
+    pub aged_out: u64,
+    /// Insertions that were refused.
+    pub refused: u64,
+    /// Times that the budget or the allocator refused to let the table grow.
+    pub growth_refused: u64,
+}
+
+/// Which of the two allocations of a table that is being resized.
+#[derive(Clone, Copy)]
+enum Part {
+    Main,
+    Old,
+}
+
+/// A bounded hash table from `u64` to a value of at most four bytes, whose entries age.
+///
+/// "Now" is a number of ticks of the caller's clock; it may wrap around (see
+/// [`MAX_AGE_TICKS`](crate::MAX_AGE_TICKS)). A value of more than four bytes does not compile.
+pub struct FlatTable<V> {
+    /// Where new entries go.
+    main: Lines<V>,
+    /// What a resize still has to drain into `main`; empty otherwise.
+    old: Lines<V>,
+    /// What a resize still has to clear, to become `main`; empty otherwise.
+    next: Lines<V>,
+    seed: Seed,
+    len: usize,
+    bound: usize,
+    /// The line that the last eviction sampled last, counted through `main` and then through what is
+    /// left of `old`.
+    hand: usize,
+    /// The line that `age` looked at last, counted likewise.
+    sweep: usize,
+    /// Insertions that wanted to grow and may not ask the budget yet.
+    growth_pause: u32,
+    budget: Budget,
+    stats: Stats,
+}
+
+impl<V: Copy + Default + PartialEq> FlatTable<V> {
+    /// An empty table for at most `bound` entries, with a secret seed of its own. Allocates nothing
+    /// before the first insertion.
+    pub fn new(bound: usize, budget: &Budget) -> Self {
+        Self::with_seed(bound, budget, Seed::random())
+    }
+
+    /// The same with a given seed, for simulations that must repeat.
+    pub fn with_seed(bound: usize, budget: &Budget, seed: Seed) -> Self {
+        Self {
+            main: Lines::default(),
+            old: Lines::default(),
+            next: Lines::default(),
+            seed,
+            len: 0,
+            bound: bound.min(MAX_BOUND_ENTRIES),
+            hand: 0,
+            sweep: 0,
+            growth_pause: 0,
+            budget: budget.clone(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Hashes a key for this table. A batch hashes and prefetches all its keys before it looks up the
+    /// first.
+    #[inline]
+    pub fn hash(&self, key: u64) -> Hashed {
+        self.seed.hash(key)
+    }
+
+    /// Starts to bring the likely place of a key into the cache.
+    #[inline]
+    pub fn prefetch(&self, at: Hashed) {
+        self.main.prefetch(at);
+    }
+
+    /// The value of a key, however old.
+    #[inline]
+    pub fn lookup(&self, key: u64) -> Option<V> {
+        self.lookup_hashed(self.hash(key))
+    }
+
+    /// [`FlatTable::lookup`] of a key that this table has hashed.
+    #[inline]
+    pub fn lookup_hashed(&self, at: Hashed) -> Option<V> {
+        self.find_entry(at).map(|entry| entry.value)
+    }
+
+    /// The value of a key whose entry is at most `max_age` ticks old.
+    #[inline]
+    pub fn lookup_fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+        self.lookup_fresh_hashed(self.hash(key), now, max_age)
+    }
+
+    /// [`FlatTable::lookup_fresh`] of a key that this table has hashed.
+    #[inline]
+    pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
+        self.find_entry(at)
+            .filter(|entry| age(entry.stamp, now) <= max_age)
+            .map(|entry| entry.value)
+    }
+
+    /// The value of a key, whose entry is from now on as old as a new one.
+    pub fn touch(&mut self, key: u64, now: u32) -> Option<V> {
+        let (part, place) = self.find(self.hash(key))?;
+        let line = self.part_mut(part).line_mut(place.line);
+        let value = line.entry(place.slot).value;
+        line.refresh(place.slot, value, stamp(now));
+        Some(value)
+    }
+
+    /// Inserts or updates an entry, seen at `now`. Touches at most [`MAX_LINES_PER_INSERT`] lines.
+    #[inline]
+    pub fn insert(&mut self, key: u64, value: V, now: u32) -> Insert<V> {
+        self.insert_hashed(self.hash(key), value, now)
+    }
+
+    /// [`FlatTable::insert`] of a key that this table has hashed. (A hash of another table would put
+    /// the entry where no look-up finds it.)
+    #[inline]
+    pub fn insert_hashed(&mut self, at: Hashed, value: V, now: u32) -> Insert<V> {
+        debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
+        if let Some((part, place)) = self.find(at) {
+            let line = self.part_mut(part).line_mut(place.line);
+            let old = line.entry(place.slot).value;
+            line.refresh(place.slot, value, stamp(now));
+            return Insert::Updated { old };
+        }
+        self.insert_new(at, Entry { key: at.key, value, stamp: stamp(now) })
+    }
+
+    #[inline(never)]
+    fn insert_new(&mut self, at: Hashed, entry: Entry<V>) -> Insert<V> {
+        self.step_resize();
+        let full = self.len >= self.room() && !self.grow();
+        let Some(place) = self.place(at, full) else {
+            return self.insert_over_neighbour(at, entry, full);
+        };
+        if !full {
+            self.main.line_mut(place.line).put(place.slot, entry);
+            self.len += 1;
+            return Insert::Inserted;
+        }
+        match self.evict(at, entry.stamp) {
+            Some(victim) => {
+                self.main.line_mut(place.line).put(place.slot, entry);
+                self.len += 1;
+                Insert::Evicted { key: victim.key, value: victim.value }
+            }
+            None => self.refuse(),
+        }
+    }
+
+    /// A free slot for a new entry. A table that is not full and has none, grows once more if it is at
+    /// least half full; the lighter one, that only a broken hash can bring here, must not take memory
+    /// for it.
+    fn place(&mut self, at: Hashed, full: bool) -> Option<Place> {
+        self.main.make_room(at, &self.seed).or_else(|| {
+            let half_full = self.len * 2 >= self.main.target() * ENTRIES_PER_LINE;
+            if full || !half_full || !self.grow() {
+                return None;
+            }
+            self.main.make_room(at, &self.seed)
+        })
+    }
+
+    /// Replaces the oldest of the entries that hold the slots of a new one.
+    fn insert_over_neighbour(&mut self, at: Hashed, entry: Entry<V>, full: bool) -> Insert<V> {
+        let mut oldest = Oldest::at(entry.stamp);
+        self.look_at_homes(at, &mut oldest);
+        let Some((line, slot, victim)) = oldest.found else { return self.refuse() };
+        self.line_mut(line).put(slot, entry);
+        self.stats.evicted += 1;
+        self.stats.crowded_out += u64::from(!full);
+        Insert::Evicted { key: victim.key, value: victim.value }
+    }
+
+    /// Removes the oldest of a sample of entries.
+    fn evict(&mut self, at: Hashed, now: u32) -> Option<Entry<V>> {
+        let mut oldest = Oldest::at(now);
+        self.look_at_homes(at, &mut oldest);
+        let mut seen = 0;
+        for _ in 0..EVICT_SAMPLE_MAX_LINES.min(self.lines()) {
+            self.hand = self.following(self.hand);
+            seen += oldest.look_at(self.hand, self.line(self.hand).entries());
+            if seen >= EVICT_SAMPLE_ENTRIES {
+                break;
+            }
+        }
+        let (line, slot, victim) = oldest.found?;
+        self.line_mut(line).take(slot);
+        self.len -= 1;
+        self.stats.evicted += 1;
+        Some(victim)
+    }
+
+    fn look_at_homes(&self, at: Hashed, oldest: &mut Oldest<V>) {
+        if self.main.target() > 0 {
+            for line in self.main.homes(at) {
+                oldest.look_at(line, self.main.line(line).entries());
+            }
+        }
+    }
+
+    fn refuse(&mut self) -> Insert<V> {
+        self.stats.refused += 1;
+        Insert::Refused
+    }
+
+    /// Removes an entry.
+    pub fn remove(&mut self, key: u64) -> Option<V> {
+        let (part, place) = self.find(self.hash(key))?;
+        let entry = self.part_mut(part).line_mut(place.line).take(place.slot);
+        self.len -= 1;
+        self.step_resize();
+        Some(entry.value)
+    }
+
+    /// Removes all entries that `doomed` picks and hands each to `removed`. Reads the whole table,
+    /// once: for rare events, such as a port that goes down.
+    pub fn remove_where(
+        &mut self,
+        mut doomed: impl FnMut(u64, V) -> bool,
+        mut removed: impl FnMut(u64, V),
+    ) {
+        for line in 0..self.lines() {
+            self.remove_in_line(line, |entry| doomed(entry.key, entry.value), &mut removed);
+        }
+        self.release_if_empty();
+    }
+
+    /// Removes entries more than `max_age` ticks old among the next `steps` lines and hands each to
+    /// `removed`; the number removed. The call after it goes on behind them.
+    ///
+    /// A sweep of the whole table takes [`FlatTable::lines`] steps, and a step looks at four slots. A
+    /// call makes one sweep at most. The memory of a table that has become much too large for its
+    /// entries is given back in these steps too. An entry that a resize moves meanwhile may be seen
+    /// by the next sweep only: who must not see an old entry uses [`FlatTable::lookup_fresh`].
+    pub fn age(
+        &mut self,
+        now: u32,
+        max_age: u32,
+        steps: usize,
+        mut removed: impl FnMut(u64, V),
+    ) -> usize {
+        let before = self.len;
+        for _ in 0..steps.min(self.lines()) {
+            self.sweep = self.following(self.sweep);
+            self.remove_in_line(self.sweep, |entry| age(entry.stamp, now) > max_age, &mut removed);
+            self.step_resize();
+        }
+        let aged_out = before - self.len;
+        self.stats.aged_out += aged_out as u64;
+        self.release_if_empty();
+        self.shrink();
+        aged_out
+    }
+
+    fn remove_in_line(
+        &mut self,
+        line: usize,
+        mut doomed: impl FnMut(&Entry<V>) -> bool,
+        removed: &mut impl FnMut(u64, V),
+    ) {
+        let full = *self.line(line);
+        for (slot, entry) in full.entries().filter(|(_, entry)| doomed(entry)) {
+            self.line_mut(line).take(slot);
+            self.len -= 1;
+            removed(entry.key, entry.value);
+        }
+    }
+
+    /// Removes all entries and gives all memory back.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.release_if_empty();
+    }
+
+    fn release_if_empty(&mut self) {
+        if self.len == 0 {
+            self.main = Lines::default();
+            self.old = Lines::default();
+            self.next = Lines::default();
+        }
+    }
+
+    /// Entries, those included that are old but not yet swept.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The most entries that the table will hold.
+    pub fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// All entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, V)> + use<'_, V> {
+        self.main.iter().chain(self.old.iter()).map(|entry| (entry.key, entry.value))
+    }
+
+    /// The bytes allocated, all of them charged to the budget.
+    pub fn memory(&self) -> usize {
+        self.main.bytes() + self.old.bytes() + self.next.bytes()
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Lines that a sweep of [`FlatTable::age`] has to look at: one step each.
+    pub fn lines(&self) -> usize {
+        self.main.target() + self.old.undrained()
+    }
+
+    #[inline]
+    fn find_entry(&self, at: Hashed) -> Option<Entry<V>> {
+        self.find(at).map(|(part, place)| self.part(part).line(place.line).entry(place.slot))
+    }
+
+    #[inline]
+    fn find(&self, at: Hashed) -> Option<(Part, Place)> {
+        match self.main.find(at) {
+            Some(place) => Some((Part::Main, place)),
+            None => self.old.find(at).map(|place| (Part::Old, place)),
+        }
+    }
+
+    #[inline]
+    fn part(&self, part: Part) -> &Lines<V> {
+        match part {
+            Part::Main => &self.main,
+            Part::Old => &self.old,
+        }
+    }
+
+    #[inline]
+    fn part_mut(&mut self, part: Part) -> &mut Lines<V> {
+        match part {
+            Part::Main => &mut self.main,
+            Part::Old => &mut self.old,
+        }
+    }
+
+    /// The line after `line`, counted through both parts. A resize may have taken lines away.
+    fn following(&self, line: usize) -> usize {
+        if line + 1 < self.lines() { line + 1 } else { 0 }
+    }
+
+    fn line(&self, line: usize) -> &crate::line::Line<V> {
+        match line.checked_sub(self.main.target()) {
+            None => self.main.line(line),
+            Some(line) => self.old.line(self.old.drained() + line),
+        }
+    }
+
+    fn line_mut(&mut self, line: usize) -> &mut crate::line::Line<V> {
+        match line.checked_sub(self.main.target()) {
+            None => self.main.line_mut(line),
+            Some(line) => self.old.line_mut(self.old.drained() + line),
+        }
+    }
+}
+
+impl<V> std::fmt::Debug for FlatTable<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FlatTable")
+            .field("len", &self.len)
+            .field("bound", &self.bound)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The oldest entry seen, and where: line (through both parts) and slot.
+struct Oldest<V> {
+    now: u32,
+    found: Option<(usize, usize, Entry<V>)>,
+}
+
+impl<V: Copy + Default + PartialEq> Oldest<V> {
+    fn at(now: u32) -> Self {
+        Self { now, found: None }
+    }
+
+    /// Looks at the entries of a line; how many there were.
+    fn look_at(&mut self, line: usize, entries: impl Iterator<Item = (usize, Entry<V>)>) -> usize {
+        let mut seen = 0;
+        for (slot, entry) in entries {
+            seen += 1;
+            let older = |found: &Entry<V>| age(entry.stamp, self.now) > age(found.stamp, self.now);
+            if self.found.as_ref().is_none_or(|(_, _, found)| older(found)) {
+                self.found = Some((line, slot, entry));
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,157 @@
+//! Resizing in small steps.
+//!
+//! A resize goes through two stages, and each insertion, removal and step of a sweep moves it on:
+//! 1. *Clearing*: `next` is charged to the budget, and its lines are allocated chunk by chunk and
+//!    cleared a few at a time. (Asking the allocator for cleared memory may clear all of it at once:
+//!    megabytes in one insertion.)
+//! 2. *Draining*: `next` has become `main`, what was `main` is `old`, and the entries of `old` are moved
+//!    a few lines at a time; a drained chunk is freed. Meanwhile a key is looked for in both.
+//!
+//! Sizes are the largest one and its halves (rounded up), so that the largest is what the bound needs
+//! and not the next power of two.
+
+use super::{ENTRIES_PER_LINE, FlatTable};
+use crate::line::SLOTS_PER_LINE;
+use crate::lines::{Lines, MAX_ROOM_LINES, OutOfMemory};
+
+/// Lines cleared by one step: one page of 4 KiB, so that it meets one page fault at most. A growing
+/// table has been cleared after less than a twentieth of the insertions that would fill it.
+pub(super) const CLEAR_LINES_PER_STEP: usize = 64;
+
+/// Lines drained by one step. A grown table has taken over all entries long before it is full: after
+/// new entries for half a line in each old one.
+const DRAIN_LINES_PER_STEP: usize = 2;
+
+/// Cache lines that one step touches at most: those cleared, or those drained with a search for room
+/// for each of their entries.
+pub(super) const MAX_STEP_LINES: usize = {
+    let drain = DRAIN_LINES_PER_STEP * (1 + SLOTS_PER_LINE * (MAX_ROOM_LINES + 2));
+    if drain > CLEAR_LINES_PER_STEP { drain } else { CLEAR_LINES_PER_STEP }
+};
+
+/// Lines of the smallest allocation (256 bytes), if the bound does not need fewer.
+const MIN_LINES: usize = 4;
+
+/// A table shrinks when it holds less than this part of what its lines are for. Half the size is then
+/// a quarter full, so that it does not grow again at once.
+const SHRINK_BELOW_PART: usize = 8;
+
+/// Insertions at the bound before a refused table asks the budget again: the budget is shared by all
+/// workers, and asking writes to it.
+const GROWTH_PAUSE_INSERTS: u32 = 1024;
+
+impl<V: Copy + Default + PartialEq> FlatTable<V> {
+    /// Entries that the table may hold without asking for a larger allocation.
+    pub(super) fn room(&self) -> usize {
+        let lines = self.main.target().max(self.next.target());
+        self.bound.min(lines * ENTRIES_PER_LINE)
+    }
+
+    /// Starts to grow, if the table may; false if it stays as it is.
+    pub(super) fn grow(&mut self) -> bool {
+        if self.resizing() || self.main.target() >= self.largest() {
+            return false;
+        }
+        if self.growth_pause > 0 {
+            self.growth_pause -= 1;
+            return false;
+        }
+        let Some(lines) = self.sizes().take_while(|&size| size > self.main.target()).last() else {
+            return false;
+        };
+        let started = self.resize_to(lines);
+        if !started {
+            self.growth_pause = GROWTH_PAUSE_INSERTS;
+            self.stats.growth_refused += 1;
+        }
+        started
+    }
+
+    /// Starts to shrink by half, if the table holds far too little. Should the budget have no bytes
+    /// for the smaller allocation, the next sweep tries again.
+    pub(super) fn shrink(&mut self) {
+        let lines = self.main.target();
+        if self.resizing() || self.len * SHRINK_BELOW_PART > lines * ENTRIES_PER_LINE {
+            return;
+        }
+        if let Some(smaller) = self.sizes().find(|&size| size < lines) {
+            self.resize_to(smaller);
+        }
+    }
+
+    /// The lines that the bound needs.
+    fn largest(&self) -> usize {
+        self.bound.div_ceil(ENTRIES_PER_LINE)
+    }
+
+    /// The sizes that the table may have, in lines, the largest first.
+    fn sizes(&self) -> impl Iterator<Item = usize> + use<V> {
+        let mut size = self.largest();
+        std::iter::from_fn(move || {
+            if size == 0 {
+                return None;
+            }
+            let this = size;
+            let half = size.div_ceil(2);
+            size = if half >= MIN_LINES && half < size { half } else { 0 };
+            Some(this)
+        })
+    }
+
+    fn resizing(&self) -> bool {
+        self.next.target() > 0 || self.old.target() > 0
+    }
+
+    /// Starts a resize; false if the budget or the allocator refuses.
+    pub(super) fn resize_to(&mut self, lines: usize) -> bool {
+        let Some(next) = Lines::reserve(lines, &self.budget) else { return false };
+        self.next = next;
+        self.clear_next()
+    }
+
+    /// Moves a resize on, if there is one.
+    #[inline]
+    pub(super) fn step_resize(&mut self) {
+        if self.next.target() > 0 {
+            let _given_up_is_fine = self.clear_next();
+        } else if self.old.target() > 0 {
+            self.drain_old();
+        }
+    }
+
+    /// Clears some of `next` and makes it `main` if that was all of it. False if the allocator
+    /// refused: the resize is given up, and a full table asks again after a pause.
+    fn clear_next(&mut self) -> bool {
+        match self.next.clear_some(CLEAR_LINES_PER_STEP) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.old = std::mem::replace(&mut self.main, std::mem::take(&mut self.next));
+            }
+            Err(OutOfMemory) => {
+                self.next = Lines::default();
+                self.growth_pause = GROWTH_PAUSE_INSERTS;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Moves entries to `main`. One that finds no place there stays where it is, where look-ups and
+    /// sweeps find it, and the next step tries again: only a broken hash can bring this about.
+    fn drain_old(&mut self) {
+        for _ in 0..DRAIN_LINES_PER_STEP {
+            let index = self.old.drained();
+            let line = *self.old.line(index);
+            for (slot, entry) in line.entries() {
+                let at = self.seed.hash(entry.key);
+                let Some(place) = self.main.make_room(at, &self.seed) else { return };
+                self.main.line_mut(place.line).put(place.slot, entry);
+                self.old.line_mut(index).take(slot);
+            }
+            if self.old.line_drained() {
+                self.old = Lines::default();
+                return;
+            }
+        }
+    }
+}
