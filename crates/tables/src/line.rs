@@ -41,12 +41,10 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     /// The slot of `key`.
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<usize> {
-        let mut hits = 0;
-        for slot in 0..SLOTS_PER_LINE {
-            let hit = u32::from(self.keys[slot] == key) & (self.stamps[slot] >> 31);
-            hits |= hit << slot;
-        }
-        lowest(hits)
+        let equal = (0..SLOTS_PER_LINE)
+            .fold(0, |mask, slot| mask | (u32::from(self.keys[slot] == key) << slot));
+        // Two masks rather than a test for each slot: the second is one instruction on x86-64.
+        lowest(equal & self.occupied())
     }
 
     /// The first slot that holds no entry.

@@ -164,6 +164,25 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         }
     }
 
+    /// The entry of the key. (Not by way of [`Lines::find`], so that its line is looked for once.)
+    #[inline]
+    pub(crate) fn entry(&self, at: Hashed) -> Option<Entry<V>> {
+        if self.count == 0 {
+            return None;
+        }
+        let [first, second] = self.homes(at);
+        self.entry_in(first, at.key).or_else(|| self.entry_in(second, at.key))
+    }
+
+    #[inline]
+    fn entry_in(&self, line: usize, key: u64) -> Option<Entry<V>> {
+        if line < self.drained {
+            return None;
+        }
+        let line = self.line(line);
+        line.find(key).map(|slot| line.entry(slot))
+    }
+
     /// Where the key lies.
     #[inline]
     pub(crate) fn find(&self, at: Hashed) -> Option<Place> {
