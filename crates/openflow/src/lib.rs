@@ -1,1 +1,63 @@
-//! OpenFlow.
+//! OpenFlow 1.0 and 1.3.5: bytes to messages and back, in both directions.
+//!
+//! # What it is
+//! - [`frame`] cuts a byte stream into messages by their header.
+//! - [`FromSwitch::decode`] and [`ToSwitch::decode`] read one whole message into a borrowed,
+//!   version-neutral view. Everything is checked then: lists ([`List`]) and matches
+//!   ([`MatchView`]) iterate afterwards without errors.
+//! - The same types are written with `encode` into an [`Out`]. A view that was read encodes back to
+//!   the bytes that it came from; values built by hand have one canonical form, and
+//!   `decode(encode(x)) == x`.
+//! - Everything prints ([`std::fmt::Display`]), in the spirit of `ovs-ofctl ofp-print`; with the
+//!   feature `serde` everything serialises.
+//!
+//! # What it is not
+//! It does no I/O, knows no time, keeps no state between messages, and logs nothing. Putting
+//! multi-part replies together, matching replies to requests and answering errors is the work of
+//! the session.
+//!
+//! # Versions
+//! A value means the same in both versions. What a version cannot say is
+//! [`EncodeError::Unsupported`], by name, and never dropped in silence. Which number means what in
+//! which version stands in tables: [`MessageKind`] for messages, [`MultipartKind`] for multipart
+//! types, [`ErrorCode`] for errors, [`Field`] for match fields, and the tables in `action` and
+//! `instruction`. The structures themselves are in `wire::v10` and `wire::v13`, section by section.
+//!
+//! Padding is not kept: it is read as whatever it is, and written as zeros.
+
+mod action;
+mod address;
+mod bytes;
+mod error;
+mod field;
+mod header;
+mod instruction;
+mod kind;
+mod list;
+mod r#match;
+mod match_v10;
+mod match_view;
+mod message;
+mod out;
+mod oxm;
+mod port;
+mod print;
+mod reader;
+mod wire;
+
+pub use action::Action;
+pub use address::MacAddr;
+pub use bytes::{Bytes, FixedStr};
+pub use error::{DecodeError, EncodeError, ErrorCode, Reason};
+pub use field::Field;
+pub use header::{Frame, HEADER_LEN, Header, MAX_MESSAGE_LEN, Version, frame};
+pub use instruction::{Instruction, Instructions};
+pub use kind::{MessageKind, MultipartKind};
+pub use list::{Element, Iter, List};
+pub use r#match::Match;
+pub use match_view::MatchView;
+pub use message::*;
+pub use out::Out;
+pub use port::{
+    Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStatus,
+};

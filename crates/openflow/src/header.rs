@@ -1,0 +1,143 @@
+//! The header that starts every message, and cutting a stream into messages by it.
+
+use std::fmt;
+
+use crate::reader::Reader;
+use crate::wire;
+use crate::{DecodeError, ErrorCode, Reason};
+
+/// Bytes of the header (1.0 §5.1; 1.3.5 §7.1).
+pub const HEADER_LEN: usize = 8;
+
+/// Bytes of the longest message: the length field has 16 bits.
+pub const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
+
+/// A version of the protocol that is spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum Version {
+    /// OpenFlow 1.0.0, wire version 0x01.
+    #[cfg_attr(feature = "serde", serde(rename = "1.0"))]
+    V1_0,
+    /// OpenFlow 1.3.5, wire version 0x04.
+    #[cfg_attr(feature = "serde", serde(rename = "1.3"))]
+    V1_3,
+}
+
+impl Version {
+    /// The version byte of the header.
+    #[must_use]
+    pub const fn wire(self) -> u8 {
+        match self {
+            Version::V1_0 => 1,
+            Version::V1_3 => 4,
+        }
+    }
+
+    /// The version of a header's first byte, if it is spoken here.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Version> {
+        match byte {
+            1 => Some(Version::V1_0),
+            4 => Some(Version::V1_3),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Version::V1_0 => "1.0",
+            Version::V1_3 => "1.3",
+        })
+    }
+}
+
+/// The header of a message, with nothing about it assumed but its eight bytes.
+///
+/// ```text
+///  0               1               2               3
+/// +---------------+---------------+-------------------------------+
+/// |    version    |     type      |            length             |
+/// +---------------+---------------+-------------------------------+
+/// |                              xid                              |
+/// +---------------------------------------------------------------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version byte; see [`Version::from_wire`].
+    pub version: u8,
+    /// Message type; its meaning depends on the version, see [`crate::MessageKind`].
+    pub kind: u8,
+    /// Length of the whole message in bytes, header included.
+    pub length: u16,
+    /// Transaction id: a reply has that of its request.
+    pub xid: u32,
+}
+
+impl Header {
+    /// The header at the start of `bytes`, or `None` when there are fewer than eight.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Header> {
+        let wire: &wire::Header = Reader::new(bytes).fixed("header").ok()?;
+        Some(Header {
+            version: wire.version,
+            kind: wire.kind,
+            length: wire.length.get(),
+            xid: wire.xid.get(),
+        })
+    }
+}
+
+/// One whole message of a stream: its header, and all its bytes (header included).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The header, read.
+    pub header: Header,
+    /// The message, `header.length` bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Cuts the first message off a stream. `Ok(None)` means that more bytes are needed.
+///
+/// # Errors
+/// A length below the header's own: where the next message starts cannot be known, so the
+/// connection has to be closed.
+pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, DecodeError> {
+    let Some(header) = Header::read(stream) else { return Ok(None) };
+    let length = usize::from(header.length);
+    if length < HEADER_LEN {
+        return Err(DecodeError {
+            what: "header.length",
+            offset: 2,
+            reason: Reason::Length(length),
+            answer: ErrorCode::RequestBadLength,
+        });
+    }
+    Ok(stream.get(..length).map(|bytes| Frame { header, bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_cut_at_message_ends() {
+        let stream = [4, 2, 0, 9, 0, 0, 0, 7, 0xaa, 4, 3, 0, 8, 0, 0, 0, 7];
+        let first = frame(&stream).unwrap().unwrap();
+        assert_eq!((first.bytes.len(), first.header.kind, first.header.xid), (9, 2, 7));
+        let second = frame(&stream[9..]).unwrap().unwrap();
+        assert_eq!((second.bytes.len(), second.header.kind), (8, 3));
+    }
+
+    #[test]
+    fn an_unfinished_message_waits_and_a_broken_length_is_an_error() {
+        for n in 0..9 {
+            assert_eq!(frame(&[4, 2, 0, 9, 0, 0, 0, 7, 1][..n]), Ok(None));
+        }
+        for length in 0..8 {
+            assert!(frame(&[4, 2, 0, length, 0, 0, 0, 7]).is_err());
+        }
+    }
+}

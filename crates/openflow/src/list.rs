@@ -1,0 +1,174 @@
+//! Lists in messages: a view of checked bytes, or items to be written. Either way they iterate as
+//! the same items.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::reader::Reader;
+use crate::{DecodeError, EncodeError, Out, Version};
+
+/// Something that stands in lists: an action, an instruction, a bucket, a port, a flow's
+/// statistics.
+///
+/// Sealed in effect: its methods take the codec's own reader.
+pub trait Element<'a>: Sized {
+    /// Reads one element and leaves the reader behind it. It has to consume at least one byte.
+    #[doc(hidden)]
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
+
+    /// Writes one element.
+    #[doc(hidden)]
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError>;
+}
+
+/// A list of `T` in a message.
+///
+/// What was read is a view of the bytes, checked whole, which iterates without errors and encodes
+/// to the same bytes; what is to be written borrows a slice of items. Two lists are equal when
+/// their items are.
+#[derive(Clone, Copy)]
+pub struct List<'a, T>(Repr<'a, T>);
+
+#[derive(Clone, Copy)]
+enum Repr<'a, T> {
+    Wire { version: Version, bytes: &'a [u8] },
+    Items(&'a [T]),
+}
+
+impl<'a, T> List<'a, T> {
+    /// The list of these items.
+    #[must_use]
+    pub const fn of(items: &'a [T]) -> Self {
+        List(Repr::Items(items))
+    }
+
+    /// The empty list.
+    #[must_use]
+    pub const fn empty() -> Self {
+        List(Repr::Items(&[]))
+    }
+
+    /// Whether the list has no items.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        match self.0 {
+            Repr::Wire { bytes, .. } => bytes.is_empty(),
+            Repr::Items(items) => items.is_empty(),
+        }
+    }
+}
+
+impl<'a, T: Element<'a> + Clone> List<'a, T> {
+    /// Reads all that is left as elements, and checks each.
+    pub(crate) fn decode(version: Version, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let bytes = reader.peek();
+        while !reader.is_empty() {
+            let before = reader.len();
+            T::decode(version, &mut reader)?;
+            if reader.len() == before {
+                return Err(reader.bad_length("list element", 0));
+            }
+        }
+        Ok(List(Repr::Wire { version, bytes }))
+    }
+
+    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match self.0 {
+            Repr::Wire { version: from, bytes } if from == version => out.append(bytes),
+            _ => self.iter().try_for_each(|item| item.encode(version, out)),
+        }
+    }
+
+    /// The items, one after the other.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'a, T> {
+        Iter(match self.0 {
+            Repr::Wire { version, bytes } => {
+                IterRepr::Wire { version, reader: Reader::new(bytes), item: PhantomData }
+            }
+            Repr::Items(items) => IterRepr::Items(items.iter()),
+        })
+    }
+
+    /// How many items there are. A walk over the list where it was read from bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self.0 {
+            Repr::Wire { .. } => self.iter().count(),
+            Repr::Items(items) => items.len(),
+        }
+    }
+}
+
+/// The items of a [`List`].
+#[derive(Clone)]
+pub struct Iter<'a, T>(IterRepr<'a, T>);
+
+#[derive(Clone)]
+enum IterRepr<'a, T> {
+    Wire { version: Version, reader: Reader<'a>, item: PhantomData<T> },
+    Items(std::slice::Iter<'a, T>),
+}
+
+impl<'a, T: Element<'a> + Clone> Iterator for Iter<'a, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        match &mut self.0 {
+            // The bytes were checked when the list was read, so an error cannot come up here.
+            IterRepr::Wire { version, reader, .. } if !reader.is_empty() => {
+                T::decode(*version, reader).ok()
+            }
+            IterRepr::Wire { .. } => None,
+            IterRepr::Items(items) => items.next().cloned(),
+        }
+    }
+}
+
+impl<'a, T: Element<'a> + Clone> IntoIterator for List<'a, T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> Default for List<'_, T> {
+    fn default() -> Self {
+        List::empty()
+    }
+}
+
+impl<'a, T> From<&'a [T]> for List<'a, T> {
+    fn from(items: &'a [T]) -> Self {
+        List::of(items)
+    }
+}
+
+impl<'a, T, const N: usize> From<&'a [T; N]> for List<'a, T> {
+    fn from(items: &'a [T; N]) -> Self {
+        List::of(items)
+    }
+}
+
+impl<'a, T: Element<'a> + Clone + PartialEq> PartialEq for List<'a, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<'a, T: Element<'a> + Clone + Eq> Eq for List<'a, T> {}
+
+impl<'a, T: Element<'a> + Clone + fmt::Debug> fmt::Debug for List<'a, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'a, T: Element<'a> + Clone + serde::Serialize> serde::Serialize for List<'a, T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}

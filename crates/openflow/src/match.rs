@@ -1,0 +1,331 @@
+//! A match that is built, read and compared field by field, the same in both versions.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::field::{FIELDS, VALUES_LEN};
+use crate::{Field, MacAddr, Port, oxm};
+
+/// Which packets a flow applies to: a value, and where wanted a mask, for each field that counts
+/// (1.0 §5.2.3; 1.3.5 §7.2.3).
+///
+/// It has one form for each meaning: a mask of all ones is no mask, a mask of all zeros is no
+/// field, and bits outside of a mask are zero. Values stand in fixed places, so building one takes
+/// no allocation.
+///
+/// ```
+/// use bellrock_openflow::{Match, Port};
+/// let web = Match::any().in_port(Port(1)).eth_type(0x0800).ip_proto(6).tcp_dst(80);
+/// assert_eq!(web.to_string(), "in_port=1,eth_type=0x0800,ip_proto=6,tcp_dst=80");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Match {
+    present: u64,
+    masked: u64,
+    values: [u8; VALUES_LEN],
+    masks: [u8; VALUES_LEN],
+    /// Fields of other classes, as they came: header, value, mask.
+    unknown: Vec<u8>,
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident $field:ident ($($arg:ident: $type:ty),*) = $value:expr;)*) => {
+        impl Match {
+            $($(#[$doc])*
+            #[must_use]
+            #[inline]
+            pub fn $name(mut self, $($arg: $type),*) -> Self {
+                self.put(Field::$field, &$value);
+                self
+            })*
+        }
+    };
+}
+
+setters! {
+    /// Packets that came in by this port.
+    in_port InPort (port: Port) = port.0.to_be_bytes();
+    /// Packets to this Ethernet address.
+    eth_dst EthDst (address: MacAddr) = address.0;
+    /// Packets from this Ethernet address.
+    eth_src EthSrc (address: MacAddr) = address.0;
+    /// Packets of this Ethernet type (behind VLAN tags).
+    eth_type EthType (eth_type: u16) = eth_type.to_be_bytes();
+    /// Packets of this VLAN (12 bits; more are cut off).
+    vlan_id VlanVid (id: u16) = (Match::VLAN_PRESENT | id & 0x0fff).to_be_bytes();
+    /// Packets without a VLAN tag.
+    untagged VlanVid () = [0, 0];
+    /// Packets of this VLAN priority (3 bits); needs a tag.
+    vlan_pcp VlanPcp (pcp: u8) = [pcp & 7];
+    /// Packets with this DSCP (6 bits); needs IPv4 or IPv6.
+    ip_dscp IpDscp (dscp: u8) = [dscp & 0x3f];
+    /// Packets of this IP protocol; needs IPv4 or IPv6.
+    ip_proto IpProto (protocol: u8) = [protocol];
+    /// Packets from this IPv4 address.
+    ipv4_src Ipv4Src (address: Ipv4Addr) = address.octets();
+    /// Packets to this IPv4 address.
+    ipv4_dst Ipv4Dst (address: Ipv4Addr) = address.octets();
+    /// TCP packets from this port.
+    tcp_src TcpSrc (port: u16) = port.to_be_bytes();
+    /// TCP packets to this port.
+    tcp_dst TcpDst (port: u16) = port.to_be_bytes();
+    /// UDP packets from this port.
+    udp_src UdpSrc (port: u16) = port.to_be_bytes();
+    /// UDP packets to this port.
+    udp_dst UdpDst (port: u16) = port.to_be_bytes();
+    /// SCTP packets from this port.
+    sctp_src SctpSrc (port: u16) = port.to_be_bytes();
+    /// SCTP packets to this port.
+    sctp_dst SctpDst (port: u16) = port.to_be_bytes();
+    /// ICMP packets of this type.
+    icmpv4_type Icmpv4Type (kind: u8) = [kind];
+    /// ICMP packets of this code.
+    icmpv4_code Icmpv4Code (code: u8) = [code];
+    /// ARP packets of this operation.
+    arp_op ArpOp (operation: u16) = operation.to_be_bytes();
+    /// ARP packets from this IPv4 address.
+    arp_spa ArpSpa (address: Ipv4Addr) = address.octets();
+    /// ARP packets that ask for this IPv4 address.
+    arp_tpa ArpTpa (address: Ipv4Addr) = address.octets();
+    /// Packets from this IPv6 address.
+    ipv6_src Ipv6Src (address: Ipv6Addr) = address.octets();
+    /// Packets to this IPv6 address.
+    ipv6_dst Ipv6Dst (address: Ipv6Addr) = address.octets();
+    /// ICMPv6 packets of this type.
+    icmpv6_type Icmpv6Type (kind: u8) = [kind];
+    /// ICMPv6 packets of this code.
+    icmpv6_code Icmpv6Code (code: u8) = [code];
+    /// Packets with this metadata.
+    metadata Metadata (metadata: u64) = metadata.to_be_bytes();
+    /// Packets with this tunnel id.
+    tunnel_id TunnelId (id: u64) = id.to_be_bytes();
+}
+
+impl Match {
+    /// Bit 12 of `vlan_vid`: the packet has a tag (`OFPVID_PRESENT`, 1.3.5 §7.2.3.7).
+    pub const VLAN_PRESENT: u16 = 0x1000;
+
+    /// Every packet.
+    #[must_use]
+    #[inline]
+    pub fn any() -> Self {
+        Match {
+            present: 0,
+            masked: 0,
+            values: [0; VALUES_LEN],
+            masks: [0; VALUES_LEN],
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Packets with `value` in `field`. Bits beyond the field are cut off.
+    #[must_use]
+    pub fn with(mut self, field: Field, value: u128) -> Self {
+        self.set(field, value, None);
+        self
+    }
+
+    /// Packets whose `field` equals `value` in the bits that `mask` sets.
+    #[must_use]
+    pub fn with_masked(mut self, field: Field, value: u128, mask: u128) -> Self {
+        self.set(field, value, Some(mask));
+        self
+    }
+
+    /// Packets from this IPv4 prefix (at most 32 bits).
+    #[must_use]
+    pub fn ipv4_src_prefix(self, address: Ipv4Addr, bits: u8) -> Self {
+        self.with_masked(Field::Ipv4Src, address.to_bits().into(), prefix_mask(bits).into())
+    }
+
+    /// Packets to this IPv4 prefix (at most 32 bits).
+    #[must_use]
+    pub fn ipv4_dst_prefix(self, address: Ipv4Addr, bits: u8) -> Self {
+        self.with_masked(Field::Ipv4Dst, address.to_bits().into(), prefix_mask(bits).into())
+    }
+
+    /// The value of a field, if it counts. Bits outside of its mask are zero.
+    #[must_use]
+    pub fn value(&self, field: Field) -> Option<u128> {
+        self.has(field).then(|| oxm::number(self.value_bytes(field)))
+    }
+
+    /// The mask of a field: all ones where the field counts without one, `None` where it does not
+    /// count.
+    #[must_use]
+    pub fn mask(&self, field: Field) -> Option<u128> {
+        match (self.has(field), self.is_masked(field)) {
+            (false, _) => None,
+            (true, false) => Some(field.max()),
+            (true, true) => Some(oxm::number(self.mask_bytes(field))),
+        }
+    }
+
+    /// Whether a field counts.
+    #[must_use]
+    #[inline]
+    pub fn has(&self, field: Field) -> bool {
+        self.present & field.bit() != 0
+    }
+
+    /// Whether a field counts with a mask.
+    #[must_use]
+    #[inline]
+    pub fn is_masked(&self, field: Field) -> bool {
+        self.masked & field.bit() != 0
+    }
+
+    /// The fields that count, by number.
+    pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
+        let mut left = self.present;
+        std::iter::from_fn(move || {
+            let number = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            if number as usize >= FIELDS { None } else { Field::from_number(number as u8) }
+        })
+    }
+
+    /// Whether it matches every packet.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.present == 0 && self.unknown.is_empty()
+    }
+
+    /// Fields of other classes (experimenters', later versions'), as they stand on the wire.
+    #[must_use]
+    pub fn unknown(&self) -> &[u8] {
+        &self.unknown
+    }
+
+    /// Sets a field and its mask, in the one form that a meaning has.
+    pub(crate) fn set(&mut self, field: Field, value: u128, mask: Option<u128>) {
+        let mask = mask.unwrap_or(u128::MAX) & field.max();
+        self.clear(field);
+        if mask == 0 {
+            return;
+        }
+        let skip = 16 - field.bytes();
+        self.present |= field.bit();
+        self.values[field.slot()].copy_from_slice(&(value & mask).to_be_bytes()[skip..]);
+        if mask != field.max() {
+            self.masked |= field.bit();
+            self.masks[field.slot()].copy_from_slice(&mask.to_be_bytes()[skip..]);
+        }
+    }
+
+    pub(crate) fn push_unknown(&mut self, header: u32, payload: &[u8]) {
+        self.unknown.extend_from_slice(&header.to_be_bytes());
+        self.unknown.extend_from_slice(payload);
+    }
+
+    #[inline]
+    pub(crate) fn value_bytes(&self, field: Field) -> &[u8] {
+        &self.values[field.slot()]
+    }
+
+    #[inline]
+    pub(crate) fn mask_bytes(&self, field: Field) -> &[u8] {
+        &self.masks[field.slot()]
+    }
+
+    /// The set of fields that count, a bit each, by number.
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    #[inline]
+    fn put(&mut self, field: Field, value: &[u8]) {
+        if self.is_masked(field) {
+            self.clear(field);
+        }
+        self.present |= field.bit();
+        self.values[field.slot()].copy_from_slice(value);
+    }
+
+    fn clear(&mut self, field: Field) {
+        self.present &= !field.bit();
+        self.masked &= !field.bit();
+        self.values[field.slot()].fill(0);
+        self.masks[field.slot()].fill(0);
+    }
+}
+
+/// The mask of the first `bits` bits of an IPv4 address; 32 for more.
+fn prefix_mask(bits: u8) -> u32 {
+    u32::MAX.checked_shl(32_u32.saturating_sub(bits.into())).unwrap_or(0)
+}
+
+impl Default for Match {
+    fn default() -> Self {
+        Match::any()
+    }
+}
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_any() {
+            return f.write_str("any");
+        }
+        let mut comma = "";
+        for field in self.fields() {
+            write!(f, "{comma}{field}=")?;
+            field.format(oxm::number(self.value_bytes(field)), f)?;
+            if self.is_masked(field) {
+                f.write_str("/")?;
+                field.format_mask(oxm::number(self.mask_bytes(field)), f)?;
+            }
+            comma = ",";
+        }
+        let mut reader = crate::reader::Reader::new(&self.unknown);
+        while let Ok(tlv) = oxm::Tlv::read(&mut reader) {
+            write!(f, "{comma}oxm({:#010x})={}", tlv.header, crate::Bytes(tlv.payload))?;
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Match({self})")
+    }
+}
+
+/// As an object: `{"in_port": "1", "ipv4_src": "10.0.0.0/8"}`.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Match {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.to_string();
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        serializer.collect_map(pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meaning_has_one_form() {
+        let exact = Match::any().ipv4_src(Ipv4Addr::new(10, 1, 2, 3));
+        assert_eq!(Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 1, 2, 3), 32), exact);
+        assert_eq!(exact.clone().ipv4_src_prefix(Ipv4Addr::UNSPECIFIED, 0), Match::any());
+        let net = Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 1, 2, 3), 8);
+        assert_eq!(net, Match::any().ipv4_src_prefix(Ipv4Addr::new(10, 9, 9, 9), 8));
+        assert_eq!(net.ipv4_src(Ipv4Addr::new(10, 1, 2, 3)), exact);
+    }
+
+    #[test]
+    fn it_prints_as_its_fields() {
+        let m = Match::any()
+            .eth_type(0x86dd)
+            .with_masked(Field::Ipv6Src, 0x2001_0db8_u128 << 96, u128::MAX << 96)
+            .with_masked(Field::EthDst, 0x0100_0000_0000, 0x0100_0000_0000)
+            .vlan_id(7);
+        assert_eq!(
+            m.to_string(),
+            "eth_dst=01:00:00:00:00:00/01:00:00:00:00:00,eth_type=0x86dd,vlan_vid=0x1007,ipv6_src=2001:db8::/32"
+        );
+        assert_eq!(Match::any().to_string(), "any");
+    }
+}

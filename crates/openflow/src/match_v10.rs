@@ -1,0 +1,344 @@
+//! The match of OpenFlow 1.0 (§5.2.3) and what it means in fields.
+//!
+//! A field of it counts when its wildcard bit is clear *and* the fields that give it meaning are
+//! there (§3.4): network fields only for IPv4 and ARP, ports only for TCP, UDP and ICMP.
+
+use crate::wire::{U16, U32, v10};
+use crate::{EncodeError, Field, Match, Port, Version};
+
+const W_IN_PORT: u32 = 1 << 0;
+const W_VLAN: u32 = 1 << 1;
+const W_ETH_SRC: u32 = 1 << 2;
+const W_ETH_DST: u32 = 1 << 3;
+const W_ETH_TYPE: u32 = 1 << 4;
+const W_PROTO: u32 = 1 << 5;
+const W_TP_SRC: u32 = 1 << 6;
+const W_TP_DST: u32 = 1 << 7;
+const W_SRC_SHIFT: u32 = 8;
+const W_DST_SHIFT: u32 = 14;
+const W_NET_BITS: u32 = 0x3f;
+const W_PCP: u32 = 1 << 20;
+const W_TOS: u32 = 1 << 21;
+/// All wildcards, addresses with the 32 bits that mean "any" (`OFPFW_ALL` has 63 there, the same).
+const W_ALL: u32 = (1 << 22) - 1 & !(0x1f << W_SRC_SHIFT) & !(0x1f << W_DST_SHIFT);
+
+/// `dl_vlan` of packets without a tag, `OFP_VLAN_NONE`.
+const VLAN_NONE: u16 = 0xffff;
+
+const IPV4: u16 = 0x0800;
+const ARP: u16 = 0x0806;
+
+/// What a match of 1.0 means.
+pub(crate) fn to_match(wire: &v10::Match) -> Match {
+    let wildcards = wire.wildcards.get();
+    let exact = |bit: u32| wildcards & bit == 0;
+    let mut m = Match::any();
+    if exact(W_IN_PORT) {
+        m = m.in_port(Port::from_v10(wire.in_port.get()));
+    }
+    if exact(W_ETH_SRC) {
+        m = m.eth_src(crate::MacAddr(wire.dl_src));
+    }
+    if exact(W_ETH_DST) {
+        m = m.eth_dst(crate::MacAddr(wire.dl_dst));
+    }
+    m = vlan(m, wire, exact(W_VLAN), exact(W_PCP));
+    if !exact(W_ETH_TYPE) {
+        return m;
+    }
+    let eth_type = wire.dl_type.get();
+    m = m.eth_type(eth_type);
+    let src = prefix(wire.nw_src, wildcards >> W_SRC_SHIFT & W_NET_BITS);
+    let dst = prefix(wire.nw_dst, wildcards >> W_DST_SHIFT & W_NET_BITS);
+    match eth_type {
+        IPV4 => {
+            m.set(Field::Ipv4Src, src.0, Some(src.1));
+            m.set(Field::Ipv4Dst, dst.0, Some(dst.1));
+            if exact(W_TOS) {
+                m = m.ip_dscp(wire.nw_tos >> 2);
+            }
+            if exact(W_PROTO) {
+                m = transport(m.ip_proto(wire.nw_proto), wire, exact(W_TP_SRC), exact(W_TP_DST));
+            }
+        }
+        ARP => {
+            m.set(Field::ArpSpa, src.0, Some(src.1));
+            m.set(Field::ArpTpa, dst.0, Some(dst.1));
+            if exact(W_PROTO) {
+                m = m.arp_op(wire.nw_proto.into());
+            }
+        }
+        _ => {}
+    }
+    m
+}
+
+fn vlan(m: Match, wire: &v10::Match, vid: bool, pcp: bool) -> Match {
+    let pcp_of = |m: Match| if pcp { m.vlan_pcp(wire.dl_vlan_pcp) } else { m };
+    match wire.dl_vlan.get() {
+        VLAN_NONE if vid => m.untagged(),
+        id if vid => pcp_of(m.vlan_id(id)),
+        // A priority without an id: tagged, whatever the id.
+        _ if pcp => {
+            let tagged = u128::from(Match::VLAN_PRESENT);
+            pcp_of(m.with_masked(Field::VlanVid, tagged, tagged))
+        }
+        _ => m,
+    }
+}
+
+fn transport(mut m: Match, wire: &v10::Match, src: bool, dst: bool) -> Match {
+    let (src_field, dst_field) = match wire.nw_proto {
+        6 => (Field::TcpSrc, Field::TcpDst),
+        17 => (Field::UdpSrc, Field::UdpDst),
+        1 => (Field::Icmpv4Type, Field::Icmpv4Code),
+        _ => return m,
+    };
+    for (field, value, counts) in [(src_field, wire.tp_src, src), (dst_field, wire.tp_dst, dst)] {
+        if counts {
+            m.set(field, u128::from(value.get()) & field.max(), None);
+        }
+    }
+    m
+}
+
+/// Value and mask of an address of which the lowest `wild` bits do not count.
+fn prefix(address: [u8; 4], wild: u32) -> (u128, u128) {
+    let mask = u32::MAX.checked_shl(wild).unwrap_or(0);
+    (u32::from_be_bytes(address).into(), mask.into())
+}
+
+/// The fields that a match of 1.0 can say.
+const SAYABLE: u64 = Field::InPort.bit()
+    | Field::EthSrc.bit()
+    | Field::EthDst.bit()
+    | Field::EthType.bit()
+    | Field::VlanVid.bit()
+    | Field::VlanPcp.bit()
+    | Field::IpDscp.bit()
+    | Field::IpProto.bit()
+    | Field::Ipv4Src.bit()
+    | Field::Ipv4Dst.bit()
+    | Field::ArpOp.bit()
+    | Field::ArpSpa.bit()
+    | Field::ArpTpa.bit()
+    | Field::TcpSrc.bit()
+    | Field::TcpDst.bit()
+    | Field::UdpSrc.bit()
+    | Field::UdpDst.bit()
+    | Field::Icmpv4Type.bit()
+    | Field::Icmpv4Code.bit();
+
+/// The fields that may have a mask: addresses as prefixes, and "any tag".
+const MASKABLE: u64 = Field::VlanVid.bit()
+    | Field::Ipv4Src.bit()
+    | Field::Ipv4Dst.bit()
+    | Field::ArpSpa.bit()
+    | Field::ArpTpa.bit();
+
+/// The match of 1.0 that means `m`; fields that do not count are zero.
+///
+/// # Errors
+/// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot say.
+pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
+    let beyond = m.fields().find(|field| {
+        SAYABLE & field.bit() == 0 || (m.is_masked(*field) && MASKABLE & field.bit() == 0)
+    });
+    if let Some(field) = beyond {
+        return Err(unsupported(field.name()));
+    }
+    if !m.unknown().is_empty() {
+        return Err(unsupported("a match field of another class"));
+    }
+    let mut wire = v10::Match::default();
+    let mut wildcards = W_ALL;
+    if let Some(port) = m.value(Field::InPort) {
+        wire.in_port = U16::new(Port(port as u32).to_v10()?);
+        wildcards &= !W_IN_PORT;
+    }
+    if m.has(Field::EthSrc) {
+        wire.dl_src.copy_from_slice(m.value_bytes(Field::EthSrc));
+        wildcards &= !W_ETH_SRC;
+    }
+    if m.has(Field::EthDst) {
+        wire.dl_dst.copy_from_slice(m.value_bytes(Field::EthDst));
+        wildcards &= !W_ETH_DST;
+    }
+    wildcards &= !put_vlan(m, &mut wire)?;
+    let eth_type = m.value(Field::EthType).map(|value| value as u16);
+    if let Some(eth_type) = eth_type {
+        wire.dl_type = U16::new(eth_type);
+        wildcards &= !W_ETH_TYPE;
+    }
+    let (src, dst) = match eth_type {
+        Some(IPV4) => {
+            wildcards &= !put_ipv4(m, &mut wire)?;
+            (Field::Ipv4Src, Field::Ipv4Dst)
+        }
+        Some(ARP) => {
+            wildcards &= !put_arp(m, &mut wire)?;
+            (Field::ArpSpa, Field::ArpTpa)
+        }
+        _ => {
+            only(m, NETWORK, 0)?;
+            wire.wildcards = U32::new(wildcards);
+            return Ok(wire);
+        }
+    };
+    wildcards = put_prefix(m, src, &mut wire.nw_src, wildcards, W_SRC_SHIFT)?;
+    wildcards = put_prefix(m, dst, &mut wire.nw_dst, wildcards, W_DST_SHIFT)?;
+    wire.wildcards = U32::new(wildcards);
+    Ok(wire)
+}
+
+/// Fields that count only for one Ethernet type.
+const NETWORK: u64 = SAYABLE
+    & !(Field::InPort.bit()
+        | Field::EthSrc.bit()
+        | Field::EthDst.bit()
+        | Field::EthType.bit()
+        | Field::VlanVid.bit()
+        | Field::VlanPcp.bit());
+
+/// Of the fields in `of`, only those in `allowed` may count: 1.0 would ignore the others.
+fn only(m: &Match, of: u64, allowed: u64) -> Result<(), EncodeError> {
+    let stray = m.fields().find(|field| field.bit() & of & !allowed != 0);
+    stray.map_or(Ok(()), |_| Err(unsupported("a match field without its prerequisite")))
+}
+
+/// Fills in the VLAN; gives the wildcard bits to clear.
+fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
+    let present = u128::from(Match::VLAN_PRESENT);
+    let pcp = match m.value(Field::VlanPcp) {
+        Some(pcp) => {
+            wire.dl_vlan_pcp = pcp as u8;
+            W_PCP
+        }
+        None => 0,
+    };
+    match (m.value(Field::VlanVid), m.mask(Field::VlanVid)) {
+        (None, _) if pcp != 0 => Err(unsupported("a match field without its prerequisite")),
+        (None, _) => Ok(0),
+        (Some(value), Some(mask)) if mask == present && value == present && pcp != 0 => Ok(pcp),
+        (Some(0), Some(_)) if !m.is_masked(Field::VlanVid) && pcp == 0 => {
+            wire.dl_vlan = U16::new(VLAN_NONE);
+            Ok(W_VLAN)
+        }
+        (Some(value), Some(_)) if !m.is_masked(Field::VlanVid) && value & present != 0 => {
+            wire.dl_vlan = U16::new(value as u16 & 0x0fff);
+            Ok(W_VLAN | pcp)
+        }
+        _ => Err(unsupported("this value or mask of vlan_vid")),
+    }
+}
+
+fn put_ipv4(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
+    let mut clear = 0;
+    let mut allowed =
+        Field::Ipv4Src.bit() | Field::Ipv4Dst.bit() | Field::IpDscp.bit() | Field::IpProto.bit();
+    if let Some(dscp) = m.value(Field::IpDscp) {
+        wire.nw_tos = (dscp as u8) << 2;
+        clear |= W_TOS;
+    }
+    if let Some(protocol) = m.value(Field::IpProto) {
+        wire.nw_proto = protocol as u8;
+        clear |= W_PROTO;
+        let (src, dst) = match protocol {
+            6 => (Field::TcpSrc, Field::TcpDst),
+            17 => (Field::UdpSrc, Field::UdpDst),
+            1 => (Field::Icmpv4Type, Field::Icmpv4Code),
+            _ => return only(m, NETWORK, allowed).map(|()| clear),
+        };
+        allowed |= src.bit() | dst.bit();
+        if let Some(value) = m.value(src) {
+            wire.tp_src = U16::new(value as u16);
+            clear |= W_TP_SRC;
+        }
+        if let Some(value) = m.value(dst) {
+            wire.tp_dst = U16::new(value as u16);
+            clear |= W_TP_DST;
+        }
+    }
+    only(m, NETWORK, allowed).map(|()| clear)
+}
+
+fn put_arp(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
+    only(m, NETWORK, Field::ArpOp.bit() | Field::ArpSpa.bit() | Field::ArpTpa.bit())?;
+    match m.value(Field::ArpOp) {
+        None => Ok(0),
+        Some(operation) => {
+            // 1.0 matches the low 8 bits of the operation only.
+            wire.nw_proto = u8::try_from(operation).map_err(|_| unsupported("arp_op above 255"))?;
+            Ok(W_PROTO)
+        }
+    }
+}
+
+fn put_prefix(
+    m: &Match,
+    field: Field,
+    address: &mut [u8; 4],
+    wildcards: u32,
+    shift: u32,
+) -> Result<u32, EncodeError> {
+    let Some(mask) = m.mask(field) else { return Ok(wildcards) };
+    let mask = mask as u32;
+    let wild = mask.trailing_zeros();
+    if mask.leading_ones() + wild != u32::BITS {
+        return Err(unsupported("an address mask that is no prefix"));
+    }
+    address.copy_from_slice(m.value_bytes(field));
+    Ok(wildcards & !(W_NET_BITS << shift) | wild << shift)
+}
+
+fn unsupported(what: &'static str) -> EncodeError {
+    EncodeError::Unsupported { what, version: Version::V1_0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn round_trip(m: &Match) {
+        assert_eq!(&to_match(&from_match(m).unwrap()), m);
+    }
+
+    #[test]
+    fn what_1_0_can_say_round_trips() {
+        round_trip(&Match::any());
+        round_trip(&Match::any().in_port(Port::LOCAL).untagged());
+        round_trip(&Match::any().vlan_id(0).vlan_pcp(7));
+        round_trip(&Match::any().with_masked(Field::VlanVid, 0x1000, 0x1000).vlan_pcp(3));
+        let ip = Match::any().eth_type(IPV4).ipv4_src_prefix(Ipv4Addr::new(10, 0, 0, 0), 8);
+        round_trip(&ip.clone().ip_dscp(46).ip_proto(6).tcp_src(1).tcp_dst(0));
+        round_trip(&ip.clone().ip_proto(1).icmpv4_type(8).icmpv4_code(0));
+        round_trip(&ip.ip_proto(132));
+        round_trip(&Match::any().eth_type(ARP).arp_op(2).arp_tpa(Ipv4Addr::new(10, 0, 0, 1)));
+    }
+
+    #[test]
+    fn what_1_0_cannot_say_is_named() {
+        for (m, what) in [
+            (Match::any().metadata(1), "metadata"),
+            (Match::any().with_masked(Field::EthDst, 1 << 40, 1 << 40), "eth_dst"),
+            (
+                Match::any().eth_type(IPV4).with_masked(Field::Ipv4Src, 1, 0xff),
+                "an address mask that is no prefix",
+            ),
+            (Match::any().vlan_pcp(1), "a match field without its prerequisite"),
+            (Match::any().tcp_dst(80), "a match field without its prerequisite"),
+            (Match::any().in_port(Port(70_000)), "this port number"),
+        ] {
+            assert_eq!(from_match(&m).err(), Some(unsupported(what)));
+        }
+    }
+
+    #[test]
+    fn fields_without_meaning_do_not_count() {
+        // Ports without a protocol, addresses without a type: 1.0 ignores them (§3.4).
+        let wire = v10::Match { tp_dst: U16::new(80), nw_src: [10, 0, 0, 1], ..Default::default() };
+        let m = to_match(&wire);
+        assert!(!m.has(Field::TcpDst) && !m.has(Field::Ipv4Src));
+    }
+}

@@ -1,0 +1,139 @@
+//! A match as it stands in a message.
+
+use std::fmt;
+
+use crate::reader::Reader;
+use crate::wire::{self, U16, U32, v10, v13};
+use crate::{DecodeError, EncodeError, ErrorCode, Field, Match, Out, Port, Reason, Version};
+use crate::{match_v10, oxm};
+
+/// A match in a message: the bytes that were read, checked, or a [`Match`] to be written.
+///
+/// Two are equal when they mean the same. [`MatchView::to_match`] gives the meaning.
+#[derive(Clone, Copy)]
+pub struct MatchView<'a>(Repr<'a>);
+
+#[derive(Clone, Copy)]
+enum Repr<'a> {
+    V10(&'a v10::Match),
+    /// Fields, without header and padding.
+    Oxm(&'a [u8]),
+    /// All that a packet_in of 1.0 says.
+    InPort(Port),
+    Match(&'a Match),
+}
+
+/// `OFPMT_OXM`, the one match type that is not deprecated (1.3.5 §7.2.3.1).
+const TYPE_OXM: u16 = 1;
+
+impl<'a> MatchView<'a> {
+    /// The match of packets that came in by `port`.
+    #[must_use]
+    pub const fn port(port: Port) -> Self {
+        MatchView(Repr::InPort(port))
+    }
+
+    /// What it means, field by field.
+    #[must_use]
+    pub fn to_match(&self) -> Match {
+        match self.0 {
+            Repr::V10(wire) => match_v10::to_match(wire),
+            Repr::Oxm(bytes) => oxm::collect(bytes),
+            Repr::InPort(port) => Match::any().in_port(port),
+            Repr::Match(m) => m.clone(),
+        }
+    }
+
+    /// The ingress port, without looking at more than it has to.
+    #[must_use]
+    #[inline]
+    pub fn in_port(&self) -> Option<Port> {
+        match self.0 {
+            Repr::InPort(port) => Some(port),
+            // As a rule it is the first field, and the only one.
+            Repr::Oxm([0x80, 0x00, 0x00, 0x04, a, b, c, d, ..]) => {
+                Some(Port(u32::from_be_bytes([*a, *b, *c, *d])))
+            }
+            _ => self.to_match().value(Field::InPort).map(|value| Port(value as u32)),
+        }
+    }
+
+    pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::V1_0 => Ok(MatchView(Repr::V10(reader.fixed("match")?))),
+            Version::V1_3 => {
+                let start = *reader;
+                let head: &v13::Match = reader.fixed("match")?;
+                if head.kind.get() != TYPE_OXM {
+                    let reason = Reason::Value(head.kind.get().into());
+                    return Err(start.error("match.type", reason, ErrorCode::MatchBadType));
+                }
+                let length = usize::from(head.length.get());
+                let fields_len = length.checked_sub(size_of::<v13::Match>()).ok_or_else(|| {
+                    start.answering(ErrorCode::MatchBadLength).bad_length("match.length", length)
+                })?;
+                let fields =
+                    reader.answering(ErrorCode::MatchBadLength).sub(fields_len, "match fields")?;
+                let bytes = fields.peek();
+                oxm::check(fields)?;
+                reader.take(length.next_multiple_of(8) - size_of::<v13::Match>(), "match")?;
+                Ok(MatchView(Repr::Oxm(bytes)))
+            }
+        }
+    }
+
+    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match (version, self.0) {
+            (Version::V1_0, Repr::V10(wire)) => out.put(wire),
+            (Version::V1_0, _) => out.put(&match_v10::from_match(&self.to_match())?),
+            (Version::V1_3, repr) => {
+                let start = out.len();
+                out.put(&v13::Match { kind: U16::new(TYPE_OXM), length: U16::ZERO })?;
+                match repr {
+                    Repr::Oxm(bytes) => out.append(bytes)?,
+                    Repr::InPort(port) => {
+                        out.put(&U32::new(oxm::header(Field::InPort, false)))?;
+                        out.put(&wire::U32::new(port.0))?;
+                    }
+                    Repr::Match(m) => oxm::encode(m, out)?,
+                    Repr::V10(wire) => oxm::encode(&match_v10::to_match(wire), out)?,
+                }
+                out.patch_length(start, 2, "match")?;
+                out.pad8(start)
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Match> for MatchView<'a> {
+    fn from(m: &'a Match) -> Self {
+        MatchView(Repr::Match(m))
+    }
+}
+
+impl PartialEq for MatchView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_match() == other.to_match()
+    }
+}
+
+impl Eq for MatchView<'_> {}
+
+impl fmt::Display for MatchView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_match().fmt(f)
+    }
+}
+
+impl fmt::Debug for MatchView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_match(), f)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for MatchView<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_match().serialize(serializer)
+    }
+}

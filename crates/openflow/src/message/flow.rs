@@ -1,0 +1,486 @@
+//! Flows: added, changed and removed, and the news that one is gone.
+
+use bitflags::bitflags;
+
+use super::packet::{NO_BUFFER, buffer_from_wire};
+use crate::reader::Reader;
+use crate::wire::{U16, U32, U64, v10, v13};
+use crate::{
+    Action, DecodeError, EncodeError, ErrorCode, Instructions, MatchView, Out, Port, Reason,
+    Version,
+};
+
+/// What to do with flows (`ofp_flow_mod_command`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum FlowCommand {
+    /// Add one; it takes the place of one with the same match and priority.
+    Add,
+    /// Change the instructions of all that match; in 1.0, add one where there is none.
+    Modify,
+    /// Change the instructions of the one with the same match and priority.
+    ModifyStrict,
+    /// Remove all that match.
+    Delete,
+    /// Remove the one with the same match and priority.
+    DeleteStrict,
+}
+
+impl FlowCommand {
+    /// Whether it removes flows.
+    #[must_use]
+    pub const fn is_delete(self) -> bool {
+        matches!(self, FlowCommand::Delete | FlowCommand::DeleteStrict)
+    }
+}
+
+bitflags! {
+    /// How a flow behaves (`ofp_flow_mod_flags`). `EMERG` is 1.0's and stands in a bit of its own
+    /// here, because 1.3 has `RESET_COUNTS` in its place.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct FlowFlags: u32 {
+        const SEND_FLOW_REM = 1 << 0;
+        const CHECK_OVERLAP = 1 << 1;
+        const RESET_COUNTS = 1 << 2;
+        const NO_PKT_COUNTS = 1 << 3;
+        const NO_BYT_COUNTS = 1 << 4;
+        const EMERG = 1 << 16;
+        const _ = !0;
+    }
+}
+
+impl FlowFlags {
+    pub(super) fn from_wire(version: Version, bits: u16) -> Self {
+        let bits = u32::from(bits);
+        FlowFlags::from_bits_retain(match version {
+            Version::V1_0 => bits & !(1 << 2) | (bits >> 2 & 1) << 16,
+            Version::V1_3 => bits,
+        })
+    }
+
+    pub(super) fn wire(self, version: Version) -> Result<u16, EncodeError> {
+        let unsupported = |what| EncodeError::Unsupported { what, version };
+        match version {
+            Version::V1_0 if self.contains(FlowFlags::RESET_COUNTS) => {
+                Err(unsupported("the flow flag RESET_COUNTS"))
+            }
+            Version::V1_0 => Ok(self.bits() as u16 | (self.bits() >> 16 & 1) as u16 * (1 << 2)),
+            Version::V1_3 => {
+                u16::try_from(self.bits()).map_err(|_| unsupported("the flow flag EMERG"))
+            }
+        }
+    }
+}
+
+/// Adds, changes or removes flows (1.0 §5.3.3; 1.3.5 §7.3.4.1).
+///
+/// ```
+/// use bellrock_openflow::{Action, FlowMod, Match, Port};
+/// let to_two = [Action::output(Port(2))];
+/// let matching = Match::any().in_port(Port(1));
+/// let flow = FlowMod::add(&matching).priority(100).idle_timeout(60).actions(&to_two);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct FlowMod<'a> {
+    /// What to do.
+    pub command: FlowCommand,
+    /// The table; [`FlowMod::ALL_TABLES`] when removing from all. 1.0 has one table, 0, and
+    /// removes from "all".
+    pub table: u8,
+    /// A number of the controller's own that comes back with everything about the flow.
+    pub cookie: u64,
+    /// When changing or removing: the bits of the cookie that have to be equal (1.3).
+    pub cookie_mask: u64,
+    /// Seconds without a packet until the flow goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds until the flow goes; 0 for never.
+    pub hard_timeout: u16,
+    /// Of several flows that match, the one with the highest counts.
+    pub priority: u16,
+    /// The buffered packet that is to pass through the new flow.
+    pub buffer_id: Option<u32>,
+    /// When removing: only flows that send to this port; [`Port::ANY`] for all.
+    pub out_port: Port,
+    /// When removing: only flows that send to this group; [`FlowMod::ANY_GROUP`] for all (1.3).
+    pub out_group: u32,
+    /// How the flow behaves.
+    pub flags: FlowFlags,
+    /// The packets that it is about.
+    pub matching: MatchView<'a>,
+    /// What happens to them.
+    pub instructions: Instructions<'a>,
+}
+
+impl<'a> FlowMod<'a> {
+    /// `table` that stands for all (`OFPTT_ALL`).
+    pub const ALL_TABLES: u8 = 0xff;
+    /// `out_group` that stands for all (`OFPG_ANY`).
+    pub const ANY_GROUP: u32 = 0xffff_ffff;
+    /// The middle of the priorities (`OFP_DEFAULT_PRIORITY`).
+    pub const DEFAULT_PRIORITY: u16 = 0x8000;
+
+    /// Adds a flow that drops what it matches, in table 0, with the default priority, for ever.
+    #[must_use]
+    pub fn add(matching: impl Into<MatchView<'a>>) -> Self {
+        FlowMod {
+            command: FlowCommand::Add,
+            table: 0,
+            cookie: 0,
+            cookie_mask: 0,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            priority: Self::DEFAULT_PRIORITY,
+            buffer_id: None,
+            out_port: Port::ANY,
+            out_group: Self::ANY_GROUP,
+            flags: FlowFlags::empty(),
+            matching: matching.into(),
+            instructions: Instructions::none(),
+        }
+    }
+
+    /// Changes the instructions of the flows in table 0 that match.
+    #[must_use]
+    pub fn modify(matching: impl Into<MatchView<'a>>) -> Self {
+        FlowMod { command: FlowCommand::Modify, ..Self::add(matching) }
+    }
+
+    /// Removes the flows of all tables that match.
+    #[must_use]
+    pub fn delete(matching: impl Into<MatchView<'a>>) -> Self {
+        FlowMod { command: FlowCommand::Delete, table: Self::ALL_TABLES, ..Self::add(matching) }
+    }
+
+    /// Applies these actions to packets that match.
+    #[must_use]
+    pub fn actions(self, actions: &'a [Action<'a>]) -> Self {
+        FlowMod { instructions: Instructions::apply(actions), ..self }
+    }
+
+    /// Gives the flow these instructions (1.3).
+    #[must_use]
+    pub fn instructions(self, instructions: &'a [crate::Instruction<'a>]) -> Self {
+        FlowMod { instructions: Instructions::of(instructions), ..self }
+    }
+
+    /// Only the flow with the same match and priority is changed or removed.
+    #[must_use]
+    pub fn strict(self) -> Self {
+        let command = match self.command {
+            FlowCommand::Modify => FlowCommand::ModifyStrict,
+            FlowCommand::Delete => FlowCommand::DeleteStrict,
+            other => other,
+        };
+        FlowMod { command, ..self }
+    }
+
+    /// In this table (1.3).
+    #[must_use]
+    pub fn table(self, table: u8) -> Self {
+        FlowMod { table, ..self }
+    }
+
+    /// With this priority.
+    #[must_use]
+    pub fn priority(self, priority: u16) -> Self {
+        FlowMod { priority, ..self }
+    }
+
+    /// With this cookie.
+    #[must_use]
+    pub fn cookie(self, cookie: u64) -> Self {
+        FlowMod { cookie, ..self }
+    }
+
+    /// Only flows whose cookie equals `cookie` in the bits of `mask` (1.3).
+    #[must_use]
+    pub fn cookie_mask(self, cookie: u64, mask: u64) -> Self {
+        FlowMod { cookie, cookie_mask: mask, ..self }
+    }
+
+    /// Goes after this many seconds without a packet.
+    #[must_use]
+    pub fn idle_timeout(self, seconds: u16) -> Self {
+        FlowMod { idle_timeout: seconds, ..self }
+    }
+
+    /// Goes after this many seconds.
+    #[must_use]
+    pub fn hard_timeout(self, seconds: u16) -> Self {
+        FlowMod { hard_timeout: seconds, ..self }
+    }
+
+    /// Takes a buffered packet with it.
+    #[must_use]
+    pub fn buffer_id(self, buffer_id: Option<u32>) -> Self {
+        FlowMod { buffer_id, ..self }
+    }
+
+    /// Only flows that send to this port are removed.
+    #[must_use]
+    pub fn out_port(self, port: Port) -> Self {
+        FlowMod { out_port: port, ..self }
+    }
+
+    /// Behaves like this.
+    #[must_use]
+    pub fn flags(self, flags: FlowFlags) -> Self {
+        FlowMod { flags, ..self }
+    }
+
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::V1_0 => {
+                let matching = MatchView::decode(version, reader)?;
+                let start = *reader;
+                let wire: &v10::FlowMod = reader.fixed("flow_mod")?;
+                let command = command_from_wire(wire.command.get(), &start)?;
+                Ok(FlowMod {
+                    command,
+                    table: if command.is_delete() { Self::ALL_TABLES } else { 0 },
+                    cookie: wire.cookie.get(),
+                    cookie_mask: 0,
+                    idle_timeout: wire.idle_timeout.get(),
+                    hard_timeout: wire.hard_timeout.get(),
+                    priority: wire.priority.get(),
+                    buffer_id: buffer_from_wire(wire.buffer_id.get()),
+                    out_port: Port::from_v10(wire.out_port.get()),
+                    out_group: Self::ANY_GROUP,
+                    flags: FlowFlags::from_wire(version, wire.flags.get()),
+                    matching,
+                    instructions: Instructions::decode(version, reader)?,
+                })
+            }
+            Version::V1_3 => {
+                let start = *reader;
+                let wire: &v13::FlowMod = reader.fixed("flow_mod")?;
+                Ok(FlowMod {
+                    command: command_from_wire(wire.command.into(), &start)?,
+                    table: wire.table_id,
+                    cookie: wire.cookie.get(),
+                    cookie_mask: wire.cookie_mask.get(),
+                    idle_timeout: wire.idle_timeout.get(),
+                    hard_timeout: wire.hard_timeout.get(),
+                    priority: wire.priority.get(),
+                    buffer_id: buffer_from_wire(wire.buffer_id.get()),
+                    out_port: Port(wire.out_port.get()),
+                    out_group: wire.out_group.get(),
+                    flags: FlowFlags::from_wire(version, wire.flags.get()),
+                    matching: MatchView::decode(version, reader)?,
+                    instructions: Instructions::decode(version, reader)?,
+                })
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
+        match version {
+            Version::V1_0 => {
+                self.check_v10()?;
+                self.matching.encode(version, out)?;
+                out.put(&v10::FlowMod {
+                    cookie: U64::new(self.cookie),
+                    command: U16::new(self.command as u16),
+                    idle_timeout: U16::new(self.idle_timeout),
+                    hard_timeout: U16::new(self.hard_timeout),
+                    priority: U16::new(self.priority),
+                    buffer_id,
+                    out_port: U16::new(self.out_port.to_v10()?),
+                    flags: U16::new(self.flags.wire(version)?),
+                })?;
+            }
+            Version::V1_3 => {
+                out.put(&v13::FlowMod {
+                    cookie: U64::new(self.cookie),
+                    cookie_mask: U64::new(self.cookie_mask),
+                    table_id: self.table,
+                    command: self.command as u8,
+                    idle_timeout: U16::new(self.idle_timeout),
+                    hard_timeout: U16::new(self.hard_timeout),
+                    priority: U16::new(self.priority),
+                    buffer_id,
+                    out_port: U32::new(self.out_port.0),
+                    out_group: U32::new(self.out_group),
+                    flags: U16::new(self.flags.wire(version)?),
+                    pad: [0; 2],
+                })?;
+                self.matching.encode(version, out)?;
+            }
+        }
+        self.instructions.encode(version, out)
+    }
+
+    fn check_v10(&self) -> Result<(), EncodeError> {
+        let all_of_them = self.command.is_delete() && self.table == Self::ALL_TABLES;
+        let what = match self {
+            FlowMod { table, .. } if *table != 0 && !all_of_them => "a table other than 0",
+            FlowMod { cookie_mask, .. } if *cookie_mask != 0 => "a cookie mask",
+            FlowMod { out_group, .. } if *out_group != Self::ANY_GROUP => "groups",
+            _ => return Ok(()),
+        };
+        Err(EncodeError::Unsupported { what, version: Version::V1_0 })
+    }
+}
+
+fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, DecodeError> {
+    Ok(match number {
+        0 => FlowCommand::Add,
+        1 => FlowCommand::Modify,
+        2 => FlowCommand::ModifyStrict,
+        3 => FlowCommand::Delete,
+        4 => FlowCommand::DeleteStrict,
+        other => {
+            let reason = Reason::Value(other.into());
+            return Err(at.error("flow_mod.command", reason, ErrorCode::FlowModBadCommand));
+        }
+    })
+}
+
+/// Why a flow went (`ofp_flow_removed_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum FlowRemovedReason {
+    /// No packet for its idle timeout.
+    IdleTimeout,
+    /// Its hard timeout ran out.
+    HardTimeout,
+    /// A flow_mod removed it.
+    Delete,
+    /// Its group was removed (1.3).
+    GroupDelete,
+    /// A reason that the specification does not name.
+    Unknown(u8),
+}
+
+impl FlowRemovedReason {
+    fn from_wire(number: u8) -> Self {
+        match number {
+            0 => FlowRemovedReason::IdleTimeout,
+            1 => FlowRemovedReason::HardTimeout,
+            2 => FlowRemovedReason::Delete,
+            3 => FlowRemovedReason::GroupDelete,
+            other => FlowRemovedReason::Unknown(other),
+        }
+    }
+
+    fn wire(self) -> u8 {
+        match self {
+            FlowRemovedReason::IdleTimeout => 0,
+            FlowRemovedReason::HardTimeout => 1,
+            FlowRemovedReason::Delete => 2,
+            FlowRemovedReason::GroupDelete => 3,
+            FlowRemovedReason::Unknown(other) => other,
+        }
+    }
+}
+
+/// A flow is gone (1.0 §5.4.2; 1.3.5 §7.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct FlowRemoved<'a> {
+    /// Its cookie.
+    pub cookie: u64,
+    /// Its priority.
+    pub priority: u16,
+    /// Why it went.
+    pub reason: FlowRemovedReason,
+    /// Its table (0 in 1.0).
+    pub table: u8,
+    /// How long it was there, in whole seconds.
+    pub duration_sec: u32,
+    /// The nanoseconds beyond them.
+    pub duration_nsec: u32,
+    /// Its idle timeout in seconds.
+    pub idle_timeout: u16,
+    /// Its hard timeout in seconds (0 in 1.0, which does not say).
+    pub hard_timeout: u16,
+    /// Packets that it matched.
+    pub packet_count: u64,
+    /// Bytes of those.
+    pub byte_count: u64,
+    /// Its match.
+    pub matching: MatchView<'a>,
+}
+
+impl<'a> FlowRemoved<'a> {
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::V1_0 => {
+                let matching = MatchView::decode(version, reader)?;
+                let wire: &v10::FlowRemoved = reader.fixed("flow_removed")?;
+                Ok(FlowRemoved {
+                    cookie: wire.cookie.get(),
+                    priority: wire.priority.get(),
+                    reason: FlowRemovedReason::from_wire(wire.reason),
+                    table: 0,
+                    duration_sec: wire.duration_sec.get(),
+                    duration_nsec: wire.duration_nsec.get(),
+                    idle_timeout: wire.idle_timeout.get(),
+                    hard_timeout: 0,
+                    packet_count: wire.packet_count.get(),
+                    byte_count: wire.byte_count.get(),
+                    matching,
+                })
+            }
+            Version::V1_3 => {
+                let wire: &v13::FlowRemoved = reader.fixed("flow_removed")?;
+                Ok(FlowRemoved {
+                    cookie: wire.cookie.get(),
+                    priority: wire.priority.get(),
+                    reason: FlowRemovedReason::from_wire(wire.reason),
+                    table: wire.table_id,
+                    duration_sec: wire.duration_sec.get(),
+                    duration_nsec: wire.duration_nsec.get(),
+                    idle_timeout: wire.idle_timeout.get(),
+                    hard_timeout: wire.hard_timeout.get(),
+                    packet_count: wire.packet_count.get(),
+                    byte_count: wire.byte_count.get(),
+                    matching: MatchView::decode(version, reader)?,
+                })
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version {
+            Version::V1_0 => {
+                if self.table != 0 || self.hard_timeout != 0 {
+                    let what = "table or hard timeout of a flow_removed";
+                    return Err(EncodeError::Unsupported { what, version });
+                }
+                self.matching.encode(version, out)?;
+                out.put(&v10::FlowRemoved {
+                    cookie: U64::new(self.cookie),
+                    priority: U16::new(self.priority),
+                    reason: self.reason.wire(),
+                    pad: 0,
+                    duration_sec: U32::new(self.duration_sec),
+                    duration_nsec: U32::new(self.duration_nsec),
+                    idle_timeout: U16::new(self.idle_timeout),
+                    pad2: [0; 2],
+                    packet_count: U64::new(self.packet_count),
+                    byte_count: U64::new(self.byte_count),
+                })
+            }
+            Version::V1_3 => {
+                out.put(&v13::FlowRemoved {
+                    cookie: U64::new(self.cookie),
+                    priority: U16::new(self.priority),
+                    reason: self.reason.wire(),
+                    table_id: self.table,
+                    duration_sec: U32::new(self.duration_sec),
+                    duration_nsec: U32::new(self.duration_nsec),
+                    idle_timeout: U16::new(self.idle_timeout),
+                    hard_timeout: U16::new(self.hard_timeout),
+                    packet_count: U64::new(self.packet_count),
+                    byte_count: U64::new(self.byte_count),
+                })?;
+                self.matching.encode(version, out)
+            }
+        }
+    }
+}

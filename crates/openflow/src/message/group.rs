@@ -1,0 +1,172 @@
+//! Groups (1.3.5 §5.6, §7.3.4.2). 1.0 has none.
+
+use crate::list::{Element, List};
+use crate::reader::Reader;
+use crate::wire::{U16, U32, v13};
+use crate::{Action, DecodeError, EncodeError, ErrorCode, Out, Port, Reason, Version};
+
+/// Group numbers that stand for more than one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group;
+
+impl Group {
+    /// The largest number of a group (`OFPG_MAX`).
+    pub const MAX: u32 = 0xffff_ff00;
+    /// All groups, when removing and asking (`OFPG_ALL`).
+    pub const ALL: u32 = 0xffff_fffc;
+    /// No group in particular (`OFPG_ANY`).
+    pub const ANY: u32 = 0xffff_ffff;
+}
+
+/// What to do with a group (`ofp_group_mod_command`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum GroupCommand {
+    /// Add it.
+    Add,
+    /// Change it.
+    Modify,
+    /// Remove it, and the flows that use it.
+    Delete,
+}
+
+/// How a group uses its buckets (`ofp_group_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum GroupType {
+    /// All of them: multicast.
+    All,
+    /// One, by a hash and the weights.
+    Select,
+    /// Its only one.
+    Indirect,
+    /// The first that is live.
+    FastFailover,
+    /// A type that the specification does not name.
+    Unknown(u8),
+}
+
+impl GroupType {
+    pub(super) fn from_wire(number: u8) -> Self {
+        match number {
+            0 => GroupType::All,
+            1 => GroupType::Select,
+            2 => GroupType::Indirect,
+            3 => GroupType::FastFailover,
+            other => GroupType::Unknown(other),
+        }
+    }
+
+    pub(super) fn wire(self) -> u8 {
+        match self {
+            GroupType::All => 0,
+            GroupType::Select => 1,
+            GroupType::Indirect => 2,
+            GroupType::FastFailover => 3,
+            GroupType::Unknown(other) => other,
+        }
+    }
+}
+
+/// One of a group's ways to treat a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Bucket<'a> {
+    /// Its share, in select groups.
+    pub weight: u16,
+    /// The port that has to be up for it to be live; [`Port::ANY`] for none.
+    pub watch_port: Port,
+    /// The group that has to be live for it to be live; [`Group::ANY`] for none.
+    pub watch_group: u32,
+    /// Its action set.
+    pub actions: List<'a, Action<'a>>,
+}
+
+impl<'a> Bucket<'a> {
+    /// A bucket that watches nothing.
+    #[must_use]
+    pub fn of(actions: &'a [Action<'a>]) -> Self {
+        Bucket {
+            weight: 0,
+            watch_port: Port::ANY,
+            watch_group: Group::ANY,
+            actions: List::of(actions),
+        }
+    }
+}
+
+impl<'a> Element<'a> for Bucket<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let wire: &v13::Bucket = reader.fixed("bucket")?;
+        let length = usize::from(wire.length.get());
+        let body_len = length
+            .checked_sub(size_of::<v13::Bucket>())
+            .ok_or_else(|| start.bad_length("bucket.length", length))?;
+        let actions = reader.sub(body_len, "bucket actions")?;
+        Ok(Bucket {
+            weight: wire.weight.get(),
+            watch_port: Port(wire.watch_port.get()),
+            watch_group: wire.watch_group.get(),
+            actions: List::decode(version, actions.answering(ErrorCode::ActionBadLength))?,
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let start = out.len();
+        out.put(&v13::Bucket {
+            length: U16::ZERO,
+            weight: U16::new(self.weight),
+            watch_port: U32::new(self.watch_port.0),
+            watch_group: U32::new(self.watch_group),
+            pad: [0; 4],
+        })?;
+        self.actions.encode(version, out)?;
+        out.patch_length(start, 0, "bucket")
+    }
+}
+
+/// Adds, changes or removes a group (1.3.5 §7.3.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct GroupMod<'a> {
+    /// What to do.
+    pub command: GroupCommand,
+    /// How it uses its buckets.
+    pub kind: GroupType,
+    /// The group.
+    pub group: u32,
+    /// Its buckets.
+    pub buckets: List<'a, Bucket<'a>>,
+}
+
+impl<'a> GroupMod<'a> {
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let wire: &v13::GroupMod = reader.fixed("group_mod")?;
+        let command = match wire.command.get() {
+            0 => GroupCommand::Add,
+            1 => GroupCommand::Modify,
+            2 => GroupCommand::Delete,
+            other => {
+                let reason = Reason::Value(other.into());
+                let answer = ErrorCode::GroupModBadCommand;
+                return Err(start.error("group_mod.command", reason, answer));
+            }
+        };
+        let buckets = List::decode(version, reader.answering(ErrorCode::GroupModBadBucket))?;
+        reader.take_rest();
+        let kind = GroupType::from_wire(wire.kind);
+        Ok(GroupMod { command, kind, group: wire.group_id.get(), buckets })
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&v13::GroupMod {
+            command: U16::new(self.command as u16),
+            kind: self.kind.wire(),
+            pad: 0,
+            group_id: U32::new(self.group),
+        })?;
+        self.buckets.encode(version, out)
+    }
+}

@@ -1,0 +1,524 @@
+//! Messages about the connection and the switch as a whole.
+
+use bitflags::bitflags;
+
+use crate::list::{Element, List};
+use crate::reader::Reader;
+use crate::wire::{self, Tlv, U16, U32, U64, v13};
+use crate::{
+    Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
+};
+
+/// The first message of each end (1.0 §5.5.1; 1.3.5 §7.5.1).
+///
+/// The version byte of its header is the highest version that the sender speaks; since 1.3 its
+/// elements can name all of them. What follows the header in a hello of an earlier version has no
+/// meaning, is not checked, and is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Hello<'a> {
+    body: Bytes<'a>,
+}
+
+/// The first wire version whose hello has elements (1.3.1).
+const FIRST_WITH_ELEMENTS: u8 = 4;
+const VERSION_BITMAP: u16 = 1;
+
+impl<'a> Hello<'a> {
+    /// A hello without elements: only the version of its header counts.
+    #[must_use]
+    pub const fn bare() -> Self {
+        Hello { body: Bytes(&[]) }
+    }
+
+    /// Reads a hello of any version, spoken here or not: the version byte, the xid, and the hello.
+    ///
+    /// # Errors
+    /// A length that cannot be, in the header or in an element.
+    pub fn decode_any(message: &'a [u8]) -> Result<(Header, Hello<'a>), DecodeError> {
+        let header = Header::read(message);
+        let whole = header.filter(|header| usize::from(header.length) == message.len());
+        let header = whole.ok_or(DecodeError {
+            what: "header.length",
+            offset: 2,
+            reason: Reason::Length(message.len()),
+            answer: ErrorCode::RequestBadLength,
+        })?;
+        let mut reader = Reader::new(message);
+        reader.take(HEADER_LEN, "header")?;
+        Ok((header, Hello::decode_body(header.version, &mut reader)?))
+    }
+
+    /// Writes a hello of the controller's or switch's own: the highest version in the header and,
+    /// where that is 1.3 or later, a bitmap of all of them.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`].
+    pub fn write(versions: &[Version], xid: u32, out: &mut Out) -> Result<(), EncodeError> {
+        let highest = versions.iter().map(|version| version.wire()).max().unwrap_or(1);
+        out.message(highest, 0, xid, |out| {
+            if highest < FIRST_WITH_ELEMENTS {
+                return Ok(());
+            }
+            let bits = versions.iter().fold(0, |bits, version| bits | 1 << version.wire());
+            out.put(&Tlv { kind: U16::new(VERSION_BITMAP), length: U16::new(8) })?;
+            out.put(&U32::new(bits))
+        })
+    }
+
+    /// Its elements. None in a hello of a version before 1.3.
+    #[must_use]
+    pub fn elements(&self, version: u8) -> List<'a, HelloElement<'a>> {
+        if version < FIRST_WITH_ELEMENTS {
+            return List::empty();
+        }
+        List::decode(Version::V1_3, Reader::new(self.body.0)).unwrap_or_default()
+    }
+
+    /// Whether its bitmap names a wire version; `None` when there is no bitmap.
+    #[must_use]
+    pub fn names(&self, version: u8, wanted: u8) -> Option<bool> {
+        self.elements(version).iter().find_map(|element| match element {
+            HelloElement::VersionBitmap(words) => Some(
+                words
+                    .chunks_exact(4)
+                    .nth(usize::from(wanted / 32))
+                    .and_then(|word| word.try_into().ok().map(u32::from_be_bytes))
+                    .is_some_and(|word| word >> (wanted % 32) & 1 != 0),
+            ),
+            HelloElement::Unknown { .. } => None,
+        })
+    }
+
+    fn decode_body(version: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        if version >= FIRST_WITH_ELEMENTS {
+            List::<HelloElement<'_>>::decode(Version::V1_3, *reader)?;
+        }
+        Ok(Hello { body: Bytes(reader.take_rest()) })
+    }
+
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Hello::decode_body(version.wire(), reader)
+    }
+
+    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.append(&self.body)
+    }
+}
+
+/// An element of a hello (1.3.5 §7.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum HelloElement<'a> {
+    /// A bit for each version spoken, 32 to a big-endian word, the lowest first.
+    VersionBitmap(Bytes<'a>),
+    /// An element that the specification does not name.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// What stands behind its length.
+        body: Bytes<'a>,
+    },
+}
+
+impl<'a> Element<'a> for HelloElement<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let head: &Tlv = reader.fixed("hello element")?;
+        let length = usize::from(head.length.get());
+        // A length of zero would make a reader that trusts it stand still for ever.
+        let body_len = length
+            .checked_sub(size_of::<Tlv>())
+            .ok_or_else(|| start.bad_length("hello element length", length))?;
+        let body = Bytes(reader.take(body_len, "hello element")?);
+        // The padding of the last element is sometimes left out; what is there is skipped.
+        let padding = length.next_multiple_of(8) - length;
+        reader.take(padding.min(reader.len()), "hello element")?;
+        Ok(match head.kind.get() {
+            VERSION_BITMAP => HelloElement::VersionBitmap(body),
+            kind => HelloElement::Unknown { kind, body },
+        })
+    }
+
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let (kind, body) = match self {
+            HelloElement::VersionBitmap(words) => (VERSION_BITMAP, words),
+            HelloElement::Unknown { kind, body } => (*kind, body),
+        };
+        let start = out.len();
+        out.put(&Tlv { kind: U16::new(kind), length: U16::ZERO })?;
+        out.append(body)?;
+        out.patch_length(start, 2, "hello element")?;
+        out.pad8(start)
+    }
+}
+
+/// What was wrong with a message (1.0 §5.4.4; 1.3.5 §7.4.4). Its xid is that of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum ErrorMessage<'a> {
+    /// An error that the specification numbers.
+    Standard {
+        /// Which.
+        code: ErrorCode,
+        /// At least 64 bytes of the message at fault, or all of it; a text for a failed hello.
+        data: Bytes<'a>,
+    },
+    /// An experimenter's error (1.3).
+    Experimenter {
+        /// Whose.
+        experimenter: u32,
+        /// Its type.
+        kind: u16,
+        /// The experimenter's data.
+        data: Bytes<'a>,
+    },
+}
+
+/// `OFPET_EXPERIMENTER`.
+const ERROR_EXPERIMENTER: u16 = 0xffff;
+
+impl<'a> ErrorMessage<'a> {
+    /// Bytes of the message at fault that go into the error about it (the specification asks for
+    /// at least 64, or the whole message where it is shorter).
+    pub const DATA_LEN: usize = 64;
+
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let wire: &wire::Error = reader.fixed("error")?;
+        let (kind, code) = (wire.kind.get(), wire.code.get());
+        if version == Version::V1_3 && kind == ERROR_EXPERIMENTER {
+            let experimenter = reader.fixed::<U32>("error.experimenter")?.get();
+            let data = Bytes(reader.take_rest());
+            return Ok(ErrorMessage::Experimenter { experimenter, kind: code, data });
+        }
+        let code = ErrorCode::from_wire(version, kind, code);
+        Ok(ErrorMessage::Standard { code, data: Bytes(reader.take_rest()) })
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match self {
+            ErrorMessage::Standard { code, data } => {
+                let (kind, code) = code
+                    .wire(version)
+                    .ok_or(EncodeError::Unsupported { what: "this error", version })?;
+                out.put(&wire::Error { kind: U16::new(kind), code: U16::new(code) })?;
+                out.append(data)
+            }
+            ErrorMessage::Experimenter { experimenter, kind, data } => {
+                if version == Version::V1_0 {
+                    let what = "an experimenter error";
+                    return Err(EncodeError::Unsupported { what, version });
+                }
+                let kind = U16::new(*kind);
+                out.put(&wire::Error { kind: U16::new(ERROR_EXPERIMENTER), code: kind })?;
+                out.put(&U32::new(*experimenter))?;
+                out.append(data)
+            }
+        }
+    }
+}
+
+/// An experimenter's (1.0: a vendor's) message (1.0 §5.5.4; 1.3.5 §7.5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Experimenter<'a> {
+    /// Whose: an IEEE OUI, or an id that the ONF gave.
+    pub experimenter: u32,
+    /// The experimenter's type. 1.0 has none: it is the first four bytes of the data there.
+    pub kind: Option<u32>,
+    /// The experimenter's data.
+    pub data: Bytes<'a>,
+}
+
+impl<'a> Experimenter<'a> {
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let experimenter = reader.fixed::<U32>("experimenter")?.get();
+        let kind = match version {
+            Version::V1_0 => None,
+            Version::V1_3 => Some(reader.fixed::<U32>("experimenter type")?.get()),
+        };
+        Ok(Experimenter { experimenter, kind, data: Bytes(reader.take_rest()) })
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&U32::new(self.experimenter))?;
+        match (version, self.kind) {
+            (Version::V1_0, None) => {}
+            (Version::V1_3, Some(kind)) => out.put(&U32::new(kind))?,
+            _ => {
+                return Err(EncodeError::Unsupported {
+                    what: "an experimenter message with (1.0) or without (1.3) a type",
+                    version,
+                });
+            }
+        }
+        out.append(&self.data)
+    }
+}
+
+bitflags! {
+    /// What a switch can do (`ofp_capabilities`). 1.0's `STP` stands in a bit of its own here,
+    /// because 1.3 has `GROUP_STATS` in its place.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct Capabilities: u64 {
+        const FLOW_STATS = 1 << 0;
+        const TABLE_STATS = 1 << 1;
+        const PORT_STATS = 1 << 2;
+        const GROUP_STATS = 1 << 3;
+        const IP_REASM = 1 << 5;
+        const QUEUE_STATS = 1 << 6;
+        const ARP_MATCH_IP = 1 << 7;
+        const PORT_BLOCKED = 1 << 8;
+        const STP = 1 << 32;
+        const _ = !0;
+    }
+}
+
+impl Capabilities {
+    fn from_wire(version: Version, bits: u32) -> Self {
+        let bits = u64::from(bits);
+        Capabilities::from_bits_retain(match version {
+            Version::V1_0 => bits & !(1 << 3) | (bits >> 3 & 1) << 32,
+            Version::V1_3 => bits,
+        })
+    }
+
+    fn wire(self, version: Version) -> Result<u32, EncodeError> {
+        match version {
+            Version::V1_0 if self.contains(Capabilities::GROUP_STATS) => {
+                Err(EncodeError::Unsupported { what: "group statistics", version })
+            }
+            Version::V1_0 => Ok(self.bits() as u32 | (self.bits() >> 32 & 1) as u32 * (1 << 3)),
+            Version::V1_3 => u32::try_from(self.bits())
+                .map_err(|_| EncodeError::Unsupported { what: "the capability STP", version }),
+        }
+    }
+}
+
+/// Who a switch is and what it can do (1.0 §5.3.1; 1.3.5 §7.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Features<'a> {
+    /// Datapath id: the lower 48 bits are a MAC address as a rule.
+    pub datapath_id: u64,
+    /// Packets that it can buffer.
+    pub n_buffers: u32,
+    /// Flow tables.
+    pub n_tables: u8,
+    /// 0 for a main connection (always so in 1.0).
+    pub auxiliary_id: u8,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// 1.0: a bit for each action type that it knows. Reserved in 1.3.
+    pub actions: u32,
+    /// 1.0: its ports. 1.3 asks for them by [`crate::MultipartKind::PortDesc`].
+    pub ports: List<'a, PortDesc>,
+}
+
+impl<'a> Features<'a> {
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let wire: &wire::Features = reader.fixed("features")?;
+        let ports = match version {
+            Version::V1_0 => {
+                let ports = List::decode(version, *reader)?;
+                reader.take_rest();
+                ports
+            }
+            Version::V1_3 => List::empty(),
+        };
+        Ok(Features {
+            datapath_id: wire.datapath_id.get(),
+            n_buffers: wire.n_buffers.get(),
+            n_tables: wire.n_tables,
+            auxiliary_id: if version == Version::V1_0 { 0 } else { wire.auxiliary_id },
+            capabilities: Capabilities::from_wire(version, wire.capabilities.get()),
+            actions: wire.reserved.get(),
+            ports,
+        })
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let unsupported = |what| Err(EncodeError::Unsupported { what, version });
+        match version {
+            Version::V1_0 if self.auxiliary_id != 0 => return unsupported("auxiliary connections"),
+            Version::V1_3 if !self.ports.is_empty() => return unsupported("ports in features"),
+            _ => {}
+        }
+        out.put(&wire::Features {
+            datapath_id: U64::new(self.datapath_id),
+            n_buffers: U32::new(self.n_buffers),
+            n_tables: self.n_tables,
+            auxiliary_id: self.auxiliary_id,
+            pad: [0; 2],
+            capabilities: U32::new(self.capabilities.wire(version)?),
+            reserved: U32::new(self.actions),
+        })?;
+        self.ports.encode(version, out)
+    }
+}
+
+bitflags! {
+    /// What a switch does with IP fragments, and (until 1.2) with packets whose TTL runs out
+    /// (`ofp_config_flags`). Neither `DROP` nor `REASM` means that fragments are treated as other
+    /// packets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct ConfigFlags: u16 {
+        const FRAG_DROP = 1 << 0;
+        const FRAG_REASM = 1 << 1;
+        const INVALID_TTL_TO_CONTROLLER = 1 << 2;
+        const _ = !0;
+    }
+}
+
+/// How a switch is set up (1.0 §5.3.2; 1.3.5 §7.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct SwitchConfig {
+    /// Treatment of fragments.
+    pub flags: ConfigFlags,
+    /// Bytes of a packet that go to the controller on a table miss. In 1.3 the table-miss entry
+    /// says it instead, and 0xffff stands for the whole packet, unbuffered.
+    pub miss_send_len: u16,
+}
+
+impl SwitchConfig {
+    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &wire::SwitchConfig = reader.fixed("switch config")?;
+        Ok(SwitchConfig {
+            flags: ConfigFlags::from_bits_retain(wire.flags.get()),
+            miss_send_len: wire.miss_send_len.get(),
+        })
+    }
+
+    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&wire::SwitchConfig {
+            flags: U16::new(self.flags.bits()),
+            miss_send_len: U16::new(self.miss_send_len),
+        })
+    }
+}
+
+/// What a controller is to a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum RoleKind {
+    /// As it is: asks, changes nothing.
+    NoChange,
+    /// Full access, as others may have.
+    Equal,
+    /// Full access, at most one; others become slaves.
+    Master,
+    /// Reads only.
+    Slave,
+    /// A role that the specification does not name.
+    Unknown(u32),
+}
+
+/// Asks for a role, or tells it (1.3.5 §7.3.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Role {
+    /// The role.
+    pub role: RoleKind,
+    /// The election that a master or slave comes from; an older one than the last is refused.
+    pub generation_id: u64,
+}
+
+impl Role {
+    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &v13::Role = reader.fixed("role")?;
+        let role = match wire.role.get() {
+            0 => RoleKind::NoChange,
+            1 => RoleKind::Equal,
+            2 => RoleKind::Master,
+            3 => RoleKind::Slave,
+            other => RoleKind::Unknown(other),
+        };
+        Ok(Role { role, generation_id: wire.generation_id.get() })
+    }
+
+    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let role = match self.role {
+            RoleKind::NoChange => 0,
+            RoleKind::Equal => 1,
+            RoleKind::Master => 2,
+            RoleKind::Slave => 3,
+            RoleKind::Unknown(other) => other,
+        };
+        out.put(&v13::Role {
+            role: U32::new(role),
+            pad: [0; 4],
+            generation_id: U64::new(self.generation_id),
+        })
+    }
+}
+
+/// For one role, which messages a switch sends without being asked: a bit for each reason, by its
+/// number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct AsyncMasks {
+    /// Reasons of packet_in.
+    pub packet_in: u32,
+    /// Reasons of port_status.
+    pub port_status: u32,
+    /// Reasons of flow_removed.
+    pub flow_removed: u32,
+}
+
+/// What a switch sends without being asked (1.3.5 §7.3.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct AsyncConfig {
+    /// To a master or equal.
+    pub master: AsyncMasks,
+    /// To a slave.
+    pub slave: AsyncMasks,
+}
+
+impl AsyncConfig {
+    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &v13::Async = reader.fixed("async config")?;
+        let masks = |i: usize| AsyncMasks {
+            packet_in: wire.packet_in[i].get(),
+            port_status: wire.port_status[i].get(),
+            flow_removed: wire.flow_removed[i].get(),
+        };
+        Ok(AsyncConfig { master: masks(0), slave: masks(1) })
+    }
+
+    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let both =
+            |of: fn(&AsyncMasks) -> u32| [U32::new(of(&self.master)), U32::new(of(&self.slave))];
+        out.put(&v13::Async {
+            packet_in: both(|masks| masks.packet_in),
+            port_status: both(|masks| masks.port_status),
+            flow_removed: both(|masks| masks.flow_removed),
+        })
+    }
+}
+
+/// Sets up a table (1.3.5 §7.3.3). 1.3 has no settings left: `config` is deprecated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TableMod {
+    /// The table; 255 for all.
+    pub table: u8,
+    /// Its settings (`ofp_table_config`).
+    pub config: u32,
+}
+
+impl TableMod {
+    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &v13::TableMod = reader.fixed("table_mod")?;
+        Ok(TableMod { table: wire.table_id, config: wire.config.get() })
+    }
+
+    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&v13::TableMod { table_id: self.table, pad: [0; 3], config: U32::new(self.config) })
+    }
+}

@@ -1,0 +1,256 @@
+//! Messages: what each carries, and the two directions that they go.
+
+mod flow;
+mod group;
+mod handshake;
+mod meter;
+mod multipart;
+mod packet;
+mod queue;
+mod stats;
+
+pub use flow::{FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason};
+pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
+pub use handshake::{
+    AsyncConfig, AsyncMasks, Capabilities, ConfigFlags, ErrorMessage, Experimenter, Features,
+    Hello, HelloElement, Role, RoleKind, SwitchConfig, TableMod,
+};
+pub use meter::{Band, BandType, Meter, MeterCommand, MeterFlags, MeterMod};
+pub use multipart::{MultipartReply, MultipartRequest, ReplyBody, RequestBody};
+pub use packet::{PacketIn, PacketInReason, PacketOut};
+pub use queue::{Queue, QueueConfig, QueueProperty};
+pub use stats::*;
+
+use crate::header::Header;
+use crate::reader::Reader;
+use crate::{
+    Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, MessageKind, Out, Port, PortMod,
+    PortStatus, Reason, Version,
+};
+
+/// A message with the parts of its header that mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Message<T> {
+    /// The version that it was read in.
+    pub version: Version,
+    /// The transaction id.
+    pub xid: u32,
+    /// What it says.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub body: T,
+}
+
+/// Defines the messages of one direction. Each row: variant, its content, and how the content is
+/// read from a [`Reader`] and written to an [`Out`].
+macro_rules! direction {
+    ($(#[$doc:meta])* $name:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?: $decode:expr, $encode:expr;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "serde", serde(tag = "type", content = "body", rename_all = "snake_case"))]
+        pub enum $name<'a> { $($(#[$row])* $variant $(($type))?,)* }
+
+        impl<'a> $name<'a> {
+            /// Reads one whole message and checks all of it.
+            ///
+            /// # Errors
+            /// The field at fault, its offset, and the OpenFlow error to answer with: a version
+            /// that is not spoken, a type that this end does not receive, a length that cannot be,
+            /// a value that is not allowed, bytes left over.
+            pub fn decode(message: &'a [u8]) -> Result<Message<$name<'a>>, DecodeError> {
+                let (header, version, mut reader) = open(message)?;
+                let kind = MessageKind::from_wire(version, header.kind);
+                let reader = &mut reader;
+                let body = match kind {
+                    $(Some(MessageKind::$variant) => ($decode)(version, reader)?,)*
+                    _ => {
+                        return Err(DecodeError {
+                            what: "header.type",
+                            offset: 1,
+                            reason: Reason::Unexpected(header.kind),
+                            answer: ErrorCode::RequestBadType,
+                        });
+                    }
+                };
+                reader.finish("message")?;
+                Ok(Message { version, xid: header.xid, body })
+            }
+
+            /// What kind of message it is.
+            #[must_use]
+            pub const fn kind(&self) -> MessageKind {
+                match self { $($name::$variant { .. } => MessageKind::$variant,)* }
+            }
+
+            /// Writes the message.
+            ///
+            /// # Errors
+            /// [`EncodeError`]; nothing of the message is in `out` then.
+            pub fn encode(&self, version: Version, xid: u32, out: &mut Out) -> Result<(), EncodeError> {
+                let kind = self.kind();
+                let number = kind.wire(version).ok_or(EncodeError::Unsupported {
+                    what: kind.name(Version::V1_3),
+                    version,
+                })?;
+                out.message(version.wire(), number, xid, |out| {
+                    $(if let $name::$variant { .. } = self {
+                        return ($encode)(self, version, out);
+                    })*
+                    Ok(())
+                })
+            }
+        }
+    };
+}
+
+/// Content that reads and writes itself: `content!(Direction, Variant, Type)`.
+macro_rules! content {
+    ($name:ident::$variant:ident($type:ident), decode) => {
+        |version, reader: &mut Reader<'a>| $type::decode(version, reader).map($name::$variant)
+    };
+    ($name:ident::$variant:ident($type:ident), encode) => {
+        |message: &$name<'_>, version, out: &mut Out| match message {
+            $name::$variant(content) => content.encode(version, out),
+            _ => Ok(()),
+        }
+    };
+}
+
+/// A payload that is just bytes.
+macro_rules! payload {
+    ($name:ident::$variant:ident, decode) => {
+        |_, reader: &mut Reader<'a>| {
+            Ok::<_, DecodeError>($name::$variant(Bytes(reader.take_rest())))
+        }
+    };
+    ($name:ident::$variant:ident, encode) => {
+        |message: &$name<'_>, _, out: &mut Out| match message {
+            $name::$variant(bytes) => out.append(bytes),
+            _ => Ok(()),
+        }
+    };
+}
+
+/// No content.
+macro_rules! empty {
+    ($name:ident::$variant:ident, decode) => {
+        |_, _: &mut Reader<'a>| Ok::<_, DecodeError>($name::$variant)
+    };
+    ($name:ident::$variant:ident, encode) => {
+        |_: &$name<'_>, _, _: &mut Out| Ok(())
+    };
+}
+
+direction! {
+    /// What a switch sends to a controller.
+    FromSwitch {
+        /// The versions it speaks.
+        Hello(Hello<'a>): content!(FromSwitch::Hello(Hello), decode), content!(FromSwitch::Hello(Hello), encode);
+        /// Something that it was sent was wrong.
+        Error(ErrorMessage<'a>): content!(FromSwitch::Error(ErrorMessage), decode), content!(FromSwitch::Error(ErrorMessage), encode);
+        /// Are you there?
+        EchoRequest(Bytes<'a>): payload!(FromSwitch::EchoRequest, decode), payload!(FromSwitch::EchoRequest, encode);
+        /// I am here.
+        EchoReply(Bytes<'a>): payload!(FromSwitch::EchoReply, decode), payload!(FromSwitch::EchoReply, encode);
+        /// An experimenter's message.
+        Experimenter(Experimenter<'a>): content!(FromSwitch::Experimenter(Experimenter), decode), content!(FromSwitch::Experimenter(Experimenter), encode);
+        /// Who it is and what it can do.
+        FeaturesReply(Features<'a>): content!(FromSwitch::FeaturesReply(Features), decode), content!(FromSwitch::FeaturesReply(Features), encode);
+        /// How it is set up.
+        GetConfigReply(SwitchConfig): content!(FromSwitch::GetConfigReply(SwitchConfig), decode), content!(FromSwitch::GetConfigReply(SwitchConfig), encode);
+        /// A packet for the controller.
+        PacketIn(PacketIn<'a>): content!(FromSwitch::PacketIn(PacketIn), decode), content!(FromSwitch::PacketIn(PacketIn), encode);
+        /// A flow is gone.
+        FlowRemoved(FlowRemoved<'a>): content!(FromSwitch::FlowRemoved(FlowRemoved), decode), content!(FromSwitch::FlowRemoved(FlowRemoved), encode);
+        /// A port was added, removed or changed.
+        PortStatus(PortStatus): content!(FromSwitch::PortStatus(PortStatus), decode), content!(FromSwitch::PortStatus(PortStatus), encode);
+        /// What was asked for, or a part of it.
+        MultipartReply(MultipartReply<'a>): content!(FromSwitch::MultipartReply(MultipartReply), decode), content!(FromSwitch::MultipartReply(MultipartReply), encode);
+        /// Everything before the barrier is done.
+        BarrierReply: empty!(FromSwitch::BarrierReply, decode), empty!(FromSwitch::BarrierReply, encode);
+        /// The queues of a port.
+        QueueGetConfigReply(QueueConfig<'a>): content!(FromSwitch::QueueGetConfigReply(QueueConfig), decode), content!(FromSwitch::QueueGetConfigReply(QueueConfig), encode);
+        /// The controller's role now.
+        RoleReply(Role): content!(FromSwitch::RoleReply(Role), decode), content!(FromSwitch::RoleReply(Role), encode);
+        /// What it sends without being asked.
+        GetAsyncReply(AsyncConfig): content!(FromSwitch::GetAsyncReply(AsyncConfig), decode), content!(FromSwitch::GetAsyncReply(AsyncConfig), encode);
+    }
+}
+
+direction! {
+    /// What a controller sends to a switch.
+    ToSwitch {
+        /// The versions it speaks.
+        Hello(Hello<'a>): content!(ToSwitch::Hello(Hello), decode), content!(ToSwitch::Hello(Hello), encode);
+        /// Something that it was sent was wrong.
+        Error(ErrorMessage<'a>): content!(ToSwitch::Error(ErrorMessage), decode), content!(ToSwitch::Error(ErrorMessage), encode);
+        /// Are you there?
+        EchoRequest(Bytes<'a>): payload!(ToSwitch::EchoRequest, decode), payload!(ToSwitch::EchoRequest, encode);
+        /// I am here.
+        EchoReply(Bytes<'a>): payload!(ToSwitch::EchoReply, decode), payload!(ToSwitch::EchoReply, encode);
+        /// An experimenter's message.
+        Experimenter(Experimenter<'a>): content!(ToSwitch::Experimenter(Experimenter), decode), content!(ToSwitch::Experimenter(Experimenter), encode);
+        /// Who are you and what can you do?
+        FeaturesRequest: empty!(ToSwitch::FeaturesRequest, decode), empty!(ToSwitch::FeaturesRequest, encode);
+        /// How are you set up?
+        GetConfigRequest: empty!(ToSwitch::GetConfigRequest, decode), empty!(ToSwitch::GetConfigRequest, encode);
+        /// How to be set up.
+        SetConfig(SwitchConfig): content!(ToSwitch::SetConfig(SwitchConfig), decode), content!(ToSwitch::SetConfig(SwitchConfig), encode);
+        /// A packet to send.
+        PacketOut(PacketOut<'a>): content!(ToSwitch::PacketOut(PacketOut), decode), content!(ToSwitch::PacketOut(PacketOut), encode);
+        /// A flow to add, change or remove.
+        FlowMod(FlowMod<'a>): content!(ToSwitch::FlowMod(FlowMod), decode), content!(ToSwitch::FlowMod(FlowMod), encode);
+        /// A group to add, change or remove.
+        GroupMod(GroupMod<'a>): content!(ToSwitch::GroupMod(GroupMod), decode), content!(ToSwitch::GroupMod(GroupMod), encode);
+        /// A port to set up.
+        PortMod(PortMod): content!(ToSwitch::PortMod(PortMod), decode), content!(ToSwitch::PortMod(PortMod), encode);
+        /// A table to set up.
+        TableMod(TableMod): content!(ToSwitch::TableMod(TableMod), decode), content!(ToSwitch::TableMod(TableMod), encode);
+        /// A meter to add, change or remove.
+        MeterMod(MeterMod<'a>): content!(ToSwitch::MeterMod(MeterMod), decode), content!(ToSwitch::MeterMod(MeterMod), encode);
+        /// Statistics and descriptions to send.
+        MultipartRequest(MultipartRequest<'a>): content!(ToSwitch::MultipartRequest(MultipartRequest), decode), content!(ToSwitch::MultipartRequest(MultipartRequest), encode);
+        /// Tell when everything before is done.
+        BarrierRequest: empty!(ToSwitch::BarrierRequest, decode), empty!(ToSwitch::BarrierRequest, encode);
+        /// Which queues does this port have?
+        QueueGetConfigRequest(Port): |version, reader: &mut Reader<'a>| queue::decode_request(version, reader).map(ToSwitch::QueueGetConfigRequest),
+            |message: &ToSwitch<'_>, version, out: &mut Out| match message {
+                ToSwitch::QueueGetConfigRequest(port) => queue::encode_request(*port, version, out),
+                _ => Ok(()),
+            };
+        /// The role to take.
+        RoleRequest(Role): content!(ToSwitch::RoleRequest(Role), decode), content!(ToSwitch::RoleRequest(Role), encode);
+        /// What do you send without being asked?
+        GetAsyncRequest: empty!(ToSwitch::GetAsyncRequest, decode), empty!(ToSwitch::GetAsyncRequest, encode);
+        /// What to send without being asked.
+        SetAsync(AsyncConfig): content!(ToSwitch::SetAsync(AsyncConfig), decode), content!(ToSwitch::SetAsync(AsyncConfig), encode);
+    }
+}
+
+/// Reads the header of one whole message: its length is that of `message`, its version spoken.
+fn open(message: &[u8]) -> Result<(Header, Version, Reader<'_>), DecodeError> {
+    let mut reader = Reader::new(message);
+    let header = Header::read(message).ok_or(DecodeError {
+        what: "header",
+        offset: 0,
+        reason: Reason::Truncated { need: HEADER_LEN, have: message.len() },
+        answer: ErrorCode::RequestBadLength,
+    })?;
+    if usize::from(header.length) != message.len() {
+        return Err(DecodeError {
+            what: "header.length",
+            offset: 2,
+            reason: Reason::Length(header.length.into()),
+            answer: ErrorCode::RequestBadLength,
+        });
+    }
+    let version = Version::from_wire(header.version).ok_or(DecodeError {
+        what: "header.version",
+        offset: 0,
+        reason: Reason::Version(header.version),
+        answer: ErrorCode::RequestBadVersion,
+    })?;
+    reader.take(HEADER_LEN, "header")?;
+    Ok((header, version, reader))
+}

@@ -1,0 +1,220 @@
+//! Packets: from a switch to the controller and back.
+
+use crate::list::List;
+use crate::reader::Reader;
+use crate::wire::{U16, U32, U64, v10, v13};
+use crate::{
+    Action, Bytes, DecodeError, EncodeError, ErrorCode, MatchView, Out, Port, Reason, Version,
+};
+
+/// No buffer, on the wire (`OFP_NO_BUFFER`).
+pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
+
+pub(crate) fn buffer_from_wire(id: u32) -> Option<u32> {
+    (id != NO_BUFFER).then_some(id)
+}
+
+/// Why a packet came to the controller (`ofp_packet_in_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum PacketInReason {
+    /// No flow matched it, or the table-miss entry did.
+    NoMatch,
+    /// A flow sent it.
+    Action,
+    /// Its TTL ran out (1.3).
+    InvalidTtl,
+    /// A reason that the specification does not name.
+    Unknown(u8),
+}
+
+impl PacketInReason {
+    fn from_wire(number: u8) -> Self {
+        match number {
+            0 => PacketInReason::NoMatch,
+            1 => PacketInReason::Action,
+            2 => PacketInReason::InvalidTtl,
+            other => PacketInReason::Unknown(other),
+        }
+    }
+
+    fn wire(self) -> u8 {
+        match self {
+            PacketInReason::NoMatch => 0,
+            PacketInReason::Action => 1,
+            PacketInReason::InvalidTtl => 2,
+            PacketInReason::Unknown(other) => other,
+        }
+    }
+}
+
+/// A packet for the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PacketIn<'a> {
+    /// Where the switch keeps the packet, if it does.
+    pub buffer_id: Option<u32>,
+    /// Bytes of the whole packet.
+    pub total_len: u16,
+    /// Why it came.
+    pub reason: PacketInReason,
+    /// The table whose flow sent it (0 in 1.0).
+    pub table: u8,
+    /// The cookie of the flow that sent it; all ones where there is none, and in 1.0.
+    pub cookie: u64,
+    /// Ingress port and other pipeline fields.
+    pub matching: MatchView<'a>,
+    /// The packet, from its Ethernet header on; cut short where the switch buffers it.
+    pub data: Bytes<'a>,
+}
+
+impl<'a> PacketIn<'a> {
+    /// `cookie` where there is none.
+    pub const NO_COOKIE: u64 = u64::MAX;
+
+    /// Where the packet came in. [`Port::ANY`] if the switch did not say.
+    #[must_use]
+    #[inline]
+    pub fn in_port(&self) -> Port {
+        self.matching.in_port().unwrap_or(Port::ANY)
+    }
+
+    /// Whether `data` is the whole packet.
+    #[must_use]
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.data.len() >= usize::from(self.total_len)
+    }
+
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::V1_0 => {
+                let wire: &v10::PacketIn = reader.fixed("packet_in")?;
+                Ok(PacketIn {
+                    buffer_id: buffer_from_wire(wire.buffer_id.get()),
+                    total_len: wire.total_len.get(),
+                    reason: PacketInReason::from_wire(wire.reason),
+                    table: 0,
+                    cookie: Self::NO_COOKIE,
+                    matching: MatchView::port(Port::from_v10(wire.in_port.get())),
+                    data: Bytes(reader.take_rest()),
+                })
+            }
+            Version::V1_3 => {
+                let wire: &v13::PacketIn = reader.fixed("packet_in")?;
+                let matching = MatchView::decode(version, reader)?;
+                // Two bytes put the packet's IP header on a 32-bit boundary.
+                reader.take(2, "packet_in padding")?;
+                Ok(PacketIn {
+                    buffer_id: buffer_from_wire(wire.buffer_id.get()),
+                    total_len: wire.total_len.get(),
+                    reason: PacketInReason::from_wire(wire.reason),
+                    table: wire.table_id,
+                    cookie: wire.cookie.get(),
+                    matching,
+                    data: Bytes(reader.take_rest()),
+                })
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
+        match version {
+            Version::V1_0 => {
+                let unsupported = |what| Err(EncodeError::Unsupported { what, version });
+                if self.table != 0 || self.cookie != Self::NO_COOKIE {
+                    return unsupported("table or cookie of a packet_in");
+                }
+                let Some(port) = self.matching.in_port() else {
+                    return unsupported("a packet_in without ingress port");
+                };
+                out.put(&v10::PacketIn {
+                    buffer_id,
+                    total_len: U16::new(self.total_len),
+                    in_port: U16::new(port.to_v10()?),
+                    reason: self.reason.wire(),
+                    pad: 0,
+                })?;
+            }
+            Version::V1_3 => {
+                out.put(&v13::PacketIn {
+                    buffer_id,
+                    total_len: U16::new(self.total_len),
+                    reason: self.reason.wire(),
+                    table_id: self.table,
+                    cookie: U64::new(self.cookie),
+                })?;
+                self.matching.encode(version, out)?;
+                out.zeros(2)?;
+            }
+        }
+        out.append(&self.data)
+    }
+}
+
+/// A packet to send (1.0 §5.3.6; 1.3.5 §7.3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PacketOut<'a> {
+    /// The packet that the switch keeps, or `None` when it is in `data`.
+    pub buffer_id: Option<u32>,
+    /// Where the packet came in, for [`Port::FLOOD`], [`Port::ALL`] and [`Port::IN_PORT`]. For a
+    /// packet of the controller's own: [`Port::ANY`] in 1.0 (`OFPP_NONE`), [`Port::CONTROLLER`]
+    /// in 1.3.
+    pub in_port: Port,
+    /// What to do with it.
+    pub actions: List<'a, Action<'a>>,
+    /// The packet, when it is not in a buffer.
+    pub data: Bytes<'a>,
+}
+
+impl<'a> PacketOut<'a> {
+    pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let (buffer_id, in_port, actions_len) = match version {
+            Version::V1_0 => {
+                let wire: &v10::PacketOut = reader.fixed("packet_out")?;
+                let in_port = Port::from_v10(wire.in_port.get());
+                (wire.buffer_id.get(), in_port, wire.actions_len.get())
+            }
+            Version::V1_3 => {
+                let wire: &v13::PacketOut = reader.fixed("packet_out")?;
+                (wire.buffer_id.get(), Port(wire.in_port.get()), wire.actions_len.get())
+            }
+        };
+        let actions = reader.sub(actions_len.into(), "packet_out actions")?;
+        let actions = List::decode(version, actions.answering(ErrorCode::ActionBadLength))?;
+        let buffer_id = buffer_from_wire(buffer_id);
+        if buffer_id.is_some() && !reader.is_empty() {
+            let reason = Reason::Trailing(reader.len());
+            return Err(reader.error("packet_out data", reason, ErrorCode::RequestBadLength));
+        }
+        Ok(PacketOut { buffer_id, in_port, actions, data: Bytes(reader.take_rest()) })
+    }
+
+    pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        if self.buffer_id.is_some() && !self.data.is_empty() {
+            return Err(EncodeError::Range { what: "packet_out data beside a buffer" });
+        }
+        let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
+        let start = out.len();
+        let (head_len, length_at) = match version {
+            Version::V1_0 => {
+                let in_port = U16::new(self.in_port.to_v10()?);
+                out.put(&v10::PacketOut { buffer_id, in_port, actions_len: U16::ZERO })?;
+                (size_of::<v10::PacketOut>(), 6)
+            }
+            Version::V1_3 => {
+                out.put(&v13::PacketOut {
+                    buffer_id,
+                    in_port: U32::new(self.in_port.0),
+                    ..Default::default()
+                })?;
+                (size_of::<v13::PacketOut>(), 8)
+            }
+        };
+        self.actions.encode(version, out)?;
+        out.patch_length_less(start, length_at, head_len, "packet_out actions")?;
+        out.append(&self.data)
+    }
+}

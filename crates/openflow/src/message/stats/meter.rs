@@ -1,0 +1,135 @@
+//! Meters: what they counted, how they are set up, what a switch can do (1.3.5 §7.3.5.12 to
+//! §7.3.5.14).
+
+use super::flow::entry;
+use super::group::Counter;
+use crate::list::{Element, List};
+use crate::message::{Band, MeterFlags};
+use crate::reader::Reader;
+use crate::wire::{U16, U32, U64, v13};
+use crate::{DecodeError, EncodeError, Out, Version};
+
+/// What a meter counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MeterStats<'a> {
+    /// The meter.
+    pub meter: u32,
+    /// Flows that use it.
+    pub flow_count: u32,
+    /// Packets that passed through it.
+    pub packet_in_count: u64,
+    /// Bytes of those.
+    pub byte_in_count: u64,
+    /// How long it has been there, in whole seconds.
+    pub duration_sec: u32,
+    /// The nanoseconds beyond them.
+    pub duration_nsec: u32,
+    /// What each of its bands counted.
+    pub bands: List<'a, Counter>,
+}
+
+impl<'a> Element<'a> for MeterStats<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let wire: &v13::MeterStats = reader.fixed("meter stats")?;
+        let bands = entry(&start, reader, wire.length.get(), size_of::<v13::MeterStats>())?;
+        Ok(MeterStats {
+            meter: wire.meter_id.get(),
+            flow_count: wire.flow_count.get(),
+            packet_in_count: wire.packet_in_count.get(),
+            byte_in_count: wire.byte_in_count.get(),
+            duration_sec: wire.duration_sec.get(),
+            duration_nsec: wire.duration_nsec.get(),
+            bands: List::decode(version, bands)?,
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let start = out.len();
+        out.put(&v13::MeterStats {
+            meter_id: U32::new(self.meter),
+            flow_count: U32::new(self.flow_count),
+            packet_in_count: U64::new(self.packet_in_count),
+            byte_in_count: U64::new(self.byte_in_count),
+            duration_sec: U32::new(self.duration_sec),
+            duration_nsec: U32::new(self.duration_nsec),
+            ..Default::default()
+        })?;
+        self.bands.encode(version, out)?;
+        out.patch_length(start, 4, "meter stats")
+    }
+}
+
+/// A meter as it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MeterConfig<'a> {
+    /// How it counts.
+    pub flags: MeterFlags,
+    /// The meter.
+    pub meter: u32,
+    /// Its bands.
+    pub bands: List<'a, Band<'a>>,
+}
+
+impl<'a> Element<'a> for MeterConfig<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let wire: &v13::MeterConfig = reader.fixed("meter config")?;
+        let bands = entry(&start, reader, wire.length.get(), size_of::<v13::MeterConfig>())?;
+        Ok(MeterConfig {
+            flags: MeterFlags::from_bits_retain(wire.flags.get()),
+            meter: wire.meter_id.get(),
+            bands: List::decode(version, bands)?,
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let start = out.len();
+        let (flags, meter_id) = (U16::new(self.flags.bits()), U32::new(self.meter));
+        out.put(&v13::MeterConfig { length: U16::ZERO, flags, meter_id })?;
+        self.bands.encode(version, out)?;
+        out.patch_length(start, 0, "meter config")
+    }
+}
+
+/// What meters a switch can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MeterFeatures {
+    /// Meters.
+    pub max_meter: u32,
+    /// A bit for each band type.
+    pub band_types: u32,
+    /// The flags that it knows, see [`MeterFlags`].
+    pub capabilities: u32,
+    /// Bands of a meter.
+    pub max_bands: u8,
+    /// Largest colour value.
+    pub max_color: u8,
+}
+
+impl MeterFeatures {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &v13::MeterFeatures = reader.fixed("meter features")?;
+        Ok(MeterFeatures {
+            max_meter: wire.max_meter.get(),
+            band_types: wire.band_types.get(),
+            capabilities: wire.capabilities.get(),
+            max_bands: wire.max_bands,
+            max_color: wire.max_color,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&v13::MeterFeatures {
+            max_meter: U32::new(self.max_meter),
+            band_types: U32::new(self.band_types),
+            capabilities: U32::new(self.capabilities),
+            max_bands: self.max_bands,
+            max_color: self.max_color,
+            pad: [0; 2],
+        })
+    }
+}

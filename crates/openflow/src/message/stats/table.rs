@@ -1,0 +1,286 @@
+//! Tables: what they counted and what they can do (1.0 §5.3.5; 1.3.5 §7.3.5.4, §7.3.5.5).
+
+use super::flow::entry;
+use crate::list::{Element, List};
+use crate::reader::Reader;
+use crate::wire::{Tlv, U16, U32, U64, v10, v13};
+use crate::{Bytes, DecodeError, EncodeError, ErrorCode, FixedStr, Out, Version};
+
+/// What a table counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TableStats {
+    /// The table.
+    pub table: u8,
+    /// What only 1.0 says of it here; 1.3 says more in [`TableFeatures`].
+    pub v1_0: Option<TableDetails>,
+    /// Flows in it.
+    pub active_count: u32,
+    /// Packets looked up.
+    pub lookup_count: u64,
+    /// Packets that found a flow.
+    pub matched_count: u64,
+}
+
+/// What 1.0's table statistics say of the table itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TableDetails {
+    /// Its name.
+    pub name: FixedStr<32>,
+    /// The wildcards that it supports (`ofp_flow_wildcards`).
+    pub wildcards: u32,
+    /// Flows that it can hold.
+    pub max_entries: u32,
+}
+
+impl<'a> Element<'a> for TableStats {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match version {
+            Version::V1_0 => {
+                let wire: &v10::TableStats = reader.fixed("table stats")?;
+                TableStats {
+                    table: wire.table_id,
+                    v1_0: Some(TableDetails {
+                        name: FixedStr(wire.name),
+                        wildcards: wire.wildcards.get(),
+                        max_entries: wire.max_entries.get(),
+                    }),
+                    active_count: wire.active_count.get(),
+                    lookup_count: wire.lookup_count.get(),
+                    matched_count: wire.matched_count.get(),
+                }
+            }
+            Version::V1_3 => {
+                let wire: &v13::TableStats = reader.fixed("table stats")?;
+                TableStats {
+                    table: wire.table_id,
+                    v1_0: None,
+                    active_count: wire.active_count.get(),
+                    lookup_count: wire.lookup_count.get(),
+                    matched_count: wire.matched_count.get(),
+                }
+            }
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let active_count = U32::new(self.active_count);
+        let lookup_count = U64::new(self.lookup_count);
+        let matched_count = U64::new(self.matched_count);
+        match (version, self.v1_0) {
+            (Version::V1_0, Some(details)) => out.put(&v10::TableStats {
+                table_id: self.table,
+                pad: [0; 3],
+                name: details.name.0,
+                wildcards: U32::new(details.wildcards),
+                max_entries: U32::new(details.max_entries),
+                active_count,
+                lookup_count,
+                matched_count,
+            }),
+            (Version::V1_3, None) => out.put(&v13::TableStats {
+                table_id: self.table,
+                pad: [0; 3],
+                active_count,
+                lookup_count,
+                matched_count,
+            }),
+            _ => Err(EncodeError::Unsupported {
+                what: "table stats with (1.3) or without (1.0) name, wildcards and size",
+                version,
+            }),
+        }
+    }
+}
+
+/// What a table can do, or is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TableFeatures<'a> {
+    /// The table.
+    pub table: u8,
+    /// Its name.
+    pub name: FixedStr<32>,
+    /// Bits of metadata that it can match.
+    pub metadata_match: u64,
+    /// Bits of metadata that it can write.
+    pub metadata_write: u64,
+    /// Its settings (`ofp_table_config`).
+    pub config: u32,
+    /// Flows that it can hold.
+    pub max_entries: u32,
+    /// What it can do, property by property.
+    pub properties: List<'a, TableProperty<'a>>,
+}
+
+impl<'a> Element<'a> for TableFeatures<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let wire: &v13::TableFeatures = reader.fixed("table features")?;
+        let body = entry(&start, reader, wire.length.get(), size_of::<v13::TableFeatures>())?;
+        Ok(TableFeatures {
+            table: wire.table_id,
+            name: FixedStr(wire.name),
+            metadata_match: wire.metadata_match.get(),
+            metadata_write: wire.metadata_write.get(),
+            config: wire.config.get(),
+            max_entries: wire.max_entries.get(),
+            properties: List::decode(version, body.answering(ErrorCode::TableFeaturesBadLength))?,
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let start = out.len();
+        out.put(&v13::TableFeatures {
+            length: U16::ZERO,
+            table_id: self.table,
+            pad: [0; 5],
+            name: self.name.0,
+            metadata_match: U64::new(self.metadata_match),
+            metadata_write: U64::new(self.metadata_write),
+            config: U32::new(self.config),
+            max_entries: U32::new(self.max_entries),
+        })?;
+        self.properties.encode(version, out)?;
+        out.patch_length(start, 0, "table features")
+    }
+}
+
+/// A property of a table (`ofp_table_feature_prop_type`). `miss` tells that it is about the
+/// table-miss entry, where it differs from other flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[allow(missing_docs, reason = "every `miss` is as said above")]
+pub enum TableProperty<'a> {
+    /// Instructions that it supports.
+    Instructions { miss: bool, ids: List<'a, InstructionId<'a>> },
+    /// Tables that it can go to.
+    NextTables { miss: bool, tables: Bytes<'a> },
+    /// Actions that it can write to the action set.
+    WriteActions { miss: bool, ids: List<'a, ActionId<'a>> },
+    /// Actions that it can apply.
+    ApplyActions { miss: bool, ids: List<'a, ActionId<'a>> },
+    /// Fields that it can match, as OXM headers.
+    Match { oxm: List<'a, OxmId> },
+    /// Fields that it can leave out, as OXM headers.
+    Wildcards { oxm: List<'a, OxmId> },
+    /// Fields that `write_actions` can set, as OXM headers.
+    WriteSetField { miss: bool, oxm: List<'a, OxmId> },
+    /// Fields that `apply_actions` can set, as OXM headers.
+    ApplySetField { miss: bool, oxm: List<'a, OxmId> },
+    /// An experimenter's, or a type that the specification does not name.
+    Unknown { kind: u16, body: Bytes<'a> },
+}
+
+/// An OXM header that stands for its field; its mask bit tells whether masks are supported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct OxmId(pub u32);
+
+impl<'a> Element<'a> for OxmId {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        reader.fixed::<U32>("oxm id").map(|id| OxmId(id.get()))
+    }
+
+    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&U32::new(self.0))
+    }
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident $what:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub struct $name<'a> {
+            /// The type's number.
+            pub kind: u16,
+            /// An experimenter's id and data; empty for all others.
+            pub body: Bytes<'a>,
+        }
+
+        impl<'a> Element<'a> for $name<'a> {
+            fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+                let start = *reader;
+                let head: &Tlv = reader.fixed($what)?;
+                let body = entry(&start, reader, head.length.get(), size_of::<Tlv>())?;
+                Ok($name { kind: head.kind.get(), body: Bytes(body.peek()) })
+            }
+
+            fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
+                let start = out.len();
+                out.put(&Tlv { kind: U16::new(self.kind), length: U16::ZERO })?;
+                out.append(&self.body)?;
+                out.patch_length(start, 2, $what)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// An instruction type, without its content.
+    InstructionId "instruction id";
+    /// An action type, without its content.
+    ActionId "action id";
+}
+
+impl<'a> Element<'a> for TableProperty<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = *reader;
+        let head: &Tlv = reader.fixed("table property")?;
+        let length = usize::from(head.length.get());
+        let body = entry(&start, reader, head.length.get(), size_of::<Tlv>())?;
+        reader.take(length.next_multiple_of(8) - length, "table property padding")?;
+        let kind = head.kind.get();
+        // Each even type is followed by its twin for the table-miss entry.
+        let miss = kind % 2 == 1;
+        Ok(match kind {
+            0 | 1 => TableProperty::Instructions { miss, ids: List::decode(version, body)? },
+            2 | 3 => TableProperty::NextTables { miss, tables: Bytes(body.peek()) },
+            4 | 5 => TableProperty::WriteActions { miss, ids: List::decode(version, body)? },
+            6 | 7 => TableProperty::ApplyActions { miss, ids: List::decode(version, body)? },
+            8 => TableProperty::Match { oxm: List::decode(version, body)? },
+            10 => TableProperty::Wildcards { oxm: List::decode(version, body)? },
+            12 | 13 => TableProperty::WriteSetField { miss, oxm: List::decode(version, body)? },
+            14 | 15 => TableProperty::ApplySetField { miss, oxm: List::decode(version, body)? },
+            kind => TableProperty::Unknown { kind, body: Bytes(body.peek()) },
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        let start = out.len();
+        let kind = self.wire_kind();
+        out.put(&Tlv { kind: U16::new(kind), length: U16::ZERO })?;
+        match self {
+            TableProperty::Instructions { ids, .. } => ids.encode(version, out)?,
+            TableProperty::NextTables { tables, .. } => out.append(tables)?,
+            TableProperty::WriteActions { ids, .. } | TableProperty::ApplyActions { ids, .. } => {
+                ids.encode(version, out)?;
+            }
+            TableProperty::Match { oxm }
+            | TableProperty::Wildcards { oxm }
+            | TableProperty::WriteSetField { oxm, .. }
+            | TableProperty::ApplySetField { oxm, .. } => oxm.encode(version, out)?,
+            TableProperty::Unknown { body, .. } => out.append(body)?,
+        }
+        out.patch_length(start, 2, "table property")?;
+        out.pad8(start)
+    }
+}
+
+impl TableProperty<'_> {
+    fn wire_kind(&self) -> u16 {
+        match *self {
+            TableProperty::Instructions { miss, .. } => u16::from(miss),
+            TableProperty::NextTables { miss, .. } => 2 + u16::from(miss),
+            TableProperty::WriteActions { miss, .. } => 4 + u16::from(miss),
+            TableProperty::ApplyActions { miss, .. } => 6 + u16::from(miss),
+            TableProperty::Match { .. } => 8,
+            TableProperty::Wildcards { .. } => 10,
+            TableProperty::WriteSetField { miss, .. } => 12 + u16::from(miss),
+            TableProperty::ApplySetField { miss, .. } => 14 + u16::from(miss),
+            TableProperty::Unknown { kind, .. } => kind,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! OpenFlow extensible match: a run of type-length-values (1.3.5 §7.2.3.2).
+//!
+//! ```text
+//! +-------------------------------+-------------+-+---------------+----------------...
+//! |             class             |    field    |M|    length     | value [mask]
+//! +-------------------------------+-------------+-+---------------+----------------...
+//! ```
+
+use crate::field::Field;
+use crate::reader::Reader;
+use crate::wire::U32;
+use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason};
+
+/// The class of the 40 basic fields, `OFPXMC_OPENFLOW_BASIC`.
+pub(crate) const CLASS_BASIC: u16 = 0x8000;
+
+/// The header of a basic field.
+#[inline]
+pub(crate) const fn header(field: Field, masked: bool) -> u32 {
+    let length = if masked { field.bytes() * 2 } else { field.bytes() };
+    (CLASS_BASIC as u32) << 16 | (field as u32) << 9 | (masked as u32) << 8 | length as u32
+}
+
+/// One type-length-value, its length checked and its value not.
+#[derive(Clone, Copy)]
+pub(crate) struct Tlv<'a> {
+    pub(crate) header: u32,
+    pub(crate) payload: &'a [u8],
+    /// Offset in the message, for errors.
+    pub(crate) offset: usize,
+}
+
+impl<'a> Tlv<'a> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let offset = reader.offset();
+        let header = reader.fixed::<U32>("oxm header")?.get();
+        let payload = reader.take((header & 0xff) as usize, "oxm value")?;
+        Ok(Tlv { header, payload, offset })
+    }
+
+    /// The basic field that it is; `None` for other classes and for fields we do not know.
+    pub(crate) fn field(&self) -> Option<Field> {
+        let basic = self.header >> 16 == u32::from(CLASS_BASIC);
+        if basic { Field::from_number((self.header >> 9 & 0x7f) as u8) } else { None }
+    }
+
+    pub(crate) fn has_mask(&self) -> bool {
+        self.header & 0x100 != 0
+    }
+
+    /// The value and, where it has one, the mask of a basic field, checked.
+    pub(crate) fn value(&self, field: Field) -> Result<(u128, Option<u128>), DecodeError> {
+        let expected = header(field, self.has_mask()) & 0xff;
+        if self.payload.len() != expected as usize {
+            let reason = Reason::Length(self.payload.len());
+            return Err(self.error(field.name(), reason, ErrorCode::MatchBadLength));
+        }
+        let (value, mask) = self.payload.split_at(field.bytes());
+        let value = number(value);
+        if value > field.max() {
+            let reason = Reason::Value(value as u64);
+            return Err(self.error(field.name(), reason, ErrorCode::MatchBadValue));
+        }
+        if !self.has_mask() {
+            return Ok((value, None));
+        }
+        let mask = number(mask);
+        if value & !mask != 0 {
+            return Err(self.error(field.name(), Reason::Mask, ErrorCode::MatchBadWildcards));
+        }
+        Ok((value, Some(mask)))
+    }
+
+    pub(crate) fn error(
+        &self,
+        what: &'static str,
+        reason: Reason,
+        answer: ErrorCode,
+    ) -> DecodeError {
+        DecodeError { what, offset: self.offset, reason, answer }
+    }
+}
+
+/// A big-endian number of at most 16 bytes.
+pub(crate) fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
+}
+
+/// What prerequisites need to know of the fields before.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    fields: u64,
+    eth_type: u16,
+    ip_proto: u8,
+    icmpv6_type: u8,
+    vlan_vid: u16,
+}
+
+/// Checks a whole run of fields: lengths, values, masks, duplicates and prerequisites.
+///
+/// A mask on a field that the specification has without one is let through: Open vSwitch takes
+/// and reports masked ports. A switch that does not support it answers `OFPBMC_BAD_MASK` itself.
+pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
+    let mut seen = Seen::default();
+    while !reader.is_empty() {
+        let tlv = Tlv::read(&mut reader)?;
+        let Some(field) = tlv.field() else { continue };
+        let (value, _) = tlv.value(field)?;
+        if seen.fields & field.bit() != 0 {
+            return Err(tlv.error(field.name(), Reason::Duplicate, ErrorCode::MatchDuplicateField));
+        }
+        if !prerequisite(field, &seen) {
+            return Err(tlv.error(
+                field.name(),
+                Reason::Prerequisite,
+                ErrorCode::MatchBadPrerequisite,
+            ));
+        }
+        seen.fields |= field.bit();
+        match field {
+            Field::EthType => seen.eth_type = value as u16,
+            Field::IpProto => seen.ip_proto = value as u8,
+            Field::Icmpv6Type => seen.icmpv6_type = value as u8,
+            Field::VlanVid => seen.vlan_vid = value as u16,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the fields before let this one stand (1.3.5 table 11).
+fn prerequisite(field: Field, seen: &Seen) -> bool {
+    const IPV4: u16 = 0x0800;
+    const ARP: u16 = 0x0806;
+    const IPV6: u16 = 0x86dd;
+    let eth_type =
+        |wanted: &[u16]| seen.fields & Field::EthType.bit() != 0 && wanted.contains(&seen.eth_type);
+    let ip_proto = |wanted: u8| seen.fields & Field::IpProto.bit() != 0 && seen.ip_proto == wanted;
+    let nd = |wanted: &[u8]| {
+        seen.fields & Field::Icmpv6Type.bit() != 0 && wanted.contains(&seen.icmpv6_type)
+    };
+    match field {
+        Field::InPhyPort => seen.fields & Field::InPort.bit() != 0,
+        Field::VlanPcp => seen.vlan_vid & crate::Match::VLAN_PRESENT != 0,
+        Field::IpDscp | Field::IpEcn | Field::IpProto => eth_type(&[IPV4, IPV6]),
+        Field::Ipv4Src | Field::Ipv4Dst => eth_type(&[IPV4]),
+        Field::TcpSrc | Field::TcpDst => ip_proto(6),
+        Field::UdpSrc | Field::UdpDst => ip_proto(17),
+        Field::SctpSrc | Field::SctpDst => ip_proto(132),
+        Field::Icmpv4Type | Field::Icmpv4Code => eth_type(&[IPV4]) && ip_proto(1),
+        Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
+            eth_type(&[ARP])
+        }
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6Flabel | Field::Ipv6Exthdr => {
+            eth_type(&[IPV6])
+        }
+        Field::Icmpv6Type | Field::Icmpv6Code => eth_type(&[IPV6]) && ip_proto(58),
+        Field::Ipv6NdTarget => nd(&[135, 136]),
+        Field::Ipv6NdSll => nd(&[135]),
+        Field::Ipv6NdTll => nd(&[136]),
+        Field::MplsLabel | Field::MplsTc | Field::MplsBos => eth_type(&[0x8847, 0x8848]),
+        Field::PbbIsid => eth_type(&[0x88e7]),
+        Field::InPort
+        | Field::Metadata
+        | Field::EthDst
+        | Field::EthSrc
+        | Field::EthType
+        | Field::VlanVid
+        | Field::TunnelId => true,
+    }
+}
+
+/// Collects a checked run of fields into a match.
+pub(crate) fn collect(bytes: &[u8]) -> Match {
+    let mut all = Match::any();
+    let mut reader = Reader::new(bytes);
+    while let Ok(tlv) = Tlv::read(&mut reader) {
+        match tlv.field().map(|field| (field, tlv.value(field))) {
+            Some((field, Ok((value, mask)))) => all.set(field, value, mask),
+            _ => all.push_unknown(tlv.header, tlv.payload),
+        }
+    }
+    all
+}
+
+/// Writes the fields of a match, by number, which is an order that keeps every prerequisite.
+pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
+    for field in fields.fields() {
+        let masked = fields.is_masked(field);
+        out.put(&U32::new(header(field, masked)))?;
+        out.append(fields.value_bytes(field))?;
+        if masked {
+            out.append(fields.mask_bytes(field))?;
+        }
+    }
+    out.append(fields.unknown())
+}

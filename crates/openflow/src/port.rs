@@ -1,0 +1,420 @@
+//! Ports: their numbers, what a switch says of them, and how they are changed.
+
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::list::Element;
+use crate::reader::Reader;
+use crate::wire::{U16, U32, v10, v13};
+use crate::{DecodeError, EncodeError, FixedStr, MacAddr, Out, Version};
+
+/// A port number, in 1.3's numbering (1.3.5 §7.2.1); 1.0's 16-bit reserved numbers (1.0 §5.2.1)
+/// are translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u32);
+
+impl Port {
+    /// The largest number of a physical or logical port, `OFPP_MAX`.
+    pub const MAX: Port = Port(0xffff_ff00);
+    /// Back where the packet came from.
+    pub const IN_PORT: Port = Port(0xffff_fff8);
+    /// Through the flow tables; in packet_out only.
+    pub const TABLE: Port = Port(0xffff_fff9);
+    /// The switch's own forwarding, as if OpenFlow were not there.
+    pub const NORMAL: Port = Port(0xffff_fffa);
+    /// All ports of the spanning tree but the ingress port.
+    pub const FLOOD: Port = Port(0xffff_fffb);
+    /// All ports but the ingress port.
+    pub const ALL: Port = Port(0xffff_fffc);
+    /// To the controller, as packet_in.
+    pub const CONTROLLER: Port = Port(0xffff_fffd);
+    /// The switch's own network stack.
+    pub const LOCAL: Port = Port(0xffff_fffe);
+    /// No port in particular: "any" when asking and deleting, "none" as ingress port of a
+    /// packet_out (`OFPP_NONE` in 1.0).
+    pub const ANY: Port = Port(0xffff_ffff);
+
+    /// The lowest of 1.0's numbers that is reserved.
+    const FIRST_RESERVED_V10: u16 = 0xfff8;
+
+    /// Whether the number stands for one port that packets can come in by: a physical or logical
+    /// port, or [`Port::LOCAL`].
+    #[must_use]
+    pub fn is_ingress(self) -> bool {
+        (self.0 > 0 && self <= Port::MAX) || self == Port::LOCAL
+    }
+
+    pub(crate) const fn from_v10(number: u16) -> Port {
+        if number >= Self::FIRST_RESERVED_V10 {
+            Port(0xffff_0000 | number as u32)
+        } else {
+            Port(number as u32)
+        }
+    }
+
+    pub(crate) fn to_v10(self) -> Result<u16, EncodeError> {
+        match self.0 {
+            0..0xfff8 => Ok(self.0 as u16),
+            0xffff_fff8.. => Ok(self.0 as u16),
+            _ => Err(EncodeError::Unsupported { what: "this port number", version: Version::V1_0 }),
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match *self {
+            Port::IN_PORT => "IN_PORT",
+            Port::TABLE => "TABLE",
+            Port::NORMAL => "NORMAL",
+            Port::FLOOD => "FLOOD",
+            Port::ALL => "ALL",
+            Port::CONTROLLER => "CONTROLLER",
+            Port::LOCAL => "LOCAL",
+            Port::ANY => "ANY",
+            Port(number) => return write!(f, "{number}"),
+        };
+        f.write_str(name)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Port {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            named if named >= Port::IN_PORT => serializer.collect_str(self),
+            Port(number) => serializer.serialize_u32(number),
+        }
+    }
+}
+
+bitflags! {
+    /// How a port is set up (`ofp_port_config`). `NO_STP`, `NO_RECV_STP` and `NO_FLOOD` are 1.0's.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct PortConfig: u32 {
+        const PORT_DOWN = 1 << 0;
+        const NO_STP = 1 << 1;
+        const NO_RECV = 1 << 2;
+        const NO_RECV_STP = 1 << 3;
+        const NO_FLOOD = 1 << 4;
+        const NO_FWD = 1 << 5;
+        const NO_PACKET_IN = 1 << 6;
+        const _ = !0;
+    }
+
+    /// The state of a port's link (`ofp_port_state`). `BLOCKED` and `LIVE` are 1.3's, the two bits
+    /// of spanning tree 1.0's.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct PortState: u32 {
+        const LINK_DOWN = 1 << 0;
+        const BLOCKED = 1 << 1;
+        const LIVE = 1 << 2;
+        const STP_LEARN = 1 << 8;
+        const STP_FORWARD = 2 << 8;
+        const _ = !0;
+    }
+
+    /// Rates, medium and negotiation of a port (`ofp_port_features`), in 1.3's bits.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+    #[allow(missing_docs, reason = "the names are the specification's")]
+    pub struct PortFeatures: u32 {
+        const RATE_10MB_HD = 1 << 0;
+        const RATE_10MB_FD = 1 << 1;
+        const RATE_100MB_HD = 1 << 2;
+        const RATE_100MB_FD = 1 << 3;
+        const RATE_1GB_HD = 1 << 4;
+        const RATE_1GB_FD = 1 << 5;
+        const RATE_10GB_FD = 1 << 6;
+        const RATE_40GB_FD = 1 << 7;
+        const RATE_100GB_FD = 1 << 8;
+        const RATE_1TB_FD = 1 << 9;
+        const RATE_OTHER = 1 << 10;
+        const COPPER = 1 << 11;
+        const FIBER = 1 << 12;
+        const AUTONEG = 1 << 13;
+        const PAUSE = 1 << 14;
+        const PAUSE_ASYM = 1 << 15;
+        const _ = !0;
+    }
+}
+
+impl PortFeatures {
+    /// In 1.0 the bits from `COPPER` on stand four places lower; it has no rates above 10 Gb/s.
+    /// What 1.0 leaves undefined (bits 12 to 27) survives above.
+    fn from_v10(bits: u32) -> Self {
+        PortFeatures::from_bits_retain(bits & 0x7f | bits << 4 & !0x7ff)
+    }
+
+    fn to_v10(self) -> Result<u32, EncodeError> {
+        if self.bits() & 0x780 != 0 {
+            let what = "a port rate above 10 Gb/s";
+            return Err(EncodeError::Unsupported { what, version: Version::V1_0 });
+        }
+        Ok(self.bits() & 0x7f | self.bits() >> 4 & !0x7f)
+    }
+}
+
+/// A port as its switch describes it (`ofp_phy_port`, 1.0 §5.2.1; `ofp_port`, 1.3.5 §7.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PortDesc {
+    /// Its number.
+    pub port: Port,
+    /// Its Ethernet address.
+    pub address: MacAddr,
+    /// Its name.
+    pub name: FixedStr<16>,
+    /// How it is set up.
+    pub config: PortConfig,
+    /// The state of its link.
+    pub state: PortState,
+    /// What it does now.
+    pub current: PortFeatures,
+    /// What it advertises.
+    pub advertised: PortFeatures,
+    /// What it could do.
+    pub supported: PortFeatures,
+    /// What its peer advertises.
+    pub peer: PortFeatures,
+    /// Current rate in kb/s (0 in 1.0, which does not say).
+    pub current_speed: u32,
+    /// Largest rate in kb/s (0 in 1.0).
+    pub max_speed: u32,
+}
+
+impl PortDesc {
+    /// Whether it carries packets: set up to, and with a link.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        !self.config.contains(PortConfig::PORT_DOWN) && !self.state.contains(PortState::LINK_DOWN)
+    }
+}
+
+impl<'a> Element<'a> for PortDesc {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match version {
+            Version::V1_0 => {
+                let wire: &v10::Port = reader.fixed("port")?;
+                PortDesc {
+                    port: Port::from_v10(wire.port_no.get()),
+                    address: MacAddr(wire.hw_addr),
+                    name: FixedStr(wire.name),
+                    config: PortConfig::from_bits_retain(wire.config.get()),
+                    state: PortState::from_bits_retain(wire.state.get()),
+                    current: PortFeatures::from_v10(wire.curr.get()),
+                    advertised: PortFeatures::from_v10(wire.advertised.get()),
+                    supported: PortFeatures::from_v10(wire.supported.get()),
+                    peer: PortFeatures::from_v10(wire.peer.get()),
+                    current_speed: 0,
+                    max_speed: 0,
+                }
+            }
+            Version::V1_3 => {
+                let wire: &v13::Port = reader.fixed("port")?;
+                PortDesc {
+                    port: Port(wire.port_no.get()),
+                    address: MacAddr(wire.hw_addr),
+                    name: FixedStr(wire.name),
+                    config: PortConfig::from_bits_retain(wire.config.get()),
+                    state: PortState::from_bits_retain(wire.state.get()),
+                    current: PortFeatures::from_bits_retain(wire.curr.get()),
+                    advertised: PortFeatures::from_bits_retain(wire.advertised.get()),
+                    supported: PortFeatures::from_bits_retain(wire.supported.get()),
+                    peer: PortFeatures::from_bits_retain(wire.peer.get()),
+                    current_speed: wire.curr_speed.get(),
+                    max_speed: wire.max_speed.get(),
+                }
+            }
+        })
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version {
+            Version::V1_0 => out.put(&v10::Port {
+                port_no: U16::new(self.port.to_v10()?),
+                hw_addr: self.address.0,
+                name: self.name.0,
+                config: U32::new(self.config.bits()),
+                state: U32::new(self.state.bits()),
+                curr: U32::new(self.current.to_v10()?),
+                advertised: U32::new(self.advertised.to_v10()?),
+                supported: U32::new(self.supported.to_v10()?),
+                peer: U32::new(self.peer.to_v10()?),
+            }),
+            Version::V1_3 => out.put(&v13::Port {
+                port_no: U32::new(self.port.0),
+                hw_addr: self.address.0,
+                name: self.name.0,
+                config: U32::new(self.config.bits()),
+                state: U32::new(self.state.bits()),
+                curr: U32::new(self.current.bits()),
+                advertised: U32::new(self.advertised.bits()),
+                supported: U32::new(self.supported.bits()),
+                peer: U32::new(self.peer.bits()),
+                curr_speed: U32::new(self.current_speed),
+                max_speed: U32::new(self.max_speed),
+                ..Default::default()
+            }),
+        }
+    }
+}
+
+/// What happened to a port (`ofp_port_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum PortReason {
+    /// It was added.
+    Add,
+    /// It was removed.
+    Delete,
+    /// Something about it changed.
+    Modify,
+    /// A reason that the specification does not name.
+    Unknown(u8),
+}
+
+impl PortReason {
+    fn from_wire(number: u8) -> Self {
+        match number {
+            0 => PortReason::Add,
+            1 => PortReason::Delete,
+            2 => PortReason::Modify,
+            other => PortReason::Unknown(other),
+        }
+    }
+
+    fn wire(self) -> u8 {
+        match self {
+            PortReason::Add => 0,
+            PortReason::Delete => 1,
+            PortReason::Modify => 2,
+            PortReason::Unknown(other) => other,
+        }
+    }
+}
+
+/// A port was added, removed or changed (1.0 §5.4.3; 1.3.5 §7.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PortStatus {
+    /// What happened.
+    pub reason: PortReason,
+    /// The port as it is now, or last was.
+    pub desc: PortDesc,
+}
+
+impl PortStatus {
+    pub(crate) fn decode(version: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let wire: &v10::PortStatus = reader.fixed("port_status")?;
+        let desc = PortDesc::decode(version, reader)?;
+        Ok(PortStatus { reason: PortReason::from_wire(wire.reason), desc })
+    }
+
+    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        out.put(&v10::PortStatus { reason: self.reason.wire(), ..Default::default() })?;
+        self.desc.encode(version, out)
+    }
+}
+
+/// Changes how a port is set up (1.0 §5.3.3; 1.3.5 §7.3.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PortMod {
+    /// The port.
+    pub port: Port,
+    /// Its address, as a check: the switch refuses the change if it has another.
+    pub address: MacAddr,
+    /// The settings wanted.
+    pub config: PortConfig,
+    /// Which of them are to change.
+    pub mask: PortConfig,
+    /// What to advertise; empty leaves it as it is.
+    pub advertise: PortFeatures,
+}
+
+impl PortMod {
+    pub(crate) fn decode(version: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match version {
+            Version::V1_0 => {
+                let wire: &v10::PortMod = reader.fixed("port_mod")?;
+                PortMod {
+                    port: Port::from_v10(wire.port_no.get()),
+                    address: MacAddr(wire.hw_addr),
+                    config: PortConfig::from_bits_retain(wire.config.get()),
+                    mask: PortConfig::from_bits_retain(wire.mask.get()),
+                    advertise: PortFeatures::from_v10(wire.advertise.get()),
+                }
+            }
+            Version::V1_3 => {
+                let wire: &v13::PortMod = reader.fixed("port_mod")?;
+                PortMod {
+                    port: Port(wire.port_no.get()),
+                    address: MacAddr(wire.hw_addr),
+                    config: PortConfig::from_bits_retain(wire.config.get()),
+                    mask: PortConfig::from_bits_retain(wire.mask.get()),
+                    advertise: PortFeatures::from_bits_retain(wire.advertise.get()),
+                }
+            }
+        })
+    }
+
+    pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match version {
+            Version::V1_0 => out.put(&v10::PortMod {
+                port_no: U16::new(self.port.to_v10()?),
+                hw_addr: self.address.0,
+                config: U32::new(self.config.bits()),
+                mask: U32::new(self.mask.bits()),
+                advertise: U32::new(self.advertise.to_v10()?),
+                ..Default::default()
+            }),
+            Version::V1_3 => out.put(&v13::PortMod {
+                port_no: U32::new(self.port.0),
+                hw_addr: self.address.0,
+                config: U32::new(self.config.bits()),
+                mask: U32::new(self.mask.bits()),
+                advertise: U32::new(self.advertise.bits()),
+                ..Default::default()
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_numbers_mean_the_same_in_both_versions() {
+        for (v10, port) in [
+            (0xfff8, Port::IN_PORT),
+            (0xfffb, Port::FLOOD),
+            (0xfffd, Port::CONTROLLER),
+            (0xfffe, Port::LOCAL),
+            (0xffff, Port::ANY),
+            (0xff00, Port(0xff00)),
+            (1, Port(1)),
+        ] {
+            assert_eq!(Port::from_v10(v10), port);
+            assert_eq!(port.to_v10(), Ok(v10));
+        }
+        assert!(Port(0x1_0000).to_v10().is_err() && Port::MAX.to_v10().is_err());
+    }
+
+    #[test]
+    fn features_of_1_0_keep_their_meaning() {
+        let copper_auto = PortFeatures::from_v10(1 << 7 | 1 << 9 | 1 << 6);
+        assert_eq!(
+            copper_auto,
+            PortFeatures::COPPER | PortFeatures::AUTONEG | PortFeatures::RATE_10GB_FD
+        );
+        assert_eq!(copper_auto.to_v10(), Ok(1 << 7 | 1 << 9 | 1 << 6));
+        assert!(PortFeatures::RATE_40GB_FD.to_v10().is_err());
+    }
+}
