@@ -1,0 +1,181 @@
+//! Apps and handlers.
+
+use bellrock_openflow::{ErrorMessage, FlowRemoved, PortStatus, ReplyBody};
+
+use crate::{Batch, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
+
+/// What becomes of a packet after a handler has seen it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The next app in the chain sees it too.
+    Pass,
+    /// It is dealt with.
+    Consume,
+}
+
+/// An application: makes a handler for each switch.
+///
+/// ```
+/// use bellrock_api::{App, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict};
+///
+/// struct Hub;
+///
+/// impl App for Hub {
+///     type Handler = Hub;
+///     fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Hub {
+///         Hub
+///     }
+/// }
+///
+/// impl Handler for Hub {
+///     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) -> Result<Verdict> {
+///         switch.packet_out(packet, Port::FLOOD)?;
+///         Ok(Verdict::Consume)
+///     }
+/// }
+/// ```
+pub trait App: Send + Sync + 'static {
+    /// What it keeps of each switch.
+    type Handler: Handler;
+
+    /// Its name: in the configuration, in logs, and the origin of its flows' cookies. Two apps in
+    /// a chain cannot share one.
+    fn name(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        name.rsplit("::").next().unwrap_or(name)
+    }
+
+    /// Whether it wants packets that match no flow. If no app does, switches get no table-miss
+    /// entry.
+    fn wants_packet_ins(&self) -> bool {
+        true
+    }
+
+    /// The controller starts; no switch is connected yet.
+    fn start(&self, _network: &Network) {}
+
+    /// A switch is up: its handshake is over, and the flows that an earlier run of this app left
+    /// in it are removed.
+    fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
+}
+
+/// What an app does at one switch. Called by one thread at a time; never blocks.
+///
+/// A handler that returns an error, or panics, loses what it wrote for that event; the switch and
+/// the other apps go on. Both are counted.
+#[expect(unused_variables, reason = "the names of unused arguments are documentation")]
+pub trait Handler: Send + 'static {
+    /// The first event, right after [`App::switch_up`] made the handler.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A packet for the controller.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch. What was written for this packet is taken back, and
+    /// the packet goes on to the next app.
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        Ok(Verdict::Pass)
+    }
+
+    /// Packets that arrived together, in order. The default calls [`Handler::packet_in`] for each;
+    /// an app with a table larger than the cache overrides it, to hash and prefetch all keys
+    /// before it looks up the first.
+    fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+        while let Some(packet) = batch.next(switch) {
+            let verdict = self.packet_in(switch, packet);
+            batch.settle(switch, verdict);
+        }
+    }
+
+    /// A port was added, removed or changed. [`Switch::info`] has the change already.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
+        Ok(())
+    }
+
+    /// A flow is gone. All apps see it; [`crate::Cookie::owns`] tells whose it was.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The switch refused a message of this app, the one with this xid.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The answer to a multipart request of this app, all parts of it.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn reply(&mut self, switch: &mut Switch<'_>, xid: Xid, reply: &ReplyBody<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Everything that this app sent before the barrier with this xid is done.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
+        Ok(())
+    }
+
+    /// A second has passed.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The connection is gone; nothing can be sent any more.
+    fn switch_down(&mut self, info: &SwitchInfo) {}
+
+    /// Tells the hosts that it knows behind this switch, for the operator.
+    fn hosts(&self, report: &mut dyn FnMut(HostEntry)) {}
+
+    /// Tells its counters by name, for the operator. They only grow.
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// An [`App`] without its type, as workers hold it.
+pub trait DynApp: Send + Sync + 'static {
+    /// See [`App::name`].
+    fn name(&self) -> &'static str;
+    /// See [`App::wants_packet_ins`].
+    fn wants_packet_ins(&self) -> bool;
+    /// See [`App::start`].
+    fn start(&self, network: &Network);
+    /// See [`App::switch_up`].
+    fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler>;
+}
+
+impl<A: App> DynApp for A {
+    fn name(&self) -> &'static str {
+        App::name(self)
+    }
+
+    fn wants_packet_ins(&self) -> bool {
+        App::wants_packet_ins(self)
+    }
+
+    fn start(&self, network: &Network) {
+        App::start(self, network);
+    }
+
+    fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler> {
+        Box::new(App::switch_up(self, network, switch))
+    }
+}

@@ -1,0 +1,41 @@
+//! What an app is written against.
+//!
+//! # The model
+//! An [`App`] is a factory: for each switch that comes up it makes a [`Handler`], which owns what
+//! it knows of that switch and is called by one thread at a time, so it takes no lock. The name of
+//! a handler's method is the event. A handler answers by appending messages to the [`Switch`] that
+//! it is given; it never blocks. (The model is McNettle's: one handler per switch, shared state
+//! only where it says so.)
+//!
+//! Several apps form a chain, in the order of the configuration: each packet goes to the first,
+//! and on to the next for as long as they [`Verdict::Pass`] it.
+//!
+//! # What it is not
+//! Traits and data only. Who calls them is a worker (crate `worker`), under real sockets (crate
+//! `engine`) or in a test. Nothing here knows threads, sockets or configuration files.
+//!
+//! # Versions
+//! Apps say what they mean, and [`Switch`] says it in the version of the switch. What that version
+//! cannot say is [`Error::Encode`] with the name of the thing.
+
+mod app;
+mod batch;
+mod error;
+mod info;
+mod network;
+mod packet;
+mod switch;
+
+pub use app::{App, DynApp, Handler, Verdict};
+pub use batch::{BATCH_PACKETS, Batch};
+pub use bellrock_openflow as openflow;
+pub use bellrock_openflow::{
+    Action, EncodeError, ErrorCode, ErrorMessage, Field, FlowFlags, FlowMod, FlowRemoved,
+    FlowRemovedReason, Instruction, MacAddr, Match, Port, PortDesc, PortReason, PortStatus,
+    ReplyBody, ToSwitch, Version,
+};
+pub use error::{Error, Result};
+pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
+pub use network::{Directory, Network};
+pub use packet::{PacketIn, VlanTag};
+pub use switch::{Requests, Switch, Xid};

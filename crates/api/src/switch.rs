@@ -1,0 +1,241 @@
+//! A switch, as a handler commands it.
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Action, Bytes, FlowMod, Instruction, List, Match, MultipartRequest, Out, PacketOut, Port,
+    RequestBody, ToSwitch, Version,
+};
+
+use crate::{Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
+
+/// A transaction id: what comes back in the switch's answers and errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Xid(pub u32);
+
+/// What a runtime keeps of the messages of a connection that expect answers.
+pub trait Requests {
+    /// A new transaction id of the app with this place in the chain.
+    fn next_xid(&mut self, app: u8) -> u32;
+
+    /// A message that expects an answer is about to be sent under this id.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`].
+    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>) -> Result<()>;
+}
+
+/// One switch, during one event: what is known of it, and the buffer that goes to it when the
+/// event is over.
+///
+/// Messages go out in the order in which they are written, in one system call for as many as
+/// there are.
+pub struct Switch<'a> {
+    info: &'a SwitchInfo,
+    out: &'a mut Out,
+    requests: &'a mut dyn Requests,
+    now: Duration,
+    app: u8,
+    cookie: Cookie,
+}
+
+impl<'a> Switch<'a> {
+    /// For runtimes: the switch `info`, whose messages go to `out`, for the app at place `app`.
+    #[must_use]
+    pub fn new(
+        info: &'a SwitchInfo,
+        out: &'a mut Out,
+        requests: &'a mut dyn Requests,
+        now: Duration,
+        app: u8,
+        cookie: Cookie,
+    ) -> Self {
+        Switch { info, out, requests, now, app, cookie }
+    }
+
+    /// What is known of it.
+    #[must_use]
+    #[inline]
+    pub fn info(&self) -> &'a SwitchInfo {
+        self.info
+    }
+
+    /// Its datapath id.
+    #[must_use]
+    pub fn dpid(&self) -> Dpid {
+        self.info.dpid
+    }
+
+    /// The version that it speaks.
+    #[must_use]
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.info.version
+    }
+
+    /// Time since the controller started. It stands still during an event.
+    #[must_use]
+    #[inline]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The cookies of the calling app's flows.
+    #[must_use]
+    pub fn cookie(&self) -> Cookie {
+        self.cookie
+    }
+
+    /// Sends a packet on, out of `port`, from the switch's buffer where it kept the packet.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
+    #[inline]
+    pub fn packet_out(&mut self, packet: &PacketIn<'_>, port: Port) -> Result<()> {
+        self.packet_out_with(packet, &[Action::output(port)])
+    }
+
+    /// Does `actions` to a packet, in the switch's buffer where it kept the packet. No actions
+    /// drop it, which frees the buffer.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
+    #[inline]
+    pub fn packet_out_with(&mut self, packet: &PacketIn<'_>, actions: &[Action<'_>]) -> Result<()> {
+        let data = match packet.buffer_id {
+            Some(_) => Bytes(&[]),
+            None if packet.is_whole() => packet.data,
+            None => {
+                let (have, total) = (packet.data().len(), usize::from(packet.total_len));
+                return Err(Error::Truncated { have, total });
+            }
+        };
+        self.write(&ToSwitch::PacketOut(PacketOut {
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port(),
+            actions: List::of(actions),
+            data,
+        }))?;
+        Ok(())
+    }
+
+    /// Sends a packet of the controller's own, from its Ethernet header on.
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    pub fn send_packet(&mut self, data: &[u8], actions: &[Action<'_>]) -> Result<()> {
+        let in_port = match self.version() {
+            Version::V1_0 => Port::ANY,
+            Version::V1_3 => Port::CONTROLLER,
+        };
+        let actions = List::of(actions);
+        self.write(&ToSwitch::PacketOut(PacketOut {
+            buffer_id: None,
+            in_port,
+            actions,
+            data: Bytes(data),
+        }))?;
+        Ok(())
+    }
+
+    /// Adds, changes or removes flows. The upper half of the cookie becomes the app's own
+    /// ([`Cookie`]); the lower half stays.
+    ///
+    /// Not confirmed: if the switch refuses, [`crate::Handler::error`] gets the id returned here.
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    #[inline]
+    pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid> {
+        self.write(&ToSwitch::FlowMod(flow.cookie(self.cookie.with(flow.cookie))))
+    }
+
+    /// Removes this app's flows that `matching` covers and that send to `out_port`
+    /// ([`Port::ANY`]: wherever they send to).
+    ///
+    /// 1.0 cannot tell flows by their cookies: there, the flows of other apps that fit go too.
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    pub fn remove(&mut self, matching: &Match, out_port: Port) -> Result<Xid> {
+        let flow = FlowMod::delete(matching).out_port(out_port);
+        match self.version() {
+            Version::V1_0 => self.install(&flow),
+            Version::V1_3 => {
+                let (cookie, mask) = (self.cookie.with(0), Cookie::MASK);
+                self.write(&ToSwitch::FlowMod(flow.cookie_mask(cookie, mask)))
+            }
+        }
+    }
+
+    /// Asks for statistics or descriptions; [`crate::Handler::reply`] gets the answer.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`], [`Error::Encode`].
+    pub fn request(&mut self, body: RequestBody<'_>) -> Result<Xid> {
+        self.send(&ToSwitch::MultipartRequest(MultipartRequest::of(body)))
+    }
+
+    /// Asks the switch to finish everything before; [`crate::Handler::barrier`] is told when.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`], [`Error::Encode`].
+    pub fn barrier(&mut self) -> Result<Xid> {
+        self.send(&ToSwitch::BarrierRequest)
+    }
+
+    /// Sends any message.
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`] for one that expects an answer, [`Error::Encode`].
+    pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
+        let expects_answer = matches!(
+            message,
+            ToSwitch::MultipartRequest(_)
+                | ToSwitch::BarrierRequest
+                | ToSwitch::RoleRequest(_)
+                | ToSwitch::GetAsyncRequest
+                | ToSwitch::GetConfigRequest
+                | ToSwitch::QueueGetConfigRequest(_)
+                | ToSwitch::FeaturesRequest
+                | ToSwitch::EchoRequest(_)
+        );
+        if !expects_answer {
+            return self.write(message);
+        }
+        let mark = self.mark();
+        let xid = self.write(message)?;
+        if let Err(error) = self.requests.expect_answer(xid.0, message) {
+            self.undo_to(mark);
+            return Err(error);
+        }
+        Ok(xid)
+    }
+
+    /// Sends packets that match no flow to the controller, whole (1.3; 1.0 does so by itself).
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    pub fn install_table_miss(&mut self) -> Result<Xid> {
+        let all = Match::any();
+        let to_controller = [Action::output(Port::CONTROLLER)];
+        let instructions = [Instruction::ApplyActions(List::of(&to_controller))];
+        self.install(&FlowMod::add(&all).priority(0).instructions(&instructions))
+    }
+
+    #[inline]
+    fn write(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
+        let xid = self.requests.next_xid(self.app);
+        message.encode(self.info.version, xid, self.out)?;
+        Ok(Xid(xid))
+    }
+
+    #[inline]
+    pub(crate) fn mark(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(crate) fn undo_to(&mut self, mark: usize) {
+        self.out.truncate(mark);
+    }
+}
