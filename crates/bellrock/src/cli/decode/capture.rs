@@ -1,0 +1,466 @@
+//! Capture files taken apart: pcap and pcapng in, TCP segments out.
+//!
+//! Link types: Ethernet (with VLAN tags), Linux cooked v1 and v2, raw IP, BSD loopback. IPv4 and IPv6 with extension
+//! headers. Fragments of IP packets are counted, not put together: OpenFlow runs over TCP, whose segments fit the path.
+//! Streams are put together in [`super::tcp`]; this file does not look into the payload.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{
+    Block, EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, PcapBlockOwned, PcapError,
+    SimplePacketBlock, create_reader,
+};
+
+use super::{Problem, StreamId};
+
+/// The read buffer at the start, in bytes. It grows up to [`MAX_BLOCK_BYTES`] when a block is longer.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// The longest packet or block that is read, in bytes; a longer one is an error that ends the reading. Twice the
+/// largest snap length that tcpdump knows would be 512 KiB; name resolution blocks can be larger.
+pub const MAX_BLOCK_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes that are waited for before the format is guessed, since the parser looks only once: more than the header of a
+/// pcap file or the first block of a pcapng file has. A live pipe shows its first packets when it has sent so many.
+const PROBE_BYTES: usize = 4096;
+
+/// Interfaces that one section of a pcapng file may describe; packets of those beyond count as unreadable.
+const MAX_INTERFACES: usize = 4096;
+
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// Lengths of the link headers that are skipped by hand, in bytes.
+const LOOPBACK_HEADER_BYTES: usize = 4;
+const COOKED_V1_HEADER_BYTES: usize = 16;
+const COOKED_V2_HEADER_BYTES: usize = 20;
+
+/// Raw IP also goes by the numbers that some BSDs give it.
+const RAW_BSD: Linktype = Linktype(12);
+const RAW_OPENBSD: Linktype = Linktype(14);
+
+/// Why a capture cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The first bytes are of neither format.
+    #[error("neither a pcap nor a pcapng file; `tcpdump -w` and Wireshark write both")]
+    NotACapture,
+    /// The file has no bytes at all.
+    #[error("the capture is empty; a capture without packets has a header at least")]
+    Empty,
+    /// The file is broken: where the next packet begins cannot be known.
+    #[error("broken at byte {offset}: {what}")]
+    Broken {
+        /// Where in the file, in bytes.
+        offset: usize,
+        /// What the parser says.
+        what: String,
+    },
+    /// A block is longer than [`MAX_BLOCK_BYTES`].
+    #[error("the block at byte {offset} is longer than {MAX_BLOCK_BYTES} bytes")]
+    BlockTooLong {
+        /// Where in the file, in bytes.
+        offset: usize,
+    },
+    /// Reading failed.
+    #[error("cannot read the capture")]
+    Io(#[from] io::Error),
+}
+
+/// A TCP segment from or to one of the ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// From whom to whom.
+    pub stream: StreamId,
+    /// When it was captured, since the Unix epoch.
+    pub time: Duration,
+    /// The number of its first byte (of the SYN, when there is one).
+    pub sequence: u32,
+    /// Whether it opens the stream.
+    pub syn: bool,
+    /// Whether it closes the stream.
+    pub fin: bool,
+    /// Whether it resets the connection.
+    pub rst: bool,
+    /// Its bytes, as far as they were captured.
+    pub payload: &'a [u8],
+    /// Bytes after `payload` that it had on the wire, but that the snap length of the capture cut off.
+    pub missing: usize,
+}
+
+/// What was in a capture, and what was left out.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Packets of whatever kind.
+    pub packets: u64,
+    /// TCP segments from or to one of the ports.
+    pub segments: u64,
+    fragments: u64,
+    unreadable: u64,
+    /// Packets by link types that are not known here; link types are 16 bits, which bounds it.
+    link_types: BTreeMap<i32, u64>,
+    cut_at: Option<usize>,
+}
+
+impl Tally {
+    /// What was left out.
+    pub fn problems(&self) -> impl Iterator<Item = Problem> {
+        let fragments = Problem::Fragments { packets: self.fragments };
+        let unreadable = Problem::Unreadable { packets: self.unreadable };
+        let link_types = self.link_types.iter();
+        link_types
+            .map(|(&link_type, &packets)| Problem::LinkType { link_type, packets })
+            .chain((self.fragments > 0).then_some(fragments))
+            .chain((self.unreadable > 0).then_some(unreadable))
+            .chain(self.cut_at.map(|offset| Problem::FileCut { offset }))
+    }
+}
+
+/// Reads a capture to its end and hands over each TCP segment from or to one of `ports`, in the order of the file.
+///
+/// # Errors
+///
+/// [`CaptureError`]; the segments up to there have been handed over, and `tally` holds what was seen.
+pub fn read<R: Read + Send>(
+    input: R,
+    ports: &[u16],
+    tally: &mut Tally,
+    mut each: impl FnMut(Segment<'_>),
+) -> Result<(), CaptureError> {
+    let mut probe = Vec::with_capacity(PROBE_BYTES);
+    let mut input = input;
+    input.by_ref().take(PROBE_BYTES as u64).read_to_end(&mut probe)?;
+    if probe.is_empty() {
+        return Err(CaptureError::Empty);
+    }
+    let mut failure = None;
+    let input = Watched { input: io::Cursor::new(probe).chain(input), failure: &mut failure };
+    let result = read_blocks(input, |interface, packet| {
+        tally.packets += 1;
+        dissect(interface, &packet, ports, tally, &mut each);
+    });
+    match (failure, result) {
+        (Some(error), _) => Err(CaptureError::Io(error)),
+        (None, Ok(End::Whole)) => Ok(()),
+        (None, Ok(End::Cut(offset))) => {
+            tally.cut_at = Some(offset);
+            Ok(())
+        }
+        (None, Err(error)) => Err(error),
+    }
+}
+
+/// Keeps the error of a failed read, which the parser drops, and tries again when a read was interrupted.
+struct Watched<'f, R> {
+    input: R,
+    failure: &'f mut Option<io::Error>,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.input.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let kind = error.kind();
+                    *self.failure = Some(error);
+                    return Err(kind.into());
+                }
+                Ok(length) => return Ok(length),
+            }
+        }
+    }
+}
+
+/// How a file ended.
+enum End {
+    Whole,
+    /// Inside of the block that begins at this byte.
+    Cut(usize),
+}
+
+/// What has to be known of an interface to read its packets.
+#[derive(Clone, Copy)]
+struct Interface {
+    link_type: Linktype,
+    /// Bytes that it kept of a packet at most; 0 is all.
+    snap_length: u32,
+    /// Ticks of its clock in a second.
+    resolution: u64,
+    /// Seconds to add to its clock.
+    offset: i64,
+}
+
+impl Interface {
+    fn new(block: &InterfaceDescriptionBlock<'_>) -> Self {
+        const MICROSECONDS: u64 = 1_000_000;
+        Self {
+            link_type: block.linktype,
+            snap_length: block.snaplen,
+            resolution: block.ts_resolution().filter(|&ticks| ticks > 0).unwrap_or(MICROSECONDS),
+            offset: block.ts_offset(),
+        }
+    }
+
+    fn time(&self, ticks: u64) -> Duration {
+        let seconds = (ticks / self.resolution).saturating_add_signed(self.offset);
+        let fraction = u128::from(ticks % self.resolution);
+        let nanos = fraction * NANOS_PER_SECOND / u128::from(self.resolution);
+        Duration::from_secs(seconds) + Duration::from_nanos(nanos as u64)
+    }
+}
+
+/// A packet as it was captured.
+struct Packet<'a> {
+    time: Duration,
+    data: &'a [u8],
+}
+
+/// Hands over every packet of a file; `None` for an interface that the file does not describe.
+fn read_blocks(
+    input: impl Read + Send,
+    mut each: impl FnMut(Option<Interface>, Packet<'_>),
+) -> Result<End, CaptureError> {
+    let mut reader = match create_reader(BUFFER_BYTES, input) {
+        Ok(reader) => reader,
+        Err(PcapError::ReadError) => return Err(CaptureError::Io(io::ErrorKind::Other.into())),
+        Err(_) => return Err(CaptureError::NotACapture),
+    };
+    let mut blocks = Blocks::default();
+    let mut capacity = BUFFER_BYTES;
+    loop {
+        let offset = reader.consumed();
+        let step = match reader.next() {
+            Ok((length, block)) => {
+                blocks.block(block, &mut each);
+                Ok(length)
+            }
+            Err(PcapError::BufferTooSmall | PcapError::Incomplete(_)) => Err(()),
+            Err(PcapError::Eof) => return Ok(End::Whole),
+            Err(PcapError::UnexpectedEof) => return Ok(End::Cut(offset)),
+            Err(error) => return Err(CaptureError::Broken { offset, what: explain(&error) }),
+        };
+        let Err(()) = step.map(|length| reader.consume(length)) else { continue };
+        let before = reader.data().len();
+        if reader.refill().is_err() {
+            return Err(CaptureError::Io(io::ErrorKind::Other.into()));
+        }
+        // Nothing came although the input has not ended: the buffer is full of one block.
+        if reader.data().len() == before && !reader.reader_exhausted() {
+            if capacity >= MAX_BLOCK_BYTES {
+                return Err(CaptureError::BlockTooLong { offset });
+            }
+            capacity *= 2;
+            reader.grow(capacity);
+        }
+    }
+}
+
+/// The parser's words, without the bytes that it quotes.
+fn explain(error: &PcapError<&[u8]>) -> String {
+    match error {
+        PcapError::NomError(_, kind) | PcapError::OwnedNomError(_, kind) => {
+            format!("this is no block of a capture ({kind:?})")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The state that a capture file's blocks share.
+#[derive(Default)]
+struct Blocks {
+    /// Those of this section of a pcapng file; the only one of a pcap file.
+    interfaces: Vec<Interface>,
+}
+
+impl Blocks {
+    fn block(
+        &mut self,
+        block: PcapBlockOwned<'_>,
+        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+    ) {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                let nanos = header.is_nanosecond_precision();
+                self.interfaces = vec![Interface {
+                    // The upper bits say whether packets end with a checksum, which IP's length leaves out.
+                    link_type: Linktype(header.network.0 & 0xffff),
+                    snap_length: header.snaplen,
+                    resolution: if nanos { 1_000_000_000 } else { 1_000_000 },
+                    offset: 0,
+                }];
+            }
+            PcapBlockOwned::Legacy(packet) => {
+                let interface = self.interfaces.first().copied();
+                let fraction = interface.map_or(0, |interface| {
+                    u64::from(packet.ts_usec) * (NANOS_PER_SECOND as u64 / interface.resolution)
+                });
+                let time =
+                    Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(fraction);
+                each(interface, Packet { time, data: packet.data });
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+                if self.interfaces.len() < MAX_INTERFACES {
+                    self.interfaces.push(Interface::new(&block));
+                }
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => self.enhanced(&packet, each),
+            PcapBlockOwned::NG(Block::SimplePacket(packet)) => self.simple(&packet, each),
+            PcapBlockOwned::NG(_) => {}
+        }
+    }
+
+    fn enhanced(
+        &self,
+        packet: &EnhancedPacketBlock<'_>,
+        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+    ) {
+        let index = usize::try_from(packet.if_id).unwrap_or(usize::MAX);
+        let interface = self.interfaces.get(index).copied();
+        let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+        let time = interface.map_or(Duration::ZERO, |interface| interface.time(ticks));
+        each(interface, Packet { time, data: packet.packet_data() });
+    }
+
+    /// A simple packet is of the first interface, has no time, and was cut at that interface's snap length.
+    fn simple(
+        &self,
+        packet: &SimplePacketBlock<'_>,
+        each: &mut impl FnMut(Option<Interface>, Packet<'_>),
+    ) {
+        let interface = self.interfaces.first().copied();
+        let snap = interface.map_or(0, |interface| interface.snap_length as usize);
+        let data = packet.packet_data();
+        let length = if snap == 0 { data.len() } else { data.len().min(snap) };
+        each(interface, Packet { time: Duration::ZERO, data: &data[..length] });
+    }
+}
+
+/// Looks for a TCP segment in a packet and hands it over.
+fn dissect(
+    interface: Option<Interface>,
+    packet: &Packet<'_>,
+    ports: &[u16],
+    tally: &mut Tally,
+    each: &mut impl FnMut(Segment<'_>),
+) {
+    let Some(interface) = interface else {
+        tally.unreadable += 1;
+        return;
+    };
+    let Some(sliced) = slice(interface.link_type, packet.data, tally) else { return };
+    let Some(ip) = sliced.net.as_ref().and_then(Ip::new) else { return };
+    if ip.protocol != IpNumber::TCP {
+        return;
+    }
+    if ip.fragmented {
+        tally.fragments += 1;
+        return;
+    }
+    let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else {
+        tally.unreadable += 1;
+        return;
+    };
+    let (from, to) = (tcp.source_port(), tcp.destination_port());
+    if ports.contains(&from) || ports.contains(&to) {
+        tally.segments += 1;
+        each(segment(&ip, tcp, packet.time));
+    }
+}
+
+/// Takes the headers apart; `None` and a count in `tally` when that cannot be done.
+fn slice<'a>(
+    link_type: Linktype,
+    data: &'a [u8],
+    tally: &mut Tally,
+) -> Option<LaxSlicedPacket<'a>> {
+    let ip = |data| LaxSlicedPacket::from_ip(data).ok();
+    let cooked = |header: usize, protocol: usize| {
+        let kind = u16::from_be_bytes(*data.get(protocol..)?.first_chunk()?);
+        Some(LaxSlicedPacket::from_ether_type(EtherType(kind), data.get(header..)?))
+    };
+    let sliced = match link_type {
+        Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | RAW_BSD | RAW_OPENBSD => ip(data),
+        // The address family before the packet has other numbers on other systems: IP's own version tells.
+        Linktype::NULL | Linktype::LOOP => data.get(LOOPBACK_HEADER_BYTES..).and_then(ip),
+        Linktype::LINUX_SLL => cooked(COOKED_V1_HEADER_BYTES, COOKED_V1_HEADER_BYTES - 2),
+        Linktype::LINUX_SLL2 => cooked(COOKED_V2_HEADER_BYTES, 0),
+        Linktype(other) => {
+            *tally.link_types.entry(other).or_default() += 1;
+            return None;
+        }
+    };
+    // Headers that stop before IP's end leave no network layer, and those of IP always are a packet of interest.
+    let broken =
+        sliced.as_ref().is_none_or(|sliced| sliced.net.is_none() && sliced.stop_err.is_some());
+    if broken {
+        tally.unreadable += 1;
+    }
+    sliced.filter(|_| !broken)
+}
+
+/// What a segment needs to know of the IP packet around it.
+struct Ip {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: IpNumber,
+    fragmented: bool,
+    /// Bytes that the packet had on the wire and that are not in the capture.
+    missing: usize,
+}
+
+impl Ip {
+    fn new(net: &LaxNetSlice<'_>) -> Option<Self> {
+        let (source, destination, total, headers, payload): (IpAddr, IpAddr, _, _, _) = match net {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                let options = ip.extensions().auth.map_or(0, |auth| auth.slice().len());
+                (
+                    header.source_addr().into(),
+                    header.destination_addr().into(),
+                    usize::from(header.total_len()),
+                    header.slice().len() + options,
+                    ip.payload(),
+                )
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let header = ip.header();
+                let fixed = header.slice().len();
+                (
+                    header.source_addr().into(),
+                    header.destination_addr().into(),
+                    fixed + usize::from(header.payload_length()),
+                    fixed + ip.extensions().slice().len(),
+                    ip.payload(),
+                )
+            }
+            LaxNetSlice::Arp(_) => return None,
+        };
+        // A length of zero is what a sender leaves to its network card to fill in: nothing is known to be missing.
+        let missing = total.saturating_sub(headers + payload.payload.len());
+        let (protocol, fragmented) = (payload.ip_number, payload.fragmented);
+        Some(Self { source, destination, protocol, fragmented, missing })
+    }
+}
+
+fn segment<'a>(ip: &Ip, tcp: &TcpSlice<'a>, time: Duration) -> Segment<'a> {
+    Segment {
+        stream: StreamId {
+            src: SocketAddr::new(ip.source, tcp.source_port()),
+            dst: SocketAddr::new(ip.destination, tcp.destination_port()),
+        },
+        time,
+        sequence: tcp.sequence_number(),
+        syn: tcp.syn(),
+        fin: tcp.fin(),
+        rst: tcp.rst(),
+        payload: tcp.payload(),
+        missing: ip.missing,
+    }
+}
