@@ -1,5 +1,7 @@
 """Hosts of a tree reach each other, over flows and not over the controller."""
 
+import time
+
 from harness.case import SystemTest, on_both_versions
 from harness.controller import START_LIMIT_S, listening_ports
 from harness.network import tree
@@ -7,8 +9,9 @@ from harness.waiting import until
 
 IPERF_PORT = 5001
 IPERF_S = 4
-# ARP and the handshake of TCP need 7 to 13 on their way over three switches, depending on the match; a
-# stream that goes over the controller has more in its first millisecond.
+SETTLE_S = 0.5
+# ARP and a ping need 10 to 16 on their way over three switches; a stream that goes over the controller has more in its first
+# millisecond.
 MAX_PACKET_INS = 20
 # Less would mean that the stream did not run. The datapath in user space carries a hundred times that.
 MIN_STREAM_BYTES = 10_000_000
@@ -35,6 +38,10 @@ class Reach(SystemTest):
         network = self.network(tree(), version)
         capture = self.capture()
         first, last = network["h1"], network["h9"]
+        # Open vSwitch takes some milliseconds until its datapath forwards by a new flow; what a burst sends meanwhile goes to
+        # the controller, whichever it is. So the pair's flows are there before the stream begins; they are counted too.
+        self.assertEqual(network.unreachable([("h1", "h9")]), [])
+        time.sleep(SETTLE_S)
         server = last.popen(["iperf", "-s"])
         self.addCleanup(server.kill)
         until(lambda: IPERF_PORT in listening_ports(last.pid), START_LIMIT_S, "iperf's server")

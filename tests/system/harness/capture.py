@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 
 from .waiting import until
 
@@ -9,6 +10,12 @@ START_LIMIT_S = 10
 STOP_LIMIT_S = 10
 READ_LIMIT_S = 60
 KERNEL_BUFFER_MIB = 64
+# The kernel hands captured packets over in blocks; what was sent just before the end must get out of it.
+SETTLE_S = 1
+# Message types, the same in both versions.
+PACKET_IN, FLOW_MOD = 10, 14
+# A flow_mod of OpenFlow 1.0 without an action.
+BARE_FLOW_MOD_BYTES_10 = 72
 
 
 class Capture:
@@ -31,6 +38,7 @@ class Capture:
         """Ends it and checks that the kernel has dropped nothing: a capture with holes proves nothing."""
         if self.process is None:
             return
+        time.sleep(SETTLE_S)
         self.process.terminate()
         self.process.wait(STOP_LIMIT_S)
         self.process = None
@@ -38,27 +46,37 @@ class Capture:
         if dropped is None or dropped[1] != "0":
             raise AssertionError(f"the capture has holes: {self.log.read_text()}")
 
-    def _lines(self, display_filter, field):
+    def _fields(self, display_filter, *fields):
+        """For every frame that the filter lets through: a list of what tshark prints for each of the fields."""
         read = subprocess.run(
             ["tshark", "-n", "-r", str(self.file), "-d", f"tcp.port=={self.port},openflow", "-Y", display_filter,
-             "-T", "fields", "-e", field],
+             "-T", "fields", *(word for field in fields for word in ("-e", field))],
             capture_output=True, text=True, timeout=READ_LIMIT_S, check=False)
         if read.returncode != 0:
             raise AssertionError(f"tshark failed with {read.returncode}: {read.stderr}")
-        return read.stdout.splitlines()
+        return [line.split("\t") for line in read.stdout.splitlines()]
 
     def message_types(self):
         """The type of every OpenFlow message captured; a segment can carry many."""
         types = []
         for field in ("openflow_1_0.type", "openflow_v4.type"):
-            for line in self._lines(field, field):
-                types += [int(word) for word in line.split(",")]
+            for (occurrences,) in self._fields(field, field):
+                types += [int(word) for word in occurrences.split(",")]
         return types
 
     def packet_ins(self):
-        # Type 10 in both versions.
-        return self.message_types().count(10)
+        return self.message_types().count(PACKET_IN)
 
     def malformed(self):
-        """Numbers of the frames in which tshark found a malformed OpenFlow message."""
-        return self._lines("openflow && _ws.malformed", "frame.number")
+        """Numbers of the frames in which tshark found a malformed message, or a malformed packet inside one.
+
+        tshark 4.0 reads an action behind every flow_mod of 1.0, also where there is none, as in most that delete; it calls
+        such a message malformed when it ends where it should. These, and no others, are let pass.
+        """
+        wrong = []
+        found = self._fields("_ws.malformed", "frame.number", "_ws.malformed.expert", "openflow_1_0.type", "openflow.length")
+        for frame, complaints, types, lengths in found:
+            messages = list(zip(types.split(","), lengths.split(",")))
+            if complaints.count("1") > messages.count((str(FLOW_MOD), str(BARE_FLOW_MOD_BYTES_10))):
+                wrong.append(frame)
+        return wrong

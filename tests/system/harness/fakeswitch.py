@@ -29,6 +29,9 @@ READY_LIMIT_S = 10
 # Packet-ins that are prepared for one write.
 BATCH = 64
 READ_BYTES = 1 << 16
+# The same for a blast, where the sender must never be what is waited for.
+BLAST_BATCH = 4096
+BLAST_READ_BYTES = 1 << 20
 WAIT_S = 0.01
 
 
@@ -43,6 +46,8 @@ class FakeSwitch:
         self.answers = []
         self.stalls = 0
         self._ready = False
+        # Where in the prepared packet-ins of a blast the next byte lies.
+        self._blasted = 0
         self._unsent = b""
         self._replies = b""
         self._received = bytearray()
@@ -87,6 +92,28 @@ class FakeSwitch:
         whole, partly = divmod(len(self._unsent), size)
         self.sent -= whole
         self._unsent = self._unsent[:partly]
+
+    def blast(self, seconds):
+        """Sends packet-ins for so long, as fast as they are taken, and throws away what comes back, unread.
+
+        Returns (packet-ins sent, bytes thrown away). After this the connection is of no use but for another blast.
+        """
+        packets = b"".join(self._packet_in(number) for number in range(BLAST_BATCH))
+        size = len(packets) // BLAST_BATCH
+        sent = thrown = 0
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            readable, writable, _ = select.select([self.socket], [self.socket], [], WAIT_S)
+            if writable:
+                taken = self.socket.send(memoryview(packets)[self._blasted:])
+                sent += taken
+                self._blasted = (self._blasted + taken) % len(packets)
+            if readable:
+                got = len(self.socket.recv(BLAST_READ_BYTES))
+                if got == 0:
+                    raise AssertionError("the controller closed the connection")
+                thrown += got
+        return sent // size, thrown
 
     def drain(self, patience_s):
         """Reads until every packet-in is answered, or nothing has come for so long."""

@@ -25,6 +25,11 @@ PING_WAIT_S = 1
 class Attachment(RemoteController):
     """Where the switches find the controller. Mininet's own class sends a greeting of telnet there first."""
 
+    def __init__(self, name, ip, **params):
+        # Mininet takes any address with a colon for one with a port.
+        super().__init__(name, ip="127.0.0.1", **params)
+        self.ip = ip
+
     def checkListening(self):
         pass
 
