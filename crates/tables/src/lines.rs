@@ -250,3 +250,24 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         if line == first { second } else { first }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drained_chunk_is_given_back_before_the_last_line_is_drained() {
+        let budget = Budget::unlimited();
+        let mut lines = Lines::<u32>::reserve(CHUNK_LINES + 10, &budget).unwrap();
+        assert!(lines.clear_some(usize::MAX).is_ok_and(|all| !all), "a step stays in its chunk");
+        assert!(lines.clear_some(usize::MAX).is_ok_and(|all| all));
+        assert_eq!(budget.used(), (CHUNK_LINES + 10) * 64);
+        for _ in 0..CHUNK_LINES {
+            assert!(!lines.line_drained());
+        }
+        assert_eq!(lines.bytes(), 10 * 64);
+        assert_eq!(budget.used(), 10 * 64);
+        assert_eq!(lines.undrained(), 10);
+        assert_eq!(lines.iter().count(), 0);
+    }
+}
