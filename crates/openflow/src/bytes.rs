@@ -34,6 +34,22 @@ impl fmt::Debug for Bytes<'_> {
     }
 }
 
+/// Prints a text from the network: what a terminal would not show as a character is escaped.
+pub(crate) fn escaped(text: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\'' | '\\' => write!(f, "{c}")?,
+                c => write!(f, "{}", c.escape_debug())?,
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            f.write_str("\u{fffd}")?;
+        }
+    }
+    Ok(())
+}
+
 /// A text of at most `N` bytes in a field of `N`, padded with zeros: names of ports and tables,
 /// descriptions of switches.
 ///
@@ -74,22 +90,10 @@ impl<const N: usize> Default for FixedStr<N> {
     }
 }
 
-/// Control characters are escaped: the text comes from the network and goes to terminals and logs.
+/// Control and invisible characters are escaped: the text comes from the network and goes to terminals and logs.
 impl<const N: usize> fmt::Display for FixedStr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.as_bytes().utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() {
-                    write!(f, "{}", c.escape_default())?
-                } else {
-                    write!(f, "{c}")?
-                }
-            }
-            if !chunk.invalid().is_empty() {
-                f.write_str("\u{fffd}")?;
-            }
-        }
-        Ok(())
+        escaped(self.as_bytes(), f)
     }
 }
 

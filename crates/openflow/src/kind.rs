@@ -2,6 +2,9 @@
 
 use crate::Version;
 
+/// Numbers below this are looked up in a table; all but "experimenter" are.
+const DENSE: usize = 32;
+
 /// One row a kind: variant, number in 1.0 and in 1.3, names in 1.0 and in 1.3.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident: $number:ty;
@@ -16,11 +19,38 @@ macro_rules! kinds {
             /// Every one of them.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// What `number` means in `version`.
+            /// The inverse of [`Self::wire`] for the numbers below [`DENSE`].
+            const BY_NUMBER: [[Option<$name>; DENSE]; 2] =
+                [Self::by_number(Version::V1_0), Self::by_number(Version::V1_3)];
+
+            const fn by_number(version: Version) -> [Option<$name>; DENSE] {
+                let mut table = [None; DENSE];
+                let mut i = 0;
+                while i < Self::ALL.len() {
+                    if let Some(number) = Self::ALL[i].wire(version) {
+                        if (number as usize) < DENSE {
+                            table[number as usize] = Some(Self::ALL[i]);
+                        }
+                    }
+                    i += 1;
+                }
+                table
+            }
+
+            /// What `number` means in `version`. One look into a table: every message that
+            /// comes in asks this.
             #[must_use]
             #[inline]
-            pub fn from_wire(version: Version, number: $number) -> Option<$name> {
-                Self::ALL.iter().copied().find(|kind| kind.wire(version) == Some(number))
+            pub const fn from_wire(version: Version, number: $number) -> Option<$name> {
+                if (number as usize) < DENSE {
+                    return Self::BY_NUMBER[version as usize][number as usize];
+                }
+                // The one kind that may stand beyond the table is the last one.
+                let last = Self::ALL[Self::ALL.len() - 1];
+                match last.wire(version) {
+                    Some(n) if n == number => Some(last),
+                    _ => None,
+                }
             }
 
             /// Its number in `version`; `None` when the version has no such thing.
@@ -124,5 +154,8 @@ mod tests {
         }
         assert_eq!(MessageKind::from_wire(Version::V1_0, 22), None);
         assert_eq!(MessageKind::from_wire(Version::V1_3, 30), None);
+        assert_eq!(MessageKind::from_wire(Version::V1_3, 255), None);
+        assert_eq!(MultipartKind::from_wire(Version::V1_3, 14), None);
+        assert_eq!(MultipartKind::from_wire(Version::V1_0, 0xfffe), None);
     }
 }

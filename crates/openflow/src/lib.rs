@@ -30,6 +30,7 @@ mod address;
 mod bytes;
 mod error;
 mod field;
+mod flags;
 mod header;
 mod instruction;
 mod kind;

@@ -228,11 +228,6 @@ impl Match {
         &self.masks[field.slot()]
     }
 
-    /// The set of fields that count, a bit each, by number.
-    pub(crate) fn present(&self) -> u64 {
-        self.present
-    }
-
     #[inline]
     fn put(&mut self, field: Field, value: &[u8]) {
         if self.is_masked(field) {

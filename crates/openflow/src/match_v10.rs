@@ -20,7 +20,7 @@ const W_NET_BITS: u32 = 0x3f;
 const W_PCP: u32 = 1 << 20;
 const W_TOS: u32 = 1 << 21;
 /// All wildcards, addresses with the 32 bits that mean "any" (`OFPFW_ALL` has 63 there, the same).
-const W_ALL: u32 = (1 << 22) - 1 & !(0x1f << W_SRC_SHIFT) & !(0x1f << W_DST_SHIFT);
+const W_ALL: u32 = ((1 << 22) - 1) & !(0x1f << W_SRC_SHIFT) & !(0x1f << W_DST_SHIFT);
 
 /// `dl_vlan` of packets without a tag, `OFP_VLAN_NONE`.
 const VLAN_NONE: u16 = 0xffff;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::reader::Reader;
-use crate::wire::{self, U16, U32, v10, v13};
+use crate::wire::{U16, U32, v10, v13};
 use crate::{DecodeError, EncodeError, ErrorCode, Field, Match, Out, Port, Reason, Version};
 use crate::{match_v10, oxm};
 
@@ -93,7 +93,7 @@ impl<'a> MatchView<'a> {
                     Repr::Oxm(bytes) => out.append(bytes)?,
                     Repr::InPort(port) => {
                         out.put(&U32::new(oxm::header(Field::InPort, false)))?;
-                        out.put(&wire::U32::new(port.0))?;
+                        out.put(&U32::new(port.0))?;
                     }
                     Repr::Match(m) => oxm::encode(m, out)?,
                     Repr::V10(wire) => oxm::encode(&match_v10::to_match(wire), out)?,

@@ -79,7 +79,7 @@ impl Out {
         xid: u32,
         body: impl FnOnce(&mut Out) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        let mut open = Open { start: self.len, out: self, closed: false };
+        let open = Open { start: self.len, out: self, closed: false };
         open.out.put(&wire::Header { version, kind, length: U16::ZERO, xid: U32::new(xid) })?;
         body(open.out)?;
         open.close()

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use bitflags::bitflags;
-
+use crate::flags::flags;
 use crate::list::Element;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v10, v13};
@@ -89,58 +88,51 @@ impl serde::Serialize for Port {
     }
 }
 
-bitflags! {
+flags! {
     /// How a port is set up (`ofp_port_config`). `NO_STP`, `NO_RECV_STP` and `NO_FLOOD` are 1.0's.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct PortConfig: u32 {
-        const PORT_DOWN = 1 << 0;
-        const NO_STP = 1 << 1;
-        const NO_RECV = 1 << 2;
-        const NO_RECV_STP = 1 << 3;
-        const NO_FLOOD = 1 << 4;
-        const NO_FWD = 1 << 5;
-        const NO_PACKET_IN = 1 << 6;
-        const _ = !0;
+    PortConfig: u32 {
+        PORT_DOWN = 1 << 0;
+        NO_STP = 1 << 1;
+        NO_RECV = 1 << 2;
+        NO_RECV_STP = 1 << 3;
+        NO_FLOOD = 1 << 4;
+        NO_FWD = 1 << 5;
+        NO_PACKET_IN = 1 << 6;
     }
+}
 
-    /// The state of a port's link (`ofp_port_state`). `BLOCKED` and `LIVE` are 1.3's, the two bits
-    /// of spanning tree 1.0's.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct PortState: u32 {
-        const LINK_DOWN = 1 << 0;
-        const BLOCKED = 1 << 1;
-        const LIVE = 1 << 2;
-        const STP_LEARN = 1 << 8;
-        const STP_FORWARD = 2 << 8;
-        const _ = !0;
+flags! {
+    /// The state of a port's link (`ofp_port_state`). `BLOCKED` and `LIVE` are 1.3's, the states
+    /// of spanning tree 1.0's (two bits; `STP_LISTEN` is neither).
+    PortState: u32 {
+        LINK_DOWN = 1 << 0;
+        BLOCKED = 1 << 1;
+        LIVE = 1 << 2;
+        STP_BLOCK = 3 << 8;
+        STP_LEARN = 1 << 8;
+        STP_FORWARD = 2 << 8;
     }
+}
 
+flags! {
     /// Rates, medium and negotiation of a port (`ofp_port_features`), in 1.3's bits.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct PortFeatures: u32 {
-        const RATE_10MB_HD = 1 << 0;
-        const RATE_10MB_FD = 1 << 1;
-        const RATE_100MB_HD = 1 << 2;
-        const RATE_100MB_FD = 1 << 3;
-        const RATE_1GB_HD = 1 << 4;
-        const RATE_1GB_FD = 1 << 5;
-        const RATE_10GB_FD = 1 << 6;
-        const RATE_40GB_FD = 1 << 7;
-        const RATE_100GB_FD = 1 << 8;
-        const RATE_1TB_FD = 1 << 9;
-        const RATE_OTHER = 1 << 10;
-        const COPPER = 1 << 11;
-        const FIBER = 1 << 12;
-        const AUTONEG = 1 << 13;
-        const PAUSE = 1 << 14;
-        const PAUSE_ASYM = 1 << 15;
-        const _ = !0;
+    PortFeatures: u32 {
+        RATE_10MB_HD = 1 << 0;
+        RATE_10MB_FD = 1 << 1;
+        RATE_100MB_HD = 1 << 2;
+        RATE_100MB_FD = 1 << 3;
+        RATE_1GB_HD = 1 << 4;
+        RATE_1GB_FD = 1 << 5;
+        RATE_10GB_FD = 1 << 6;
+        RATE_40GB_FD = 1 << 7;
+        RATE_100GB_FD = 1 << 8;
+        RATE_1TB_FD = 1 << 9;
+        RATE_OTHER = 1 << 10;
+        COPPER = 1 << 11;
+        FIBER = 1 << 12;
+        AUTONEG = 1 << 13;
+        PAUSE = 1 << 14;
+        PAUSE_ASYM = 1 << 15;
     }
 }
 

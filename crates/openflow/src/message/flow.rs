@@ -1,8 +1,7 @@
 //! Flows: added, changed and removed, and the news that one is gone.
 
-use bitflags::bitflags;
-
 use super::packet::{NO_BUFFER, buffer_from_wire};
+use crate::flags::flags;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v10, v13};
 use crate::{
@@ -34,20 +33,16 @@ impl FlowCommand {
     }
 }
 
-bitflags! {
+flags! {
     /// How a flow behaves (`ofp_flow_mod_flags`). `EMERG` is 1.0's and stands in a bit of its own
     /// here, because 1.3 has `RESET_COUNTS` in its place.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct FlowFlags: u32 {
-        const SEND_FLOW_REM = 1 << 0;
-        const CHECK_OVERLAP = 1 << 1;
-        const RESET_COUNTS = 1 << 2;
-        const NO_PKT_COUNTS = 1 << 3;
-        const NO_BYT_COUNTS = 1 << 4;
-        const EMERG = 1 << 16;
-        const _ = !0;
+    FlowFlags: u32 {
+        SEND_FLOW_REM = 1 << 0;
+        CHECK_OVERLAP = 1 << 1;
+        RESET_COUNTS = 1 << 2;
+        NO_PKT_COUNTS = 1 << 3;
+        NO_BYT_COUNTS = 1 << 4;
+        EMERG = 1 << 16;
     }
 }
 
@@ -66,7 +61,7 @@ impl FlowFlags {
             Version::V1_0 if self.contains(FlowFlags::RESET_COUNTS) => {
                 Err(unsupported("the flow flag RESET_COUNTS"))
             }
-            Version::V1_0 => Ok(self.bits() as u16 | (self.bits() >> 16 & 1) as u16 * (1 << 2)),
+            Version::V1_0 => Ok(self.bits() as u16 | (((self.bits() >> 16) & 1) << 2) as u16),
             Version::V1_3 => {
                 u16::try_from(self.bits()).map_err(|_| unsupported("the flow flag EMERG"))
             }

@@ -1,7 +1,6 @@
 //! Messages about the connection and the switch as a whole.
 
-use bitflags::bitflags;
-
+use crate::flags::flags;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{self, Tlv, U16, U32, U64, v13};
@@ -256,23 +255,19 @@ impl<'a> Experimenter<'a> {
     }
 }
 
-bitflags! {
+flags! {
     /// What a switch can do (`ofp_capabilities`). 1.0's `STP` stands in a bit of its own here,
     /// because 1.3 has `GROUP_STATS` in its place.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct Capabilities: u64 {
-        const FLOW_STATS = 1 << 0;
-        const TABLE_STATS = 1 << 1;
-        const PORT_STATS = 1 << 2;
-        const GROUP_STATS = 1 << 3;
-        const IP_REASM = 1 << 5;
-        const QUEUE_STATS = 1 << 6;
-        const ARP_MATCH_IP = 1 << 7;
-        const PORT_BLOCKED = 1 << 8;
-        const STP = 1 << 32;
-        const _ = !0;
+    Capabilities: u64 {
+        FLOW_STATS = 1 << 0;
+        TABLE_STATS = 1 << 1;
+        PORT_STATS = 1 << 2;
+        GROUP_STATS = 1 << 3;
+        IP_REASM = 1 << 5;
+        QUEUE_STATS = 1 << 6;
+        ARP_MATCH_IP = 1 << 7;
+        PORT_BLOCKED = 1 << 8;
+        STP = 1 << 32;
     }
 }
 
@@ -290,7 +285,7 @@ impl Capabilities {
             Version::V1_0 if self.contains(Capabilities::GROUP_STATS) => {
                 Err(EncodeError::Unsupported { what: "group statistics", version })
             }
-            Version::V1_0 => Ok(self.bits() as u32 | (self.bits() >> 32 & 1) as u32 * (1 << 3)),
+            Version::V1_0 => Ok(self.bits() as u32 | (((self.bits() >> 32) & 1) << 3) as u32),
             Version::V1_3 => u32::try_from(self.bits())
                 .map_err(|_| EncodeError::Unsupported { what: "the capability STP", version }),
         }
@@ -359,18 +354,14 @@ impl<'a> Features<'a> {
     }
 }
 
-bitflags! {
+flags! {
     /// What a switch does with IP fragments, and (until 1.2) with packets whose TTL runs out
     /// (`ofp_config_flags`). Neither `DROP` nor `REASM` means that fragments are treated as other
     /// packets.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct ConfigFlags: u16 {
-        const FRAG_DROP = 1 << 0;
-        const FRAG_REASM = 1 << 1;
-        const INVALID_TTL_TO_CONTROLLER = 1 << 2;
-        const _ = !0;
+    ConfigFlags: u16 {
+        FRAG_DROP = 1 << 0;
+        FRAG_REASM = 1 << 1;
+        INVALID_TTL_TO_CONTROLLER = 1 << 2;
     }
 }
 

@@ -1,7 +1,6 @@
 //! Meters (1.3.5 §5.7, §7.3.4.4). 1.0 has none.
 
-use bitflags::bitflags;
-
+use crate::flags::flags;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{U16, U32, v13};
@@ -34,17 +33,13 @@ pub enum MeterCommand {
     Delete,
 }
 
-bitflags! {
+flags! {
     /// How a meter counts (`ofp_meter_flags`).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-    #[allow(missing_docs, reason = "the names are the specification's")]
-    pub struct MeterFlags: u16 {
-        const KBPS = 1 << 0;
-        const PKTPS = 1 << 1;
-        const BURST = 1 << 2;
-        const STATS = 1 << 3;
-        const _ = !0;
+    MeterFlags: u16 {
+        KBPS = 1 << 0;
+        PKTPS = 1 << 1;
+        BURST = 1 << 2;
+        STATS = 1 << 3;
     }
 }
 

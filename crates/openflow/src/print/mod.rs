@@ -1,1 +1,261 @@
-//! How messages print.
+//! How messages print: one line, and an indented line for each item of a list, in the spirit of
+//! `ovs-ofctl ofp-print`.
+//!
+//! ```text
+//! OFPT_PACKET_IN (OF1.3) (xid=0x0): table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)
+//! ```
+//!
+//! This is a layer of its own: it reads messages through their public faces only. What it writes
+//! is bounded by the message that it prints, texts from the network are escaped, and bytes without
+//! a meaning here are cut to [`INLINE_BYTES`]. With `{:#}` packets, payloads and data follow as
+//! hexadecimal lines, whole.
+
+mod action;
+mod control;
+mod multipart;
+mod packet;
+mod table;
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use crate::{FromSwitch, Message, MessageKind, ToSwitch, Version};
+
+/// Bytes of data that a line shows before it breaks off; `{:#}` shows the rest.
+const INLINE_BYTES: usize = 64;
+/// Bytes in each line of a dump.
+const DUMP_LINE: usize = 16;
+/// What starts a line for an item of a list, and for an item within an item.
+const ITEM: &str = "\n  ";
+const SUBITEM: &str = "\n    ";
+
+impl Display for Message<FromSwitch<'_>> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.body {
+            FromSwitch::Hello(hello) => {
+                head(self, MessageKind::Hello, f)?;
+                control::hello(hello, self.version, f)
+            }
+            FromSwitch::Error(error) => {
+                head(self, MessageKind::Error, f)?;
+                control::error(error, Some(self.version), f)
+            }
+            FromSwitch::MultipartReply(reply) => {
+                let name = reply.body.kind().name(self.version);
+                write!(f, "{name} reply (OF{}) (xid={:#x}): ", self.version, self.xid)?;
+                reply.fmt(f)
+            }
+            FromSwitch::BarrierReply => bare_head(self, MessageKind::BarrierReply, f),
+            body => {
+                head(self, body.kind(), f)?;
+                body.fmt(f)
+            }
+        }
+    }
+}
+
+impl Display for Message<ToSwitch<'_>> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.body {
+            ToSwitch::Hello(hello) => {
+                head(self, MessageKind::Hello, f)?;
+                control::hello(hello, self.version, f)
+            }
+            ToSwitch::Error(error) => {
+                head(self, MessageKind::Error, f)?;
+                control::error(error, Some(self.version), f)
+            }
+            ToSwitch::MultipartRequest(request) => {
+                let name = request.body.kind().name(self.version);
+                write!(f, "{name} request (OF{}) (xid={:#x})", self.version, self.xid)?;
+                if multipart::is_bare(request) {
+                    return Ok(());
+                }
+                f.write_str(": ")?;
+                request.fmt(f)
+            }
+            ToSwitch::FeaturesRequest
+            | ToSwitch::GetConfigRequest
+            | ToSwitch::BarrierRequest
+            | ToSwitch::GetAsyncRequest => bare_head(self, self.body.kind(), f),
+            body => {
+                head(self, body.kind(), f)?;
+                body.fmt(f)
+            }
+        }
+    }
+}
+
+/// What the message says, without its header; nothing for messages that say nothing.
+impl Display for FromSwitch<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            FromSwitch::Hello(hello) => hello.fmt(f),
+            FromSwitch::Error(error) => error.fmt(f),
+            FromSwitch::EchoRequest(payload) | FromSwitch::EchoReply(payload) => {
+                control::echo(payload, f)
+            }
+            FromSwitch::Experimenter(message) => message.fmt(f),
+            FromSwitch::FeaturesReply(features) => features.fmt(f),
+            FromSwitch::GetConfigReply(config) => config.fmt(f),
+            FromSwitch::PacketIn(packet) => packet.fmt(f),
+            FromSwitch::FlowRemoved(flow) => flow.fmt(f),
+            FromSwitch::PortStatus(status) => status.fmt(f),
+            FromSwitch::MultipartReply(reply) => reply.fmt(f),
+            FromSwitch::BarrierReply => Ok(()),
+            FromSwitch::QueueGetConfigReply(config) => config.fmt(f),
+            FromSwitch::RoleReply(role) => role.fmt(f),
+            FromSwitch::GetAsyncReply(config) => config.fmt(f),
+        }
+    }
+}
+
+/// What the message says, without its header; nothing for messages that say nothing.
+impl Display for ToSwitch<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            ToSwitch::Hello(hello) => hello.fmt(f),
+            ToSwitch::Error(error) => error.fmt(f),
+            ToSwitch::EchoRequest(payload) | ToSwitch::EchoReply(payload) => {
+                control::echo(payload, f)
+            }
+            ToSwitch::Experimenter(message) => message.fmt(f),
+            ToSwitch::FeaturesRequest
+            | ToSwitch::GetConfigRequest
+            | ToSwitch::BarrierRequest
+            | ToSwitch::GetAsyncRequest => Ok(()),
+            ToSwitch::SetConfig(config) => config.fmt(f),
+            ToSwitch::PacketOut(packet) => packet.fmt(f),
+            ToSwitch::FlowMod(flow) => flow.fmt(f),
+            ToSwitch::GroupMod(group) => group.fmt(f),
+            ToSwitch::PortMod(port) => port.fmt(f),
+            ToSwitch::TableMod(table) => table.fmt(f),
+            ToSwitch::MeterMod(meter) => meter.fmt(f),
+            ToSwitch::MultipartRequest(request) => request.fmt(f),
+            ToSwitch::QueueGetConfigRequest(port) => write!(f, "port={port}"),
+            ToSwitch::RoleRequest(role) => role.fmt(f),
+            ToSwitch::SetAsync(config) => config.fmt(f),
+        }
+    }
+}
+
+fn bare_head<T>(message: &Message<T>, kind: MessageKind, f: &mut Formatter<'_>) -> fmt::Result {
+    write!(f, "{} (OF{}) (xid={:#x})", kind.name(message.version), message.version, message.xid)
+}
+
+fn head<T>(message: &Message<T>, kind: MessageKind, f: &mut Formatter<'_>) -> fmt::Result {
+    bare_head(message, kind, f)?;
+    f.write_str(": ")
+}
+
+/// Names with `|` between them, then the bits without a name; `0` for nothing at all.
+pub(crate) fn names<'n>(
+    f: &mut Formatter<'_>,
+    names: impl Iterator<Item = &'n str>,
+    rest: u64,
+) -> fmt::Result {
+    let mut bar = "";
+    for name in names {
+        write!(f, "{bar}{name}")?;
+        bar = "|";
+    }
+    match (bar, rest) {
+        ("", 0) => f.write_str("0"),
+        (_, 0) => Ok(()),
+        (bar, rest) => write!(f, "{bar}{rest:#x}"),
+    }
+}
+
+/// A set of bits whose names stand in a list, the lowest bit first; `""` for one without a name.
+struct Bits(u32, &'static [&'static str]);
+
+impl Display for Bits {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let named = |(i, name): (usize, &&'static str)| {
+            let bit = 1_u32.checked_shl(i as u32).unwrap_or(0);
+            (self.0 & bit != 0 && !name.is_empty()).then_some((bit, *name))
+        };
+        let rest =
+            self.1.iter().enumerate().filter_map(named).fold(self.0, |left, (bit, _)| left & !bit);
+        let set = self.1.iter().enumerate().filter_map(named).map(|(_, name)| name);
+        names(f, set, rest.into())
+    }
+}
+
+/// Bytes in a line: in hexadecimal, cut where there are many.
+struct Hex<'a>(&'a [u8]);
+
+impl Display for Hex<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let shown = self.0.get(..INLINE_BYTES).unwrap_or(self.0);
+        shown.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        if shown.len() < self.0.len() {
+            write!(f, "...({} bytes)", self.0.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// With `{:#}`, bytes in lines of their own, each with the offset of its first.
+fn dump(bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+    if !f.alternate() {
+        return Ok(());
+    }
+    for (i, line) in bytes.chunks(DUMP_LINE).enumerate() {
+        write!(f, "{ITEM}{:04x} ", i * DUMP_LINE)?;
+        line.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
+    }
+    Ok(())
+}
+
+/// Items with commas between them.
+fn commas<T: Display>(items: impl Iterator<Item = T>, f: &mut Formatter<'_>) -> fmt::Result {
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            f.write_char(',')?;
+        }
+        write!(f, "{item}")?;
+    }
+    Ok(())
+}
+
+/// Items in lines of their own, each behind `start`.
+fn lines<T: Display>(
+    start: &str,
+    items: impl Iterator<Item = T>,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    for item in items {
+        write!(f, "{start}{item}")?;
+    }
+    Ok(())
+}
+
+/// How many of what: `1 flow`, `3 flows`.
+fn count(n: usize, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    write!(f, "{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Seconds and the nanoseconds beyond them.
+struct Duration(u32, u32);
+
+impl Display for Duration {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}s", self.0, self.1)
+    }
+}
+
+/// The name of a version byte, of the versions that nobody speaks here too.
+struct VersionName(u8);
+
+impl Display for VersionName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (Version::from_wire(self.0), self.0) {
+            (Some(version), _) => write!(f, "{version}"),
+            (None, 2) => f.write_str("1.1"),
+            (None, 3) => f.write_str("1.2"),
+            (None, 5) => f.write_str("1.4"),
+            (None, 6) => f.write_str("1.5"),
+            (None, other) => write!(f, "{other:#04x}"),
+        }
+    }
+}

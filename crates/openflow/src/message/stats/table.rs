@@ -4,7 +4,7 @@ use super::flow::entry;
 use crate::list::{Element, List};
 use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, U64, v10, v13};
-use crate::{Bytes, DecodeError, EncodeError, ErrorCode, FixedStr, Out, Version};
+use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Field, FixedStr, Out, Version, oxm};
 
 /// What a table counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +177,21 @@ pub enum TableProperty<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct OxmId(pub u32);
+
+impl OxmId {
+    /// The basic field that it stands for; `None` for other classes, and for fields that 1.3 does
+    /// not have.
+    #[must_use]
+    pub fn field(self) -> Option<Field> {
+        oxm::field(self.0)
+    }
+
+    /// Whether its mask bit is set.
+    #[must_use]
+    pub const fn has_mask(self) -> bool {
+        oxm::has_mask(self.0)
+    }
+}
 
 impl<'a> Element<'a> for OxmId {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {

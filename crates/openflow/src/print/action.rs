@@ -1,0 +1,146 @@
+//! Actions, instructions and buckets.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Hex, commas};
+use crate::{Action, Bucket, Field, Group, Instruction, Instructions, List, Meter, Port};
+
+impl Display for Action<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Action::Output { port: Port::CONTROLLER, max_len } => {
+                write!(f, "output:CONTROLLER:{max_len}")
+            }
+            Action::Output { port, .. } => write!(f, "output:{port}"),
+            Action::SetVlanVid(vid) => write!(f, "set_vlan_vid:{vid}"),
+            Action::SetVlanPcp(pcp) => write!(f, "set_vlan_pcp:{pcp}"),
+            Action::SetTpSrc(port) => write!(f, "set_tp_src:{port}"),
+            Action::SetTpDst(port) => write!(f, "set_tp_dst:{port}"),
+            Action::Enqueue { port, queue } => write!(f, "enqueue:{port}:{queue}"),
+            Action::CopyTtlOut => f.write_str("copy_ttl_out"),
+            Action::CopyTtlIn => f.write_str("copy_ttl_in"),
+            Action::SetMplsTtl(ttl) => write!(f, "set_mpls_ttl:{ttl}"),
+            Action::DecMplsTtl => f.write_str("dec_mpls_ttl"),
+            Action::PushVlan(eth_type) => write!(f, "push_vlan:{eth_type:#06x}"),
+            Action::PopVlan => f.write_str("pop_vlan"),
+            Action::PushMpls(eth_type) => write!(f, "push_mpls:{eth_type:#06x}"),
+            Action::PopMpls(eth_type) => write!(f, "pop_mpls:{eth_type:#06x}"),
+            Action::SetQueue(queue) => write!(f, "set_queue:{queue}"),
+            Action::Group(group) => write!(f, "group:{}", GroupName(group)),
+            Action::SetNwTtl(ttl) => write!(f, "set_nw_ttl:{ttl}"),
+            Action::DecNwTtl => f.write_str("dec_nw_ttl"),
+            Action::SetField(field, value) => {
+                write!(f, "set_field:{}->{field}", FieldValue(field, value))
+            }
+            Action::SetUnknownField { header, value } => {
+                write!(f, "set_field:{}->oxm({header:#010x})", Hex(&value))
+            }
+            Action::PushPbb(eth_type) => write!(f, "push_pbb:{eth_type:#06x}"),
+            Action::PopPbb => f.write_str("pop_pbb"),
+            Action::Experimenter { experimenter, data } => {
+                write!(f, "experimenter({experimenter:#010x},{})", Hex(&data))
+            }
+            Action::Unknown { kind, body } => write!(f, "action({kind},{})", Hex(&body)),
+        }
+    }
+}
+
+/// The value of a field, as the field prints it.
+pub(super) struct FieldValue(pub(super) Field, pub(super) u128);
+
+impl Display for FieldValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.format(self.1, f)
+    }
+}
+
+/// Actions with commas between them; `drop` for none.
+pub(super) struct Actions<'a>(pub(super) List<'a, Action<'a>>);
+
+impl Display for Actions<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { f.write_str("drop") } else { commas(self.0.iter(), f) }
+    }
+}
+
+/// Applied actions print as they are, all else by name.
+impl Display for Instruction<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Instruction::GotoTable(table) => write!(f, "goto_table:{table}"),
+            Instruction::WriteMetadata { metadata, mask: u64::MAX } => {
+                write!(f, "write_metadata:{metadata:#x}")
+            }
+            Instruction::WriteMetadata { metadata, mask } => {
+                write!(f, "write_metadata:{metadata:#x}/{mask:#x}")
+            }
+            Instruction::WriteActions(actions) => {
+                f.write_str("write_actions(")?;
+                commas(actions.iter(), f)?;
+                f.write_str(")")
+            }
+            Instruction::ApplyActions(actions) if actions.is_empty() => {
+                f.write_str("apply_actions()")
+            }
+            Instruction::ApplyActions(actions) => commas(actions.iter(), f),
+            Instruction::ClearActions => f.write_str("clear_actions"),
+            Instruction::Meter(meter) => write!(f, "meter:{}", MeterName(meter)),
+            Instruction::Experimenter { experimenter, data } => {
+                write!(f, "experimenter_instruction({experimenter:#010x},{})", Hex(&data))
+            }
+            Instruction::Unknown { kind, body } => {
+                write!(f, "instruction({kind},{})", Hex(&body))
+            }
+        }
+    }
+}
+
+/// With commas between them; `drop` for none.
+impl Display for Instructions<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.iter().next().is_none() { f.write_str("drop") } else { commas(self.iter(), f) }
+    }
+}
+
+impl Display for Bucket<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("bucket=")?;
+        if self.weight != 0 {
+            write!(f, "weight:{},", self.weight)?;
+        }
+        if self.watch_port != Port::ANY {
+            write!(f, "watch_port:{},", self.watch_port)?;
+        }
+        if self.watch_group != Group::ANY {
+            write!(f, "watch_group:{},", GroupName(self.watch_group))?;
+        }
+        write!(f, "actions={}", Actions(self.actions))
+    }
+}
+
+/// The number of a group, by name where it stands for more than one.
+pub(super) struct GroupName(pub(super) u32);
+
+impl Display for GroupName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Group::ALL => f.write_str("ALL"),
+            Group::ANY => f.write_str("ANY"),
+            number => write!(f, "{number}"),
+        }
+    }
+}
+
+/// The number of a meter, by name where it has a meaning of its own.
+pub(super) struct MeterName(pub(super) u32);
+
+impl Display for MeterName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Meter::ALL => f.write_str("ALL"),
+            Meter::CONTROLLER => f.write_str("CONTROLLER"),
+            Meter::SLOWPATH => f.write_str("SLOWPATH"),
+            number => write!(f, "{number}"),
+        }
+    }
+}
