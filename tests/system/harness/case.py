@@ -1,8 +1,6 @@
 """The base of every system test: builds what the test asks for, takes it down, and judges what must hold in all tests."""
 
 import os
-import shutil
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -38,9 +36,7 @@ class SystemTest(unittest.TestCase):
 
     def setUp(self):
         self.logs = Path(os.environ["BELLROCK_TEST_LOGS"])
-        # Paths of Unix sockets are short; those of build directories need not be.
-        self.run_dir = Path(tempfile.mkdtemp(prefix="bellrock-"))
-        self.addCleanup(shutil.rmtree, self.run_dir, ignore_errors=True)
+        self.run_dir = Path(os.environ["BELLROCK_TEST_RUN_DIR"])
         self.ovs = OpenVSwitch(self.logs, self.run_dir)
         self.addCleanup(self.ovs.stop)
         self.ovs.start()
@@ -67,7 +63,7 @@ class SystemTest(unittest.TestCase):
             self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
 
     def network(self, topology, version, connect=True, **options):
-        network = Network(topology, version, **options)
+        network = Network(self.ovs, topology, version, **options)
         self.addCleanup(network.stop)
         network.start(connect)
         return network

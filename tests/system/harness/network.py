@@ -18,6 +18,8 @@ from .openvswitch import command
 from .waiting import until
 
 CONNECT_LIMIT_S = 10
+# From the connection until the controller knows the switch; it tells the switch nothing that could be waited for.
+HANDSHAKE_S = 0.3
 # One ping that is lost; on these networks an answer takes milliseconds.
 PING_WAIT_S = 1
 
@@ -69,12 +71,13 @@ def tree():
 class Network:
     """A running Mininet whose switches speak one version, "OpenFlow10" or "OpenFlow13"."""
 
-    def __init__(self, topology, version, controller_ip="127.0.0.1", port=6653):
+    def __init__(self, ovs, topology, version, controller_ip="127.0.0.1", port=6653):
         setLogLevel("warning")
         # Mininet would raise limits of the whole machine; ours are enough.
         Mininet.inited = True
         # Interfaces of the switches' side must not speak for themselves either.
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+        self.ovs = ovs
         self.version = version
         self.net = Mininet(topo=topology, host=QuietHost, controller=None, autoSetMacs=True, waitConnected=False,
                            switch=lambda name, **params: OVSSwitch(name, datapath="user", protocols=version, **params))
@@ -100,11 +103,16 @@ class Network:
     def hosts(self):
         return self.net.hosts
 
+    def connected(self):
+        """Whether every switch has its controller."""
+        return all(self.ovs.connected(switch.name) for switch in self.switches)
+
     def await_connected(self, limit_s=CONNECT_LIMIT_S):
-        until(lambda: all(switch.connected() for switch in self.switches), limit_s, "every switch connected")
+        until(self.connected, limit_s, "every switch connected")
         if self.version == "OpenFlow13":
             # Here a switch asks the controller only when it was told to, by a table-miss entry.
             until(lambda: all(self.flows(switch.name) for switch in self.switches), limit_s, "a table-miss entry everywhere")
+        time.sleep(HANDSHAKE_S)
 
     def flows(self, switch):
         """The flow entries of a switch, a line each, as ovs-ofctl prints them."""

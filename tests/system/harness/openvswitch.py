@@ -15,6 +15,8 @@ START_LIMIT_S = 10
 COMMAND_LIMIT_S = 10
 # Open vSwitch writes this when it refuses a message of ours.
 ERROR_REPLY = re.compile(r"sending OFP\w+ error reply")
+# And this, whenever the connection of a switch to its controller changes.
+CONTROL_CHANNEL = re.compile(r"\|rconn\|\w+\|(\S+)<->tcp:\S+: (.*)$")
 
 
 def command(*words):
@@ -65,8 +67,14 @@ class OpenVSwitch:
                 child.kill()
                 child.wait()
 
+    def log_lines(self):
+        return self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+
     def error_replies(self):
         """Lines of its log in which it refused a message of the controller."""
-        if not self.log.exists():
-            return []
-        return [line for line in self.log.read_text(errors="replace").splitlines() if ERROR_REPLY.search(line)]
+        return [line for line in self.log_lines() if ERROR_REPLY.search(line)]
+
+    def connected(self, switch):
+        """Whether a switch has its controller. From the log: the database is told only every five seconds."""
+        states = [found[2] for line in self.log_lines() if (found := CONTROL_CHANNEL.search(line)) and found[1] == switch]
+        return bool(states) and states[-1] == "connected"
