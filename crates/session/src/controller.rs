@@ -1,0 +1,271 @@
+//! The controller's end of one connection.
+
+mod handshake;
+mod messages;
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Action, Bytes, EncodeError, FlowMod, Frame, FromSwitch, Hello, Match, Message, MessageKind,
+    Out, Port, ToSwitch, Version, frame,
+};
+
+use crate::close::{Close, Stop};
+use crate::description::SwitchDescription;
+use crate::event::{Counters, Event};
+use crate::hello;
+use crate::limiter::Limiter;
+use crate::requests::{RequestError, RequestKind, Requests};
+use crate::settings::Settings;
+use crate::xid;
+use handshake::Stage;
+
+/// `OFPT_PACKET_IN`, the same number in both versions.
+const PACKET_IN: u8 = 10;
+const _: () = assert!(matches!(MessageKind::PacketIn.wire(Version::V1_0), Some(PACKET_IN)));
+const _: () = assert!(matches!(MessageKind::PacketIn.wire(Version::V1_3), Some(PACKET_IN)));
+
+/// The controller's end of one connection.
+///
+/// The caller
+/// - gives received bytes to [`Controller::next`], message by message, and calls
+///   [`Controller::received`] once for each read;
+/// - sends what is written to `out`;
+/// - calls [`Controller::timeout`] when [`Controller::deadline`] has passed;
+/// - closes the connection when one of them returns a [`Close`].
+///
+/// Once the handshake is over and the switch was taken, it has nothing on the heap while no request
+/// is unanswered.
+#[derive(Debug)]
+pub struct Controller {
+    settings: Settings,
+    stage: Stage,
+    /// The version agreed on; the highest of ours before.
+    version: Version,
+    xids: xid::Counter,
+    /// When the connection began, in the handshake; then when the peer last showed life, or an
+    /// echo was sent to it.
+    since: Duration,
+    /// An echo was sent, and nothing has come since.
+    echoed: bool,
+    /// The xid of a probe that is not answered yet.
+    probe: Option<u32>,
+    errors: Limiter,
+    requests: Requests,
+    counters: Counters,
+}
+
+impl Controller {
+    /// Starts a connection: writes our hello.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`].
+    pub fn new(settings: &Settings, now: Duration, out: &mut Out) -> Result<Self, EncodeError> {
+        let mut xids = xid::Counter::default();
+        Hello::write(settings.versions.as_slice(), xids.next(xid::SESSION), out)?;
+        Ok(Controller {
+            settings: *settings,
+            stage: Stage::Hello,
+            version: settings.versions.highest(),
+            xids,
+            since: now,
+            echoed: false,
+            probe: None,
+            errors: Limiter::default(),
+            requests: Requests::default(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes the next message off `stream`, all bytes that were received and are not consumed yet.
+    /// Says how many bytes it was and what it meant; `Ok(None)` means that more are needed.
+    ///
+    /// `out` gets the session's own answers. Where it is full, [`Event::OutFull`] comes with 0
+    /// bytes consumed.
+    ///
+    /// # Errors
+    /// The connection has to be closed.
+    #[inline]
+    pub fn next<'b>(
+        &mut self,
+        stream: &'b [u8],
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<Option<(usize, Event<'b>)>, Close> {
+        // The one message that comes by the million. What is wrong with one is found out below.
+        if let Ok(Some(Frame { header, bytes })) = frame(stream)
+            && header.kind == PACKET_IN
+            && header.version == self.version.wire()
+            && self.is_ready()
+            && let Ok(Message { xid, body: FromSwitch::PacketIn(packet), .. }) =
+                FromSwitch::decode(bytes)
+        {
+            return Ok(Some((bytes.len(), Event::PacketIn { xid, packet })));
+        }
+        self.next_of_any_kind(stream, now, out)
+    }
+
+    #[inline(never)]
+    fn next_of_any_kind<'b>(
+        &mut self,
+        stream: &'b [u8],
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<Option<(usize, Event<'b>)>, Close> {
+        let message = if matches!(self.stage, Stage::Hello) {
+            hello::first_message(stream)?
+        } else {
+            frame(stream).map_err(|error| self.broken(stream, error, now, out))?
+        };
+        let Some(message) = message else { return Ok(None) };
+        let mark = out.len();
+        match self.message(message, now, out) {
+            Ok(event) => Ok(Some((message.bytes.len(), event))),
+            Err(Stop::Close(close)) => Err(close),
+            Err(Stop::Full) if mark == 0 => Err(Close::CannotWrite(EncodeError::Full)),
+            Err(Stop::Full) => {
+                out.truncate(mark);
+                Ok(Some((0, Event::OutFull)))
+            }
+        }
+    }
+
+    /// Bytes came: the peer is alive.
+    #[inline]
+    pub fn received(&mut self, now: Duration) {
+        if self.is_ready() {
+            self.since = now;
+            self.echoed = false;
+        }
+    }
+
+    /// The peer took bytes that had been waiting for it. That counts as life too: its own bytes may
+    /// be waiting behind them.
+    #[inline]
+    pub fn drained(&mut self, now: Duration) {
+        self.received(now);
+    }
+
+    /// When [`Controller::timeout`] has to be called. Later life moves it on, so ask again.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        let settings = &self.settings;
+        self.since.saturating_add(match (&self.stage, self.echoed) {
+            (Stage::Ready(_), false) => settings.echo_after,
+            (Stage::Ready(_), true) => settings.dead_after,
+            _ => settings.handshake_timeout,
+        })
+    }
+
+    /// Does what is due: sends an echo, or finds that the handshake or the peer's life is over.
+    /// Does nothing before the deadline.
+    ///
+    /// An echo that does not fit `out` is not sent, and the peer is given the same time: with a
+    /// full `out`, taking bytes is what shows its life.
+    ///
+    /// # Errors
+    /// The connection has to be closed.
+    pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<(), Close> {
+        if now < self.deadline() {
+            return Ok(());
+        }
+        match (self.stage.waiting_for(), self.echoed) {
+            (Some(waiting_for), _) => Err(Close::HandshakeTimeout { waiting_for }),
+            (None, true) => Err(Close::Dead),
+            (None, false) => {
+                self.since = now;
+                self.echoed = true;
+                match self.echo(out) {
+                    Ok(_) | Err(EncodeError::Full) => Ok(()),
+                    Err(error) => Err(Close::CannotWrite(error)),
+                }
+            }
+        }
+    }
+
+    /// Sends an echo at once, to find out whether the switch is alive; [`Event::ProbeAnswered`]
+    /// comes if it is. A second probe takes the place of the first.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`].
+    pub fn probe(&mut self, out: &mut Out) -> Result<(), EncodeError> {
+        self.probe = Some(self.echo(out)?);
+        Ok(())
+    }
+
+    /// The version agreed on. Before that, the highest that is spoken here.
+    #[must_use]
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Whether the handshake is over.
+    #[must_use]
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready(_))
+    }
+
+    /// The switch, once, after [`Event::Ready`].
+    pub fn take_switch(&mut self) -> Option<SwitchDescription> {
+        match &mut self.stage {
+            Stage::Ready(switch) => switch.take().map(|switch| *switch),
+            _ => None,
+        }
+    }
+
+    /// A new xid of `owner`; see [`crate::xid`].
+    #[inline]
+    pub fn next_xid(&mut self, owner: u8) -> u32 {
+        self.xids.next(owner)
+    }
+
+    /// Registers a request that the caller writes: its reply, and an error about it, come as events
+    /// then. A reply to a request that is not registered is counted and dropped.
+    ///
+    /// # Errors
+    /// Too many are unanswered, or the xid is in use.
+    pub fn request(&mut self, xid: u32, kind: RequestKind) -> Result<(), RequestError> {
+        self.requests.add(xid, kind, self.settings.max_requests)
+    }
+
+    /// Gives up a request: for one that is not answered in time, or could not be written. Says
+    /// what it asked for.
+    pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {
+        self.requests.end(xid)
+    }
+
+    /// The requests that are unanswered. When the connection ends, they never will be.
+    pub fn unanswered(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
+        self.requests.iter()
+    }
+
+    /// Counts since this was last called.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
+    }
+
+    /// Writes the entry that sends packets without a flow to the controller, whole and unbuffered,
+    /// and says its xid. 1.3 drops them without (1.3.5 §5.4); 1.0 sends them anyway, so nothing is
+    /// written there.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`].
+    pub fn table_miss(&mut self, cookie: u64, out: &mut Out) -> Result<Option<u32>, EncodeError> {
+        if self.version == Version::V1_0 {
+            return Ok(None);
+        }
+        let (any, actions) = (Match::any(), [Action::output(Port::CONTROLLER)]);
+        let entry = FlowMod::add(&any).priority(0).cookie(cookie).actions(&actions);
+        let xid = self.xids.next(xid::SESSION);
+        ToSwitch::FlowMod(entry).encode(self.version, xid, out)?;
+        Ok(Some(xid))
+    }
+
+    fn echo(&mut self, out: &mut Out) -> Result<u32, EncodeError> {
+        let xid = self.xids.next(xid::SESSION);
+        ToSwitch::EchoRequest(Bytes(&[])).encode(self.version, xid, out)?;
+        Ok(xid)
+    }
+}

@@ -1,0 +1,241 @@
+//! From the hello to [`Event::Ready`].
+//!
+//! ```text
+//! controller                          switch
+//!   HELLO                          ->
+//!                                  <-  HELLO
+//!   FEATURES_REQUEST               ->
+//!                                  <-  FEATURES_REPLY (1.0: with ports)
+//!   SET_CONFIG, DESC               ->
+//!   PORT_DESC (1.3)                ->
+//!                                  <-  DESC, or an error: the texts stay empty
+//!                                  <-  PORT_DESC, or an error: no ports
+//! ```
+
+use bellrock_openflow::{
+    ConfigFlags, DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
+    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, SwitchConfig, ToSwitch, Version,
+};
+
+use super::Controller;
+use crate::close::{Close, Stop};
+use crate::description::{MAX_PORTS, SwitchDescription};
+use crate::event::Event;
+use crate::hello;
+use crate::requests::{Gathered, RequestKind};
+use crate::xid;
+
+/// How far the handshake is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The peer's hello is awaited.
+    Hello,
+    /// The features are awaited, as the reply to this xid.
+    Features(u32),
+    /// Description and ports are awaited.
+    Describing(Box<Describing>),
+    /// It is over; the switch waits to be taken.
+    Ready(Option<Box<SwitchDescription>>),
+}
+
+impl Stage {
+    /// What is awaited; `None` when the handshake is over.
+    pub(super) fn waiting_for(&self) -> Option<&'static str> {
+        match self {
+            Stage::Hello => Some("hello"),
+            Stage::Features(_) => Some("features reply"),
+            Stage::Describing(describing) if describing.ports.is_some() => {
+                Some("port description reply")
+            }
+            Stage::Describing(_) => Some("description reply"),
+            Stage::Ready(_) => None,
+        }
+    }
+}
+
+/// The last stage of the handshake.
+#[derive(Debug)]
+pub(super) struct Describing {
+    switch: SwitchDescription,
+    /// The xid of the request for the description, while it is unanswered.
+    desc: Option<u32>,
+    /// The xid of the request for the ports, while it is unanswered.
+    ports: Option<u32>,
+    /// The last status of each port that changed before the ports are there.
+    early: Vec<PortStatus>,
+}
+
+impl Controller {
+    /// The first message: a version is agreed on and the features are asked for.
+    pub(super) fn hello<'b>(
+        &mut self,
+        message: Frame<'b>,
+        out: &mut Out,
+    ) -> Result<Event<'b>, Stop> {
+        let version = hello::agree(message, self.settings.versions, out)?;
+        let xid = self.xids.next(xid::SESSION);
+        ToSwitch::FeaturesRequest.encode(version, xid, out)?;
+        self.version = version;
+        self.stage = Stage::Features(xid);
+        Ok(Event::Nothing)
+    }
+
+    /// A message other than error, echo request and multipart reply.
+    pub(super) fn early<'b>(
+        &mut self,
+        xid: u32,
+        body: FromSwitch<'b>,
+        out: &mut Out,
+    ) -> Result<Event<'b>, Stop> {
+        match (body, &self.stage) {
+            (FromSwitch::FeaturesReply(features), Stage::Features(asked)) if *asked == xid => {
+                self.features(&features, out)?;
+            }
+            (FromSwitch::PortStatus(status), _) => self.early_port_status(status),
+            (FromSwitch::PacketIn(_), _) => self.counters.early_packet_ins += 1,
+            (FromSwitch::FlowRemoved(_) | FromSwitch::Experimenter(_), _) => {
+                self.counters.early_others += 1;
+            }
+            _ => self.counters.unexpected += 1,
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// The features are there: sets the switch up and asks for the rest.
+    fn features(&mut self, features: &Features<'_>, out: &mut Out) -> Result<(), Stop> {
+        let version = self.version;
+        let set_up = SwitchConfig {
+            flags: ConfigFlags::empty(),
+            miss_send_len: self.settings.miss_send_len,
+        };
+        ToSwitch::SetConfig(set_up).encode(version, self.xids.next(xid::SESSION), out)?;
+        let mut ask = |body: RequestBody<'_>| {
+            let xid = self.xids.next(xid::SESSION);
+            let request = ToSwitch::MultipartRequest(MultipartRequest::of(body));
+            request.encode(version, xid, out).map(|()| xid)
+        };
+        let desc = ask(RequestBody::Desc)?;
+        let ports = match version {
+            Version::V1_0 => None,
+            Version::V1_3 => Some(ask(RequestBody::PortDesc)?),
+        };
+        self.expect(desc, MultipartKind::Desc);
+        if let Some(xid) = ports {
+            self.expect(xid, MultipartKind::PortDesc);
+        }
+        let switch = SwitchDescription::of(version, features);
+        let desc = Some(desc);
+        self.stage = Stage::Describing(Box::new(Describing { switch, desc, ports, early: vec![] }));
+        Ok(())
+    }
+
+    /// The session's own requests are beyond the bound on those of apps, of which there are none.
+    fn expect(&mut self, xid: u32, kind: MultipartKind) {
+        let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX);
+        debug_assert_eq!(added, Ok(()));
+    }
+
+    fn early_port_status(&mut self, status: PortStatus) {
+        let Stage::Describing(describing) = &mut self.stage else {
+            // The features or ports that are asked for after it will say the same.
+            return;
+        };
+        if describing.ports.is_none() {
+            self.counters.ports_left_out += u32::from(!describing.switch.apply(&status));
+            return;
+        }
+        let early = &mut describing.early;
+        let room = early.len() < MAX_PORTS;
+        match early.iter_mut().find(|earlier| earlier.desc.port == status.desc.port) {
+            Some(earlier) => *earlier = status,
+            None if room => early.push(status),
+            None => self.counters.ports_left_out += 1,
+        }
+    }
+
+    /// An answer to one of the session's requests is there.
+    pub(super) fn described<'b>(&mut self, reply: &Gathered<'_>) -> Event<'b> {
+        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+        match reply.body() {
+            Ok(ReplyBody::Desc(desc)) => {
+                describing.switch.describe(&desc);
+                describing.desc = None;
+            }
+            Ok(ReplyBody::PortDesc(ports)) => {
+                let mut ports = ports.iter();
+                describing.switch.ports = ports.by_ref().take(MAX_PORTS).collect();
+                self.counters.ports_left_out += ports.count() as u32;
+                describing.ports = None;
+            }
+            _ => {}
+        }
+        self.finish()
+    }
+
+    /// One of the session's requests will not be answered: the handshake goes on without.
+    pub(super) fn without<'b>(&mut self, xid: u32) -> Event<'b> {
+        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+        self.requests.end(xid);
+        for awaited in [&mut describing.desc, &mut describing.ports] {
+            if *awaited == Some(xid) {
+                *awaited = None;
+            }
+        }
+        self.finish()
+    }
+
+    /// Ends the handshake when nothing is awaited any more.
+    fn finish<'b>(&mut self) -> Event<'b> {
+        let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
+        if describing.ports.is_none() {
+            for status in describing.early.drain(..) {
+                self.counters.ports_left_out += u32::from(!describing.switch.apply(&status));
+            }
+        }
+        if describing.desc.is_some() || describing.ports.is_some() {
+            return Event::Nothing;
+        }
+        let mut switch = std::mem::replace(&mut describing.switch, SwitchDescription::new(0));
+        switch.ports.shrink_to_fit();
+        self.stage = Stage::Ready(Some(Box::new(switch)));
+        Event::Ready
+    }
+
+    /// An error before the handshake is over.
+    pub(super) fn early_error<'b>(
+        &mut self,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+    ) -> Result<Event<'b>, Stop> {
+        if let Stage::Features(asked) = self.stage
+            && asked == xid
+        {
+            let code = match *error {
+                ErrorMessage::Standard { code, .. } => code,
+                ErrorMessage::Experimenter { kind, .. } => {
+                    ErrorCode::Unknown { kind: 0xffff, code: kind }
+                }
+            };
+            return Err(Close::FeaturesRefused(code).into());
+        }
+        // One about SET_CONFIG needs nothing: the switch then does as it did.
+        Ok(self.without(xid))
+    }
+
+    /// A reply that cannot be read before the handshake is over. Without features and ports there
+    /// is no switch; the texts can be missing.
+    pub(super) fn early_malformed<'b>(
+        &mut self,
+        xid: u32,
+        error: DecodeError,
+    ) -> Result<Event<'b>, Stop> {
+        let what = match &self.stage {
+            Stage::Features(asked) if *asked == xid => "features reply",
+            Stage::Describing(describing) if describing.ports == Some(xid) => {
+                "port description reply"
+            }
+            _ => return Ok(self.without(xid)),
+        };
+        Err(Close::BadReply { what, error }.into())
+    }
+}

@@ -1,0 +1,164 @@
+//! Hello: which version is spoken (1.0 §5.5.1; 1.3.5 §6.3.1).
+
+use std::fmt;
+
+use bellrock_openflow::{
+    Bytes, EncodeError, ErrorCode, ErrorMessage, Frame, HEADER_LEN, Header, Hello, Out, ToSwitch,
+    Version, frame,
+};
+
+use crate::close::{Close, Stop};
+use crate::settings::Versions;
+
+/// Bytes of the longest message that a connection may start with. A longer one is refused before
+/// it is there, so that garbage cannot make us wait for 64 KiB.
+pub const MAX_FIRST_MESSAGE_BYTES: u16 = 2048;
+
+/// Characters of the peer's text that are kept when it refuses our hello.
+const MAX_REFUSAL_CHARS: usize = 128;
+
+/// `OFPT_HELLO` and `OFPT_ERROR`, the same numbers in every version there is.
+const HELLO: u8 = 0;
+pub(crate) const ERROR: u8 = 1;
+
+/// The versions that a peer's hello names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerVersions {
+    /// The version byte of its header.
+    pub header: u8,
+    /// The first word of its bitmap, if it has one: a bit for each wire version below 32.
+    pub bitmap: Option<u32>,
+}
+
+impl PeerVersions {
+    fn of(header: Header, hello: &Hello<'_>) -> Self {
+        let names = |wire: u8| hello.names(header.version, wire);
+        let bitmap = names(0).map(|_| {
+            (0..32).filter(|wire| names(*wire) == Some(true)).fold(0, |bits, wire| bits | 1 << wire)
+        });
+        PeerVersions { header: header.version, bitmap }
+    }
+
+    /// The version that both ends arrive at: the highest that the peer's bitmap and we name, or,
+    /// without a bitmap, the smaller of both headers' versions, if that is one of ours.
+    ///
+    /// Our own bitmap needs no look: an end without one speaks a single version, and then both
+    /// rules give the same.
+    pub(crate) fn agree(self, ours: Versions) -> Option<Version> {
+        let mut ours_down = ours.as_slice().iter().copied().rev();
+        match self.bitmap {
+            Some(bits) => ours_down.find(|version| bits >> version.wire() & 1 != 0),
+            None => {
+                let smaller = self.header.min(ours.highest().wire());
+                ours_down.find(|version| version.wire() == smaller)
+            }
+        }
+    }
+}
+
+impl fmt::Display for PeerVersions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(bits) = self.bitmap else {
+            return write!(f, "up to {}", Name(self.header));
+        };
+        let mut comma = "";
+        for wire in (0..32).filter(|wire| bits >> wire & 1 != 0) {
+            write!(f, "{comma}{}", Name(wire))?;
+            comma = ", ";
+        }
+        if bits == 0 { f.write_str("none") } else { Ok(()) }
+    }
+}
+
+/// A wire version by its name.
+struct Name(u8);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            wire @ 1..=6 => write!(f, "1.{}", wire - 1),
+            wire => write!(f, "wire version {wire:#04x}"),
+        }
+    }
+}
+
+/// The first message of a stream, or `None` while it is not all there. It is a hello or an error;
+/// anything else is another protocol.
+pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, Close> {
+    let mut start = [0; HEADER_LEN];
+    start.iter_mut().zip(stream).for_each(|(to, from)| *to = *from);
+    let not_openflow = Close::NotOpenFlow { start };
+    if stream.get(1).is_some_and(|kind| !matches!(*kind, HELLO | ERROR)) {
+        return Err(not_openflow);
+    }
+    if Header::read(stream).is_some_and(|header| header.length > MAX_FIRST_MESSAGE_BYTES) {
+        return Err(not_openflow);
+    }
+    frame(stream).map_err(Close::BadLength)
+}
+
+/// Reads the peer's first message and agrees on a version, or tells the peer why not.
+pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result<Version, Stop> {
+    if let Some(refused) = refusal(message) {
+        return Err(refused.into());
+    }
+    if message.header.kind != HELLO {
+        let mut start = [0; HEADER_LEN];
+        start.iter_mut().zip(message.bytes).for_each(|(to, from)| *to = *from);
+        return Err(Close::NotOpenFlow { start }.into());
+    }
+    let version = refusing_version(message.header.version, ours);
+    let (header, hello) = match Hello::decode_any(message.bytes) {
+        Ok(read) => read,
+        Err(error) => {
+            write_error(version, message, error.answer, out)?;
+            return Err(Close::BadHello(error).into());
+        }
+    };
+    let theirs = PeerVersions::of(header, &hello);
+    theirs.agree(ours).ok_or(()).or_else(|()| {
+        let text = match ours {
+            Versions::Both => "OpenFlow 1.0 and 1.3 are spoken here",
+            Versions::Only(Version::V1_0) => "only OpenFlow 1.0 is spoken here",
+            Versions::Only(Version::V1_3) => "only OpenFlow 1.3 is spoken here",
+        };
+        let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
+        let error = ToSwitch::Error(ErrorMessage::Standard { code, data });
+        error.encode(version, header.xid, out)?;
+        Err(Close::NoCommonVersion { theirs, ours }.into())
+    })
+}
+
+/// Whether a message says that the peer refuses our hello. In whatever version it says so: there
+/// may be none that both speak.
+pub(crate) fn refusal(message: Frame<'_>) -> Option<Close> {
+    let (Header { kind: ERROR, .. }, Some([0, 0, high, low])) =
+        (message.header, message.bytes.get(HEADER_LEN..HEADER_LEN + 4))
+    else {
+        return None;
+    };
+    let code = ErrorCode::from_wire(Version::V1_3, 0, u16::from_be_bytes([*high, *low]));
+    let text = message.bytes.get(HEADER_LEN + 4..).unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_end_matches('\0').chars().take(MAX_REFUSAL_CHARS);
+    let text = text.flat_map(char::escape_debug).collect::<String>().into_boxed_str();
+    Some(Close::HelloRefused { code, text })
+}
+
+/// Writes an error about `message`, with the start of it. Both ends write errors in the same form.
+pub(crate) fn write_error(
+    version: Version,
+    message: Frame<'_>,
+    code: ErrorCode,
+    out: &mut Out,
+) -> Result<(), EncodeError> {
+    let data = message.bytes.get(..ErrorMessage::DATA_LEN).unwrap_or(message.bytes);
+    let error = ErrorMessage::Standard { code: code.nearest(version), data: Bytes(data) };
+    ToSwitch::Error(error).encode(version, message.header.xid, out)
+}
+
+/// The version to refuse a hello in: the highest of ours that the peer may understand.
+fn refusing_version(theirs: u8, ours: Versions) -> Version {
+    let below = ours.as_slice().iter().copied().rev().find(|version| version.wire() <= theirs);
+    below.or(ours.as_slice().first().copied()).unwrap_or(ours.highest())
+}

@@ -1,0 +1,63 @@
+//! One OpenFlow connection without a socket, both ends.
+//!
+//! # What it is
+//! [`Controller`] is the controller's end of a connection, [`Switch`] the switch's. Both take
+//! received bytes and the time, and give events and bytes to send:
+//!
+//! ```
+//! use bellrock_openflow::Out;
+//! use bellrock_session::{Controller, Event, Settings, Switch, SwitchDescription, Versions};
+//! use std::time::Duration;
+//!
+//! let now = Duration::ZERO;
+//! let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
+//! let mut switch = Switch::new(SwitchDescription::new(0x1), Versions::Both, &mut up)?;
+//! let mut controller = Controller::new(&Settings::default(), now, &mut down)?;
+//! while !controller.is_ready() {
+//!     let mut bytes = down.as_slice();
+//!     while let Some((used, _event)) = switch.next(bytes, &mut up)? {
+//!         bytes = &bytes[used..];
+//!     }
+//!     down.clear();
+//!     let mut bytes = up.as_slice();
+//!     controller.received(now);
+//!     while let Some((used, _event)) = controller.next(bytes, now, &mut down)? {
+//!         bytes = &bytes[used..];
+//!     }
+//!     up.clear();
+//! }
+//! assert_eq!(controller.take_switch().map(|switch| switch.datapath_id), Some(0x1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it is not
+//! It has no socket, thread, clock or logger. Time is a [`Duration`](std::time::Duration) since a
+//! start that the caller chose, and never goes back. It keeps no received bytes: what
+//! [`Controller::next`] has not consumed is given to it again, with more behind it. (The one
+//! exception are multipart replies in several parts, which are put together here.)
+//!
+//! # Who calls it
+//! Workers hold a `Controller` for each connection; the emulator and the load generator hold a
+//! `Switch`. Both ends stand in one crate so that each is tested against the other.
+//!
+//! `docs/adr/0004-session-without-io.md` tells why it is built so.
+
+mod close;
+mod controller;
+mod description;
+mod event;
+mod hello;
+mod limiter;
+mod requests;
+mod settings;
+pub mod switch;
+pub mod xid;
+
+pub use close::Close;
+pub use controller::Controller;
+pub use description::{MAX_PORTS, SwitchDescription};
+pub use event::{Counters, Event};
+pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
+pub use requests::{Gathered, RequestError, RequestKind};
+pub use settings::{Settings, Versions};
+pub use switch::Switch;

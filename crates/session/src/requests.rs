@@ -1,0 +1,212 @@
+//! Requests that wait for their reply, and replies that come in parts.
+
+use std::borrow::Cow;
+
+use bellrock_openflow::{DecodeError, FromSwitch, MultipartKind, ReplyBody, Version};
+
+/// What a request asks for, and so, which reply ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// An echo of the caller's own.
+    Echo,
+    /// `FEATURES_REQUEST`.
+    Features,
+    /// `GET_CONFIG_REQUEST`.
+    Config,
+    /// `BARRIER_REQUEST`.
+    Barrier,
+    /// `QUEUE_GET_CONFIG_REQUEST`.
+    QueueConfig,
+    /// `ROLE_REQUEST`.
+    Role,
+    /// `GET_ASYNC_REQUEST`.
+    Async,
+    /// An experimenter's message that has an answer.
+    Experimenter,
+    /// `MULTIPART_REQUEST` (1.0: `STATS_REQUEST`) of this kind.
+    Multipart(MultipartKind),
+}
+
+impl RequestKind {
+    /// What a message answers; `None` for one that is no reply. Multipart replies are dealt with
+    /// on their own, since they come in parts.
+    pub(crate) fn answered_by(message: &FromSwitch<'_>) -> Option<Self> {
+        Some(match message {
+            FromSwitch::EchoReply(_) => RequestKind::Echo,
+            FromSwitch::FeaturesReply(_) => RequestKind::Features,
+            FromSwitch::GetConfigReply(_) => RequestKind::Config,
+            FromSwitch::BarrierReply => RequestKind::Barrier,
+            FromSwitch::QueueGetConfigReply(_) => RequestKind::QueueConfig,
+            FromSwitch::RoleReply(_) => RequestKind::Role,
+            FromSwitch::GetAsyncReply(_) => RequestKind::Async,
+            FromSwitch::Experimenter(_) => RequestKind::Experimenter,
+            _ => return None,
+        })
+    }
+}
+
+/// Why a request cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// As many as are allowed are unanswered.
+    #[error("{limit} requests to this switch are unanswered; wait for some of them")]
+    TooMany {
+        /// [`max_requests`](crate::Settings::max_requests).
+        limit: u16,
+    },
+    /// A request with this xid is unanswered.
+    #[error("a request with xid {xid:#010x} is unanswered; take a new xid")]
+    XidInUse {
+        /// The xid.
+        xid: u32,
+    },
+}
+
+/// A whole multipart reply: the bodies of all its parts, one behind the other.
+///
+/// When it came in one part, it borrows the received bytes; else it owns what was put together, and
+/// the memory is free when this is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered<'b> {
+    version: Version,
+    kind: MultipartKind,
+    bytes: Cow<'b, [u8]>,
+}
+
+impl<'b> Gathered<'b> {
+    /// Checks the parts as one body.
+    pub(crate) fn check(
+        version: Version,
+        kind: MultipartKind,
+        bytes: Cow<'b, [u8]>,
+    ) -> Result<Self, DecodeError> {
+        ReplyBody::decode_parts(version, kind, &bytes)?;
+        Ok(Gathered { version, kind, bytes })
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub fn kind(&self) -> MultipartKind {
+        self.kind
+    }
+
+    /// The reply. Of an experimenter's reply in several parts, the data of the later ones starts
+    /// with their experimenter id, as it came.
+    ///
+    /// # Errors
+    /// None in practice: it was checked before it was given out.
+    pub fn body(&self) -> Result<ReplyBody<'_>, DecodeError> {
+        ReplyBody::decode_parts(self.version, self.kind, &self.bytes)
+    }
+}
+
+/// What became of a part of a multipart reply.
+pub(crate) enum Part<'b> {
+    /// Nobody asked for it.
+    Unknown,
+    /// More is to come.
+    Kept,
+    /// It is too much. The request is over.
+    Overflow,
+    /// It was the last. The request is over.
+    Last(Cow<'b, [u8]>),
+}
+
+/// The unanswered requests of a session. Takes no memory when there are none.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    list: Vec<Request>,
+    /// Bytes of all parts kept.
+    kept: usize,
+}
+
+#[derive(Debug)]
+struct Request {
+    xid: u32,
+    kind: RequestKind,
+    parts: Vec<u8>,
+}
+
+impl Requests {
+    pub(crate) fn add(
+        &mut self,
+        xid: u32,
+        kind: RequestKind,
+        limit: u16,
+    ) -> Result<(), RequestError> {
+        if self.list.len() >= usize::from(limit) {
+            return Err(RequestError::TooMany { limit });
+        }
+        if self.position(xid).is_some() {
+            return Err(RequestError::XidInUse { xid });
+        }
+        self.list.push(Request { xid, kind, parts: Vec::new() });
+        Ok(())
+    }
+
+    /// Ends the request with this xid, whatever it asked for.
+    pub(crate) fn end(&mut self, xid: u32) -> Option<RequestKind> {
+        let at = self.position(xid)?;
+        Some(self.remove(at).kind)
+    }
+
+    /// Ends the request with this xid if it asked for this.
+    pub(crate) fn answer(&mut self, xid: u32, kind: RequestKind) -> bool {
+        let at = self.position(xid).filter(|at| self.list.get(*at).is_some_and(|r| r.kind == kind));
+        at.map(|at| self.remove(at)).is_some()
+    }
+
+    /// Takes a part of a multipart reply. All parts kept hold at most `max_bytes`.
+    pub(crate) fn part<'b>(
+        &mut self,
+        xid: u32,
+        kind: MultipartKind,
+        more: bool,
+        body: &'b [u8],
+        max_bytes: usize,
+    ) -> Part<'b> {
+        let Some(at) = self.position(xid) else { return Part::Unknown };
+        let Some(request) = self.list.get_mut(at) else { return Part::Unknown };
+        if request.kind != RequestKind::Multipart(kind) {
+            return Part::Unknown;
+        }
+        if request.parts.is_empty() && !more {
+            self.remove(at);
+            return Part::Last(Cow::Borrowed(body));
+        }
+        if self.kept + body.len() > max_bytes {
+            self.remove(at);
+            return Part::Overflow;
+        }
+        append(&mut request.parts, body, max_bytes);
+        self.kept += body.len();
+        if more { Part::Kept } else { Part::Last(Cow::Owned(self.remove(at).parts)) }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
+        self.list.iter().map(|request| (request.xid, request.kind))
+    }
+
+    fn position(&self, xid: u32) -> Option<usize> {
+        self.list.iter().position(|request| request.xid == xid)
+    }
+
+    fn remove(&mut self, at: usize) -> Request {
+        let request = self.list.swap_remove(at);
+        self.kept -= request.parts.len();
+        if self.list.is_empty() {
+            self.list = Vec::new();
+        }
+        request
+    }
+}
+
+/// Appends, and grows by doubling as usual, but not beyond `max` bytes.
+fn append(parts: &mut Vec<u8>, body: &[u8], max: usize) {
+    let len = parts.len() + body.len();
+    if len > parts.capacity() {
+        let capacity = len.max(parts.capacity().saturating_mul(2).min(max));
+        parts.reserve_exact(capacity - parts.len());
+    }
+    parts.extend_from_slice(body);
+}
