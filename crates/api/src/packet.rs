@@ -78,9 +78,7 @@ impl<'b> PacketIn<'b> {
     ///
     /// # Errors
     /// A packet whose Ethernet header cannot be read.
-    pub fn headers(
-        &self,
-    ) -> Result<etherparse::LaxSlicedPacket<'b>, etherparse::err::eth2::EthernetSliceError> {
+    pub fn headers(&self) -> Result<etherparse::LaxSlicedPacket<'b>, etherparse::err::LenError> {
         etherparse::LaxSlicedPacket::from_ethernet(self.data())
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, FlowMod, Instruction, List, Match, MultipartRequest, Out, PacketOut, Port,
-    RequestBody, ToSwitch, Version,
+    Action, Bytes, FlowMod, List, Match, MultipartRequest, Out, PacketOut, Port, RequestBody,
+    ToSwitch, Version,
 };
 
 use crate::{Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
@@ -210,17 +210,6 @@ impl<'a> Switch<'a> {
             return Err(error);
         }
         Ok(xid)
-    }
-
-    /// Sends packets that match no flow to the controller, whole (1.3; 1.0 does so by itself).
-    ///
-    /// # Errors
-    /// [`Error::Encode`].
-    pub fn install_table_miss(&mut self) -> Result<Xid> {
-        let all = Match::any();
-        let to_controller = [Action::output(Port::CONTROLLER)];
-        let instructions = [Instruction::ApplyActions(List::of(&to_controller))];
-        self.install(&FlowMod::add(&all).priority(0).instructions(&instructions))
     }
 
     #[inline]

@@ -1,0 +1,110 @@
+//! Flows that an earlier run of the apps left in a switch go before the apps see it.
+//!
+//! 1.3 removes them by their cookies. 1.0 cannot: its flows are listed, and those with an app's
+//! cookie are removed one by one. Flows with other cookies stay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    EncodeError, FlowStatsRequest, MultipartKind, MultipartRequest, RequestBody,
+};
+use bellrock_api::{Cookie, FlowMod, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
+use bellrock_session::{Gathered, RequestKind, xid};
+use tracing::{debug, warn};
+
+use crate::connection::Stage;
+use crate::settings::CLEAN_WAIT;
+use crate::transport::{Key, Transport};
+use crate::worker::Worker;
+
+impl Worker {
+    /// The datapath id is this connection's own: remove what an earlier run left, then come up.
+    pub(crate) fn clean<T: Transport>(
+        &mut self,
+        key: Key,
+        info: Arc<SwitchInfo>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let all = Match::any();
+        let xid = connection.session.next_xid(xid::SESSION);
+        if info.version == Version::V1_3 {
+            for app in &self.apps {
+                let old = FlowMod::delete(&all).cookie_mask(app.cookie.with(0), Cookie::MASK);
+                // The buffer is empty at this point: there is room for one message an app.
+                let _ = ToSwitch::FlowMod(old).encode(info.version, xid, &mut self.out);
+            }
+            return self.up(key, info, now);
+        }
+        let request = MultipartRequest::of(RequestBody::Flow(FlowStatsRequest::all(&all)));
+        let kind = RequestKind::Multipart(MultipartKind::Flow);
+        let asked = connection.session.request(xid, kind).is_ok()
+            && ToSwitch::MultipartRequest(request).encode(info.version, xid, &mut self.out).is_ok();
+        let until = now + CLEAN_WAIT;
+        connection.stage = Stage::Cleaning { info, xid, until };
+        if !asked {
+            return self.cleaned(key, None, now, transport);
+        }
+        self.set_timer(key);
+    }
+
+    pub(crate) fn is_cleaning(&self, key: Key, answered: u32) -> bool {
+        let stage = self.connections.get(key).map(|connection| &connection.stage);
+        matches!(stage, Some(Stage::Cleaning { xid, .. }) if *xid == answered)
+    }
+
+    /// The switch has told its flows, or will not (`None`).
+    pub(crate) fn cleaned<T: Transport>(
+        &mut self,
+        key: Key,
+        flows: Option<&Gathered<'_>>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let stage = self.connections.get(key).map(|connection| &connection.stage);
+        let Some(Stage::Cleaning { info, .. }) = stage else { return };
+        let info = Arc::clone(info);
+        match flows.map(Gathered::body) {
+            Some(Ok(ReplyBody::Flow(flows))) => {
+                for flow in flows {
+                    if !self.is_ours(flow.cookie) {
+                        continue;
+                    }
+                    let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);
+                    self.remove(key, &old, info.version, transport);
+                }
+            }
+            _ => {
+                warn!(dpid = %info.dpid, "the switch did not tell its flows: old ones stay until they time out")
+            }
+        }
+        self.up(key, info, now);
+    }
+
+    fn is_ours(&self, cookie: u64) -> bool {
+        self.apps.iter().any(|app| app.cookie.owns(cookie))
+    }
+
+    fn remove<T: Transport>(
+        &mut self,
+        key: Key,
+        flow: &FlowMod<'_>,
+        version: Version,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let xid = connection.session.next_xid(xid::SESSION);
+        let message = ToSwitch::FlowMod(*flow);
+        let mut written = message.encode(version, xid, &mut self.out);
+        if written == Err(EncodeError::Full) {
+            self.flush(key, transport);
+            written = message.encode(version, xid, &mut self.out);
+        }
+        match written {
+            Ok(()) => self.counters.stale_flows_removed.add(1),
+            Err(error) => debug!(key, %error, "an old flow could not be removed"),
+        }
+    }
+}

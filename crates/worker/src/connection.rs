@@ -1,0 +1,164 @@
+//! What a worker keeps of a connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bellrock_api::openflow::{PortReason, PortStatus};
+use bellrock_api::{Description, Dpid, Error, Handler, Requests, SwitchInfo, ToSwitch};
+use bellrock_session::{Close, Controller, RequestKind, SwitchDescription};
+
+use crate::limit::RateLimit;
+use crate::mailbox::ConnectionId;
+
+/// A connection and how far it has come.
+pub(crate) struct Connection {
+    /// Tells it from others that had the same key.
+    pub(crate) serial: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) session: Controller,
+    /// The unfinished message at the end of the last read.
+    pub(crate) carry: Vec<u8>,
+    /// Bytes that wait to be written to it, for senders in other threads.
+    pub(crate) backlog: Arc<AtomicUsize>,
+    pub(crate) limit: Option<RateLimit>,
+    pub(crate) stage: Stage,
+    /// When it is looked at again.
+    pub(crate) timer: Option<Duration>,
+    /// Set while it is asked for a sign of life because another claims its datapath id.
+    pub(crate) challenge: Option<Box<Challenge>>,
+}
+
+/// How far a connection has come.
+pub(crate) enum Stage {
+    /// The session is not ready.
+    Handshake,
+    /// Another connection has its datapath id, and is asked whether it is alive.
+    Claiming { info: Arc<SwitchInfo>, until: Duration },
+    /// Its datapath id is its own; the flows that it was left with are being listed (1.0).
+    Cleaning { info: Arc<SwitchInfo>, xid: u32, until: Duration },
+    /// The apps have it.
+    Up(Up),
+}
+
+/// A switch that the apps have.
+pub(crate) struct Up {
+    pub(crate) info: Arc<SwitchInfo>,
+    /// One of each app, in the order of the chain.
+    pub(crate) handlers: Vec<Box<dyn Handler>>,
+    pub(crate) next_tick: Duration,
+}
+
+/// Who wants to know whether a connection is alive, and until when it may show that it is.
+pub(crate) struct Challenge {
+    pub(crate) claimants: Vec<ConnectionId>,
+    pub(crate) until: Duration,
+}
+
+impl Stage {
+    /// What is known of the switch, where its datapath id is the connection's own.
+    pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
+        match self {
+            Stage::Cleaning { info, .. } | Stage::Up(Up { info, .. }) => Some(info),
+            Stage::Handshake | Stage::Claiming { .. } => None,
+        }
+    }
+
+    pub(crate) fn info_mut(&mut self) -> Option<&mut Arc<SwitchInfo>> {
+        match self {
+            Stage::Claiming { info, .. }
+            | Stage::Cleaning { info, .. }
+            | Stage::Up(Up { info, .. }) => Some(info),
+            Stage::Handshake => None,
+        }
+    }
+}
+
+/// What the session learnt in the handshake, as apps see it.
+pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration) -> SwitchInfo {
+    let mut ports = switch.ports;
+    ports.shrink_to_fit();
+    SwitchInfo {
+        dpid: Dpid(switch.datapath_id),
+        version: switch.version,
+        peer,
+        n_buffers: switch.n_buffers,
+        n_tables: switch.n_tables,
+        capabilities: switch.capabilities,
+        description: Description {
+            manufacturer: switch.manufacturer,
+            hardware: switch.hardware,
+            software: switch.software,
+            serial_number: switch.serial_number,
+            datapath: switch.datapath,
+        },
+        ports,
+        since: now,
+    }
+}
+
+/// Brings the ports up to date.
+pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
+    let ports = &mut info.ports;
+    let room = ports.len() < bellrock_session::MAX_PORTS;
+    if status.reason == PortReason::Delete {
+        ports.retain(|desc| desc.port != status.desc.port);
+    } else if let Some(desc) = ports.iter_mut().find(|desc| desc.port == status.desc.port) {
+        *desc = status.desc;
+    } else if room {
+        ports.push(status.desc);
+    }
+}
+
+/// A session, as [`bellrock_api::Switch`] needs it.
+pub(crate) struct Ids<'a>(pub(crate) &'a mut Controller);
+
+impl Requests for Ids<'_> {
+    #[inline]
+    fn next_xid(&mut self, app: u8) -> u32 {
+        self.0.next_xid(app)
+    }
+
+    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>) -> bellrock_api::Result<()> {
+        let kind = match message {
+            ToSwitch::MultipartRequest(request) => RequestKind::Multipart(request.body.kind()),
+            ToSwitch::BarrierRequest => RequestKind::Barrier,
+            ToSwitch::RoleRequest(_) => RequestKind::Role,
+            ToSwitch::GetAsyncRequest => RequestKind::Async,
+            ToSwitch::GetConfigRequest => RequestKind::Config,
+            ToSwitch::QueueGetConfigRequest(_) => RequestKind::QueueConfig,
+            ToSwitch::FeaturesRequest => RequestKind::Features,
+            ToSwitch::EchoRequest(_) => RequestKind::Echo,
+            _ => return Ok(()),
+        };
+        self.0
+            .request(xid, kind)
+            .map_err(|_| Error::TooManyRequests { waiting: self.0.unanswered().count() })
+    }
+}
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum End {
+    #[error(transparent)]
+    Session(#[from] Close),
+    #[error("the switch closed the connection")]
+    Peer,
+    #[error(
+        "auxiliary connection {0} refused: Bellrock uses main connections only; remove the \
+         auxiliary connection from the switch's configuration"
+    )]
+    Auxiliary(u8),
+    #[error(
+        "datapath id {0} is connected already, and that connection is alive; give each switch a \
+         datapath id of its own"
+    )]
+    Duplicate(Dpid),
+    #[error("a new connection with the same datapath id took its place; this one was silent")]
+    Replaced,
+    #[error("the switch took none of the bytes that wait for it for too long")]
+    Stalled,
+    #[error("the controller stops")]
+    Stop,
+}

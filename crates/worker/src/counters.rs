@@ -1,0 +1,109 @@
+//! Counters of a worker: it alone writes them, anybody reads them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Defines the counters, their names, and what they count.
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// What a worker has counted since it started.
+        ///
+        /// One thread writes; reading from others is safe and a moment old. Aligned so that no
+        /// two workers' counters share a cache line (two lines, because lines are fetched in
+        /// pairs).
+        #[repr(align(128))]
+        #[derive(Debug, Default)]
+        pub struct Counters { $($(#[doc = $doc])* pub $name: Counter,)* }
+
+        /// Name and meaning of each counter.
+        pub const COUNTERS: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*)),)*];
+
+        impl Counters {
+            /// All counters, by name.
+            pub fn read(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get()),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections that were accepted.
+    connections_opened,
+    /// Connections that ended, for whatever reason.
+    connections_closed,
+    /// Connections whose handshake was not finished in time.
+    handshake_timeouts,
+    /// Connections that were closed because they broke the protocol.
+    protocol_closes,
+    /// Connections that were closed because nothing came from them any more.
+    dead_closes,
+    /// Connections that were closed because they took no bytes any more.
+    stalled_closes,
+    /// Switches that came up.
+    switches_up,
+    /// Switches that went down.
+    switches_down,
+    /// Auxiliary connections that were refused.
+    auxiliary_refused,
+    /// Connections that were refused because their datapath id is connected and alive.
+    duplicates_refused,
+    /// Connections that were closed because a new one with the same datapath id took their place.
+    duplicates_replaced,
+    /// Bytes received.
+    bytes_in,
+    /// Bytes handed to the transport.
+    bytes_out,
+    /// Reads that brought bytes.
+    reads,
+    /// Times that answers were handed to the transport.
+    writes,
+    /// Times that a switch was not read because too much waits to be written to it.
+    pauses,
+    /// Packet-ins that reached the apps.
+    packet_ins,
+    /// Packet-ins that were dropped because a switch sent more than its limit a second.
+    packet_ins_over_limit,
+    /// Packet-ins that were dropped because the switch was not up yet.
+    packet_ins_early,
+    /// Packet-ins that no app consumed.
+    packet_ins_unhandled,
+    /// Errors that handlers returned.
+    handler_errors,
+    /// Panics of handlers that were caught.
+    handler_panics,
+    /// OpenFlow errors that switches sent.
+    errors_received,
+    /// Messages that could not be read.
+    malformed,
+    /// Replies to no request of ours, and hellos after the first.
+    unexpected,
+    /// OpenFlow errors that were not sent, because a switch earned more than its limit a second.
+    errors_suppressed,
+    /// Multipart replies that were dropped because they grew too large.
+    multipart_overflows,
+    /// Messages for switches of this worker that came from elsewhere.
+    mail_in,
+    /// Messages from elsewhere whose switch was gone when they were to be sent.
+    mail_undeliverable,
+    /// Flows that an earlier run had left and that were removed when their switch came up.
+    stale_flows_removed,
+}
+
+/// A number that one thread adds to and others may read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds, without an atomic read-modify-write: only the owner calls it.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// What it has come to.
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

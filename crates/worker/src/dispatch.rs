@@ -1,0 +1,245 @@
+//! Events, to the chain of handlers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::openflow::{ErrorMessage, FromSwitch, Out, PortStatus};
+use bellrock_api::{BATCH_PACKETS, Batch, Cookie, Handler, Network, SwitchInfo, Xid};
+use bellrock_api::{DynApp, Result, Switch};
+use bellrock_session::{Controller, Event, xid};
+use tracing::{debug, error, warn};
+
+use crate::connection::{Ids, Stage, Up, apply};
+use crate::counters::Counters;
+use crate::transport::{Key, Transport};
+use crate::worker::Worker;
+
+/// What a handler is called with, besides the event.
+struct Call<'a> {
+    info: &'a SwitchInfo,
+    out: &'a mut Out,
+    session: &'a mut Controller,
+    now: Duration,
+    counters: &'a Counters,
+}
+
+impl Call<'_> {
+    /// Calls one handler, with a [`Switch`] of its own. After an error or a panic, what it wrote is
+    /// taken back.
+    fn one(&mut self, place: usize, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+        let mark = self.out.len();
+        let mut ids = Ids(self.session);
+        let owner = owner(place);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut switch =
+                Switch::new(self.info, self.out, &mut ids, self.now, owner, app.cookie);
+            call(&mut switch)
+        }));
+        let dpid = self.info.dpid;
+        match outcome {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => {
+                self.counters.handler_errors.add(1);
+                warn!(%dpid, app = app.name, %error, "a handler failed");
+            }
+            Err(_) => {
+                self.counters.handler_panics.add(1);
+                error!(%dpid, app = app.name, "a handler panicked; what it wrote is taken back");
+            }
+        }
+        self.out.truncate(mark);
+    }
+}
+
+/// An app, as its worker knows it.
+pub(crate) struct App {
+    pub(crate) name: &'static str,
+    pub(crate) cookie: Cookie,
+}
+
+/// The owner of the transaction ids of the app at this place; 0 is the session.
+fn owner(place: usize) -> u8 {
+    (place + 1) as u8
+}
+
+/// The most apps in a chain: each needs an owner's number of its own.
+pub(crate) const MAX_APPS: usize = u8::MAX as usize;
+
+impl Worker {
+    /// Hands a batch down the chain.
+    pub(crate) fn packets(&mut self, key: Key, batch: &mut Batch<'_>, now: Duration) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Up(up) = &mut connection.stage else { return };
+        let packets = batch.packets().len();
+        let mut ids = Ids(&mut connection.session);
+        for (place, (handler, app)) in up.handlers.iter_mut().zip(&self.apps).enumerate() {
+            if batch.consumed() as usize == packets {
+                break;
+            }
+            batch.rewind();
+            let mut switch =
+                Switch::new(&up.info, &mut self.out, &mut ids, now, owner(place), app.cookie);
+            // Each panic costs the packet that it happened over; the rest of the batch goes on.
+            for _ in 0..BATCH_PACKETS {
+                let call = || handler.packet_ins(&mut switch, batch);
+                if catch_unwind(AssertUnwindSafe(call)).is_ok() {
+                    break;
+                }
+                batch.abandon_current(&mut switch);
+                self.counters.handler_panics.add(1);
+                error!(dpid = %up.info.dpid, app = app.name, "a handler panicked over a packet");
+            }
+        }
+        self.counters.packet_ins.add(packets as u64);
+        let unhandled = packets as u64 - u64::from(batch.consumed());
+        if unhandled > 0 {
+            self.counters.packet_ins_unhandled.add(unhandled);
+        }
+        if let (errors @ 1.., Some(error)) = batch.errors() {
+            self.counters.handler_errors.add(errors);
+            debug!(dpid = %up.info.dpid, errors, last = %error, "handlers failed over packets");
+        }
+    }
+
+    /// Everything but packets. The session has dealt with what is its own.
+    pub(crate) fn event<T: Transport>(
+        &mut self,
+        key: Key,
+        event: Event<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        match event {
+            Event::Ready => self.ready(key, now, transport),
+            Event::ProbeAnswered => self.challenge_met(key),
+            Event::PortStatus(status) => self.port_status(key, &status, now),
+            Event::FlowRemoved(flow) => {
+                self.each(key, now, |handler, switch| handler.flow_removed(switch, &flow));
+            }
+            Event::Error { xid, error, .. } => self.error(key, xid, &error, now, transport),
+            Event::Multipart { xid, reply } => {
+                if self.is_cleaning(key, xid) {
+                    return self.cleaned(key, Some(&reply), now, transport);
+                }
+                if let Ok(body) = reply.body() {
+                    self.owner(key, xid, now, |handler, switch| {
+                        handler.reply(switch, Xid(xid), &body)
+                    });
+                }
+            }
+            Event::MultipartOverflow { xid, kind } => {
+                warn!(key, ?kind, "a multipart reply grew too large and was dropped");
+                if self.is_cleaning(key, xid) {
+                    self.cleaned(key, None, now, transport);
+                }
+            }
+            Event::Reply { xid, body: FromSwitch::BarrierReply } => {
+                self.owner(key, xid, now, |handler, switch| handler.barrier(switch, Xid(xid)));
+            }
+            Event::Malformed { xid, error, .. } => {
+                debug!(key, xid, %error, "malformed message");
+                if self.is_cleaning(key, xid) {
+                    self.cleaned(key, None, now, transport);
+                }
+            }
+            // Answers that no handler method exists for, and experimenters' messages: an app that
+            // needs them will bring the method.
+            Event::Reply { .. } | Event::Experimenter { .. } => {}
+            _ => {}
+        }
+    }
+
+    fn port_status(&mut self, key: Key, status: &PortStatus, now: Duration) {
+        let id = self.id(key);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(info) = connection.stage.info_mut() else { return };
+        apply(Arc::make_mut(info), status);
+        if let (Stage::Up(up), Some(id)) = (&connection.stage, id) {
+            self.shared.update(id, &up.info);
+            self.each(key, now, |handler, switch| handler.port_status(switch, status));
+        }
+    }
+
+    fn error<T: Transport>(
+        &mut self,
+        key: Key,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        self.counters.errors_received.add(1);
+        debug!(key, xid, ?error, "the switch reports an error");
+        if self.is_cleaning(key, xid) {
+            return self.cleaned(key, None, now, transport);
+        }
+        self.owner(key, xid, now, |handler, switch| handler.error(switch, Xid(xid), error));
+    }
+
+    /// Tells each handler that a second has passed.
+    pub(crate) fn tick(&mut self, key: Key, now: Duration) {
+        self.each(key, now, |handler, switch| handler.tick(switch));
+    }
+
+    /// The first event of a new switch's handlers.
+    pub(crate) fn first_event(&mut self, key: Key, now: Duration) {
+        self.each(key, now, |handler, switch| handler.switch_up(switch));
+    }
+
+    /// Calls the handler of each app, in the order of the chain.
+    fn each(
+        &mut self,
+        key: Key,
+        now: Duration,
+        mut event: impl FnMut(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
+        let (out, session) = (&mut self.out, &mut connection.session);
+        let mut call = Call { info, out, session, now, counters: &self.counters };
+        for (place, (handler, app)) in handlers.iter_mut().zip(&self.apps).enumerate() {
+            call.one(place, app, |switch| event(handler.as_mut(), switch));
+        }
+    }
+
+    /// Calls the handler of the app that a transaction id belongs to, if it belongs to one.
+    fn owner(
+        &mut self,
+        key: Key,
+        xid: u32,
+        now: Duration,
+        event: impl FnOnce(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
+        let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
+        let (Some(handler), Some(app)) = (handlers.get_mut(place), self.apps.get(place)) else {
+            return;
+        };
+        let (out, session) = (&mut self.out, &mut connection.session);
+        let mut call = Call { info, out, session, now, counters: &self.counters };
+        call.one(place, app, |switch| event(handler.as_mut(), switch));
+    }
+}
+
+/// Makes the handlers of a switch. An app that panics over it gets none of its events.
+pub(crate) fn handlers(
+    apps: &[Box<dyn DynApp>],
+    network: &Network,
+    info: &SwitchInfo,
+    counters: &Counters,
+) -> Vec<Box<dyn Handler>> {
+    /// Stands in for an app that failed.
+    struct Absent;
+    impl Handler for Absent {}
+
+    let make = |app: &Box<dyn DynApp>| -> Box<dyn Handler> {
+        catch_unwind(AssertUnwindSafe(|| app.switch_up(network, info))).unwrap_or_else(|_| {
+            counters.handler_panics.add(1);
+            error!(dpid = %info.dpid, app = app.name(), "an app panicked over a new switch and does without it");
+            Box::new(Absent)
+        })
+    };
+    apps.iter().map(make).collect()
+}

@@ -1,0 +1,30 @@
+//! One worker of the controller: it owns a set of switches, and all that happens to them happens
+//! here.
+//!
+//! A [`Worker`] holds the sessions of its switches, the handlers of the apps for each of them, their
+//! timers, and a bounded mailbox by which other workers reach its switches. It is told that bytes
+//! have arrived ([`Worker::read`]), that time has passed ([`Worker::timers`]), that mail is there
+//! ([`Worker::mail`]), and it writes to a [`Transport`].
+//!
+//! It is not a thread, has no socket and reads no clock: crate `engine` gives it those, and a test
+//! gives it virtual ones. All dispatch is in this crate and nowhere else.
+
+mod clean;
+mod connection;
+mod contend;
+mod counters;
+mod directory;
+mod dispatch;
+mod limit;
+mod mailbox;
+mod settings;
+mod timers;
+mod transport;
+mod worker;
+
+pub use counters::{COUNTERS, Counters};
+pub use directory::{Shared, SharedParts};
+pub use mailbox::{AppCounter, Mailbox, Query, SeenHost, Wake};
+pub use settings::{Limits, Settings, WriteMode};
+pub use transport::{Key, ReadOutcome, Transport};
+pub use worker::Worker;

@@ -1,0 +1,86 @@
+//! When to look at which connection again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use crate::settings::TIMER_GRAIN;
+use crate::transport::Key;
+
+/// The timers of all connections. Each has one that counts, the earliest of what it waits for; an
+/// entry that was overtaken by an earlier one stays until its time, and is passed over then.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BinaryHeap<Reverse<(Duration, Key, u64)>>);
+
+impl Timers {
+    /// Looks at the connection again at `at`, unless it is looked at before anyway (`current`).
+    /// Gives the timer that counts from now on.
+    pub(crate) fn set(
+        &mut self,
+        at: Duration,
+        key: Key,
+        serial: u64,
+        current: Option<Duration>,
+    ) -> Option<Duration> {
+        let at = round_up(at);
+        if current.is_some_and(|current| current <= at) {
+            return current;
+        }
+        self.0.push(Reverse((at, key, serial)));
+        Some(at)
+    }
+
+    /// The next timer whose time has come, and the connection that it was set for.
+    pub(crate) fn due(&mut self, now: Duration) -> Option<(Duration, Key, u64)> {
+        let Reverse((at, key, serial)) = *self.0.peek()?;
+        if at > now {
+            return None;
+        }
+        self.0.pop();
+        Some((at, key, serial))
+    }
+
+    /// When the next one is due.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.0.peek().map(|Reverse((at, ..))| *at)
+    }
+}
+
+/// The next moment at which timers fire: at least as late as asked, together with others.
+fn round_up(at: Duration) -> Duration {
+    let grain = TIMER_GRAIN.as_millis() as u64;
+    Duration::from_millis((at.as_micros() as u64).div_ceil(1000).next_multiple_of(grain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_come_in_order_and_never_early() {
+        let mut timers = Timers::default();
+        let ms = Duration::from_millis;
+        assert_eq!(timers.set(ms(120), 1, 10, None), Some(ms(150)));
+        assert_eq!(timers.set(ms(101), 2, 20, None), Some(ms(150)));
+        assert_eq!(timers.set(ms(50), 3, 30, None), Some(ms(50)));
+        assert_eq!(timers.next(), Some(ms(50)));
+        assert_eq!(timers.due(ms(49)), None);
+        assert_eq!(timers.due(ms(50)), Some((ms(50), 3, 30)));
+        assert_eq!(timers.next(), Some(ms(150)));
+        assert_eq!(timers.due(ms(150)), Some((ms(150), 1, 10)));
+        assert_eq!(timers.due(ms(150)), Some((ms(150), 2, 20)));
+        assert_eq!(timers.due(ms(1000)), None);
+    }
+
+    #[test]
+    fn a_timer_that_changes_nothing_takes_no_room() {
+        let mut timers = Timers::default();
+        let ms = Duration::from_millis;
+        let current = timers.set(ms(100), 1, 10, None);
+        for at in 100..1000 {
+            assert_eq!(timers.set(ms(at), 1, 10, current), current);
+        }
+        assert_eq!(timers.0.len(), 1);
+        assert_eq!(timers.set(ms(50), 1, 10, current), Some(ms(50)));
+    }
+}

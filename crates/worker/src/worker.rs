@@ -1,0 +1,515 @@
+//! The worker itself: connections in, bytes and time in, bytes out.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bellrock_api::openflow::Out;
+use bellrock_api::{Batch, Cookie, Network, PacketIn, SwitchInfo};
+use bellrock_session::{Close, Controller, Event};
+use slab::Slab;
+use tracing::{debug, info, warn};
+
+use crate::connection::{Connection, End, Stage, Up, info_of};
+use crate::counters::Counters;
+use crate::directory::Shared;
+use crate::dispatch::{App, MAX_APPS, handlers};
+use crate::limit::RateLimit;
+use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
+use crate::settings::{
+    BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, Settings, TICK, WriteMode,
+};
+use crate::timers::Timers;
+use crate::transport::{Key, ReadOutcome, Transport};
+
+/// One worker: see the crate's documentation.
+///
+/// `now` is the time since a start that all workers of a controller share, and never goes back.
+pub struct Worker {
+    index: usize,
+    settings: Settings,
+    pub(crate) shared: Arc<Shared>,
+    network: Network,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) apps: Vec<App>,
+    pub(crate) connections: Slab<Connection>,
+    next_serial: u64,
+    /// What the switch whose turn it is has sent; all switches take turns with it.
+    receive: Box<[u8]>,
+    /// What goes to the switch whose turn it is.
+    pub(crate) out: Out,
+    timers: Timers,
+    /// Counters of handlers whose switches are gone.
+    past: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+impl Worker {
+    /// A worker without connections. `index` is its place among the workers of `shared`. Its
+    /// buffers are allocated by the calling thread, which should be the one that runs it, so that
+    /// they lie in the memory nearest to it.
+    ///
+    /// Apps beyond the 255th are left out: transaction ids have eight bits for their owner.
+    #[must_use]
+    pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
+        let apps = shared.apps().iter().take(MAX_APPS);
+        let apps =
+            apps.map(|app| App { name: app.name(), cookie: Cookie::of_app(app.name()) }).collect();
+        Worker {
+            index,
+            settings,
+            network: shared.network(),
+            counters: shared.counters().get(index).cloned().unwrap_or_default(),
+            apps,
+            connections: Slab::new(),
+            next_serial: 0,
+            receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
+            out: Out::with_capacity(SEND_BUFFER_BYTES),
+            timers: Timers::default(),
+            past: BTreeMap::new(),
+            shared,
+        }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// How many connections it has.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The key that the next connection will get.
+    #[must_use]
+    pub fn next_key(&self) -> Key {
+        self.connections.vacant_key()
+    }
+
+    /// A switch has connected: greets it. The transport has to know [`Worker::next_key`] by now.
+    pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
+        let session = match Controller::new(&self.settings.session, now, &mut self.out) {
+            Ok(session) => session,
+            Err(error) => {
+                warn!(%peer, %error, "a hello could not be written");
+                return transport.close(self.next_key());
+            }
+        };
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let limit = self.settings.limits.packet_ins_per_second;
+        let key = self.connections.insert(Connection {
+            serial,
+            peer,
+            session,
+            carry: Vec::new(),
+            backlog: Arc::default(),
+            limit: limit.map(|per_second| RateLimit::new(per_second, now)),
+            stage: Stage::Handshake,
+            timer: None,
+            challenge: None,
+        });
+        self.counters.connections_opened.add(1);
+        debug!(%peer, worker = self.index, "connected");
+        self.flush(key, transport);
+        self.set_timer(key);
+    }
+
+    /// Gives a switch its turn: one read, everything that it brought, one write. Returns whether
+    /// there may be more to read at once.
+    pub fn read<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) -> bool {
+        let Some(connection) = self.connections.get_mut(key) else { return false };
+        let carried = connection.carry.len();
+        let end = carried + self.settings.limits.bytes_per_turn;
+        let Some((carry, room)) =
+            self.receive.get_mut(..end).and_then(|buffer| buffer.split_at_mut_checked(carried))
+        else {
+            return false;
+        };
+        carry.copy_from_slice(&connection.carry);
+        match transport.read(key, room) {
+            ReadOutcome::Empty => false,
+            ReadOutcome::Closed => {
+                self.close(key, End::Peer, now, transport);
+                false
+            }
+            ReadOutcome::Bytes { n, more } => {
+                connection.session.received(now);
+                self.counters.reads.add(1);
+                self.counters.bytes_in.add(n as u64);
+                self.received(key, carried + n, now, transport);
+                more && self.connections.contains(key)
+            }
+        }
+    }
+
+    /// `len` bytes of `key` stand in the receive buffer.
+    fn received<T: Transport>(&mut self, key: Key, len: usize, now: Duration, transport: &mut T) {
+        let receive = std::mem::take(&mut self.receive);
+        let stream = receive.get(..len).unwrap_or(&[]);
+        let used = self.messages(key, stream, now, transport);
+        self.flush(key, transport);
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.carry.clear();
+            connection.carry.extend_from_slice(stream.get(used..).unwrap_or(&[]));
+        }
+        self.receive = receive;
+    }
+
+    /// Deals with all whole messages at the start of `stream`; returns how many bytes they are.
+    fn messages<T: Transport>(
+        &mut self,
+        key: Key,
+        stream: &[u8],
+        now: Duration,
+        transport: &mut T,
+    ) -> usize {
+        let mut used = 0;
+        let mut batch = Batch::new();
+        let mut batch_bytes = 0;
+        let batch_max = if self.settings.write == WriteMode::Immediate { 0 } else { BATCH_BYTES };
+        loop {
+            let Some(connection) = self.connections.get_mut(key) else { return used };
+            let rest = stream.get(used..).unwrap_or(&[]);
+            let next = connection.session.next(rest, now, &mut self.out);
+            if let Ok(Some((n, Event::PacketIn { packet, .. }))) = next {
+                used += n;
+                if !matches!(connection.stage, Stage::Up(_)) {
+                    self.counters.packet_ins_early.add(1);
+                } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
+                    batch.push(PacketIn::new(packet));
+                    batch_bytes += n;
+                } else {
+                    self.counters.packet_ins_over_limit.add(1);
+                }
+                if !batch.is_full() && batch_bytes <= batch_max {
+                    continue;
+                }
+            }
+            // Anything else than a packet ends the batch, so that all events stay in order.
+            if !batch.packets().is_empty() {
+                self.packets(key, &mut batch, now);
+                (batch, batch_bytes) = (Batch::new(), 0);
+                if self.out.len() > FLUSH_BYTES || self.settings.write == WriteMode::Immediate {
+                    self.flush(key, transport);
+                }
+            }
+            match next {
+                Ok(Some((_, Event::PacketIn { .. }))) => {}
+                Ok(Some((_, Event::OutFull))) => self.flush(key, transport),
+                Ok(Some((n, event))) => {
+                    used += n;
+                    self.event(key, event, now, transport);
+                }
+                Ok(None) => return used,
+                Err(close) => {
+                    self.close(key, End::Session(close), now, transport);
+                    return used;
+                }
+            }
+        }
+    }
+
+    /// Deals with mail. Returns whether there may be more.
+    pub fn mail<T: Transport>(&mut self, now: Duration, transport: &mut T) -> bool {
+        for _ in 0..MAIL_PER_TURN {
+            let mail = self.shared.mailbox(self.index).and_then(|mailbox| mailbox.pop());
+            match mail {
+                None => return false,
+                Some(Mail::Send { to, bytes }) => self.post(to, &bytes, transport),
+                Some(Mail::AreYouAlive { who, claimant }) => {
+                    self.challenge(who, claimant, now, transport);
+                }
+                Some(Mail::OldConnection { claimant, alive }) => {
+                    self.old_connection(claimant, alive, now, transport);
+                    self.flush(claimant.key, transport);
+                }
+                Some(Mail::Query(query)) => self.query(query, now),
+            }
+        }
+        true
+    }
+
+    fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
+        let connection = self.connections.get(to.key);
+        if !connection.is_some_and(|connection| connection.serial == to.serial) {
+            self.counters.mail_undeliverable.add(1);
+            return;
+        }
+        self.counters.mail_in.add(1);
+        self.send(to.key, bytes, transport);
+    }
+
+    fn query(&self, query: Query, now: Duration) {
+        // A questioner who has gone, or has no room, gets no answer.
+        match query {
+            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
+            Query::AppCounters(reply) => drop(reply.try_send(self.app_counters())),
+        }
+    }
+
+    fn hosts(&self, limit: usize, _now: Duration) -> Vec<SeenHost> {
+        let mut hosts = Vec::new();
+        for up in self.switches_up() {
+            for (handler, app) in up.handlers.iter().zip(&self.apps) {
+                handler.hosts(&mut |host| {
+                    if hosts.len() < limit {
+                        hosts.push((up.info.dpid, app.name, host));
+                    }
+                });
+            }
+        }
+        hosts
+    }
+
+    fn app_counters(&self) -> Vec<AppCounter> {
+        let mut sums = self.past.clone();
+        for up in self.switches_up() {
+            add_counters(&mut sums, up, &self.apps);
+        }
+        sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
+    }
+
+    fn switches_up(&self) -> impl Iterator<Item = &Up> {
+        self.connections.iter().filter_map(|(_, connection)| match &connection.stage {
+            Stage::Up(up) => Some(up),
+            _ => None,
+        })
+    }
+
+    /// When [`Worker::timers`] has something to do next.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Duration> {
+        self.timers.next()
+    }
+
+    /// Does what is due.
+    pub fn timers<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        while let Some((at, key, serial)) = self.timers.due(now) {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            if connection.serial != serial || connection.timer != Some(at) {
+                continue;
+            }
+            connection.timer = None;
+            self.timer(key, now, transport);
+            self.flush(key, transport);
+            self.set_timer(key);
+        }
+    }
+
+    fn timer<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.session.deadline() <= now
+            && let Err(close) = connection.session.timeout(now, &mut self.out)
+        {
+            return self.close(key, End::Session(close), now, transport);
+        }
+        if connection.challenge.as_ref().is_some_and(|challenge| challenge.until <= now) {
+            self.counters.duplicates_replaced.add(1);
+            return self.close(key, End::Replaced, now, transport);
+        }
+        match &mut connection.stage {
+            Stage::Claiming { info, until } if *until <= now => {
+                let dpid = info.dpid;
+                self.counters.duplicates_refused.add(1);
+                self.close(key, End::Duplicate(dpid), now, transport);
+            }
+            Stage::Cleaning { until, .. } if *until <= now => {
+                self.cleaned(key, None, now, transport);
+            }
+            Stage::Up(up) if up.next_tick <= now => {
+                up.next_tick = now + TICK;
+                if connection.carry.is_empty() {
+                    connection.carry = Vec::new();
+                }
+                count_session(&self.counters, &mut connection.session);
+                self.tick(key, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at a connection again when the first of what it waits for is due.
+    pub(crate) fn set_timer(&mut self, key: Key) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let stage = match &connection.stage {
+            Stage::Handshake => None,
+            Stage::Claiming { until, .. } | Stage::Cleaning { until, .. } => Some(*until),
+            Stage::Up(up) => Some(up.next_tick),
+        };
+        let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);
+        let session = connection.session.deadline();
+        let at = [stage, challenge].into_iter().flatten().fold(session, Duration::min);
+        connection.timer = self.timers.set(at, key, connection.serial, connection.timer);
+    }
+
+    /// The session of `key` has finished its handshake.
+    pub(crate) fn ready<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(switch) = connection.session.take_switch() else { return };
+        if switch.auxiliary_id != 0 {
+            self.counters.auxiliary_refused.add(1);
+            return self.close(key, End::Auxiliary(switch.auxiliary_id), now, transport);
+        }
+        let info = Arc::new(info_of(switch, connection.peer, now));
+        self.claim(key, info, now, transport);
+    }
+
+    /// The switch is this worker's, and clean: the apps get it.
+    pub(crate) fn up(&mut self, key: Key, info: Arc<SwitchInfo>, now: Duration) {
+        let id = self.id(key);
+        let apps = self.shared.apps();
+        let wants_packets = apps.iter().position(|app| app.wants_packet_ins());
+        let handlers = handlers(apps, &self.network, &info, &self.counters);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if let Some(app) = wants_packets.and_then(|place| self.apps.get(place)) {
+            // The buffer is as good as empty at this point.
+            let _ = connection.session.table_miss(app.cookie.with(0), &mut self.out);
+        }
+        info!(
+            dpid = %info.dpid, version = %info.version, peer = %info.peer, ports = info.ports.len(),
+            software = %info.description.software, worker = self.index, "switch up"
+        );
+        if let Some(id) = id {
+            self.shared.update(id, &info);
+        }
+        connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK });
+        self.counters.switches_up.add(1);
+        self.first_event(key, now);
+        self.set_timer(key);
+    }
+
+    /// The transport has passed on some of what was queued for `key`; so much is left.
+    pub fn drained(&mut self, key: Key, queued: usize, now: Duration) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.session.drained(now);
+            connection.backlog.store(queued, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection of `key` has failed or was closed by the switch.
+    pub fn closed<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        self.close(key, End::Peer, now, transport);
+    }
+
+    /// The switch of `key` takes no bytes.
+    pub fn stalled<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        self.close(key, End::Stalled, now, transport);
+    }
+
+    /// The controller stops: every connection is closed, after what is queued for it.
+    pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key, End::Stop, now, transport);
+        }
+    }
+
+    /// Ends a connection: what is written still goes out, the handlers hear of it, its datapath
+    /// id is free.
+    pub(crate) fn close<T: Transport>(
+        &mut self,
+        key: Key,
+        end: End,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        self.flush(key, transport);
+        let Some(id) = self.id(key) else { return };
+        let Some(mut connection) = self.connections.try_remove(key) else { return };
+        transport.close(key);
+        self.count_end(&end);
+        count_session(&self.counters, &mut connection.session);
+        if let Some(info) = connection.stage.claimed() {
+            self.shared.release(id, info.dpid);
+        }
+        let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
+        let dpid = dpid.unwrap_or_else(|| "unknown".into());
+        let peer = connection.peer;
+        match end {
+            End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
+            _ => warn!(dpid, %peer, reason = %end, "connection closed"),
+        }
+        if let Stage::Up(up) = &mut connection.stage {
+            self.counters.switches_down.add(1);
+            add_counters(&mut self.past, up, &self.apps);
+            for handler in &mut up.handlers {
+                let down = || handler.switch_down(&up.info);
+                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(down)).is_err() {
+                    self.counters.handler_panics.add(1);
+                }
+            }
+        }
+        let claimants = connection.challenge.into_iter().flat_map(|challenge| challenge.claimants);
+        for claimant in claimants {
+            self.answer(claimant, false);
+        }
+        debug!(worker = self.index, at = ?now, "forgotten");
+    }
+
+    fn count_end(&self, end: &End) {
+        self.counters.connections_closed.add(1);
+        match end {
+            End::Session(Close::HandshakeTimeout { .. }) => self.counters.handshake_timeouts.add(1),
+            End::Session(Close::Dead) => self.counters.dead_closes.add(1),
+            End::Session(_) => self.counters.protocol_closes.add(1),
+            End::Stalled => self.counters.stalled_closes.add(1),
+            // Counted where it is decided.
+            End::Auxiliary(_) | End::Duplicate(_) | End::Replaced | End::Peer | End::Stop => {}
+        }
+    }
+
+    /// Hands what is written to the transport.
+    pub(crate) fn flush<T: Transport>(&mut self, key: Key, transport: &mut T) {
+        if self.out.is_empty() {
+            return;
+        }
+        let out = std::mem::replace(&mut self.out, Out::with_capacity(0));
+        match self.settings.write {
+            WriteMode::Coalesce => self.send(key, out.as_slice(), transport),
+            WriteMode::Immediate => {
+                let mut rest = out.as_slice();
+                while let Ok(Some(message)) = bellrock_api::openflow::frame(rest) {
+                    self.send(key, message.bytes, transport);
+                    rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
+                }
+            }
+        }
+        self.out = out;
+        self.out.clear();
+    }
+
+    fn send<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
+        let Some(connection) = self.connections.get(key) else { return };
+        self.counters.writes.add(1);
+        self.counters.bytes_out.add(bytes.len() as u64);
+        let queued = transport.send(key, bytes);
+        connection.backlog.store(queued, Ordering::Relaxed);
+    }
+
+    pub(crate) fn id(&self, key: Key) -> Option<ConnectionId> {
+        let connection = self.connections.get(key)?;
+        Some(ConnectionId { worker: self.index, key, serial: connection.serial })
+    }
+}
+
+/// Adds what a session has counted since it was last asked.
+fn count_session(counters: &Counters, session: &mut Controller) {
+    let counted = session.take_counters();
+    counters.packet_ins_early.add(counted.early_packet_ins.into());
+    counters.malformed.add(counted.malformed.into());
+    counters.unexpected.add(counted.unexpected.into());
+    counters.errors_suppressed.add(counted.errors_suppressed.into());
+    counters.multipart_overflows.add(counted.multipart_overflows.into());
+}
+
+/// Adds what the handlers of a switch have counted.
+fn add_counters(sums: &mut BTreeMap<(&'static str, &'static str), u64>, up: &Up, apps: &[App]) {
+    for (handler, app) in up.handlers.iter().zip(apps) {
+        handler.counters(&mut |name, n| *sums.entry((app.name, name)).or_default() += n);
+    }
+}
