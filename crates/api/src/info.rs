@@ -91,6 +91,8 @@ pub struct HostEntry {
     pub port: Port,
     /// How long ago it was last seen, to the second.
     pub age: Duration,
+    /// Whether it was seen at different ports in quick turn: there is likely a loop.
+    pub flapping: bool,
 }
 
 /// The cookies of an app: the upper 32 bits are its own, derived from its name and so the same

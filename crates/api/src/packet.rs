@@ -13,7 +13,7 @@ pub struct PacketIn<'b> {
     in_port: Port,
 }
 
-/// A VLAN tag (IEEE 802.1Q §9.6).
+/// A VLAN tag, a customer's or a provider's (IEEE 802.1Q §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
     /// VLAN id, 12 bits. Zero: a priority without a VLAN.
@@ -23,7 +23,8 @@ pub struct VlanTag {
 }
 
 const ETHERTYPE_AT: usize = 12;
-const TPID_8021Q: [u8; 2] = [0x81, 0x00];
+const TPID_CUSTOMER: [u8; 2] = [0x81, 0x00];
+const TPID_PROVIDER: [u8; 2] = [0x88, 0xa8];
 
 impl<'b> PacketIn<'b> {
     /// Wraps a message.
@@ -62,12 +63,12 @@ impl<'b> PacketIn<'b> {
         self.data().get(6..)?.first_chunk().copied().map(MacAddr)
     }
 
-    /// Its (outermost) VLAN tag of type 0x8100.
+    /// Its (outermost) VLAN tag, of type 0x8100 or 0x88a8.
     #[must_use]
     #[inline]
     pub fn vlan(&self) -> Option<VlanTag> {
         let [a, b, tci_high, tci_low] = *self.data().get(ETHERTYPE_AT..)?.first_chunk()?;
-        if [a, b] != TPID_8021Q {
+        if ![TPID_CUSTOMER, TPID_PROVIDER].contains(&[a, b]) {
             return None;
         }
         let tci = u16::from_be_bytes([tci_high, tci_low]);

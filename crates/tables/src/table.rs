@@ -180,6 +180,16 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(value)
     }
 
+    /// Gives the entry of a key that this table has hashed another value, and leaves its age as it
+    /// is; the value until now.
+    pub fn replace_hashed(&mut self, at: Hashed, value: V) -> Option<V> {
+        let (part, place) = self.find(at)?;
+        let line = self.part_mut(part).line_mut(place.line);
+        let old = line.entry(place.slot);
+        line.refresh(place.slot, value, old.stamp);
+        Some(old.value)
+    }
+
     /// Inserts or updates an entry, seen at `now`. Touches at most [`MAX_LINES_PER_INSERT`] lines.
     #[inline]
     pub fn insert(&mut self, key: u64, value: V, now: u32) -> Insert<V> {
@@ -373,6 +383,12 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, V)> + use<'_, V> {
         self.main.iter().chain(self.old.iter()).map(|entry| (entry.key, entry.value))
+    }
+
+    /// All entries with their ages in ticks at `now`, in no order.
+    pub fn iter_ages(&self, now: u32) -> impl Iterator<Item = (u64, V, u32)> + use<'_, V> {
+        let entries = self.main.iter().chain(self.old.iter());
+        entries.map(move |entry| (entry.key, entry.value, age(entry.stamp, now)))
     }
 
     /// The bytes allocated, all of them charged to the budget.

@@ -163,3 +163,12 @@ fn most_entries_lie_in_their_first_line() {
     assert!(share > 0.8, "{share}");
     assert_eq!(table.stats(), Stats::default());
 }
+
+#[test]
+fn a_replaced_value_leaves_the_age() {
+    let mut table = table(LARGE, 9);
+    assert_eq!(table.insert(7, 1, 100), Insert::Inserted);
+    assert_eq!(table.replace_hashed(table.hash(7), 2), Some(1));
+    assert_eq!(table.replace_hashed(table.hash(8), 2), None);
+    assert_eq!(table.iter_ages(130).collect::<Vec<_>>(), [(7, 2, 30)]);
+}
