@@ -20,7 +20,7 @@ test: ## install what the tests need (as root), then run every check (STEPS="a b
 
 fmt: ## format the Rust sources
 	cargo fmt --all
-	cd fuzz && cargo fmt
+	cargo fmt --manifest-path fuzz/Cargo.toml
 
 fuzz: ## run every fuzz target for ten minutes (needs the nightly toolchain of fuzz/)
 	@scripts/fuzz run

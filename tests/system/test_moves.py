@@ -20,10 +20,10 @@ SETTLE_S = 1.0
 SILENCE_S = 0.4
 # After the host is to be reachable again, pings go on for so long, and none may be lost.
 STEADY_S = 1.0
-# "Within a second" of the issue.
+# What is promised when the controller hears of the move.
 PROMPT_S = 1.0
 HARD_TIMEOUT_S = 2
-# What the old interface is called when it must not be the host's any more but its port must stay up.
+# The address of the old interface, when it must not be the host's any more but its port must stay up.
 STRANGER = "02:00:00:00:00:99"
 MOVING_MAC = "02:00:00:00:00:01"
 

@@ -4,6 +4,7 @@ Mininet's Python API, never its `mn` command: that one, and `mn -c` more so, end
 """
 
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -163,7 +164,7 @@ class Pings:
 
     def finish(self):
         """Ends it; returns [(time of arrival, s since the epoch; sequence number from 1; round trip, ms)]."""
-        self.process.send_signal(subprocess.signal.SIGINT)
+        self.process.send_signal(signal.SIGINT)
         return self.wait(5)
 
     def _read(self, printed):
