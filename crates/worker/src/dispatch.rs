@@ -234,12 +234,13 @@ pub(crate) fn handlers(
     struct Absent;
     impl Handler for Absent {}
 
-    let make = |app: &Box<dyn DynApp>| -> Box<dyn Handler> {
-        catch_unwind(AssertUnwindSafe(|| app.switch_up(network, info))).unwrap_or_else(|_| {
+    let make = |app: &dyn DynApp| -> Box<dyn Handler> {
+        let up = || app.switch_up(network, info);
+        catch_unwind(AssertUnwindSafe(up)).unwrap_or_else(|_| {
             counters.handler_panics.add(1);
-            error!(dpid = %info.dpid, app = app.name(), "an app panicked over a new switch and does without it");
+            error!(dpid = %info.dpid, app = app.name(), "an app panicked over a new switch");
             Box::new(Absent)
         })
     };
-    apps.iter().map(make).collect()
+    apps.iter().map(|app| make(app.as_ref())).collect()
 }

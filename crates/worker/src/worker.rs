@@ -236,7 +236,7 @@ impl Worker {
 
     fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
         let connection = self.connections.get(to.key);
-        if !connection.is_some_and(|connection| connection.serial == to.serial) {
+        if connection.is_none_or(|connection| connection.serial != to.serial) {
             self.counters.mail_undeliverable.add(1);
             return;
         }

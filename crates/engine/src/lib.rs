@@ -1,0 +1,25 @@
+//! What gives workers the world: one acceptor, pinned threads, a poller and sockets for each.
+//!
+//! [`Engine::start`] binds the listeners and starts the threads. The acceptor only accepts, and
+//! gives each connection to the least loaded worker; from then on that worker alone reads, decides
+//! and writes for it. Nothing that happens to a packet happens here: a thread feeds its
+//! [`bellrock_worker::Worker`] with bytes, time and mail, and carries what it writes.
+//!
+//! Fairness: a switch that is ready is read once, at most `limits.bytes_per_turn` bytes, and goes
+//! to the tail of the ready list if there was more. Back-pressure: what the kernel does not take is
+//! queued by switch; above `limits.high_water_bytes` that switch is not read, so a slow switch slows
+//! only itself.
+
+mod acceptor;
+mod engine;
+mod monitor;
+mod settings;
+mod sockets;
+mod thread;
+mod waker;
+
+pub use bellrock_session as session;
+pub use bellrock_worker::{COUNTERS, Limits, Settings as WorkerSettings, WriteMode};
+pub use engine::Engine;
+pub use monitor::{AppCounter, Monitor, SeenHost, Status, WorkerCounters};
+pub use settings::{DEFAULT_LISTEN, MAX_WORKERS, Pinning, Settings, StartError};

@@ -1,0 +1,242 @@
+//! A worker's thread: wait, read the ready ones once each, mail, timers, and again.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bellrock_worker::{Key, Settings, Shared, Worker};
+use crossbeam_queue::ArrayQueue;
+use mio::event::Events;
+use mio::net::TcpStream;
+use mio::{Poll, Token};
+use tracing::{debug, error, warn};
+
+use crate::sockets::{Sockets, Turn};
+use crate::waker::Sleeper;
+
+/// The token of the wake-up; no connection has so large a key.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+
+/// Events taken from the poller at a time.
+const EVENTS: usize = 1024;
+
+/// How often connections that take no bytes are looked for.
+const STALL_CHECK: Duration = Duration::from_secs(1);
+
+/// How often connections that are being closed are looked at.
+const LINGER_CHECK: Duration = Duration::from_millis(20);
+
+/// How long connections may take to fetch their last bytes when the controller stops.
+const STOP_DRAIN: Duration = Duration::from_secs(2);
+
+/// Where the acceptor leaves connections for a worker.
+pub(crate) struct Inbox {
+    /// New connections.
+    pub(crate) streams: ArrayQueue<std::net::TcpStream>,
+    /// Connections that the worker has or is about to get.
+    pub(crate) load: AtomicUsize,
+    pub(crate) sleeper: Sleeper,
+}
+
+/// Everything that a thread is started with.
+pub(crate) struct Start {
+    pub(crate) index: usize,
+    pub(crate) core: Option<core_affinity::CoreId>,
+    pub(crate) settings: Settings,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) poll: Poll,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// The start of time for all workers.
+    pub(crate) epoch: Instant,
+}
+
+/// A worker and its world.
+pub(crate) struct Thread {
+    worker: Worker,
+    sockets: Sockets,
+    poll: Poll,
+    /// Sockets to be read, each once, in this order.
+    ready: VecDeque<Key>,
+    inbox: Arc<Inbox>,
+    shared: Arc<Shared>,
+    index: usize,
+    stop: Arc<AtomicBool>,
+    epoch: Instant,
+    settings: Settings,
+    next_stall_check: Duration,
+    /// Mail was left from the last turn.
+    mail_left: bool,
+}
+
+/// The body of a worker's thread. It pins itself first, so that the buffers that it allocates then
+/// lie in the memory nearest to its core.
+pub(crate) fn run(start: Start) -> io::Result<()> {
+    if let Some(core) = start.core
+        && !core_affinity::set_for_current(core)
+    {
+        warn!(worker = start.index, core = core.id, "the worker could not be pinned to its core");
+    }
+    let registry = start.poll.registry().try_clone()?;
+    let high_water = start.settings.limits.high_water_bytes;
+    let thread = Thread {
+        worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
+        sockets: Sockets::new(registry, high_water),
+        poll: start.poll,
+        ready: VecDeque::new(),
+        inbox: start.inbox,
+        shared: start.shared,
+        index: start.index,
+        stop: start.stop,
+        epoch: start.epoch,
+        settings: start.settings,
+        next_stall_check: STALL_CHECK,
+        mail_left: false,
+    };
+    thread.work()
+}
+
+impl Thread {
+    fn work(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.stop.load(Ordering::Relaxed) {
+            self.wait(&mut events)?;
+            self.look_at(&events);
+            self.accept();
+            self.read_ready();
+            self.mail_left = self.worker.mail(self.sockets.now, &mut self.sockets);
+            self.worker.timers(self.sockets.now, &mut self.sockets);
+            self.check_sockets();
+        }
+        self.shut_down();
+        Ok(())
+    }
+
+    /// Sleeps until something is to be done.
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        self.inbox.sleeper.falls_asleep();
+        let timeout = if self.has_work() { Some(Duration::ZERO) } else { self.sleep_time() };
+        let outcome = self.poll.poll(events, timeout);
+        self.inbox.sleeper.is_awake();
+        self.sockets.now = self.epoch.elapsed();
+        match outcome {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        let mailbox = self.shared.mailbox(self.index);
+        !self.ready.is_empty()
+            || self.mail_left
+            || !self.inbox.streams.is_empty()
+            || mailbox.is_some_and(|mailbox| !mailbox.is_empty())
+            || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Time to the next timer; `None` to sleep until an event. Connections that are being closed,
+    /// or may have stalled, have no events of their own.
+    fn sleep_time(&mut self) -> Option<Duration> {
+        let now = self.epoch.elapsed();
+        let timer = self.worker.next_timer().map(|at| at.saturating_sub(now));
+        let linger = self.sockets.linger().then_some(LINGER_CHECK);
+        let connected = self.worker.connections() > 0;
+        let stall = connected.then(|| self.next_stall_check.saturating_sub(now));
+        [timer, linger, stall].into_iter().flatten().min()
+    }
+
+    fn look_at(&mut self, events: &Events) {
+        for event in events {
+            if event.token() == WAKE {
+                continue;
+            }
+            let Token(key) = event.token();
+            if event.is_writable() {
+                self.drain(key);
+            }
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                self.make_ready(key);
+            }
+        }
+    }
+
+    fn make_ready(&mut self, key: Key) {
+        if self.sockets.mark_ready(key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    fn drain(&mut self, key: Key) {
+        let Some(drained) = self.sockets.drain(key) else { return };
+        if drained.took {
+            self.worker.drained(key, drained.left, self.sockets.now);
+        }
+        if drained.resume {
+            self.make_ready(key);
+        }
+    }
+
+    /// Takes in what the acceptor has left.
+    fn accept(&mut self) {
+        while let Some(stream) = self.inbox.streams.pop() {
+            let taken = stream.peer_addr().and_then(|peer| {
+                let key = self.worker.next_key();
+                self.sockets.insert(key, TcpStream::from_std(stream))?;
+                Ok(peer)
+            });
+            match taken {
+                Ok(peer) => self.worker.open(peer, self.sockets.now, &mut self.sockets),
+                // It was closed before its turn came.
+                Err(error) => debug!(%error, "a new connection was gone already"),
+            }
+        }
+    }
+
+    /// One turn for each switch that was ready when the round began.
+    fn read_ready(&mut self) {
+        for _ in 0..self.ready.len() {
+            let Some(key) = self.ready.pop_front() else { return };
+            match self.sockets.take_turn(key) {
+                Turn::Gone => {}
+                Turn::Paused => self.worker.counters().pauses.add(1),
+                Turn::Read => {
+                    if self.worker.read(key, self.sockets.now, &mut self.sockets) {
+                        self.make_ready(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Connections that failed, stalled, or are being closed.
+    fn check_sockets(&mut self) {
+        for key in self.sockets.take_failed() {
+            self.worker.closed(key, self.sockets.now, &mut self.sockets);
+        }
+        if self.sockets.now >= self.next_stall_check {
+            self.next_stall_check = self.sockets.now + STALL_CHECK;
+            for key in self.sockets.stalled(self.settings.limits.stalled) {
+                self.worker.stalled(key, self.sockets.now, &mut self.sockets);
+            }
+        }
+        // What the acceptor counted in and never reached the worker is corrected here, too.
+        let waiting = self.inbox.streams.len();
+        self.inbox.load.store(self.worker.connections() + waiting, Ordering::Relaxed);
+    }
+
+    /// Lets every connection fetch its last bytes.
+    fn shut_down(&mut self) {
+        while self.inbox.streams.pop().is_some() {}
+        self.worker.stop(self.sockets.now, &mut self.sockets);
+        let deadline = self.sockets.now + STOP_DRAIN;
+        while self.sockets.linger() && self.sockets.now < deadline {
+            std::thread::sleep(LINGER_CHECK);
+            self.sockets.now = self.epoch.elapsed();
+        }
+        if self.sockets.linger() {
+            error!(worker = self.index, "some switches did not fetch their last messages");
+        }
+    }
+}
