@@ -1,0 +1,61 @@
+//! How long to leave alone what a switch refused.
+
+use std::time::Duration;
+
+/// The pause after a first refusal. Each refusal that follows a pause doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// After so long without a refusal the next one counts as a first.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Pauses that double from one second to a minute.
+#[derive(Default)]
+pub(super) struct Backoff {
+    pause: Duration,
+    until: Duration,
+}
+
+impl Backoff {
+    /// Whether there is no pause at `now`, a time on the controller's clock.
+    #[inline]
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        now >= self.until
+    }
+
+    /// The switch refused. During a pause this says nothing new: it is about what was sent before.
+    pub(super) fn refused(&mut self, now: Duration) {
+        if !self.is_over(now) {
+            return;
+        }
+        let again = !self.pause.is_zero() && now < self.until + FORGIVEN_AFTER;
+        self.pause = if again { (self.pause * 2).min(MAX_PAUSE) } else { FIRST_PAUSE };
+        self.until = now + self.pause;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn pauses_double_up_to_a_minute_and_start_anew_after_a_good_minute() {
+        let mut backoff = Backoff::default();
+        let mut now = Duration::from_secs(100);
+        assert!(backoff.is_over(now));
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            backoff.refused(now);
+            backoff.refused(now + MS);
+            let end = now + Duration::from_secs(seconds);
+            assert!(!backoff.is_over(end - MS) && backoff.is_over(end), "{seconds}");
+            now = end;
+        }
+        now += FORGIVEN_AFTER;
+        backoff.refused(now);
+        assert!(backoff.is_over(now + FIRST_PAUSE));
+    }
+}

@@ -1,0 +1,88 @@
+//! Addresses that are seen at different ports in quick turn.
+//!
+//! A host moves now and then. An address that moves again and again comes round a loop, or two hosts
+//! have the same one. As long as it does there are no flows from it or to it: they would be wrong
+//! within a moment, and hide from the controller where its packets come in.
+
+use super::frame::HostKey;
+
+/// An address that stays at its port for so long, in seconds, is calm.
+const CALM_S: u32 = 10;
+
+/// An address that moves so often without calm flaps. A host that is carried to another port and
+/// back does not.
+const MOVES_TO_FLAP: u32 = 4;
+
+/// Addresses that are watched at a time. Further ones that move are not watched until one of these is
+/// calm: their moves are followed like any host's.
+const MAX_WATCHED: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Flaps {
+    watched: Vec<Watched>,
+}
+
+struct Watched {
+    host: HostKey,
+    moves: u32,
+    last_move_s: u32,
+}
+
+impl Flaps {
+    /// A host moved. True if with this it began to flap.
+    pub(super) fn moved(&mut self, host: HostKey, now_s: u32) -> bool {
+        if let Some(watched) = self.watched.iter_mut().find(|watched| watched.host == host) {
+            watched.moves = watched.moves.saturating_add(1);
+            watched.last_move_s = now_s;
+            return watched.moves == MOVES_TO_FLAP;
+        }
+        if self.watched.len() < MAX_WATCHED {
+            // Once, and to its end: handlers do not allocate while packets come.
+            self.watched.reserve_exact(MAX_WATCHED - self.watched.len());
+            self.watched.push(Watched { host, moves: 1, last_move_s: now_s });
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn is_flapping(&self, host: HostKey) -> bool {
+        let flaps = |watched: &Watched| watched.host == host && watched.moves >= MOVES_TO_FLAP;
+        self.watched.iter().any(flaps)
+    }
+
+    /// Stops watching addresses that are calm.
+    pub(super) fn calm(&mut self, now_s: u32) {
+        self.watched.retain(|watched| now_s.wrapping_sub(watched.last_move_s) < CALM_S);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fourth_move_without_calm_is_a_flap_and_calm_ends_it() {
+        let (mut flaps, host) = (Flaps::default(), HostKey(7));
+        assert!(![0, 9, 18].map(|now| flaps.moved(host, now)).contains(&true));
+        assert!(!flaps.is_flapping(host));
+        assert!(flaps.moved(host, 27) && flaps.is_flapping(host));
+        assert!(!flaps.moved(host, 28), "it began already");
+        flaps.calm(37);
+        assert!(flaps.is_flapping(host));
+        flaps.calm(38);
+        assert!(!flaps.is_flapping(host));
+    }
+
+    #[test]
+    fn no_more_are_watched_than_there_is_room_for() {
+        let mut flaps = Flaps::default();
+        for _ in 0..MOVES_TO_FLAP {
+            for host in 0..2 * MAX_WATCHED as u64 {
+                flaps.moved(HostKey(host), 1);
+            }
+        }
+        let flapping = (0..2 * MAX_WATCHED as u64).filter(|host| flaps.is_flapping(HostKey(*host)));
+        assert_eq!(flapping.count(), MAX_WATCHED);
+        assert_eq!(flaps.watched.capacity(), MAX_WATCHED);
+    }
+}

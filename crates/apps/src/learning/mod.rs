@@ -1,0 +1,65 @@
+//! A learning switch: it learns behind which port each host is from the packets that come by, and
+//! installs flows between hosts that it knows.
+//!
+//! What it is for and how it is set is told in the book; here is how it is made.
+//! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
+//!   the match of a flow, `flaps` watches addresses that do not stay, `backoff` waits after a
+//!   refusal, `switch` puts them together: it is the handler.
+//! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
+//!   loses its port takes its flows with it. So a host's first packet at a new place is never
+//!   hidden by an old flow, and no old flow leads to where it was.
+//! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding.
+
+mod backoff;
+mod counters;
+mod flaps;
+mod frame;
+mod hosts;
+mod matching;
+mod settings;
+mod switch;
+
+use bellrock_api::{App, Network, SwitchInfo};
+use bellrock_tables::Budget;
+
+pub use settings::{LearningSettings, MatchKind};
+pub use switch::LearningSwitch;
+
+/// The app: makes a [`LearningSwitch`] for each switch.
+pub struct Learning {
+    settings: LearningSettings,
+    budget: Budget,
+    seed: Option<u64>,
+}
+
+impl Learning {
+    /// Its tables take their memory out of `budget`, all of them together. A table that gets no
+    /// more forgets old hosts for new ones; one that gets none at all learns nothing and floods
+    /// (`no_memory`).
+    #[must_use]
+    pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
+        Learning { settings, budget: budget.clone(), seed: None }
+    }
+
+    /// The same with hash tables that are the same in each run, for simulations. Never where
+    /// strangers choose addresses.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Learning { seed: Some(seed), ..self }
+    }
+}
+
+impl App for Learning {
+    type Handler = LearningSwitch;
+
+    fn name(&self) -> &'static str {
+        "learning"
+    }
+
+    fn switch_up(&self, _: &Network, info: &SwitchInfo) -> LearningSwitch {
+        LearningSwitch::new(
+            self.settings,
+            hosts::Hosts::new(&self.settings, &self.budget, self.seed, info),
+        )
+    }
+}

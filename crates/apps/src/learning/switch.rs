@@ -1,0 +1,399 @@
+//! The handler: what a learning switch does at each event.
+
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use bellrock_api::openflow;
+use bellrock_api::{
+    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match,
+    PacketIn, Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
+};
+use bellrock_tables::Hashed;
+
+use super::backoff::Backoff;
+use super::counters::Counters;
+use super::flaps::Flaps;
+use super::frame::{Frame, HostKey, Place};
+use super::hosts::{Found, Hosts, Learnt};
+use super::matching;
+use super::{LearningSettings, MatchKind};
+
+/// Seconds in which the whole table is looked through for old entries.
+const SWEEP_S: usize = 60;
+
+/// Most hosts with flows that are forgotten in a second because of their age, so that the messages
+/// about it fit a send buffer. The others wait for the next second; a packet to one of them finds it
+/// too old before that, and is flooded.
+const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
+
+/// A learning switch at one switch.
+pub struct LearningSwitch {
+    settings: LearningSettings,
+    hosts: Hosts,
+    flaps: Flaps,
+    /// Pauses in installing flows, after the switch had no room for one.
+    flow_mods: Backoff,
+    /// Pauses in using packets that the switch keeps, after it did not know one; flows are not
+    /// installed meanwhile either.
+    buffers: Backoff,
+    counters: Counters,
+    /// The time of the last event in seconds, for ages between events.
+    now_s: u32,
+    /// Whether flows are being removed in this event. If it fails, what it wrote is lost.
+    removing: bool,
+    /// Whether a removal was lost: the flows that should be gone are not known any more.
+    removal_lost: bool,
+}
+
+/// A packet whose source and destination were looked up ahead.
+#[derive(Clone, Copy)]
+struct Seen {
+    frame: Frame,
+    src: Hashed,
+    dst: Hashed,
+}
+
+impl LearningSwitch {
+    pub(super) fn new(settings: LearningSettings, hosts: Hosts) -> Self {
+        LearningSwitch {
+            settings,
+            hosts,
+            flaps: Flaps::default(),
+            flow_mods: Backoff::default(),
+            buffers: Backoff::default(),
+            counters: Counters::default(),
+            now_s: 0,
+            removing: false,
+            removal_lost: false,
+        }
+    }
+
+    /// Reads the addresses of a packet and starts to bring their entries into the cache.
+    #[inline]
+    fn look_ahead(&self, packet: &PacketIn<'_>) -> Option<Seen> {
+        let frame = Frame::read(packet)?;
+        let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
+        self.hosts.prefetch(src);
+        if !frame.dst.is_group() {
+            self.hosts.prefetch(dst);
+        }
+        Some(Seen { frame, src, dst })
+    }
+
+    #[inline]
+    fn handle(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        seen: Option<Seen>,
+    ) -> Result<Verdict> {
+        let answered = self.answer(switch, packet, seen);
+        self.settle(answered).map(|()| Verdict::Consume)
+    }
+
+    fn answer(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        seen: Option<Seen>,
+    ) -> Result<()> {
+        self.now_s = seconds(switch.now());
+        let Some(seen) = seen else {
+            self.counters.malformed += 1;
+            return self.drop(switch, packet);
+        };
+        let Seen { frame, .. } = seen;
+        if !frame.src.is_station() {
+            self.counters.bad_source += 1;
+            return self.drop(switch, packet);
+        }
+        let from = self.learn(switch, packet, &seen)?;
+        if frame.is_link_local() {
+            self.counters.link_local += 1;
+            return self.drop(switch, packet);
+        }
+        if frame.dst.is_group() {
+            return self.flood(switch, packet);
+        }
+        match self.find(switch, &seen)? {
+            None => self.flood(switch, packet),
+            Some(to) if to.port() == packet.in_port() => {
+                self.counters.same_port += 1;
+                self.drop(switch, packet)
+            }
+            Some(to) => self.forward(switch, packet, &seen, from, to),
+        }
+    }
+
+    /// Learns where the source of a packet is. `None` if the table does not know it after that.
+    fn learn(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        seen: &Seen,
+    ) -> Result<Option<Place>> {
+        let Some(at) = Place::at(packet.in_port()) else {
+            self.counters.bad_port += 1;
+            return Ok(None);
+        };
+        match self.hosts.learn(seen.src, at, self.now_s) {
+            Learnt::Known(place) => Ok(Some(place)),
+            Learnt::New(place, evicted) => {
+                if let Some((host, from)) = evicted {
+                    self.counters.evicted += 1;
+                    self.remove_flows(switch, host, from)?;
+                }
+                Ok(Some(place))
+            }
+            Learnt::Moved { from, to } => {
+                self.counters.moves += 1;
+                let began = self.flaps.moved(seen.frame.from(), self.now_s);
+                self.counters.flaps += u64::from(began);
+                self.remove_flows(switch, seen.frame.from(), from)?;
+                Ok(Some(to))
+            }
+            Learnt::OverLimit { from } => {
+                self.counters.over_port_limit += 1;
+                if let Some(from) = from {
+                    self.remove_flows(switch, seen.frame.from(), from)?;
+                }
+                Ok(None)
+            }
+            Learnt::NoMemory => {
+                self.counters.no_memory += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Finds the destination of a packet, and forgets it if it was not seen for too long.
+    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen) -> Result<Option<Place>> {
+        match self.hosts.find(seen.dst, self.now_s) {
+            Found::At(place) => Ok(Some(place)),
+            Found::Nowhere => Ok(None),
+            Found::Stale(place) => {
+                self.counters.aged_out += 1;
+                self.hosts.forget(seen.dst);
+                self.remove_flows(switch, seen.frame.to(), place)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends a packet to where its destination is, by a flow where there may be one.
+    fn forward(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        seen: &Seen,
+        from: Option<Place>,
+        to: Place,
+    ) -> Result<()> {
+        let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
+            self.counters.packet_outs += u64::from(self.send(switch, packet, to.port())?);
+            return Ok(());
+        };
+        let matching = match self.settings.matching {
+            MatchKind::L2 => matching::l2(packet, &seen.frame),
+            MatchKind::Exact => matching::exact(packet, &seen.frame, switch.version()),
+        };
+        let actions = [Action::output(to.port())];
+        let flow = FlowMod::add(&matching)
+            .priority(self.settings.priority)
+            .idle_timeout(self.settings.idle_timeout_s)
+            .hard_timeout(self.settings.hard_timeout_s)
+            .buffer_id(packet.buffer_id)
+            .actions(&actions);
+        switch.install(&flow)?;
+        self.counters.flow_mods += 1;
+        self.hosts.note_flows(seen.src, from);
+        self.hosts.note_flows(seen.dst, to);
+        if packet.buffer_id.is_none() {
+            self.counters.packet_outs += u64::from(self.send(switch, packet, to.port())?);
+        }
+        Ok(())
+    }
+
+    fn may_install(&self, now: Duration, frame: &Frame) -> bool {
+        self.flow_mods.is_over(now)
+            && self.buffers.is_over(now)
+            && !self.flaps.is_flapping(frame.from())
+            && !self.flaps.is_flapping(frame.to())
+    }
+
+    fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+        self.counters.floods += u64::from(self.send(switch, packet, Port::FLOOD)?);
+        Ok(())
+    }
+
+    /// Sends a packet by packet_out; whether it could be.
+    fn send(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, port: Port) -> Result<bool> {
+        match packet.buffer_id {
+            None if !packet.is_whole() => {
+                self.counters.truncated += 1;
+                return Ok(false);
+            }
+            Some(_) if packet.is_whole() && !self.buffers.is_over(switch.now()) => {
+                let unbuffered = openflow::PacketIn { buffer_id: None, ..**packet };
+                switch.packet_out(&PacketIn::new(unbuffered), port)?;
+            }
+            _ => switch.packet_out(packet, port)?,
+        }
+        Ok(true)
+    }
+
+    /// Does not send a packet on, and gives back the room that the switch keeps it in.
+    fn drop(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+        if packet.buffer_id.is_some() && self.buffers.is_over(switch.now()) {
+            switch.packet_out_with(packet, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Removes the flows to and from a host that is not at a place any more.
+    fn remove_flows(&mut self, switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
+        self.removing |= at.has_flows();
+        remove_flows(switch, host, at)
+    }
+
+    /// Ends an event: notes when removals were taken back with all else that it wrote.
+    fn settle(&mut self, ended: Result<()>) -> Result<()> {
+        self.removal_lost |= self.removing && ended.is_err();
+        self.removing = false;
+        ended
+    }
+
+    /// After a lost removal it is not known which flows are wrong. All go, once; hosts that talk
+    /// get new ones.
+    fn make_up_for_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        if self.removal_lost {
+            self.removing = true;
+            self.removal_lost = false;
+            switch.remove(&Match::any(), Port::ANY)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the hosts that are too old in the next part of the table.
+    fn sweep(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let LearningSwitch { hosts, counters, removing, now_s, .. } = self;
+        let mut with_flows = 0;
+        let mut removed = Ok(());
+        for _ in 0..hosts.lines().div_ceil(SWEEP_S) {
+            if with_flows >= MAX_AGED_WITH_FLOWS_PER_S || removed.is_err() {
+                break;
+            }
+            hosts.age(*now_s, |host, place| {
+                counters.aged_out += 1;
+                with_flows += usize::from(place.has_flows());
+                *removing |= place.has_flows();
+                if removed.is_ok() {
+                    removed = remove_flows(switch, host, place);
+                }
+            });
+        }
+        removed
+    }
+
+    fn port_gone(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
+        self.removing = true;
+        self.hosts.forget_port(port);
+        switch.remove(&Match::any(), port)?;
+        switch.remove(&Match::any().in_port(port), Port::ANY)?;
+        Ok(())
+    }
+}
+
+/// Removes the flows to a host at a place and those from it, if there are any.
+fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
+    if !at.has_flows() {
+        return Ok(());
+    }
+    // Without a VLAN id all packets of the address are meant: tagged without an id, and untagged.
+    let vlan = |matching: Match| match host.vlan() {
+        Some(id) => matching.vlan_id(id),
+        None => matching,
+    };
+    switch.remove(&vlan(Match::any().eth_dst(host.mac())), at.port())?;
+    switch.remove(&vlan(Match::any().in_port(at.port()).eth_src(host.mac())), Port::ANY)?;
+    Ok(())
+}
+
+/// The clock of the table. It wraps around after 136 years.
+fn seconds(now: Duration) -> u32 {
+    now.as_secs() as u32
+}
+
+impl Handler for LearningSwitch {
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let seen = self.look_ahead(packet);
+        self.handle(switch, packet, seen)
+    }
+
+    /// Looks all packets up ahead, so that the memory that each needs is on its way when it is
+    /// needed.
+    fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+        let seen: ArrayVec<Option<Seen>, BATCH_PACKETS> = batch
+            .packets()
+            .iter()
+            .enumerate()
+            .map(|(at, packet)| if batch.is_consumed(at) { None } else { self.look_ahead(packet) })
+            .collect();
+        while batch.next(switch).is_some() {
+            let at = batch.current();
+            let Some(packet) = batch.packets().get(at) else { break };
+            let verdict = self.handle(switch, packet, seen.get(at).copied().flatten());
+            batch.settle(switch, verdict);
+        }
+    }
+
+    fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
+        if status.reason != PortReason::Delete && status.desc.is_up() {
+            return Ok(());
+        }
+        let removed = self.port_gone(switch, status.desc.port);
+        self.settle(removed)
+    }
+
+    fn error(&mut self, switch: &mut Switch<'_>, _: Xid, error: &ErrorMessage<'_>) -> Result<()> {
+        let code = match error {
+            ErrorMessage::Standard { code, .. } => Some(*code),
+            ErrorMessage::Experimenter { .. } => None,
+        };
+        match code {
+            Some(ErrorCode::FlowModTableFull) => {
+                self.counters.table_full += 1;
+                self.flow_mods.refused(switch.now());
+            }
+            Some(ErrorCode::RequestBufferUnknown | ErrorCode::RequestBufferEmpty) => {
+                self.counters.buffer_unknown += 1;
+                self.buffers.refused(switch.now());
+            }
+            _ => self.counters.other_errors += 1,
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.now_s = seconds(switch.now());
+        self.flaps.calm(self.now_s);
+        let cleaned = self.make_up_for_lost_removal(switch).and_then(|()| self.sweep(switch));
+        self.settle(cleaned)
+    }
+
+    fn hosts(&self, report: &mut dyn FnMut(HostEntry)) {
+        for (host, place, age) in self.hosts.iter(self.now_s) {
+            report(HostEntry {
+                mac: host.mac(),
+                vlan: host.vlan(),
+                port: place.port(),
+                age: Duration::from_secs(age.into()),
+                flapping: self.flaps.is_flapping(host),
+            });
+        }
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.report(report);
+    }
+}
