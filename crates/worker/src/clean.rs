@@ -77,7 +77,7 @@ impl Worker {
                 }
             }
             _ => {
-                warn!(dpid = %info.dpid, "the switch did not tell its flows: old ones stay until they time out")
+                warn!(dpid = %info.dpid, "the switch did not tell its flows: old ones stay");
             }
         }
         self.up(key, info, now);

@@ -1,0 +1,263 @@
+//! Connections come up, contend for a datapath id, are cleaned, and end.
+
+mod lab;
+
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    Capabilities, FlowFlags, FlowStats, FromSwitch, Instructions, List, MultipartReply, Out,
+    PortConfig, PortFeatures, PortState, ReplyBody,
+};
+use bellrock_api::{
+    App, Cookie, Dpid, Handler, MacAddr, Match, Network, Port, PortDesc, PortReason, PortStatus,
+    SwitchInfo, Version,
+};
+use bellrock_session::SwitchDescription;
+use bellrock_worker::Settings;
+use lab::Lab;
+
+struct Idle;
+impl App for Idle {
+    type Handler = Idle;
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Idle {
+        Idle
+    }
+}
+impl Handler for Idle {}
+
+const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+fn port(number: u32) -> PortDesc {
+    PortDesc {
+        port: Port(number),
+        address: MacAddr::from_u64(number.into()),
+        name: bellrock_api::openflow::FixedStr::new("eth"),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        current: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        current_speed: 0,
+        max_speed: 0,
+    }
+}
+
+#[test]
+fn a_switch_that_is_up_shows_in_the_network_with_its_ports() {
+    for version in BOTH {
+        let mut lab = Lab::with_app(Idle);
+        let mut description = SwitchDescription::new(5);
+        description.ports = vec![port(1), port(2)];
+        description.capabilities = Capabilities::FLOW_STATS;
+        let s = lab.connect(0, version, description);
+        lab.run();
+        let network = lab.shared.network();
+        let info = network.switch(Dpid(5)).unwrap();
+        assert_eq!((info.version, info.ports.len()), (version, 2));
+        let mut down = port(2);
+        down.state = PortState::LINK_DOWN;
+        for (reason, desc) in
+            [(PortReason::Add, port(3)), (PortReason::Delete, port(1)), (PortReason::Modify, down)]
+        {
+            lab.send(s, &FromSwitch::PortStatus(PortStatus { reason, desc }));
+        }
+        lab.run();
+        let info = network.switch(Dpid(5)).unwrap();
+        let ports: Vec<(u32, bool)> =
+            info.ports.iter().map(|desc| (desc.port.0, desc.is_up())).collect();
+        assert_eq!(ports, [(2, false), (3, true)]);
+    }
+}
+
+#[test]
+fn a_table_miss_entry_goes_to_1_3_only() {
+    for (version, expected) in [(Version::V1_0, 0), (Version::V1_3, 1)] {
+        let mut lab = Lab::with_app(Idle);
+        let s = lab.connect(0, version, SwitchDescription::new(5));
+        lab.run();
+        let adds = lab.switches[s].take();
+        let adds = adds.iter().filter(|text| text.starts_with("flow_mod Add any"));
+        assert_eq!(adds.count(), expected);
+    }
+}
+
+#[test]
+fn an_app_that_wants_no_packets_gets_no_table_miss_entry() {
+    struct Deaf;
+    impl App for Deaf {
+        type Handler = Idle;
+        fn wants_packet_ins(&self) -> bool {
+            false
+        }
+        fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Idle {
+            Idle
+        }
+    }
+    let mut lab = Lab::with_app(Deaf);
+    let s = lab.connect(0, Version::V1_3, SwitchDescription::new(5));
+    lab.run();
+    assert!(lab.switches[s].take().iter().all(|text| !text.contains("Add")));
+}
+
+#[test]
+fn flows_of_an_earlier_run_go_and_others_stay() {
+    let flow = |cookie, number| FlowStats {
+        table: 0,
+        duration_sec: 1,
+        duration_nsec: 0,
+        priority: 100,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        flags: FlowFlags::empty(),
+        cookie,
+        packet_count: 0,
+        byte_count: 0,
+        matching: bellrock_api::openflow::MatchView::port(Port(number)),
+        instructions: Instructions::none(),
+    };
+    let ours = Cookie::of_app("Idle");
+    let flows = [flow(ours.with(1), 1), flow(0x1234, 2), flow(ours.with(2), 3)];
+    let mut out = Out::with_capacity(4096);
+    let reply = MultipartReply::of(ReplyBody::Flow(List::of(&flows)));
+    FromSwitch::MultipartReply(reply).encode(Version::V1_0, 0, &mut out).unwrap();
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.connect(0, Version::V1_0, SwitchDescription::new(5));
+    // The body of the reply, behind header, type and flags.
+    lab.switches[s].flows = Some(out.as_slice()[12..].to_vec());
+    lab.run();
+    let cookie = format!("cookie={:x}", 0);
+    assert_eq!(
+        lab.switches[s].take(),
+        [
+            format!("flow_mod DeleteStrict in_port=1 {cookie}"),
+            format!("flow_mod DeleteStrict in_port=3 {cookie}"),
+        ]
+    );
+    assert!(lab.shared.network().switch(Dpid(5)).is_some());
+
+    let s = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
+    lab.run();
+    let delete = format!("flow_mod Delete any cookie={:x}", ours.with(0));
+    assert_eq!(lab.switches[s].take().first(), Some(&delete));
+}
+
+#[test]
+fn a_switch_that_never_tells_its_flows_comes_up_all_the_same() {
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.connect(0, Version::V1_0, SwitchDescription::new(5));
+    lab.switches[s].flows = None;
+    lab.advance(Duration::from_secs(4));
+    assert!(lab.shared.network().switch(Dpid(5)).is_none(), "it is waited for");
+    lab.advance(Duration::from_secs(2));
+    assert!(lab.shared.network().switch(Dpid(5)).is_some());
+}
+
+#[test]
+fn an_auxiliary_connection_is_refused() {
+    let mut lab = Lab::with_app(Idle);
+    let mut description = SwitchDescription::new(5);
+    description.auxiliary_id = 1;
+    let s = lab.connect(0, Version::V1_3, description);
+    lab.run();
+    assert!(lab.is_closed(s));
+    assert_eq!(lab.workers[0].0.counters().auxiliary_refused.get(), 1);
+}
+
+/// Two connections with one datapath id, at the same worker and at two.
+fn contend(old_is_silent: bool) {
+    for (old_worker, new_worker) in [(0, 0), (0, 1)] {
+        for version in BOTH {
+            let mut lab = Lab::new(2, Settings::default(), vec![Box::new(Idle)]);
+            let old = lab.connect(old_worker, version, SwitchDescription::new(5));
+            lab.run();
+            lab.switches[old].silent = old_is_silent;
+            let new = lab.connect(new_worker, version, SwitchDescription::new(5));
+            lab.advance(Duration::from_millis(1200));
+            assert_eq!(lab.is_closed(old), old_is_silent);
+            assert_eq!(lab.is_closed(new), !old_is_silent);
+            assert_eq!(lab.shared.network().switches().len(), 1);
+            let counters = |of: fn(&bellrock_worker::Counters) -> u64| -> u64 {
+                lab.shared.counters().iter().map(|counters| of(counters)).sum()
+            };
+            assert_eq!(counters(|c| c.duplicates_refused.get()), u64::from(!old_is_silent));
+            assert_eq!(counters(|c| c.duplicates_replaced.get()), u64::from(old_is_silent));
+        }
+    }
+}
+
+#[test]
+fn a_duplicate_is_refused_while_the_old_connection_answers() {
+    contend(false);
+}
+
+#[test]
+fn a_duplicate_takes_the_place_of_a_silent_connection() {
+    contend(true);
+}
+
+#[test]
+fn a_crowd_with_one_datapath_id_ends_with_one_connection() {
+    let mut lab = Lab::new(3, Settings::default(), vec![Box::new(Idle)]);
+    let crowd: Vec<_> =
+        (0..12).map(|i| lab.connect(i % 3, Version::V1_3, SwitchDescription::new(5))).collect();
+    lab.advance(Duration::from_secs(4));
+    let alive = crowd.iter().filter(|id| !lab.is_closed(**id)).count();
+    assert_eq!(alive, 1);
+    assert_eq!(lab.shared.network().switches().len(), 1);
+}
+
+#[test]
+fn a_handshake_that_is_not_finished_in_time_is_closed() {
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.connect(0, Version::V1_3, SwitchDescription::new(5));
+    lab.switches[s].silent = true;
+    lab.advance(Duration::from_millis(4900));
+    assert!(!lab.is_closed(s));
+    lab.advance(Duration::from_millis(300));
+    assert!(lab.is_closed(s));
+    assert_eq!(lab.workers[0].0.counters().handshake_timeouts.get(), 1);
+}
+
+#[test]
+fn a_silent_switch_is_asked_and_then_closed() {
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.up(Version::V1_3, 5);
+    lab.advance(Duration::from_secs(60));
+    assert!(!lab.is_closed(s), "it answers echoes");
+    lab.switches[s].silent = true;
+    lab.advance(Duration::from_secs(29));
+    assert!(!lab.is_closed(s));
+    lab.advance(Duration::from_secs(18));
+    assert!(lab.is_closed(s));
+    assert_eq!(lab.workers[0].0.counters().dead_closes.get(), 1);
+}
+
+#[test]
+fn garbage_closes_its_own_connection_only() {
+    let mut lab = Lab::with_app(Idle);
+    let good = lab.up(Version::V1_3, 5);
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0; 64],
+        &[4, 0, 0, 16, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0],
+    ] {
+        let bad = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
+        lab.switches[bad].silent = true;
+        lab.send_bytes(bad, garbage);
+        lab.advance(Duration::from_secs(6));
+        assert!(lab.is_closed(bad), "{garbage:?}");
+    }
+    assert!(!lab.is_closed(good));
+}
+
+#[test]
+fn stopping_closes_everything() {
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.up(Version::V1_3, 5);
+    let (worker, wires) = &mut lab.workers[0];
+    worker.stop(Duration::from_secs(10), wires);
+    assert_eq!(worker.connections(), 0);
+    assert!(lab.is_closed(s));
+    assert!(lab.shared.network().switches().is_empty());
+}

@@ -1,0 +1,365 @@
+//! Packets and events reach the handlers, in order, and a handler that fails harms nobody else.
+
+mod lab;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch, MatchView};
+use bellrock_api::{
+    App, Batch, Cookie, Dpid, DynApp, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
+    Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+};
+use bellrock_worker::{Settings, WriteMode};
+use lab::Lab;
+
+/// What an app does with a packet, by its first byte.
+const PASS: u8 = 0;
+const CONSUME: u8 = 1;
+const FAIL: u8 = 2;
+const PANIC: u8 = 3;
+
+/// An app that writes down what it sees.
+#[derive(Clone)]
+struct Probe {
+    name: &'static str,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Probe {
+    fn new(name: &'static str) -> Self {
+        Probe { name, seen: Arc::default() }
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.seen.lock().unwrap().push(text.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+impl App for Probe {
+    type Handler = Probe;
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn switch_up(&self, _: &Network, switch: &SwitchInfo) -> Probe {
+        self.note(format!("make {}", switch.dpid.0));
+        self.clone()
+    }
+}
+
+impl Handler for Probe {
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.note(format!("up {}", switch.dpid().0));
+        Ok(())
+    }
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        self.note(format!("packet {:?}", packet.data()));
+        switch.packet_out(packet, Port(9))?;
+        match packet.data()[0] {
+            PASS => Ok(Verdict::Pass),
+            CONSUME => Ok(Verdict::Consume),
+            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0))),
+            PANIC => panic!("on purpose"),
+            _ => unreachable!(),
+        }
+    }
+    fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
+        self.note(format!("flow_removed {}", switch.cookie().owns(flow.cookie)));
+        Ok(())
+    }
+    fn error(&mut self, _: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
+        self.note(format!("error {:#x} {error:?}", xid.0));
+        Ok(())
+    }
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.note(format!("tick {:?}", switch.now()));
+        Ok(())
+    }
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.note(format!("down {}", info.dpid.0));
+    }
+}
+
+/// Silences the message of panics that are wanted.
+fn quietly<T>(body: impl FnOnce() -> T) -> T {
+    static SILENCE: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = SILENCE.lock().unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let value = body();
+    std::panic::set_hook(hook);
+    value
+}
+
+fn two(settings: Settings) -> (Lab, Probe, Probe) {
+    let (first, second) = (Probe::new("first"), Probe::new("second"));
+    let apps: Vec<Box<dyn DynApp>> = vec![Box::new(first.clone()), Box::new(second.clone())];
+    (Lab::new(1, settings, apps), first, second)
+}
+
+#[test]
+fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let (mut lab, first, second) = two(Settings::default());
+        let s = lab.up(version, 5);
+        assert_eq!(first.take(), ["make 5", "up 5"]);
+        assert_eq!(second.take(), ["make 5", "up 5"]);
+        for data in [[PASS, 10], [CONSUME, 11], [PASS, 12]] {
+            lab.packet_in(s, 1, None, &data);
+        }
+        lab.run();
+        assert_eq!(first.take(), ["packet [0, 10]", "packet [1, 11]", "packet [0, 12]"]);
+        assert_eq!(second.take(), ["packet [0, 10]", "packet [0, 12]"]);
+        assert_eq!(lab.switches[s].take().len(), 5);
+    }
+}
+
+#[test]
+fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
+    let (mut lab, first, second) = two(Settings::default());
+    let s = lab.up(Version::V1_3, 5);
+    (first.take(), second.take());
+    lab.packet_in(s, 1, None, &[FAIL, 1]);
+    lab.packet_in(s, 1, None, &[CONSUME, 2]);
+    lab.run();
+    assert_eq!(second.take(), ["packet [2, 1]"]);
+    // Two failures left nothing; one packet was sent on.
+    assert_eq!(lab.switches[s].take().len(), 1);
+    assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 2);
+}
+
+#[test]
+fn a_panic_costs_its_packet_and_nothing_else() {
+    let (mut lab, first, second) = two(Settings::default());
+    let s = lab.up(Version::V1_0, 5);
+    (first.take(), second.take());
+    for data in [[CONSUME, 1], [PANIC, 2], [PASS, 3], [PANIC, 4], [CONSUME, 5]] {
+        lab.packet_in(s, 1, None, &data);
+    }
+    quietly(|| lab.run());
+    let seen =
+        ["packet [1, 1]", "packet [3, 2]", "packet [0, 3]", "packet [3, 4]", "packet [1, 5]"];
+    assert_eq!(first.take(), seen);
+    assert_eq!(second.take(), ["packet [0, 3]"]);
+    assert_eq!(lab.switches[s].take().len(), 4);
+    assert_eq!(lab.workers[0].0.counters().handler_panics.get(), 2);
+    // The session has survived it.
+    lab.packet_in(s, 1, None, &[CONSUME, 6]);
+    lab.run();
+    assert_eq!(lab.switches[s].take().len(), 1);
+}
+
+#[test]
+fn a_batch_handler_that_panics_before_it_takes_a_packet_does_not_hang() {
+    struct Broken;
+    impl App for Broken {
+        type Handler = Broken;
+        fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Broken {
+            Broken
+        }
+    }
+    impl Handler for Broken {
+        fn packet_ins(&mut self, _: &mut Switch<'_>, _: &mut Batch<'_>) {
+            panic!("on purpose");
+        }
+    }
+    let mut lab = Lab::with_app(Broken);
+    let s = lab.up(Version::V1_3, 5);
+    lab.packet_in(s, 1, None, &[0; 60]);
+    lab.packet_in(s, 1, None, &[0; 60]);
+    quietly(|| lab.run());
+    assert!(lab.workers[0].0.counters().handler_panics.get() > 0);
+}
+
+#[test]
+fn one_read_is_answered_in_one_write_and_split_messages_wait() {
+    let (mut lab, first, _) = two(Settings::default());
+    let s = lab.up(Version::V1_3, 5);
+    first.take();
+    lab.writes(s);
+    for i in 0..200 {
+        lab.packet_in(s, 1, None, &[CONSUME, i]);
+    }
+    lab.run();
+    assert_eq!(lab.writes(s).len(), 1, "coalesced");
+    assert_eq!(lab.switches[s].take().len(), 200);
+    // A message that comes byte by byte.
+    let mut out = bellrock_api::openflow::Out::with_capacity(1024);
+    let packet = lab::packet_in(1, None, &[CONSUME, 7], &Version::V1_3);
+    FromSwitch::PacketIn(packet).encode(Version::V1_3, 0, &mut out).unwrap();
+    for byte in out.as_slice() {
+        lab.send_bytes(s, &[*byte]);
+        lab.run();
+    }
+    assert_eq!(first.take().last().unwrap(), "packet [1, 7]");
+    assert_eq!(lab.switches[s].take().len(), 1);
+}
+
+#[test]
+fn immediate_mode_writes_each_message_by_itself() {
+    let settings = Settings { write: WriteMode::Immediate, ..Settings::default() };
+    let (mut lab, ..) = two(settings);
+    let s = lab.up(Version::V1_0, 5);
+    lab.writes(s);
+    for i in 0..10 {
+        lab.packet_in(s, 1, None, &[CONSUME, i]);
+    }
+    lab.run();
+    assert_eq!(lab.writes(s).len(), 10);
+}
+
+#[test]
+fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
+    /// Installs a flow when it comes up.
+    struct Installer(Probe);
+    impl App for Installer {
+        type Handler = Installer;
+        fn name(&self) -> &'static str {
+            self.0.name
+        }
+        fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Installer {
+            Installer(self.0.clone())
+        }
+    }
+    impl Handler for Installer {
+        fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+            switch.install(&FlowMod::add(&Match::any().in_port(Port(1))).cookie(7))?;
+            Ok(())
+        }
+        fn error(&mut self, s: &mut Switch<'_>, x: Xid, e: &ErrorMessage<'_>) -> Result<()> {
+            self.0.error(s, x, e)
+        }
+        fn flow_removed(&mut self, s: &mut Switch<'_>, f: &FlowRemoved<'_>) -> Result<()> {
+            self.0.flow_removed(s, f)
+        }
+    }
+    let (first, second) = (Probe::new("first"), Probe::new("second"));
+    let apps: Vec<Box<dyn DynApp>> =
+        vec![Box::new(Installer(first.clone())), Box::new(Installer(second.clone()))];
+    let mut lab = Lab::new(1, Settings::default(), apps);
+    let id = lab.connect(0, Version::V1_3, bellrock_session::SwitchDescription::new(5));
+    lab.run();
+    let flows: Vec<(u32, u64)> = lab.switches[id]
+        .received
+        .iter()
+        .filter_map(|bytes| match ToSwitch::decode(bytes).unwrap() {
+            message if let ToSwitch::FlowMod(flow) = message.body => {
+                (flow.cookie & 0xff == 7).then_some((message.xid, flow.cookie))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(flows.len(), 2);
+    assert_eq!(flows[0].1, Cookie::of_app("first").with(7));
+    let (xid, cookie) = flows[1];
+    let error = bellrock_api::openflow::ErrorMessage::Standard {
+        code: bellrock_api::ErrorCode::FlowModTableFull,
+        data: bellrock_api::openflow::Bytes(&[]),
+    };
+    let mut out = bellrock_api::openflow::Out::with_capacity(1024);
+    FromSwitch::Error(error).encode(Version::V1_3, xid, &mut out).unwrap();
+    lab.send_bytes(id, out.as_slice());
+    let gone = FlowRemoved {
+        cookie,
+        priority: 1,
+        reason: FlowRemovedReason::IdleTimeout,
+        table: 0,
+        duration_sec: 1,
+        duration_nsec: 0,
+        idle_timeout: 1,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+        matching: MatchView::port(Port(1)),
+    };
+    lab.send(id, &FromSwitch::FlowRemoved(gone));
+    lab.run();
+    assert_eq!(first.take(), ["flow_removed false"]);
+    let seen = second.take();
+    assert!(seen[0].starts_with(&format!("error {xid:#x}")), "{seen:?}");
+    assert_eq!(seen[1], "flow_removed true");
+}
+
+#[test]
+fn handlers_are_told_of_seconds_and_of_the_end() {
+    let (mut lab, first, _) = two(Settings::default());
+    let s = lab.up(Version::V1_3, 5);
+    first.take();
+    lab.advance(Duration::from_millis(3100));
+    assert_eq!(first.take().len(), 3);
+    lab.hang_up(s);
+    lab.run();
+    assert_eq!(first.take(), ["down 5"]);
+    assert!(lab.shared.network().switches().is_empty());
+    lab.advance(Duration::from_secs(3));
+    assert_eq!(first.take(), Vec::<String>::new());
+}
+
+#[test]
+fn packets_over_the_limit_a_second_are_dropped_and_counted() {
+    let mut settings = Settings::default();
+    settings.limits.packet_ins_per_second = Some(10);
+    let (mut lab, first, _) = two(settings);
+    let s = lab.up(Version::V1_3, 5);
+    first.take();
+    for _ in 0..25 {
+        lab.packet_in(s, 1, None, &[CONSUME]);
+    }
+    lab.run();
+    assert_eq!(first.take().len(), 10);
+    assert_eq!(lab.workers[0].0.counters().packet_ins_over_limit.get(), 15);
+    lab.advance(Duration::from_secs(2));
+    first.take();
+    lab.packet_in(s, 1, None, &[CONSUME]);
+    lab.run();
+    assert!(first.take().contains(&"packet [1]".to_owned()));
+}
+
+#[test]
+fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let mut lab = Lab::with_app(Probe::new("first"));
+    let s = lab.up(Version::V1_3, 5);
+    let network = lab.shared.network();
+    assert!(network.send(Dpid(6), &ToSwitch::BarrierRequest).is_err());
+    let m = Match::any().in_port(Port(3));
+    let flow = ToSwitch::FlowMod(FlowMod::add(&m));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    network.send(Dpid(5), &flow).unwrap();
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    lab.run();
+    let received = lab.switches[s].take();
+    assert_eq!(received.len(), 400);
+    assert!(received.iter().all(|text| text.starts_with("flow_mod Add in_port=3")));
+    // A switch that takes nothing: the senders hear of it, before memory grows.
+    lab.stuck(s, true);
+    let big = bellrock_api::openflow::PacketOut {
+        buffer_id: None,
+        in_port: Port::CONTROLLER,
+        actions: bellrock_api::openflow::List::empty(),
+        data: bellrock_api::openflow::Bytes(&[0; 60_000]),
+    };
+    let mut refused = None;
+    for _ in 0..200 {
+        match network.send(Dpid(5), &ToSwitch::PacketOut(big)) {
+            Ok(()) => lab.run(),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    assert_eq!(refused, Some(bellrock_api::Error::Backlog(Dpid(5))));
+}

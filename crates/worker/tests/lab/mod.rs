@@ -1,0 +1,309 @@
+//! Workers, and switches that the tests play, over wires of memory and a clock of their own.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    Bytes, FromSwitch, MatchView, Message, MultipartKind, MultipartReply, Out, PacketIn,
+    PacketInReason, ReplyBody, RequestBody, ToSwitch,
+};
+use bellrock_api::{DynApp, Port, Version};
+use bellrock_session::{SwitchDescription, Versions, switch};
+use bellrock_worker::{
+    Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+};
+
+/// Nobody sleeps here.
+struct Awake;
+impl Wake for Awake {
+    fn wake(&self) {}
+}
+
+#[derive(Default)]
+struct Wire {
+    to_worker: VecDeque<u8>,
+    to_switch: VecDeque<u8>,
+    /// Bytes that wait because the switch takes none.
+    queued: usize,
+    stuck: bool,
+    /// The worker has closed it.
+    closed: bool,
+    /// The switch has closed it.
+    hung_up: bool,
+    /// Bytes of each call of `send`.
+    writes: Vec<usize>,
+}
+
+#[derive(Default)]
+pub struct Wires(BTreeMap<Key, Wire>);
+
+impl Transport for Wires {
+    fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
+        let wire = self.0.get_mut(&key).unwrap();
+        let n = buffer.len().min(wire.to_worker.len());
+        for (byte, taken) in buffer.iter_mut().zip(wire.to_worker.drain(..n)) {
+            *byte = taken;
+        }
+        match n {
+            0 if wire.hung_up => ReadOutcome::Closed,
+            0 => ReadOutcome::Empty,
+            n => ReadOutcome::Bytes { n, more: n == buffer.len() },
+        }
+    }
+
+    fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
+        let wire = self.0.get_mut(&key).unwrap();
+        wire.to_switch.extend(bytes);
+        wire.writes.push(bytes.len());
+        if wire.stuck {
+            wire.queued += bytes.len();
+        }
+        wire.queued
+    }
+
+    fn close(&mut self, key: Key) {
+        self.0.get_mut(&key).unwrap().closed = true;
+    }
+}
+
+/// A switch that a test plays.
+pub struct FakeSwitch {
+    pub worker: usize,
+    pub key: Key,
+    session: switch::Switch,
+    out: Out,
+    /// Bytes that came from the worker and are no whole message yet.
+    inbox: Vec<u8>,
+    /// Messages that the session left to the switch itself.
+    pub received: Vec<Vec<u8>>,
+    /// It reads and answers nothing.
+    pub silent: bool,
+    /// What it answers to a flow stats request; `None`: nothing.
+    pub flows: Option<Vec<u8>>,
+}
+
+pub struct Lab {
+    pub now: Duration,
+    pub workers: Vec<(Worker, Wires)>,
+    pub shared: Arc<Shared>,
+    pub switches: Vec<FakeSwitch>,
+}
+
+pub type SwitchId = usize;
+
+impl Lab {
+    pub fn new(workers: usize, settings: Settings, apps: Vec<Box<dyn DynApp>>) -> Lab {
+        let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
+        let shared = Shared::new(SharedParts { apps, mailboxes });
+        let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
+        let workers = (0..workers).map(make).collect();
+        Lab { now: Duration::from_secs(1), workers, shared, switches: Vec::new() }
+    }
+
+    /// One worker with the default settings.
+    pub fn with_app(app: impl DynApp) -> Lab {
+        Lab::new(1, Settings::default(), vec![Box::new(app)])
+    }
+
+    /// A switch connects; nothing is exchanged yet.
+    pub fn connect(
+        &mut self,
+        worker: usize,
+        version: Version,
+        switch: SwitchDescription,
+    ) -> SwitchId {
+        let (owner, wires) = &mut self.workers[worker];
+        let key = owner.next_key();
+        wires.0.insert(key, Wire::default());
+        let peer = SocketAddr::from(([127, 0, 0, 1], 40_000 + self.switches.len() as u16));
+        owner.open(peer, self.now, wires);
+        let mut out = Out::with_capacity(1 << 20);
+        let session = switch::Switch::new(switch, Versions::Only(version), &mut out).unwrap();
+        self.switches.push(FakeSwitch {
+            worker,
+            key,
+            session,
+            out,
+            inbox: Vec::new(),
+            received: Vec::new(),
+            silent: false,
+            flows: Some(Vec::new()),
+        });
+        self.switches.len() - 1
+    }
+
+    /// A switch that is up.
+    pub fn up(&mut self, version: Version, dpid: u64) -> SwitchId {
+        let id = self.connect(0, version, SwitchDescription::new(dpid));
+        self.run();
+        self.switches[id].received.clear();
+        id
+    }
+
+    fn wire(&mut self, id: SwitchId) -> Option<&mut Wire> {
+        let switch = &mut self.switches[id];
+        let wire = self.workers[switch.worker].1.0.get_mut(&switch.key)?;
+        Some(wire)
+    }
+
+    /// Whether the worker has closed the connection.
+    pub fn is_closed(&mut self, id: SwitchId) -> bool {
+        self.wire(id).is_none_or(|wire| wire.closed)
+    }
+
+    /// The switch takes no bytes any more, or takes them again.
+    pub fn stuck(&mut self, id: SwitchId, stuck: bool) {
+        let wire = self.wire(id).unwrap();
+        wire.stuck = stuck;
+    }
+
+    pub fn hang_up(&mut self, id: SwitchId) {
+        self.wire(id).unwrap().hung_up = true;
+    }
+
+    /// Bytes of each write to the switch since the last call.
+    pub fn writes(&mut self, id: SwitchId) -> Vec<usize> {
+        std::mem::take(&mut self.wire(id).unwrap().writes)
+    }
+
+    /// The switch sends bytes as they are.
+    pub fn send_bytes(&mut self, id: SwitchId, bytes: &[u8]) {
+        self.wire(id).unwrap().to_worker.extend(bytes);
+    }
+
+    /// The switch sends a message.
+    pub fn send(&mut self, id: SwitchId, message: &FromSwitch<'_>) {
+        let switch = &mut self.switches[id];
+        let version = switch.session.version();
+        let mut out = Out::with_capacity(1 << 17);
+        message.encode(version, switch.session.next_xid(), &mut out).unwrap();
+        let bytes = out.as_slice().to_vec();
+        self.send_bytes(id, &bytes);
+    }
+
+    /// The switch sends a packet_in.
+    pub fn packet_in(&mut self, id: SwitchId, port: u32, buffer_id: Option<u32>, data: &[u8]) {
+        let packet = packet_in(port, buffer_id, data, &self.switches[id].session.version());
+        self.send(id, &FromSwitch::PacketIn(packet));
+    }
+
+    /// Lets everything happen that can happen now.
+    pub fn run(&mut self) {
+        // Each step moves bytes; conversations here end after a few.
+        for _ in 0..50 {
+            for id in 0..self.switches.len() {
+                self.step_switch(id);
+            }
+            for (worker, wires) in &mut self.workers {
+                let keys: Vec<Key> = wires.0.keys().copied().collect();
+                for key in keys {
+                    let wire = &wires.0[&key];
+                    if !wire.closed && (wire.hung_up || !wire.to_worker.is_empty()) {
+                        while worker.read(key, self.now, wires) {}
+                    }
+                }
+                while worker.mail(self.now, wires) {}
+                worker.timers(self.now, wires);
+            }
+        }
+    }
+
+    /// Time passes, in steps in which everything happens.
+    pub fn advance(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = end.min(self.now + Duration::from_millis(50));
+            self.run();
+        }
+    }
+
+    fn step_switch(&mut self, id: SwitchId) {
+        let switch = &mut self.switches[id];
+        let Some(wire) = self.workers[switch.worker].1.0.get_mut(&switch.key) else { return };
+        if switch.silent || wire.stuck {
+            return;
+        }
+        wire.queued = 0;
+        let came = !wire.to_switch.is_empty();
+        switch.inbox.extend(wire.to_switch.drain(..));
+        if came {
+            self.workers[switch.worker].0.drained(switch.key, 0, self.now);
+        }
+        switch.read();
+        let wire = self.workers[switch.worker].1.0.get_mut(&switch.key).unwrap();
+        wire.to_worker.extend(switch.out.as_slice());
+        switch.out.clear();
+    }
+}
+
+impl FakeSwitch {
+    fn read(&mut self) {
+        let inbox = std::mem::take(&mut self.inbox);
+        let mut used = 0;
+        while let Ok(Some((n, event))) = self.session.next(&inbox[used..], &mut self.out) {
+            if let switch::Event::Message { xid, body } = event {
+                if let ToSwitch::MultipartRequest(request) = body
+                    && let RequestBody::Flow(_) = request.body
+                {
+                    let version = self.session.version();
+                    if let Some(flows) = &self.flows {
+                        let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows);
+                        let reply = FromSwitch::MultipartReply(MultipartReply::of(body.unwrap()));
+                        reply.encode(version, xid, &mut self.out).unwrap();
+                    }
+                } else {
+                    self.received.push(inbox[used..used + n].to_vec());
+                }
+            }
+            used += n;
+        }
+        self.inbox = inbox[used..].to_vec();
+    }
+
+    /// What it was sent, read; forgotten then.
+    pub fn take(&mut self) -> Vec<String> {
+        let received = std::mem::take(&mut self.received);
+        received.iter().map(|message| describe(message)).collect()
+    }
+}
+
+/// The messages of a byte string, as text.
+pub fn describe(message: &[u8]) -> String {
+    match ToSwitch::decode(message) {
+        Ok(Message { body: ToSwitch::FlowMod(flow), .. }) => {
+            format!("flow_mod {:?} {} cookie={:x}", flow.command, flow.matching, flow.cookie)
+        }
+        Ok(Message { body: ToSwitch::PacketOut(packet), .. }) => {
+            let outputs: Vec<String> =
+                packet.actions.iter().map(|action| format!("{action:?}")).collect();
+            format!(
+                "packet_out buffer={:?} data={} {}",
+                packet.buffer_id,
+                packet.data.len(),
+                outputs.join(",")
+            )
+        }
+        Ok(Message { body, .. }) => format!("{:?}", body.kind()),
+        Err(error) => format!("{error}"),
+    }
+}
+
+pub fn packet_in<'a>(
+    port: u32,
+    buffer_id: Option<u32>,
+    data: &'a [u8],
+    version: &Version,
+) -> PacketIn<'a> {
+    PacketIn {
+        buffer_id,
+        total_len: data.len() as u16,
+        reason: PacketInReason::NoMatch,
+        table: 0,
+        cookie: if *version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        matching: MatchView::port(Port(port)),
+        data: Bytes(data),
+    }
+}
