@@ -269,3 +269,52 @@ impl Controller {
         Ok(xid)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Switch, Versions};
+
+    /// Bytes of an idle session. With the socket, the names, 48 ports and what the apps keep, a
+    /// switch is to stay below 8 KiB.
+    const MAX_SESSION_BYTES: usize = 256;
+
+    #[test]
+    fn an_idle_session_is_small_and_has_nothing_on_the_heap() {
+        assert!(size_of::<Controller>() <= MAX_SESSION_BYTES, "{}", size_of::<Controller>());
+        for version in [Version::V1_0, Version::V1_3] {
+            let (mut up, mut down) = (Out::with_capacity(4096), Out::with_capacity(4096));
+            let now = Duration::ZERO;
+            let mut controller = Controller::new(&Settings::default(), now, &mut down).unwrap();
+            let switch = SwitchDescription::new(1);
+            let mut switch = Switch::new(switch, Versions::Only(version), &mut up).unwrap();
+            let mut take_turns = |controller: &mut Controller, down: &mut Out| {
+                let mut bytes = down.as_slice();
+                while let Some((used, _)) = switch.next(bytes, &mut up).unwrap() {
+                    bytes = &bytes[used..];
+                }
+                down.clear();
+                let mut bytes = up.as_slice();
+                while let Some((used, _)) = controller.next(bytes, now, down).unwrap() {
+                    bytes = &bytes[used..];
+                }
+                up.clear();
+            };
+            while !controller.is_ready() {
+                take_turns(&mut controller, &mut down);
+            }
+            controller.take_switch().unwrap();
+            for _ in 0..64 {
+                let xid = controller.next_xid(1);
+                controller.request(xid, RequestKind::Barrier).unwrap();
+                ToSwitch::BarrierRequest.encode(version, xid, &mut down).unwrap();
+            }
+            assert!(controller.requests.heap_bytes() > 0);
+            take_turns(&mut controller, &mut down);
+            assert_eq!(controller.unanswered().count(), 0);
+            // All that can point to the heap: the stage's box and the requests.
+            assert!(matches!(controller.stage, Stage::Ready(None)));
+            assert_eq!(controller.requests.heap_bytes(), 0);
+        }
+    }
+}

@@ -187,6 +187,12 @@ impl Requests {
         self.list.iter().map(|request| (request.xid, request.kind))
     }
 
+    #[cfg(test)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let parts = self.list.iter().map(|request| request.parts.capacity()).sum::<usize>();
+        self.list.capacity() * size_of::<Request>() + parts
+    }
+
     fn position(&self, xid: u32) -> Option<usize> {
         self.list.iter().position(|request| request.xid == xid)
     }

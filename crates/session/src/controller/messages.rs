@@ -33,7 +33,7 @@ impl Controller {
             return Err(refused.into());
         }
         let event = match self.decode(message) {
-            Err(error) => self.malformed(message, error, now, out),
+            Err(error) => self.malformed(message, error, None, now, out),
             Ok(FromSwitch::EchoRequest(payload)) => {
                 ToSwitch::EchoReply(payload).encode(self.version, message.header.xid, out)?;
                 Ok(Event::Nothing)
@@ -98,7 +98,7 @@ impl Controller {
         let xid = message.header.xid;
         let (kind, more, body) = match MultipartReply::split(self.version, message.bytes) {
             Ok(split) => split,
-            Err(error) => return self.malformed(message, error, now, out),
+            Err(error) => return self.malformed(message, error, None, now, out),
         };
         let part = self.requests.part(xid, kind, more, body, self.settings.max_multipart_bytes);
         match part {
@@ -119,7 +119,10 @@ impl Controller {
                 Ok(self.without(xid))
             }
             Part::Last(bytes) => match Gathered::check(self.version, kind, bytes) {
-                Err(error) => self.malformed(message, error, now, out),
+                Err(error) => {
+                    let ended = Some(RequestKind::Multipart(kind));
+                    self.malformed(message, error, ended, now, out)
+                }
                 Ok(reply) if self.is_ready() => Ok(Event::Multipart { xid, reply }),
                 Ok(reply) => Ok(self.described(&reply)),
             },
@@ -133,11 +136,13 @@ impl Controller {
         Ok(Event::Error { xid, error, request: self.requests.end(xid) })
     }
 
-    /// A message that cannot be read: it is answered, and if it was a reply, its request is over.
-    pub(super) fn malformed<'b>(
+    /// A message that cannot be read: it is answered, and if it was a reply, its request is over
+    /// (or, as `ended`, was over already).
+    fn malformed<'b>(
         &mut self,
         message: Frame<'b>,
         error: DecodeError,
+        ended: Option<RequestKind>,
         now: Duration,
         out: &mut Out,
     ) -> Result<Event<'b>, Stop> {
@@ -150,7 +155,8 @@ impl Controller {
         if !self.is_ready() {
             return self.early_malformed(xid, error);
         }
-        Ok(Event::Malformed { xid, error, request: self.requests.end(xid) })
+        let request = ended.or_else(|| self.requests.end(xid));
+        Ok(Event::Malformed { xid, error, request })
     }
 
     /// Whether the xid of a message is one that we gave. Others are the switch's own numbers.

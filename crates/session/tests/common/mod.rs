@@ -1,0 +1,179 @@
+//! A connection between both ends, without a socket, that tests drive step by step.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Capabilities, FixedStr, FromSwitch, MacAddr, Out, Port, PortConfig, PortDesc, PortFeatures,
+    PortState, ToSwitch, Version,
+};
+use bellrock_session::{
+    Close, Controller, Event, Settings, Switch, SwitchDescription, Versions, switch,
+};
+
+pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+pub const OUT_BYTES: usize = 1 << 17;
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub fn port(number: u32) -> PortDesc {
+    PortDesc {
+        port: Port(number),
+        address: MacAddr([2, 0, 0, 0, (number >> 8) as u8, number as u8]),
+        name: FixedStr::new(&format!("s1-eth{number}")),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        current: PortFeatures::RATE_1GB_FD | PortFeatures::COPPER,
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        current_speed: 0,
+        max_speed: 0,
+    }
+}
+
+pub fn description(version: Version, ports: u32) -> SwitchDescription {
+    SwitchDescription {
+        version,
+        n_buffers: 256,
+        n_tables: 3,
+        capabilities: Capabilities::FLOW_STATS | Capabilities::PORT_STATS,
+        actions: if version == Version::V1_0 { 0xfff } else { 0 },
+        manufacturer: "Bellrock".into(),
+        hardware: "none".into(),
+        software: "0.1".into(),
+        serial_number: "7".into(),
+        datapath: "s1".into(),
+        ports: (1..=ports).map(port).collect(),
+        ..SwitchDescription::new(0x1_0000_0000_0001)
+    }
+}
+
+/// A controller's end whose peer is bytes that the test writes.
+pub struct Alone {
+    pub controller: Controller,
+    pub out: Out,
+    pub now: Duration,
+}
+
+impl Alone {
+    /// Before the peer's hello; ours is taken away.
+    pub fn new(settings: &Settings) -> Self {
+        let mut out = Out::with_capacity(OUT_BYTES);
+        let controller = Controller::new(settings, Duration::ZERO, &mut out).unwrap();
+        out.clear();
+        Alone { controller, out, now: Duration::ZERO }
+    }
+
+    /// After a handshake in `version`, with the switch taken and everything sent taken away.
+    pub fn ready(version: Version, settings: &Settings) -> Self {
+        let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
+        pair.run().unwrap();
+        pair.controller.take_switch().unwrap();
+        pair.controller.take_counters();
+        let out = Out::with_capacity(OUT_BYTES);
+        Alone { controller: pair.controller, out, now: pair.now }
+    }
+
+    /// Gives one whole message to the session.
+    pub fn give<'b>(&mut self, message: &'b [u8]) -> Result<Event<'b>, Close> {
+        self.controller.received(self.now);
+        let (used, event) = self.controller.next(message, self.now, &mut self.out)?.unwrap();
+        assert_eq!(used, message.len());
+        Ok(event)
+    }
+
+    pub fn version(&self) -> Version {
+        self.controller.version()
+    }
+
+    /// The messages that the session wrote since this was last asked, printed.
+    pub fn sent(&mut self) -> Vec<String> {
+        let sent = to_switch(self.out.as_slice(), |_, _, body| format!("{body:?}"));
+        self.out.clear();
+        sent
+    }
+}
+
+/// Both ends, and the bytes between them.
+pub struct Pair {
+    pub controller: Controller,
+    pub switch: Switch,
+    /// To the switch.
+    pub down: Out,
+    /// To the controller.
+    pub up: Out,
+    pub now: Duration,
+}
+
+impl Pair {
+    pub fn new(settings: &Settings, description: SwitchDescription, versions: Versions) -> Self {
+        let (mut down, mut up) = (Out::with_capacity(1 << 20), Out::with_capacity(1 << 20));
+        let switch = Switch::new(description, versions, &mut up).unwrap();
+        let controller = Controller::new(settings, Duration::ZERO, &mut down).unwrap();
+        Pair { controller, switch, down, up, now: Duration::ZERO }
+    }
+
+    /// Carries bytes both ways until nobody says anything any more. Returns what the events of the
+    /// controller's end were, printed, without `Nothing`.
+    pub fn run(&mut self) -> Result<Vec<String>, Close> {
+        let mut events = Vec::new();
+        while !self.down.is_empty() || !self.up.is_empty() {
+            let sent = std::mem::replace(&mut self.down, Out::with_capacity(1 << 20));
+            let mut bytes = sent.as_slice();
+            while let Some((used, event)) = self.switch.next(bytes, &mut self.up)? {
+                bytes = &bytes[used..];
+                if let switch::Event::Message { .. } | switch::Event::Malformed { .. } = event {
+                    events.push(format!("switch: {event:?}"));
+                }
+            }
+            assert!(bytes.is_empty());
+            let sent = std::mem::replace(&mut self.up, Out::with_capacity(1 << 20));
+            let mut bytes = sent.as_slice();
+            self.controller.received(self.now);
+            while let Some((used, event)) = self.controller.next(bytes, self.now, &mut self.down)? {
+                bytes = &bytes[used..];
+                if !matches!(event, Event::Nothing) {
+                    events.push(format!("{event:?}"));
+                }
+            }
+            assert!(bytes.is_empty());
+        }
+        Ok(events)
+    }
+}
+
+/// A message of a switch as bytes.
+pub fn bytes(version: Version, xid: u32, message: &FromSwitch<'_>) -> Vec<u8> {
+    let mut out = Out::with_capacity(OUT_BYTES);
+    message.encode(version, xid, &mut out).unwrap();
+    out.as_slice().to_vec()
+}
+
+/// Header and body, with the length set.
+pub fn raw(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(8 + body.len()).unwrap().to_be_bytes();
+    [&[version, kind][..], &length, &xid.to_be_bytes(), body].concat()
+}
+
+/// Reads all messages to a switch.
+pub fn to_switch<T>(
+    mut stream: &[u8],
+    mut each: impl FnMut(Version, u32, ToSwitch<'_>) -> T,
+) -> Vec<T> {
+    let mut messages = Vec::new();
+    while let Some(message) = bellrock_openflow::frame(stream).unwrap() {
+        let read = ToSwitch::decode(message.bytes).unwrap();
+        messages.push(each(read.version, read.xid, read.body));
+        stream = &stream[message.bytes.len()..];
+    }
+    assert!(stream.is_empty());
+    messages
+}
+
+/// The xid of the last message that was written.
+pub fn last_xid(out: &Out) -> u32 {
+    *to_switch(out.as_slice(), |_, xid, _| xid).last().unwrap()
+}
