@@ -113,8 +113,8 @@ fn a_switch_answers_what_it_cannot_read() {
     }
 }
 
-/// What a controller sends until it waits for the answer to `after` of its messages, and the xids
-/// of the last ones.
+/// A handshake that stands before its last stage: SET_CONFIG, DESC and (1.3) PORT_DESC were sent,
+/// with these xids.
 struct Half {
     end: Alone,
     xids: Vec<u32>,
