@@ -1,5 +1,7 @@
 //! Connections come up, contend for a datapath id, are cleaned, and end.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
 mod lab;
 
 use std::time::Duration;
@@ -9,7 +11,7 @@ use bellrock_api::openflow::{
     PortConfig, PortFeatures, PortState, ReplyBody,
 };
 use bellrock_api::{
-    App, Cookie, Dpid, Handler, MacAddr, Match, Network, Port, PortDesc, PortReason, PortStatus,
+    App, Cookie, Dpid, Handler, MacAddr, Network, Port, PortDesc, PortReason, PortStatus,
     SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;

@@ -1,5 +1,7 @@
 //! Packets and events reach the handlers, in order, and a handler that fails harms nobody else.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
 mod lab;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,7 +125,8 @@ fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
 fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
     let (mut lab, first, second) = two(Settings::default());
     let s = lab.up(Version::V1_3, 5);
-    (first.take(), second.take());
+    first.take();
+    second.take();
     lab.packet_in(s, 1, None, &[FAIL, 1]);
     lab.packet_in(s, 1, None, &[CONSUME, 2]);
     lab.run();
@@ -137,7 +140,8 @@ fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
 fn a_panic_costs_its_packet_and_nothing_else() {
     let (mut lab, first, second) = two(Settings::default());
     let s = lab.up(Version::V1_0, 5);
-    (first.take(), second.take());
+    first.take();
+    second.take();
     for data in [[CONSUME, 1], [PANIC, 2], [PASS, 3], [PANIC, 4], [CONSUME, 5]] {
         lab.packet_in(s, 1, None, &data);
     }
@@ -257,7 +261,7 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
     assert_eq!(flows.len(), 2);
     assert_eq!(flows[0].1, Cookie::of_app("first").with(7));
     let (xid, cookie) = flows[1];
-    let error = bellrock_api::openflow::ErrorMessage::Standard {
+    let error = ErrorMessage::Standard {
         code: bellrock_api::ErrorCode::FlowModTableFull,
         data: bellrock_api::openflow::Bytes(&[]),
     };

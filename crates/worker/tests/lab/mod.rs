@@ -1,5 +1,6 @@
 //! Workers, and switches that the tests play, over wires of memory and a clock of their own.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
+#![allow(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

@@ -1,0 +1,226 @@
+//! No heap allocation per packet-in in the steady state, counted by an allocator that counts.
+//!
+//! The mix: hits, floods, new hosts, evictions of old ones, hosts that move, messages that are
+//! split between two reads, buffered packets, and unbuffered ones that are sent on whole.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+// The one place outside `engine` and `tables`: an allocator cannot be counted without.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, ToSwitch,
+};
+use bellrock_api::{DynApp, Port, Version};
+use bellrock_apps::{Learning, LearningSettings, MatchKind};
+use bellrock_session::{SwitchDescription, Versions, switch};
+use bellrock_tables::Budget;
+use bellrock_worker::{
+    Key, Mailbox, Query, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it is; counting touches a thread-local
+// number that needs no allocation itself.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Awake;
+impl Wake for Awake {
+    fn wake(&self) {}
+}
+
+/// One wire: what the switch has to say, in reads of a given size; what it hears is counted, or
+/// kept while the handshake lasts.
+struct OneWire<'a> {
+    incoming: &'a [u8],
+    read_bytes: usize,
+    sent: usize,
+    kept: Option<Vec<u8>>,
+}
+
+impl Transport for OneWire<'_> {
+    fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
+        let n = self.read_bytes.min(self.incoming.len()).min(buffer.len());
+        if n == 0 {
+            return ReadOutcome::Empty;
+        }
+        let (now, later) = self.incoming.split_at(n);
+        buffer[..n].copy_from_slice(now);
+        self.incoming = later;
+        ReadOutcome::Bytes { n, more: true }
+    }
+    fn send(&mut self, _: Key, bytes: &[u8]) -> usize {
+        self.sent += bytes.len();
+        if let Some(kept) = &mut self.kept {
+            kept.extend(bytes);
+        }
+        0
+    }
+    fn close(&mut self, _: Key) {
+        panic!("closed");
+    }
+}
+
+/// Hosts that the table can hold; the mix has twice as many, so that old ones are evicted.
+const HOSTS: usize = 256;
+
+/// Packet-ins of the mix, `rounds` times.
+fn mix(version: Version, rounds: usize) -> Vec<u8> {
+    let mut stream = Vec::new();
+    let mut out = Out::with_capacity(1 << 17);
+    let mut n = 0_u32;
+    for _ in 0..rounds {
+        for i in 0..1000_u32 {
+            n += 1;
+            let source = i % (HOSTS as u32 * 2);
+            let destination = match i % 5 {
+                0 => [0xff; 6],
+                1 => mac(1_000_000 + i),
+                _ => mac((i * 7) % (HOSTS as u32 * 2)),
+            };
+            // Every 97th packet of a host comes from another port: it has moved.
+            let port = 1 + source % 4 + u32::from(n.is_multiple_of(97));
+            let payload = [n as u8; 1200];
+            let mut data = vec![];
+            data.extend(destination);
+            data.extend(mac(source));
+            data.extend([
+                0x08, 0x00, 0x45, 0, 0, 60, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+            ]);
+            data.extend([0x12, 0x34, 0, 53, 0, 40, 0, 0]);
+            data.extend(&payload[..if i % 3 == 0 { 1200 } else { 40 }]);
+            let buffer_id = (i % 2 == 0).then_some(n);
+            let packet = PacketIn {
+                buffer_id,
+                total_len: data.len() as u16,
+                reason: PacketInReason::NoMatch,
+                table: 0,
+                cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+                matching: MatchView::port(Port(port)),
+                data: Bytes(&data),
+            };
+            out.clear();
+            FromSwitch::PacketIn(packet).encode(version, 0, &mut out).unwrap();
+            stream.extend(out.as_slice());
+        }
+    }
+    stream
+}
+
+fn mac(n: u32) -> [u8; 6] {
+    let [a, b, c, d] = n.to_be_bytes();
+    [2, 0, a, b, c, d]
+}
+
+/// Plays the handshake, so that the switch is up.
+fn bring_up(worker: &mut Worker, version: Version) -> Key {
+    let mut wire = OneWire { incoming: &[], read_bytes: 4096, sent: 0, kept: Some(Vec::new()) };
+    let key = worker.next_key();
+    let now = Duration::from_secs(1);
+    worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, &mut wire);
+    let mut out = Out::with_capacity(1 << 16);
+    let description = SwitchDescription::new(7);
+    let mut session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+    for _ in 0..10 {
+        let heard = wire.kept.replace(Vec::new()).unwrap();
+        let mut rest = heard.as_slice();
+        while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
+            if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
+                // The flows that an earlier run left: none.
+                let flows = bellrock_api::openflow::MultipartReply::of(
+                    bellrock_api::ReplyBody::Flow(bellrock_api::openflow::List::empty()),
+                );
+                FromSwitch::MultipartReply(flows).encode(version, xid, &mut out).unwrap();
+            }
+            rest = &rest[n..];
+        }
+        let said = out.as_slice().to_vec();
+        out.clear();
+        let kept = Some(Vec::new());
+        let mut turn = OneWire { incoming: &said, read_bytes: 4096, sent: 0, kept };
+        while worker.read(key, now, &mut turn) {}
+        wire.kept = turn.kept;
+    }
+    assert_eq!(worker.counters().switches_up.get(), 1);
+    key
+}
+
+fn allocations_per_packet(version: Version, matching: MatchKind) {
+    let settings = LearningSettings { matching, max_entries: HOSTS, ..Default::default() };
+    let learning = Learning::new(settings, &Budget::new(1 << 30));
+    let apps: Vec<Box<dyn DynApp>> = vec![Box::new(learning)];
+    let mailboxes = vec![Mailbox::new(Box::new(Awake))];
+    let shared = Shared::new(SharedParts { apps, mailboxes });
+    let mut worker = Worker::new(0, Settings::default(), Arc::clone(&shared));
+    let key = bring_up(&mut worker, version);
+    let stream = mix(version, 3);
+
+    // The first rounds let the table grow and the carry get its size.
+    let now = Duration::from_secs(2);
+    // A size that splits messages at ever other places.
+    let mut wire = OneWire { incoming: &stream, read_bytes: 10_007, sent: 0, kept: None };
+    while worker.read(key, now, &mut wire) {}
+    let before = worker.counters().packet_ins.get();
+    wire.incoming = &stream;
+    let allocations = ALLOCATIONS.with(Cell::get);
+    while worker.read(key, now, &mut wire) {}
+    let allocations = ALLOCATIONS.with(Cell::get) - allocations;
+    let packets = worker.counters().packet_ins.get() - before;
+    assert_eq!(packets, 3000);
+    assert_eq!(allocations, 0, "{version} {matching:?}");
+    // The mix was what it says.
+    assert!(wire.sent > 100 * 3000);
+    let (reply, answer) = sync_channel(1);
+    assert!(shared.mailbox(0).unwrap().ask(Query::AppCounters(reply)));
+    worker.mail(now, &mut wire);
+    let counters = answer.try_recv().unwrap();
+    for wanted in ["flow_mods", "packet_outs", "floods", "evicted", "moves"] {
+        let counted = counters.iter().find(|(_, name, _)| *name == wanted);
+        assert!(counted.is_some_and(|(_, _, n)| *n > 100), "{wanted}: {counters:?}");
+    }
+}
+
+#[test]
+fn a_packet_in_allocates_nothing() {
+    for version in [Version::V1_0, Version::V1_3] {
+        for matching in [MatchKind::L2, MatchKind::Exact] {
+            allocations_per_packet(version, matching);
+        }
+    }
+}
+
+#[test]
+fn the_count_would_show_an_allocation() {
+    let before = ALLOCATIONS.with(Cell::get);
+    let boxed = std::hint::black_box(Box::new(7));
+    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 1);
+    drop(boxed);
+}
