@@ -204,7 +204,7 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     let counters = answer.try_recv().unwrap();
     for wanted in ["flow_mods", "packet_outs", "floods", "evicted", "moves"] {
         let counted = counters.iter().find(|(_, name, _)| *name == wanted);
-        assert!(counted.is_some_and(|(_, _, n)| *n > 100), "{wanted}: {counters:?}");
+        assert!(counted.is_some_and(|(_, _, n)| *n > 10), "{wanted}: {counters:?}");
     }
 }
 
