@@ -82,6 +82,7 @@ pub enum Action<'a> {
     /// Decrement the IP TTL or hop limit.
     DecNwTtl,
     /// Set a header field.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "set_field_as_object"))]
     SetField(Field, u128),
     /// Set a field of another class, or one that we do not know.
     SetUnknownField {
@@ -125,6 +126,16 @@ impl Action<'_> {
     }
 }
 
+/// `{"eth_dst": "00:1b:21:3c:9d:f8"}`.
+#[cfg(feature = "serde")]
+fn set_field_as_object<S: serde::Serializer>(
+    field: &Field,
+    value: &u128,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([(field, crate::field::Value { field: *field, value: *value })])
+}
+
 const EXPERIMENTER: u16 = 0xffff;
 const SET_FIELD: u16 = 25;
 
@@ -146,6 +157,17 @@ impl<'a> Element<'a> for Action<'a> {
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        match *self {
+            Action::SetField(field, value) if value > field.max() => {
+                return Err(EncodeError::Range { what: field.name() });
+            }
+            Action::SetUnknownField { header, value }
+                if (header & 0xff) as usize != value.len() =>
+            {
+                return Err(EncodeError::Range { what: "length in the header of a set_field" });
+            }
+            _ => {}
+        }
         match version {
             Version::V1_0 => encode_v10(self, out),
             Version::V1_3 => encode_v13(self, out),
@@ -356,15 +378,10 @@ fn encode_v13(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
         Action::Group(group) => u32_arg(out, 22, group),
         Action::SetNwTtl(ttl) => u8_arg(out, 23, ttl),
         Action::DecNwTtl => bare(out, 24),
-        Action::SetField(field, value) => {
-            if value > field.max() {
-                return Err(EncodeError::Range { what: field.name() });
-            }
-            put(out, SET_FIELD, |out| {
-                out.put(&U32::new(oxm::header(field, false)))?;
-                out.append(value.to_be_bytes().get(16 - field.bytes()..).unwrap_or(&[]))
-            })
-        }
+        Action::SetField(field, value) => put(out, SET_FIELD, |out| {
+            out.put(&U32::new(oxm::header(field, false)))?;
+            out.append(value.to_be_bytes().get(16 - field.bytes()..).unwrap_or(&[]))
+        }),
         Action::SetUnknownField { header, value } => put(out, SET_FIELD, |out| {
             out.put(&U32::new(header))?;
             out.append(&value)

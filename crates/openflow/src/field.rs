@@ -160,13 +160,21 @@ impl Field {
         }
     }
 
+    /// Prints a value that has a mask: bits of a number are read in hexadecimal.
+    pub(crate) fn format_masked(self, value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match TABLE[self as usize].style {
+            Style::Decimal | Style::Port => write!(f, "{value:#x}"),
+            _ => self.format(value, f),
+        }
+    }
+
     /// Prints a mask: as a prefix length where it is one, as a value where not.
     pub(crate) fn format_mask(self, mask: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ones = mask.count_ones();
         let prefix = self.max() & !(self.max().checked_shr(ones).unwrap_or(0));
         match TABLE[self as usize].style {
             Style::Ipv4 | Style::Ipv6 if mask == prefix => write!(f, "{ones}"),
-            _ => self.format(mask, f),
+            _ => self.format_masked(mask, f),
         }
     }
 }
@@ -174,6 +182,30 @@ impl Field {
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// A value of a field: prints as the field prints it, serialises as a number where that is decimal.
+pub(crate) struct Value {
+    pub(crate) field: Field,
+    pub(crate) value: u128,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.field.format(self.value, f)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Value {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match TABLE[self.field as usize].style {
+            // No field that prints so has more than 32 bits.
+            Style::Decimal => serializer.serialize_u64(self.value as u64),
+            Style::Port => Port(self.value as u32).serialize(serializer),
+            _ => serializer.collect_str(self),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
 /// A version of the protocol that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Version {
     /// OpenFlow 1.0.0, wire version 0x01.
     #[cfg_attr(feature = "serde", serde(rename = "1.0"))]

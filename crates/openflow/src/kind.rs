@@ -12,6 +12,7 @@ macro_rules! kinds {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[allow(missing_docs, reason = "the names are the specification's")]
         pub enum $name { $($(#[$row])* $variant,)* }
 

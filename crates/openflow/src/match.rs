@@ -264,11 +264,7 @@ impl fmt::Display for Match {
         let mut comma = "";
         for field in self.fields() {
             write!(f, "{comma}{field}=")?;
-            field.format(oxm::number(self.value_bytes(field)), f)?;
-            if self.is_masked(field) {
-                f.write_str("/")?;
-                field.format_mask(oxm::number(self.mask_bytes(field)), f)?;
-            }
+            self.format_field(field, f)?;
             comma = ",";
         }
         let mut reader = crate::reader::Reader::new(&self.unknown);
@@ -280,19 +276,47 @@ impl fmt::Display for Match {
     }
 }
 
+impl Match {
+    /// Prints the value of a field that counts and, where it has one, its mask.
+    fn format_field(&self, field: Field, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = oxm::number(self.value_bytes(field));
+        if !self.is_masked(field) {
+            return field.format(value, f);
+        }
+        field.format_masked(value, f)?;
+        f.write_str("/")?;
+        field.format_mask(oxm::number(self.mask_bytes(field)), f)
+    }
+}
+
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Match({self})")
     }
 }
 
-/// As an object: `{"in_port": "1", "ipv4_src": "10.0.0.0/8"}`.
+/// As an object: `{"in_port": 1, "eth_type": "0x0800", "ipv4_src": "10.0.0.0/8"}`. Numbers that
+/// print in decimal are numbers, all else is text, as it prints.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Match {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = self.to_string();
-        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-        serializer.collect_map(pairs)
+        use serde::ser::SerializeMap;
+
+        let mut map = serializer.serialize_map(None)?;
+        for field in self.fields() {
+            map.serialize_key(field.name())?;
+            if self.is_masked(field) {
+                map.serialize_value(&fmt::from_fn(|f| self.format_field(field, f)).to_string())?;
+            } else {
+                let value = oxm::number(self.value_bytes(field));
+                map.serialize_value(&crate::field::Value { field, value })?;
+            }
+        }
+        let mut reader = crate::reader::Reader::new(&self.unknown);
+        while let Ok(tlv) = oxm::Tlv::read(&mut reader) {
+            map.serialize_entry(&format!("oxm({:#010x})", tlv.header), &crate::Bytes(tlv.payload))?;
+        }
+        map.end()
     }
 }
 

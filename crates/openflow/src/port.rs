@@ -260,6 +260,7 @@ impl<'a> Element<'a> for PortDesc {
 /// What happened to a port (`ofp_port_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum PortReason {
     /// It was added.
     Add,

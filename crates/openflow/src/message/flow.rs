@@ -12,6 +12,7 @@ use crate::{
 /// What to do with flows (`ofp_flow_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FlowCommand {
     /// Add one; it takes the place of one with the same match and priority.
     Add,
@@ -338,6 +339,7 @@ fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, Decode
 /// Why a flow went (`ofp_flow_removed_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FlowRemovedReason {
     /// No packet for its idle timeout.
     IdleTimeout,

@@ -21,6 +21,7 @@ impl Group {
 /// What to do with a group (`ofp_group_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum GroupCommand {
     /// Add it.
     Add,
@@ -33,6 +34,7 @@ pub enum GroupCommand {
 /// How a group uses its buckets (`ofp_group_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum GroupType {
     /// All of them: multicast.
     All,

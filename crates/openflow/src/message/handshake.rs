@@ -14,9 +14,17 @@ use crate::{
 /// elements can name all of them. What follows the header in a hello of an earlier version has no
 /// meaning, is not checked, and is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Hello<'a> {
     body: Bytes<'a>,
+}
+
+/// As its elements: `{"elements": [{"version_bitmap": [1, 4]}]}`. What follows the header of a hello
+/// before 1.3, and cannot be read so, is not shown.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Hello<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("elements", self.elements(FIRST_WITH_ELEMENTS))])
+    }
 }
 
 /// The first wire version whose hello has elements (1.3.1).
@@ -78,13 +86,9 @@ impl<'a> Hello<'a> {
     #[must_use]
     pub fn names(&self, version: u8, wanted: u8) -> Option<bool> {
         self.elements(version).iter().find_map(|element| match element {
-            HelloElement::VersionBitmap(words) => Some(
-                words
-                    .chunks_exact(4)
-                    .nth(usize::from(wanted / 32))
-                    .and_then(|word| word.try_into().ok().map(u32::from_be_bytes))
-                    .is_some_and(|word| word >> (wanted % 32) & 1 != 0),
-            ),
+            HelloElement::VersionBitmap(words) => {
+                Some(bitmap_versions(&words).any(|version| version == wanted))
+            }
             HelloElement::Unknown { .. } => None,
         })
     }
@@ -108,9 +112,10 @@ impl<'a> Hello<'a> {
 /// An element of a hello (1.3.5 §7.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum HelloElement<'a> {
     /// A bit for each version spoken, 32 to a big-endian word, the lowest first.
-    VersionBitmap(Bytes<'a>),
+    VersionBitmap(#[cfg_attr(feature = "serde", serde(serialize_with = "as_versions"))] Bytes<'a>),
     /// An element that the specification does not name.
     Unknown {
         /// Its type.
@@ -118,6 +123,20 @@ pub enum HelloElement<'a> {
         /// What stands behind its length.
         body: Bytes<'a>,
     },
+}
+
+/// The wire versions that a bitmap names. A version is a byte, so no word behind the eighth counts.
+pub(crate) fn bitmap_versions(words: &[u8]) -> impl Iterator<Item = u8> {
+    (0..=u8::MAX).filter(|version| {
+        let word = words.chunks_exact(4).nth(usize::from(version / 32));
+        let word = word.and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
+        word.is_some_and(|word| word >> (version % 32) & 1 != 0)
+    })
+}
+
+#[cfg(feature = "serde")]
+fn as_versions<S: serde::Serializer>(words: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(bitmap_versions(words))
 }
 
 impl<'a> Element<'a> for HelloElement<'a> {
@@ -155,6 +174,7 @@ impl<'a> Element<'a> for HelloElement<'a> {
 /// What was wrong with a message (1.0 §5.4.4; 1.3.5 §7.4.4). Its xid is that of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ErrorMessage<'a> {
     /// An error that the specification numbers.
     Standard {
@@ -396,6 +416,7 @@ impl SwitchConfig {
 /// What a controller is to a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum RoleKind {
     /// As it is: asks, changes nothing.
     NoChange,

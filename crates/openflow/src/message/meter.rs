@@ -24,6 +24,7 @@ impl Meter {
 /// What to do with a meter (`ofp_meter_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum MeterCommand {
     /// Add it.
     Add,
@@ -46,6 +47,7 @@ flags! {
 /// What a band does with packets above its rate (`ofp_meter_band_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum BandType<'a> {
     /// Drops them.
     Drop,

@@ -11,6 +11,7 @@ mod stats;
 
 pub use flow::{FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason};
 pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
+pub(crate) use handshake::bitmap_versions;
 pub use handshake::{
     AsyncConfig, AsyncMasks, Capabilities, ConfigFlags, ErrorMessage, Experimenter, Features,
     Hello, HelloElement, Role, RoleKind, SwitchConfig, TableMod,

@@ -181,8 +181,8 @@ impl<'a> MultipartRequest<'a> {
             MultipartKind::TableFeatures => RequestBody::TableFeatures(list(version, reader)?),
             MultipartKind::PortDesc => RequestBody::PortDesc,
             MultipartKind::Experimenter => {
-                let experimenter = reader.fixed::<U32>("experimenter")?.get();
-                RequestBody::Experimenter { experimenter, data: Bytes(reader.take_rest()) }
+                let (experimenter, data) = experimenter(version, reader)?;
+                RequestBody::Experimenter { experimenter, data }
             }
         };
         Ok(MultipartRequest { more, body })
@@ -286,8 +286,8 @@ impl<'a> ReplyBody<'a> {
             MultipartKind::TableFeatures => ReplyBody::TableFeatures(list(version, reader)?),
             MultipartKind::PortDesc => ReplyBody::PortDesc(list(version, reader)?),
             MultipartKind::Experimenter => {
-                let experimenter = reader.fixed::<U32>("experimenter")?.get();
-                ReplyBody::Experimenter { experimenter, data: Bytes(reader.take_rest()) }
+                let (experimenter, data) = experimenter(version, reader)?;
+                ReplyBody::Experimenter { experimenter, data }
             }
         })
     }
@@ -370,6 +370,19 @@ fn put_head(
     let flags = U16::new(if more { MORE } else { 0 });
     out.put(&wire::Multipart { kind: U16::new(number), flags })?;
     if version == Version::V1_3 { out.zeros(4) } else { Ok(()) }
+}
+
+/// An experimenter's id and data. In 1.3 the data begins with its type, 4 bytes.
+fn experimenter<'a>(
+    version: Version,
+    reader: &mut Reader<'a>,
+) -> Result<(u32, Bytes<'a>), DecodeError> {
+    let experimenter = reader.fixed::<U32>("experimenter")?.get();
+    if version == Version::V1_3 {
+        let mut behind = *reader;
+        behind.take(4, "experimenter type")?;
+    }
+    Ok((experimenter, Bytes(reader.take_rest())))
 }
 
 /// A list that fills what is left.

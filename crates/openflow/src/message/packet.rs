@@ -17,6 +17,7 @@ pub(crate) fn buffer_from_wire(id: u32) -> Option<u32> {
 /// Why a packet came to the controller (`ofp_packet_in_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum PacketInReason {
     /// No flow matched it, or the table-miss entry did.
     NoMatch,

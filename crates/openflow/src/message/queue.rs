@@ -8,6 +8,7 @@ use crate::{Bytes, DecodeError, EncodeError, Out, Port, Version};
 /// A property of a queue (`ofp_queue_properties`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum QueueProperty<'a> {
     /// Guaranteed rate, in tenths of a percent of the port's; above 1,000: disabled.
     MinRate(u16),

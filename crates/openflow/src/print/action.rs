@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{Hex, commas};
-use crate::{Action, Bucket, Field, Group, Instruction, Instructions, List, Meter, Port};
+use crate::field::Value;
+use crate::{Action, Bucket, Group, Instruction, Instructions, List, Meter, Port};
 
 impl Display for Action<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -30,7 +31,7 @@ impl Display for Action<'_> {
             Action::SetNwTtl(ttl) => write!(f, "set_nw_ttl:{ttl}"),
             Action::DecNwTtl => f.write_str("dec_nw_ttl"),
             Action::SetField(field, value) => {
-                write!(f, "set_field:{}->{field}", FieldValue(field, value))
+                write!(f, "set_field:{}->{field}", Value { field, value })
             }
             Action::SetUnknownField { header, value } => {
                 write!(f, "set_field:{}->oxm({header:#010x})", Hex(&value))
@@ -42,15 +43,6 @@ impl Display for Action<'_> {
             }
             Action::Unknown { kind, body } => write!(f, "action({kind},{})", Hex(&body)),
         }
-    }
-}
-
-/// The value of a field, as the field prints it.
-pub(super) struct FieldValue(pub(super) Field, pub(super) u128);
-
-impl Display for FieldValue {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.format(self.1, f)
     }
 }
 

@@ -4,13 +4,14 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{Bits, Hex, ITEM, SUBITEM, VersionName, commas, count, dump, lines};
 use crate::bytes::escaped;
+use crate::message::bitmap_versions;
 use crate::{
     AsyncConfig, AsyncMasks, Bytes, ErrorCode, ErrorMessage, Experimenter, Features, Header, Hello,
     HelloElement, MessageKind, PortDesc, PortFeatures, PortMod, PortReason, PortStatus, Queue,
     QueueConfig, QueueProperty, Role, RoleKind, SwitchConfig, TableMod, Version,
 };
 
-/// The versions that a hello names. 32 to a word; of further words only the count is told.
+/// The versions that a hello names.
 pub(super) fn hello(hello: &Hello<'_>, version: Version, f: &mut Formatter<'_>) -> fmt::Result {
     any_hello(hello, version.wire(), f)
 }
@@ -34,13 +35,7 @@ impl Display for HelloElement<'_> {
         match self {
             HelloElement::VersionBitmap(words) => {
                 f.write_str("versions=")?;
-                // A version is a byte, so no word behind the eighth means anything.
-                let named = |version: &u8| {
-                    let word = words.chunks_exact(4).nth(usize::from(version / 32));
-                    let word = word.and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
-                    word.is_some_and(|word| word >> (version % 32) & 1 != 0)
-                };
-                commas((0..=u8::MAX).filter(named).map(VersionName), f)
+                commas(bitmap_versions(words).map(VersionName), f)
             }
             HelloElement::Unknown { kind, body } => write!(f, "element({kind},{})", Hex(body)),
         }
@@ -262,6 +257,8 @@ impl Display for QueueProperty<'_> {
             QueueProperty::Experimenter { experimenter, data } => {
                 write!(f, "experimenter({experimenter:#010x},{})", Hex(data))
             }
+            // 1.0's `OFPQT_NONE`.
+            QueueProperty::Unknown { kind: 0, body } if body.is_empty() => f.write_str("none"),
             QueueProperty::Unknown { kind, body } => write!(f, "property({kind},{})", Hex(body)),
         }
     }

@@ -235,12 +235,15 @@ fn count(n: usize, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Seconds and the nanoseconds beyond them.
+/// Seconds and the nanoseconds beyond them; `?` where the switch does not know.
 struct Duration(u32, u32);
 
 impl Display for Duration {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}s", self.0, self.1)
+        match (self.0, self.1) {
+            (u32::MAX, u32::MAX) => f.write_str("?"),
+            (seconds, nanoseconds) => write!(f, "{seconds}.{nanoseconds:09}s"),
+        }
     }
 }
 

@@ -158,9 +158,10 @@ impl Display for InstructionId<'_> {
 /// of the basic ones.
 impl Display for OxmId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.field() {
-            Some(field) => write!(f, "{field}{}", if self.has_mask() { "/mask" } else { "" }),
-            None => write!(f, "oxm({:#010x})", self.0),
+        match (self.field(), self.experimenter) {
+            (Some(field), _) => write!(f, "{field}{}", if self.has_mask() { "/mask" } else { "" }),
+            (None, None) => write!(f, "oxm({:#010x})", self.header),
+            (None, Some(id)) => write!(f, "oxm({:#010x},experimenter={id:#010x})", self.header),
         }
     }
 }

@@ -92,7 +92,11 @@ impl DescBuf {
 
 impl PartialEq for Desc<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.texts() == other.texts()
+        self.manufacturer() == other.manufacturer()
+            && self.hardware() == other.hardware()
+            && self.software() == other.software()
+            && self.serial_number() == other.serial_number()
+            && self.datapath() == other.datapath()
     }
 }
 

@@ -151,12 +151,17 @@ impl<'a> Element<'a> for TableFeatures<'a> {
 /// table-miss entry, where it differs from other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[allow(missing_docs, reason = "every `miss` is as said above")]
 pub enum TableProperty<'a> {
     /// Instructions that it supports.
     Instructions { miss: bool, ids: List<'a, InstructionId<'a>> },
     /// Tables that it can go to.
-    NextTables { miss: bool, tables: Bytes<'a> },
+    NextTables {
+        miss: bool,
+        #[cfg_attr(feature = "serde", serde(serialize_with = "as_numbers"))]
+        tables: Bytes<'a>,
+    },
     /// Actions that it can write to the action set.
     WriteActions { miss: bool, ids: List<'a, ActionId<'a>> },
     /// Actions that it can apply.
@@ -173,33 +178,65 @@ pub enum TableProperty<'a> {
     Unknown { kind: u16, body: Bytes<'a> },
 }
 
-/// An OXM header that stands for its field; its mask bit tells whether masks are supported.
+/// An OXM header that stands for its field; its mask bit tells whether masks are supported
+/// (1.3.5 §7.3.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct OxmId(pub u32);
+pub struct OxmId {
+    /// Class, field, mask bit and length.
+    pub header: u32,
+    /// Whose field it is, where the class is that of experimenters: their headers are 64 bits long.
+    pub experimenter: Option<u32>,
+}
 
 impl OxmId {
+    /// A basic field, with or without a mask.
+    #[must_use]
+    pub const fn of(field: Field, masked: bool) -> Self {
+        OxmId { header: oxm::header(field, masked), experimenter: None }
+    }
+
     /// The basic field that it stands for; `None` for other classes, and for fields that 1.3 does
     /// not have.
     #[must_use]
     pub fn field(self) -> Option<Field> {
-        oxm::field(self.0)
+        oxm::field(self.header)
     }
 
     /// Whether its mask bit is set.
     #[must_use]
     pub const fn has_mask(self) -> bool {
-        oxm::has_mask(self.0)
+        oxm::has_mask(self.header)
     }
 }
 
 impl<'a> Element<'a> for OxmId {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        reader.fixed::<U32>("oxm id").map(|id| OxmId(id.get()))
+        let header = reader.fixed::<U32>("oxm id")?.get();
+        let experimenter = match header >> 16 {
+            CLASS_EXPERIMENTER => Some(reader.fixed::<U32>("oxm experimenter")?.get()),
+            _ => None,
+        };
+        Ok(OxmId { header, experimenter })
     }
 
-    fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
-        out.put(&U32::new(self.0))
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        if (self.header >> 16 == CLASS_EXPERIMENTER) != self.experimenter.is_some() {
+            let what = "an OXM class with or without an experimenter";
+            return Err(EncodeError::Unsupported { what, version });
+        }
+        out.put(&U32::new(self.header))?;
+        self.experimenter.map_or(Ok(()), |experimenter| out.put(&U32::new(experimenter)))
+    }
+}
+
+/// `OFPXMC_EXPERIMENTER`.
+const CLASS_EXPERIMENTER: u32 = 0xffff;
+
+/// As it prints: `eth_dst/mask`.
+#[cfg(feature = "serde")]
+impl serde::Serialize for OxmId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -282,6 +319,11 @@ impl<'a> Element<'a> for TableProperty<'a> {
         out.patch_length(start, 2, "table property")?;
         out.pad8(start)
     }
+}
+
+#[cfg(feature = "serde")]
+fn as_numbers<S: serde::Serializer>(tables: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(tables)
 }
 
 impl TableProperty<'_> {

@@ -1,0 +1,126 @@
+//! Vectors for the tests: messages in commented hexadecimal (see `vectors/README.md`).
+
+#![allow(dead_code, unreachable_pub, reason = "each test takes what it needs of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bellrock_openflow::{DecodeError, FromSwitch, HEADER_LEN, Message, Out, ToSwitch};
+
+/// Twice the longest message: what a message encodes to that was read, and room to see overruns.
+pub const OUT_BYTES: usize = 2 * 65536;
+
+/// The way that a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    FromSwitch,
+    ToSwitch,
+}
+
+pub const BOTH: [Direction; 2] = [Direction::FromSwitch, Direction::ToSwitch];
+
+/// A message of `vectors/`.
+#[derive(Debug)]
+pub struct Vector {
+    pub path: PathBuf,
+    pub direction: Direction,
+    pub bytes: Vec<u8>,
+}
+
+impl Vector {
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// All vectors of a folder below `vectors/`, by name. A folder without any is a failure.
+pub fn vectors(folder: &str) -> Vec<Vector> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(folder);
+    let mut paths: Vec<_> = fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "hex"))
+        .collect();
+    assert!(!paths.is_empty(), "no vectors in {}", folder.display());
+    paths.sort();
+    paths.into_iter().map(read).collect()
+}
+
+fn read(path: PathBuf) -> Vector {
+    let text = fs::read_to_string(&path).unwrap();
+    let to_switch = text.contains("# direction: to_switch\n");
+    let from_switch = text.contains("# direction: from_switch\n");
+    assert!(to_switch != from_switch, "{}: no direction, or two", path.display());
+    let direction = if to_switch { Direction::ToSwitch } else { Direction::FromSwitch };
+    let digits: String =
+        text.lines().flat_map(|line| line.split('#').next()).collect::<String>().replace(' ', "");
+    Vector { direction, bytes: from_hex(&digits), path }
+}
+
+pub fn from_hex(digits: &str) -> Vec<u8> {
+    assert!(digits.len().is_multiple_of(2), "half a byte in {digits}");
+    (0..digits.len() / 2)
+        .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
+        .collect()
+}
+
+/// Messages of either direction behind one face.
+#[derive(Debug, PartialEq)]
+pub enum Any<'a> {
+    From(Message<FromSwitch<'a>>),
+    To(Message<ToSwitch<'a>>),
+}
+
+impl<'a> Any<'a> {
+    pub fn decode(direction: Direction, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        match direction {
+            Direction::FromSwitch => FromSwitch::decode(bytes).map(Any::From),
+            Direction::ToSwitch => ToSwitch::decode(bytes).map(Any::To),
+        }
+    }
+
+    /// The message as bytes; a message that was read can always be written.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Out::with_capacity(OUT_BYTES);
+        match self {
+            Any::From(message) => message.body.encode(message.version, message.xid, &mut out),
+            Any::To(message) => message.body.encode(message.version, message.xid, &mut out),
+        }
+        .unwrap_or_else(|error| panic!("{error}: {self}"));
+        out.as_slice().to_vec()
+    }
+}
+
+impl std::fmt::Display for Any<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Any::From(message) => message.fmt(f),
+            Any::To(message) => message.fmt(f),
+        }
+    }
+}
+
+/// Reads bytes as a message of either direction. What decodes has to print in both forms, and to
+/// encode to a message that says the same and encodes to itself. Returns whether any decoded.
+pub fn exercise(bytes: &[u8]) -> bool {
+    let mut valid = false;
+    for direction in BOTH {
+        let Ok(message) = Any::decode(direction, bytes) else { continue };
+        valid = true;
+        assert!(!format!("{message}").is_empty() && !format!("{message:#}").is_empty());
+        let again = message.encode();
+        let read = Any::decode(direction, &again)
+            .unwrap_or_else(|error| panic!("{error}\n{message}\n{bytes:02x?}\n{again:02x?}"));
+        assert_eq!(read, message);
+        assert_eq!(read.encode(), again);
+    }
+    valid
+}
+
+/// Writes the number of bytes into the header, as far as there is one.
+pub fn patch_length(bytes: &mut [u8]) {
+    let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+    if bytes.len() >= HEADER_LEN {
+        bytes[2..4].copy_from_slice(&length);
+    }
+}

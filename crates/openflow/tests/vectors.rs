@@ -1,0 +1,96 @@
+//! Every vector decodes, prints as its text says, and encodes back to its bytes; what is cut off or
+//! damaged is an error or another message, never a panic. `BLESS=1` writes the texts.
+
+mod common;
+
+use common::{Any, Vector, exercise, patch_length, vectors};
+
+/// Bytes of a vector that are damaged one after the other. The few longer ones repeat items of one
+/// kind, and each damage costs a look at the whole message.
+const DAMAGED_BYTES: usize = 1024;
+/// Cuts of a vector behind its first [`DAMAGED_BYTES`] are so far apart: a prime, so that they meet
+/// each place of an item.
+const FAR_CUTS_BYTES: usize = 251;
+
+fn good() -> Vec<Vector> {
+    vectors("v10").into_iter().chain(vectors("v13")).collect()
+}
+
+fn decode(vector: &Vector) -> Any<'_> {
+    Any::decode(vector.direction, &vector.bytes)
+        .unwrap_or_else(|error| panic!("{}: {error}", vector.name()))
+}
+
+#[test]
+fn each_prints_as_its_text_says() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    for vector in good() {
+        let text = format!("{}\n", decode(&vector));
+        let path = vector.path.with_extension("txt");
+        if bless {
+            std::fs::write(&path, &text).unwrap();
+        } else if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            wrong.push(format!("{} is missing or differs from:\n{text}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_text_belongs_to_a_vector() {
+    for vector in good() {
+        for entry in vector.path.parent().unwrap().read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            assert!(path.with_extension("hex").exists(), "{} has no vector", path.display());
+        }
+    }
+}
+
+#[test]
+fn each_encodes_to_the_same_bytes() {
+    for vector in good() {
+        let message = decode(&vector);
+        assert_eq!(message.encode(), vector.bytes, "{}: {message}", vector.name());
+        assert!(exercise(&vector.bytes));
+    }
+}
+
+#[test]
+fn each_truncation_is_refused_or_another_message() {
+    for vector in good() {
+        let all = vector.bytes.len();
+        let far = (DAMAGED_BYTES..all).step_by(FAR_CUTS_BYTES);
+        for length in (0..all.min(DAMAGED_BYTES)).chain(far) {
+            let mut cut = vector.bytes[..length].to_vec();
+            assert!(
+                Any::decode(vector.direction, &cut).is_err(),
+                "{} cut at {length}",
+                vector.name()
+            );
+            patch_length(&mut cut);
+            exercise(&cut);
+        }
+    }
+}
+
+#[test]
+fn each_flipped_bit_is_refused_or_another_message() {
+    for vector in good() {
+        let mut bytes = vector.bytes.clone();
+        for bit in 0..bytes.len().min(DAMAGED_BYTES) * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            // The header's length is that of the bytes, or the message is refused.
+            assert!(!exercise(&bytes) || !(16..32).contains(&bit), "{} bit {bit}", vector.name());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+#[test]
+fn bad_messages_are_refused() {
+    for vector in vectors("bad/v10").into_iter().chain(vectors("bad/v13")) {
+        let result = Any::decode(vector.direction, &vector.bytes);
+        assert!(result.is_err(), "{}: {}", vector.name(), result.unwrap());
+    }
+}
