@@ -1,19 +1,31 @@
 //! Bellrock, an OpenFlow controller: the library for authors of apps.
 //!
-//! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). This
-//! crate offers what an app is written against, all of it from `bellrock-api`, in [`prelude`].
+//! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). What
+//! it is written against comes from `bellrock-api` and is all in [`prelude`]; [`run`] makes a whole
+//! controller of it:
+//!
+//! ```no_run
+#![doc = include_str!("../../../examples/hub.rs")]
+//! ```
 //!
 //! # What it is not
 //! The command `bellrock`, which operators run, is in here too, but behind the feature `cli`. An
 //! app needs none of it, and without the feature none of what it depends on is compiled.
 
 pub use bellrock_api::*;
+pub use bellrock_engine::StartError;
+pub use per_switch::{PerSwitch, per_switch};
+pub use run::{Result, RunError, run};
 
 #[cfg(feature = "cli")]
 pub mod cli;
+mod per_switch;
+mod run;
+mod signals;
 
 /// Everything that most apps name: `use bellrock::prelude::*`.
 pub mod prelude {
+    pub use crate::per_switch;
     pub use bellrock_api::{
         Action, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field, FlowMod,
         FlowRemoved, Handler, HostEntry, Instruction, MacAddr, Match, Network, PacketIn, Port,

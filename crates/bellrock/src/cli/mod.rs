@@ -1,19 +1,145 @@
 //! The command `bellrock`, one module for each of its parts.
+//!
+//! [`args`] is the command line, [`config`] what can be set, [`start`] the running controller,
+//! [`control`] the socket by which it is asked, [`answers`] what it tells there, [`show`] how that
+//! is printed, [`decode`] the reader of captures. This is for the binary; programs use the library.
 
+mod answers;
+mod args;
+mod config;
+mod control;
 pub mod decode;
+mod log;
+mod show;
+mod start;
 
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde_json::Value;
 
-/// An OpenFlow controller.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Cli {}
+use args::{Ask, Cli, Command, Run};
+use config::{Config, DEFAULT_YAML, FileError};
+use control::{AskError, Question};
+
+/// How a command ended, if it did not end well.
+enum Failure {
+    /// It could not be done.
+    Failed(String),
+    /// The command line or the configuration is wrong.
+    Wrong(String),
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Failure::Wrong(error.to_string())
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Failure::Failed(format!(
+            "the controller's answer is not understood ({error}); is it of another version?"
+        ))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
 
 /// Reads the command line, does what it says, and tells how it went.
 #[must_use]
 pub fn main() -> ExitCode {
-    let Cli {} = Cli::parse();
-    ExitCode::SUCCESS
+    let done = match Cli::parse().command {
+        Command::Run(run) => run_controller(&run),
+        Command::Check(check) => check_file(&check.file),
+        Command::Config => print(DEFAULT_YAML),
+        Command::Status(asked) => ask(&asked, Question::Status),
+        Command::Switches(asked) => ask(&asked, Question::Switches),
+        Command::Hosts(asked) => ask(&asked, Question::Hosts),
+        Command::Counters(asked) => ask(&asked, Question::Counters),
+    };
+    let (message, status) = match done {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Failed(message)) => (message, 1),
+        Err(Failure::Wrong(message)) => (message, 2),
+    };
+    for line in message.lines() {
+        eprintln!("bellrock: {line}");
+    }
+    ExitCode::from(status)
+}
+
+fn run_controller(run: &Run) -> Result<(), Failure> {
+    let config = configure(run)?;
+    log::start(&config);
+    start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Flags over the environment over the file over the defaults.
+fn configure(run: &Run) -> Result<Config, Failure> {
+    let mut config = match &run.config {
+        Some(path) => Config::from_file(path)?,
+        None => Config::default(),
+    };
+    let mut wrong = run.settings.apply(&mut config).err().unwrap_or_default();
+    let apps: Vec<String> = run.apps.iter().filter(|name| !name.is_empty()).cloned().collect();
+    if !apps.is_empty() {
+        wrong.extend(config.choose_apps(&apps).err());
+    }
+    if wrong.is_empty() { Ok(config) } else { Err(Failure::Wrong(wrong.join("\n"))) }
+}
+
+fn check_file(path: &Path) -> Result<(), Failure> {
+    Config::from_file(path)?;
+    print(&format!("{}: all right\n", path.display()))
+}
+
+fn ask(asked: &Ask, question: Question) -> Result<(), Failure> {
+    let path = match asked.control.as_deref() {
+        None | Some("" | "auto") => control::default_path()?,
+        Some("none") => {
+            return Err(Failure::Wrong(
+                "without a control socket nothing can be asked; name one with --control".into(),
+            ));
+        }
+        Some(path) => PathBuf::from(path),
+    };
+    let answer: Value = control::ask(&path, question)?;
+    if asked.json {
+        return print(&show::json(&answer)?);
+    }
+    print(&match question {
+        Question::Status => show::status(&serde_json::from_value(answer)?),
+        Question::Switches => show::switches(&serde_json::from_value::<Vec<_>>(answer)?),
+        Question::Hosts => show::hosts(&serde_json::from_value::<Vec<_>>(answer)?),
+        Question::Counters => show::counters(&serde_json::from_value(answer)?),
+    })
+}
+
+/// Prints to standard output. That its reader has gone (`| head`) is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A new directory for a test.
+#[cfg(test)]
+fn test_directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
 }

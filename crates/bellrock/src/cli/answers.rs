@@ -1,0 +1,185 @@
+//! What a running controller tells of itself over the control socket.
+//!
+//! The types are the JSON that `--json` prints; names say the unit. They are part of the command's
+//! interface.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use bellrock_api::{PortDesc, SwitchInfo};
+use bellrock_engine::{Monitor, SeenHost};
+use bellrock_tables::Budget;
+use serde::{Deserialize, Serialize};
+
+use super::control::Question;
+
+/// Most hosts in an answer. With more, an answer is cut there, and the command says so.
+pub(super) const MAX_HOSTS: usize = 65_536;
+
+/// The controller as a whole.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Status {
+    pub(super) version: String,
+    pub(super) pid: u32,
+    pub(super) uptime_seconds: u64,
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) apps: Vec<String>,
+    pub(super) workers: usize,
+    /// TCP connections, with or without a finished handshake.
+    pub(super) connections: usize,
+    /// Connections that were accepted since the start, and that were closed at once because of a
+    /// limit.
+    pub(super) accepted: u64,
+    pub(super) refused: u64,
+    /// Switches that are up.
+    pub(super) switches: usize,
+    /// What the tables of the apps hold, and may hold.
+    pub(super) table_memory_used_bytes: usize,
+    pub(super) table_memory_limit_bytes: usize,
+}
+
+/// A switch that is up.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct SwitchRow {
+    /// 16 hexadecimal digits.
+    pub(super) dpid: String,
+    pub(super) version: String,
+    pub(super) peer: SocketAddr,
+    pub(super) up_seconds: u64,
+    pub(super) n_tables: u8,
+    pub(super) n_buffers: u32,
+    pub(super) manufacturer: String,
+    pub(super) hardware: String,
+    pub(super) software: String,
+    pub(super) serial_number: String,
+    pub(super) description: String,
+    pub(super) ports: Vec<PortRow>,
+}
+
+/// A port of a switch.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct PortRow {
+    pub(super) port: String,
+    pub(super) name: String,
+    pub(super) mac: String,
+    pub(super) up: bool,
+}
+
+/// A host that an app has seen.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct HostRow {
+    pub(super) dpid: String,
+    pub(super) port: String,
+    pub(super) mac: String,
+    pub(super) vlan: Option<u16>,
+    pub(super) age_seconds: u64,
+    /// It was seen at several ports in short turns, which looks like a loop.
+    pub(super) flapping: bool,
+    pub(super) app: String,
+}
+
+/// All counters.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Counters {
+    /// Of each worker, by name.
+    pub(super) workers: Vec<BTreeMap<String, u64>>,
+    /// Of each app, by name, all switches together.
+    pub(super) apps: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// Answers questions about a running engine.
+pub(super) struct Answers {
+    pub(super) monitor: Monitor,
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) apps: Vec<String>,
+    pub(super) tables: Budget,
+}
+
+impl Answers {
+    /// The answer to a question, as JSON.
+    pub(super) fn to(&self, question: Question) -> serde_json::Result<String> {
+        match question {
+            Question::Status => serde_json::to_string(&self.status()),
+            Question::Switches => serde_json::to_string(&self.switches()),
+            Question::Hosts => serde_json::to_string(&self.hosts()),
+            Question::Counters => serde_json::to_string(&self.counters()),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let status = self.monitor.status();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: status.uptime.as_secs(),
+            listen: self.listen.clone(),
+            apps: self.apps.clone(),
+            workers: status.workers,
+            connections: status.connections,
+            accepted: status.accepted,
+            refused: status.refused,
+            switches: status.switches,
+            table_memory_used_bytes: self.tables.used(),
+            table_memory_limit_bytes: self.tables.limit(),
+        }
+    }
+
+    fn switches(&self) -> Vec<SwitchRow> {
+        let now = self.monitor.now();
+        let row = |info: &SwitchInfo| SwitchRow {
+            dpid: info.dpid.to_string(),
+            version: info.version.to_string(),
+            peer: info.peer,
+            up_seconds: now.saturating_sub(info.since).as_secs(),
+            n_tables: info.n_tables,
+            n_buffers: info.n_buffers,
+            manufacturer: info.description.manufacturer.to_string(),
+            hardware: info.description.hardware.to_string(),
+            software: info.description.software.to_string(),
+            serial_number: info.description.serial_number.to_string(),
+            description: info.description.datapath.to_string(),
+            ports: info.ports.iter().map(port_row).collect(),
+        };
+        self.monitor.switches().iter().map(|info| row(info)).collect()
+    }
+
+    fn hosts(&self) -> Vec<HostRow> {
+        // One more than can be told, so that the command can say that there are more.
+        let mut hosts = self.monitor.hosts(MAX_HOSTS);
+        hosts.truncate(MAX_HOSTS);
+        hosts.sort_by_key(|(dpid, app, host)| (*dpid, host.port.0, host.vlan, host.mac, *app));
+        hosts.iter().map(host_row).collect()
+    }
+
+    fn counters(&self) -> Counters {
+        let named = |counters: Vec<(&str, u64)>| -> BTreeMap<String, u64> {
+            counters.into_iter().map(|(name, n)| (name.to_owned(), n)).collect()
+        };
+        let mut apps = BTreeMap::<String, BTreeMap<String, u64>>::new();
+        for (app, name, n) in self.monitor.app_counters() {
+            apps.entry(app.to_owned()).or_default().insert(name.to_owned(), n);
+        }
+        Counters { workers: self.monitor.worker_counters().into_iter().map(named).collect(), apps }
+    }
+}
+
+fn port_row(desc: &PortDesc) -> PortRow {
+    PortRow {
+        port: desc.port.to_string(),
+        name: desc.name.to_string(),
+        mac: desc.address.to_string(),
+        up: desc.is_up(),
+    }
+}
+
+fn host_row((dpid, app, host): &SeenHost) -> HostRow {
+    HostRow {
+        dpid: dpid.to_string(),
+        port: host.port.to_string(),
+        mac: host.mac.to_string(),
+        vlan: host.vlan,
+        age_seconds: host.age.as_secs(),
+        flapping: host.flapping,
+        app: (*app).to_owned(),
+    }
+}

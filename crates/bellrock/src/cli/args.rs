@@ -1,0 +1,228 @@
+//! The command line.
+//!
+//! What is the same for all commands is clap's derive; the settings of `run` come from the table
+//! in [`super::config::settings`], so that a flag cannot differ from the file's key.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+
+use super::config::settings::{self, GROUPS, Setting};
+use super::config::{Config, apps};
+
+/// An OpenFlow controller.
+///
+/// Bellrock speaks OpenFlow 1.0 and 1.3 with switches that connect to it, and runs apps that decide
+/// what the switches do with packets. `bellrock run` is the controller; the other commands ask a
+/// running one, or help with its files and with captures of its traffic.
+#[derive(Debug, Parser)]
+#[command(name = "bellrock", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock run                                      the learning switch, for switches on this machine
+  ovs-vsctl set-controller br0 tcp:127.0.0.1:6653   make the bridge br0 of Open vSwitch one of them
+  bellrock run --listen 0.0.0.0:6653 --app hub      a hub, for switches everywhere
+  bellrock config > bellrock.yaml                   all settings with their defaults, to be edited
+  bellrock check bellrock.yaml                      is it right?
+  bellrock run --config bellrock.yaml
+  bellrock hosts                                    where the hosts are that the apps know
+
+Exit status: 0 when all was well, 1 when something failed, 2 when the command line or the configuration is wrong.";
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Run(Run),
+    Check(Check),
+    /// Print the default configuration, with comments: a file to start from
+    Config,
+    /// Ask the running controller how it is
+    Status(Ask),
+    /// List the switches that are up
+    Switches(Ask),
+    /// List the hosts that the apps have seen, and where
+    Hosts(Ask),
+    /// List the counters of the workers and of the apps
+    ///
+    /// Counters only grow. They start at zero when the controller starts. The manual says what each
+    /// means; with --json each worker's are told apart.
+    Counters(Ask),
+}
+
+/// Run the controller until it gets SIGTERM or SIGINT
+///
+/// Each setting can be given as a flag, as an environment variable, or in a file. A flag beats the
+/// environment, the environment beats the file, and the file beats the default. In the file the
+/// name of a setting has underscores: --log-level is log_level.
+///
+/// On SIGTERM or SIGINT the controller writes what it has accepted, closes all connections and
+/// exits with status 0; a second signal ends it at once.
+#[derive(Debug, Args)]
+#[command(after_long_help = apps_help())]
+pub(super) struct Run {
+    /// Read this configuration file
+    ///
+    /// YAML (so JSON too). `bellrock config` prints one with all settings; what it leaves out has
+    /// its default.
+    #[arg(long, value_name = "FILE", env = "BELLROCK_CONFIG", hide_env_values = true)]
+    pub(super) config: Option<PathBuf>,
+
+    /// Run this app; several times for a chain
+    ///
+    /// Each packet goes to the first app, and on to the next for as long as they pass it on.
+    /// Replaces the file's apps; one that the file names too keeps the settings that it has there.
+    /// Default: learning.
+    #[arg(
+        long = "app",
+        value_name = "NAME",
+        env = "BELLROCK_APP",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub(super) apps: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) settings: Overrides,
+}
+
+/// Check a configuration file, and do nothing else
+///
+/// Whatever is wrong is printed, each as FILE:LINE:COLUMN: and what would be right; the exit status
+/// is then 2.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// The file to check
+    pub(super) file: PathBuf,
+}
+
+/// What all questions to a running controller have in common.
+#[derive(Debug, Args)]
+pub(super) struct Ask {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// The control socket of the controller
+    ///
+    /// Where `bellrock run` puts it if nothing else is said: /run/bellrock.sock for root,
+    /// $XDG_RUNTIME_DIR/bellrock.sock, or else /tmp/bellrock-UID/bellrock.sock, for others.
+    #[arg(long, value_name = "PATH", env = "BELLROCK_CONTROL", hide_env_values = true)]
+    pub(super) control: Option<String>,
+}
+
+/// Settings that flags or the environment give.
+#[derive(Debug, Default)]
+pub(super) struct Overrides(Vec<Override>);
+
+#[derive(Debug)]
+struct Override {
+    key: &'static str,
+    /// The flag or the variable, as the operator knows it.
+    origin: String,
+    values: Vec<String>,
+}
+
+impl Overrides {
+    /// Applies them to `config`, and tells all that is wrong.
+    pub(super) fn apply(&self, config: &mut Config) -> Result<(), Vec<String>> {
+        let mut wrong = Vec::new();
+        for Override { key, origin, values } in &self.0 {
+            let Some(setting) = settings::all().find(|setting| setting.key == *key) else {
+                continue;
+            };
+            let texts: Vec<&str> = values.iter().map(String::as_str).collect();
+            if let Err(error) = (setting.set)(config, &texts) {
+                let value = texts.get(error.item).copied().unwrap_or_default();
+                wrong.push(format!("{origin} cannot be {value:?}; give {}", error.expected));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+impl Args for Overrides {
+    fn augment_args(mut command: clap::Command) -> clap::Command {
+        for group in GROUPS {
+            let args = group.settings.iter().map(flag);
+            command = command.next_help_heading(group.heading).args(args);
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The flag of a setting.
+fn flag(setting: &Setting<Config>) -> Arg {
+    let default = (setting.show)(&Config::default());
+    let (first, _) = setting.about.split_once(". ").unwrap_or((setting.about, ""));
+    let arg = Arg::new(setting.key)
+        .long(setting.key.replace('_', "-"))
+        .value_name(setting.value)
+        .env(variable(setting.key))
+        .hide_env_values(true)
+        .help(format!("{} [default: {default}]", first.trim_end_matches('.')))
+        .long_help(format!("{}\n\n[default: {default}]", setting.about));
+    match setting.many {
+        true => arg.action(ArgAction::Append).value_delimiter(','),
+        false => arg,
+    }
+}
+
+/// The environment variable of a setting.
+pub(super) fn variable(key: &str) -> OsString {
+    format!("BELLROCK_{}", key.to_uppercase()).into()
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut overrides = Overrides::default();
+        overrides.update_from_arg_matches(matches)?;
+        Ok(overrides)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = settings::all().filter_map(|setting| given(setting.key, matches)).collect();
+        Ok(())
+    }
+}
+
+/// What the command line or the environment says of a setting. An empty variable says nothing.
+fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
+    let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
+    let origin = match matches.value_source(key)? {
+        ValueSource::EnvVariable if values.iter().all(String::is_empty) => return None,
+        ValueSource::EnvVariable => variable(key).to_string_lossy().into_owned(),
+        _ => format!("--{}", key.replace('_', "-")),
+    };
+    Some(Override { key, origin, values })
+}
+
+/// The apps and their settings, for the end of the help.
+fn apps_help() -> String {
+    let mut text = String::from("Apps:\n");
+    for app in apps::KNOWN {
+        text.push_str(&format!("  {:10}{}\n", app.name, app.about));
+    }
+    for app in apps::KNOWN.iter().filter(|app| !app.settings.is_empty()) {
+        text.push_str(&format!(
+            "\nSettings of {}, in the file (apps: [{}: {{KEY: VALUE}}]):\n",
+            app.name, app.name
+        ));
+        for setting in app.settings {
+            let default = (setting.show)(&(app.choice)());
+            let name = format!("{}: {}", setting.key, setting.value);
+            text.push_str(&format!("  {name}\n          {} [default: {default}]\n", setting.about));
+        }
+    }
+    text
+}

@@ -1,0 +1,157 @@
+//! The apps that the command knows, and their settings.
+//!
+//! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
+
+use std::ops::RangeInclusive;
+
+use bellrock_apps::{LearningSettings, MatchKind};
+
+use super::settings::{Setting, one};
+use super::values;
+
+/// An app of the chain, with its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AppChoice {
+    Hub,
+    Learning(LearningSettings),
+}
+
+/// An app that can be chosen.
+pub(crate) struct Known {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// It, with default settings.
+    pub(crate) choice: fn() -> AppChoice,
+    pub(crate) settings: &'static [Setting<AppChoice>],
+}
+
+impl AppChoice {
+    /// The name that it is chosen by.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            AppChoice::Hub => "hub",
+            AppChoice::Learning(_) => "learning",
+        }
+    }
+}
+
+/// All apps that can be chosen.
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        name: "learning",
+        about: "A learning switch: learns which host is behind which port, and installs flows between \
+                hosts.",
+        choice: || AppChoice::Learning(LearningSettings::default()),
+        settings: LEARNING,
+    },
+    Known {
+        name: "hub",
+        about: "Sends each packet out of all ports but the one that it came in by. For tests and \
+                measurements.",
+        choice: || AppChoice::Hub,
+        settings: &[],
+    },
+];
+
+/// The app with this name, or which there are.
+pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
+    KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
+        let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
+        values::one_of(name, &names)
+    })
+}
+
+/// A setting of the learning switch. `$field` is its place, `$read` reads it from `$text`.
+macro_rules! learning {
+    ($key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
+        Setting {
+            key: $key,
+            value: $value,
+            about: $about,
+            many: false,
+            set: |choice, texts| {
+                let $text = one(texts);
+                if let AppChoice::Learning(settings) = choice {
+                    settings.$field = $read?;
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Learning(settings) => $show(&settings.$field),
+                AppChoice::Hub => String::new(),
+            },
+        }
+    };
+}
+
+const LEARNING: &[Setting<AppChoice>] = &[
+    learning!(
+        "match",
+        "KIND",
+        "Which fields its flows match. l2: ingress port, VLAN, Ethernet source and destination, \
+         so one flow for each pair of hosts. exact: the twelve fields of OpenFlow 1.0, and on 1.3 \
+         all that the packet has, so one for each connection.",
+        matching,
+        |text| values::choice(text, MATCH_KINDS),
+        |kind| values::show_choice(kind, MATCH_KINDS)
+    ),
+    learning!(
+        "idle_timeout",
+        "SECONDS",
+        "Seconds without a packet after which a switch removes a flow; 0 for never.",
+        idle_timeout_s,
+        |text| values::number(text, SECONDS),
+        u16::to_string
+    ),
+    learning!(
+        "hard_timeout",
+        "SECONDS",
+        "Seconds after which a switch removes a flow in any case; 0 for never. It bounds how long \
+         a flow can lead to a place that a host has left.",
+        hard_timeout_s,
+        |text| values::number(text, SECONDS),
+        u16::to_string
+    ),
+    learning!(
+        "priority",
+        "N",
+        "The priority of its flows.",
+        priority,
+        |text| values::number(text, PRIORITY),
+        u16::to_string
+    ),
+    learning!(
+        "max_entries",
+        "N",
+        "Hosts that are remembered per switch. When there are more, an old one is forgotten for \
+         each new one (evicted).",
+        max_entries,
+        |text| values::number(text, HOSTS),
+        usize::to_string
+    ),
+    learning!(
+        "max_macs_per_port",
+        "N",
+        "Hosts (MAC addresses in a VLAN) that are remembered behind one port; 0 for no limit. A \
+         further one is not learnt (over_port_limit); its packets are forwarded all the same.",
+        max_macs_per_port,
+        |text| values::number(text, HOSTS_PER_PORT),
+        u32::to_string
+    ),
+    learning!(
+        "max_age",
+        "SECONDS",
+        "Seconds after which a host of whom the controller saw no packet is forgotten, and its \
+         flows removed; 0 for never. Packets that pass over flows are not seen.",
+        max_age_s,
+        |text| values::number(text, AGE),
+        u32::to_string
+    ),
+];
+
+const MATCH_KINDS: &[(&str, MatchKind)] = &[("l2", MatchKind::L2), ("exact", MatchKind::Exact)];
+const SECONDS: RangeInclusive<u64> = 0..=65535;
+const PRIORITY: RangeInclusive<u64> = 1..=65535;
+const HOSTS: RangeInclusive<u64> = 1..=16_777_216;
+const HOSTS_PER_PORT: RangeInclusive<u64> = 0..=16_777_216;
+const AGE: RangeInclusive<u64> = 0..=604_800;

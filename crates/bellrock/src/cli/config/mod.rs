@@ -1,0 +1,305 @@
+//! What an operator can set, and where it is set: flags, over the environment, over a file, over
+//! the defaults.
+//!
+//! [`settings`] is the table of all settings, [`apps`] that of the apps and theirs, [`values`]
+//! reads single values, [`yaml`] makes a tree of a file. Here they come together in a [`Config`].
+//! What is done with it is the business of [`super::start`].
+
+pub(crate) mod apps;
+pub(crate) mod settings;
+pub(crate) mod values;
+pub(crate) mod yaml;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use bellrock_engine::session::Settings as SessionSettings;
+use bellrock_engine::{Limits, Pinning, WriteMode};
+
+use apps::AppChoice;
+use settings::Setting;
+use values::nearest;
+use yaml::{Entry, Node, Place, Problem, Value};
+
+pub(crate) use tracing::Level as LogLevel;
+
+/// The default configuration, as a file with comments.
+pub(crate) const DEFAULT_YAML: &str = include_str!("../default.yaml");
+
+/// Most bytes of a configuration file. A larger one is refused: it is something else.
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// All that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) listen: Vec<SocketAddr>,
+    /// The chain of apps, in order.
+    pub(crate) apps: Vec<AppChoice>,
+    /// `None`: one for each core.
+    pub(crate) workers: Option<usize>,
+    pub(crate) pin: Pinning,
+    pub(crate) write: WriteMode,
+    pub(crate) log_level: LogLevel,
+    pub(crate) log_format: LogFormat,
+    pub(crate) control: Control,
+    pub(crate) limits: Limits,
+    pub(crate) table_memory_bytes: usize,
+    pub(crate) session: SessionSettings,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Human,
+    Json,
+}
+
+/// Where the control socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    Auto,
+    None,
+    Path(PathBuf),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let engine = bellrock_engine::Settings::default();
+        Config {
+            listen: engine.listen,
+            apps: vec![AppChoice::Learning(Default::default())],
+            workers: None,
+            pin: engine.pin,
+            write: engine.worker.write,
+            log_level: LogLevel::INFO,
+            log_format: LogFormat::Human,
+            control: Control::Auto,
+            limits: engine.worker.limits,
+            table_memory_bytes: 1 << 30,
+            session: engine.worker.session,
+        }
+    }
+}
+
+/// A file that could not be used, with all that is wrong in it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("{}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("{}: larger than {} KiB, so hardly a configuration file", path.display(), MAX_FILE_BYTES >> 10)]
+    TooLarge { path: PathBuf },
+    #[error("{}: not UTF-8 text", path.display())]
+    NotText { path: PathBuf },
+    #[error("{}", Located { path, problems })]
+    Wrong { path: PathBuf, problems: Vec<Problem> },
+}
+
+/// `FILE:LINE:COLUMN: message`, one a line, as editors understand it.
+struct Located<'p> {
+    path: &'p Path,
+    problems: &'p [Problem],
+}
+
+impl fmt::Display for Located<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Problem { place, message }) in self.problems.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            write!(
+                f,
+                "{separator}{}:{}:{}: {message}",
+                self.path.display(),
+                place.line,
+                place.column
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// The defaults, with what a file says in their place.
+    pub(crate) fn from_file(path: &Path) -> Result<Self, FileError> {
+        let unreadable = |error| FileError::Unreadable { path: path.into(), error };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(FileError::TooLarge { path: path.into() });
+        }
+        let text =
+            String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })?;
+        Config::from_yaml(&text)
+            .map_err(|problems| FileError::Wrong { path: path.into(), problems })
+    }
+
+    /// The defaults, with what a text says in their place; or all that is wrong in it, in order.
+    pub(crate) fn from_yaml(text: &str) -> Result<Self, Vec<Problem>> {
+        let root = yaml::parse(text).map_err(|problem| vec![problem])?;
+        let mut config = Config::default();
+        let mut problems = Problems::default();
+        config.apply(&root, &mut problems);
+        problems.0.sort_by_key(|problem| problem.place);
+        if problems.0.is_empty() { Ok(config) } else { Err(problems.0) }
+    }
+
+    fn apply(&mut self, root: &Node, problems: &mut Problems) {
+        let entries = match &root.value {
+            Value::Nothing => return,
+            Value::Map(entries) => entries,
+            _ => {
+                return problems
+                    .add(root.place, "a configuration is `key: value`, one a line".into());
+            }
+        };
+        for entry in entries {
+            if entry.key == "apps" {
+                self.apply_apps(&entry.value, problems);
+            } else if let Some(setting) = settings::all().find(|setting| setting.key == entry.key) {
+                apply_setting(setting, self, entry, problems);
+            } else {
+                let keys: Vec<_> =
+                    settings::all().map(|setting| setting.key).chain(["apps"]).collect();
+                problems.unknown_key(entry, "setting", &keys);
+            }
+        }
+    }
+
+    fn apply_apps(&mut self, node: &Node, problems: &mut Problems) {
+        let right = "`apps` is a list of apps, each a name or a name with settings, such as [hub] or \
+                     [learning: {match: l2}]";
+        let Value::List(items) = &node.value else { return problems.add(node.place, right.into()) };
+        if items.is_empty() {
+            return problems.add(node.place, format!("`apps` is empty; {}", values_of_apps()));
+        }
+        self.apps.clear();
+        for item in items {
+            let nothing = Node { place: item.place, value: Value::Nothing };
+            let (place, name, own) = match &item.value {
+                Value::Scalar(name) => (item.place, name, &nothing),
+                Value::Map(entries) if entries.len() == 1 => {
+                    (entries[0].place, &entries[0].key, &entries[0].value)
+                }
+                _ => {
+                    problems.add(item.place, right.into());
+                    continue;
+                }
+            };
+            match apps::known(name) {
+                Err(right) => {
+                    problems.add(place, format!("there is no app {name:?}; give {right}"));
+                }
+                Ok(known) if self.apps.iter().any(|app| app.name() == known.name) => {
+                    problems.add(place, format!("the app {name:?} is in the list already"));
+                }
+                Ok(known) => self.apps.push(configure(known, own, problems)),
+            }
+        }
+    }
+
+    /// Puts these apps in the place of the chain. One that is in the chain already keeps its
+    /// settings.
+    pub(crate) fn choose_apps(&mut self, names: &[String]) -> Result<(), String> {
+        let mut chosen: Vec<AppChoice> = Vec::new();
+        for name in names {
+            let known = apps::known(name)
+                .map_err(|right| format!("there is no app {name:?}; give {right}"))?;
+            if chosen.iter().any(|app| app.name() == known.name) {
+                return Err(format!("the app {name:?} is named twice"));
+            }
+            let configured = self.apps.iter().find(|app| app.name() == known.name);
+            chosen.push(configured.cloned().unwrap_or_else(known.choice));
+        }
+        self.apps = chosen;
+        Ok(())
+    }
+}
+
+fn values_of_apps() -> String {
+    let names: Vec<_> = apps::KNOWN.iter().map(|known| known.name).collect();
+    format!("give at least one of {}", names.join(", "))
+}
+
+/// An app with the settings that a file gives it.
+fn configure(known: &apps::Known, node: &Node, problems: &mut Problems) -> AppChoice {
+    let mut choice = (known.choice)();
+    let entries = match &node.value {
+        Value::Nothing => return choice,
+        Value::Map(entries) => entries,
+        _ => {
+            problems
+                .add(node.place, format!("the settings of {:?} are `{{key: value}}`", known.name));
+            return choice;
+        }
+    };
+    for entry in entries {
+        match known.settings.iter().find(|setting| setting.key == entry.key) {
+            Some(setting) => apply_setting(setting, &mut choice, entry, problems),
+            None => {
+                let keys: Vec<_> = known.settings.iter().map(|setting| setting.key).collect();
+                problems.unknown_key(entry, &format!("setting of the app {:?}", known.name), &keys);
+            }
+        }
+    }
+    choice
+}
+
+fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &mut Problems) {
+    let key = setting.key;
+    let items: Vec<&Node> = match &entry.value.value {
+        Value::List(items) if setting.many && !items.is_empty() => items.iter().collect(),
+        Value::Scalar(_) => vec![&entry.value],
+        Value::Nothing => {
+            let place = entry.place;
+            return problems
+                .add(place, format!("`{key}` has no value; leave the line out for the default"));
+        }
+        _ => {
+            let right = if setting.many { "one value, or a list of them" } else { "one value" };
+            return problems.add(entry.value.place, format!("`{key}` takes {right}"));
+        }
+    };
+    let mut texts = Vec::with_capacity(items.len());
+    for item in &items {
+        match &item.value {
+            Value::Scalar(text) => texts.push(text.as_str()),
+            _ => return problems.add(item.place, format!("`{key}` takes a list of single values")),
+        }
+    }
+    // "0,1" in a file is what it is on the command line.
+    let split: Vec<&str> = match texts[..] {
+        [text] if setting.many => text.split(',').map(str::trim).collect(),
+        _ => texts,
+    };
+    if let Err(wrong) = (setting.set)(to, &split) {
+        let place = items.get(wrong.item).unwrap_or(&items[0]).place;
+        problems.add(place, wrong_value(key, split.get(wrong.item).copied(), &wrong.expected));
+    }
+}
+
+/// "`key` cannot be "value"; give ..."
+pub(crate) fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> String {
+    format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
+}
+
+/// What is wrong in a file, so far.
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, place: Place, message: String) {
+        self.0.push(Problem { place, message });
+    }
+
+    fn unknown_key(&mut self, entry: &Entry, what: &str, keys: &[&str]) {
+        let key = &entry.key;
+        let hint = match (nearest(key, keys), keys) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, []) => "it has none".to_owned(),
+            (None, keys) => format!("there are: {}", keys.join(", ")),
+        };
+        self.add(entry.place, format!("{key:?} is no {what}; {hint}"));
+    }
+}

@@ -1,0 +1,387 @@
+//! The table of all settings: what each is called, what it means, how it is read and shown.
+//!
+//! A key of the file, a flag and an environment variable are one setting under three spellings
+//! (`write`, `--write`, `BELLROCK_WRITE`), so there is one row for the three, and the manual is
+//! held to these rows by a test.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use bellrock_api::Version;
+use bellrock_engine::session::Versions;
+use bellrock_engine::{Pinning, WriteMode};
+
+use super::values::{self, Read, Wrong};
+use super::{Config, Control, LogFormat, LogLevel};
+
+/// One setting of a `T`.
+pub(crate) struct Setting<T: 'static> {
+    /// Its name in a file; the flag has `-` for `_`.
+    pub(crate) key: &'static str,
+    /// What stands for its value in the help.
+    pub(crate) value: &'static str,
+    /// What it does, its unit, and what happens at a limit. One or two sentences.
+    pub(crate) about: &'static str,
+    /// Whether it takes several values.
+    pub(crate) many: bool,
+    /// Sets it; there is at least one value, and only one if not `many`.
+    pub(crate) set: fn(&mut T, &[&str]) -> Result<(), Wrong>,
+    /// Its value, as `set` would read it.
+    pub(crate) show: fn(&T) -> String,
+}
+
+/// Settings under a heading.
+pub(crate) struct Group {
+    pub(crate) heading: &'static str,
+    pub(crate) settings: &'static [Setting<Config>],
+}
+
+/// All settings but the apps, which have settings of their own.
+pub(crate) fn all() -> impl Iterator<Item = &'static Setting<Config>> {
+    GROUPS.iter().flat_map(|group| group.settings)
+}
+
+/// All settings but the apps, in the order of the manual.
+pub(crate) const GROUPS: &[Group] = &[
+    Group { heading: "Network", settings: NETWORK },
+    Group { heading: "Threads and writing", settings: THREADS },
+    Group { heading: "Log and control", settings: OPERATION },
+    Group { heading: "Limits", settings: LIMITS },
+    Group { heading: "OpenFlow sessions", settings: SESSIONS },
+];
+
+const NETWORK: &[Setting<Config>] = &[
+    Setting {
+        key: "listen",
+        value: "ADDR:PORT",
+        about: "Where switches connect. IPv4 or IPv6, several times for several addresses. Any address \
+                but the loopback has to be asked for, because OpenFlow on plain TCP lets whoever \
+                reaches the port play a switch.",
+        many: true,
+        set: |config, texts| {
+            config.listen = values::each(texts, values::address)?;
+            Ok(())
+        },
+        show: |config| join(&config.listen),
+    },
+    Setting {
+        key: "versions",
+        value: "VERSION",
+        about: "The OpenFlow versions that are spoken: 1.0, 1.3 or both. With both, a switch that \
+                speaks both gets 1.3.",
+        many: true,
+        set: |config, texts| {
+            let chosen = values::each(texts, |text| values::choice(text, VERSIONS))?;
+            config.session.versions =
+                match (chosen.contains(&Version::V1_0), chosen.contains(&Version::V1_3)) {
+                    (true, false) => Versions::Only(Version::V1_0),
+                    (false, true) => Versions::Only(Version::V1_3),
+                    _ => Versions::Both,
+                };
+            Ok(())
+        },
+        show: |config| {
+            let shown = |version| values::show_choice(version, VERSIONS);
+            config.session.versions.as_slice().iter().map(shown).collect::<Vec<_>>().join(",")
+        },
+    },
+];
+
+const VERSIONS: &[(&str, Version)] = &[("1.0", Version::V1_0), ("1.3", Version::V1_3)];
+
+const THREADS: &[Setting<Config>] = &[
+    Setting {
+        key: "workers",
+        value: "N",
+        about: "Worker threads; each owns a set of switches. auto: one for each core.",
+        many: false,
+        set: |config, texts| {
+            put(
+                &mut config.workers,
+                or_word(one(texts), "auto", |text| values::number(text, WORKERS)),
+            )
+        },
+        show: |config| show_or_word(config.workers.as_ref(), "auto"),
+    },
+    Setting {
+        key: "pin",
+        value: "CORES",
+        about: "The cores that workers are pinned to: auto (one core each, as long as there are \
+                enough), none, or numbers of cores, such as 0,1.",
+        many: true,
+        set: |config, texts| {
+            config.pin = match texts {
+                ["auto"] => Pinning::Auto,
+                ["none"] => Pinning::None,
+                cores => Pinning::Cores(values::each(cores, |core| {
+                    values::number(core, CORES)
+                        .map_err(|right| format!("auto, none, or cores: each {right}"))
+                })?),
+            };
+            Ok(())
+        },
+        show: |config| match &config.pin {
+            Pinning::Auto => "auto".to_owned(),
+            Pinning::None => "none".to_owned(),
+            Pinning::Cores(cores) => join(cores),
+        },
+    },
+    Setting {
+        key: "write",
+        value: "MODE",
+        about: "When answers are written. coalesce: all answers to what one read brought, in one \
+                write. immediate: each in a write of its own, which costs system calls and gains delay \
+                only for the first of many.",
+        many: false,
+        set: |config, texts| put(&mut config.write, values::choice(one(texts), WRITE_MODES)),
+        show: |config| values::show_choice(&config.write, WRITE_MODES),
+    },
+];
+
+const WORKERS: RangeInclusive<u64> = 1..=256;
+const CORES: RangeInclusive<u64> = 0..=4095;
+const WRITE_MODES: &[(&str, WriteMode)] =
+    &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];
+
+const OPERATION: &[Setting<Config>] = &[
+    Setting {
+        key: "log_level",
+        value: "LEVEL",
+        about: "The least important lines that are logged: error, warn, info, debug or trace.",
+        many: false,
+        set: |config, texts| put(&mut config.log_level, values::choice(one(texts), LOG_LEVELS)),
+        show: |config| values::show_choice(&config.log_level, LOG_LEVELS),
+    },
+    Setting {
+        key: "log_format",
+        value: "FORMAT",
+        about: "How lines are logged, on standard error: human, or json, with one object a line.",
+        many: false,
+        set: |config, texts| put(&mut config.log_format, values::choice(one(texts), LOG_FORMATS)),
+        show: |config| values::show_choice(&config.log_format, LOG_FORMATS),
+    },
+    Setting {
+        key: "control",
+        value: "PATH",
+        about: "The Unix socket that status, switches, hosts and counters ask. Only its owner can open \
+                it. auto: /run/bellrock.sock for root; $XDG_RUNTIME_DIR/bellrock.sock, or else \
+                /tmp/bellrock-UID/bellrock.sock, for others. none: no socket.",
+        many: false,
+        set: |config, texts| {
+            config.control = match one(texts) {
+                "" => return Err(Wrong::from("auto, none, or a path".to_owned())),
+                "auto" => Control::Auto,
+                "none" => Control::None,
+                path => Control::Path(path.into()),
+            };
+            Ok(())
+        },
+        show: |config| match &config.control {
+            Control::Auto => "auto".to_owned(),
+            Control::None => "none".to_owned(),
+            Control::Path(path) => path.display().to_string(),
+        },
+    },
+];
+
+const LOG_LEVELS: &[(&str, LogLevel)] = &[
+    ("error", LogLevel::ERROR),
+    ("warn", LogLevel::WARN),
+    ("info", LogLevel::INFO),
+    ("debug", LogLevel::DEBUG),
+    ("trace", LogLevel::TRACE),
+];
+const LOG_FORMATS: &[(&str, LogFormat)] = &[("human", LogFormat::Human), ("json", LogFormat::Json)];
+
+const LIMITS: &[Setting<Config>] = &[
+    Setting {
+        key: "max_connections",
+        value: "N",
+        about: "TCP connections of all workers together, with or without a finished handshake. A \
+                further one is closed at once.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.limits.connections, values::number(one(texts), CONNECTIONS))
+        },
+        show: |config| config.limits.connections.to_string(),
+    },
+    Setting {
+        key: "max_switches_per_worker",
+        value: "N",
+        about: "Connections of one worker. When all workers have so many, a further one is closed at \
+                once.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.limits.switches_per_worker, values::number(one(texts), CONNECTIONS))
+        },
+        show: |config| config.limits.switches_per_worker.to_string(),
+    },
+    Setting {
+        key: "bytes_per_turn",
+        value: "BYTES",
+        about: "What one read takes from a switch, before it is the next one's turn.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.limits.bytes_per_turn, values::bytes(one(texts), TURN))
+        },
+        show: |config| show_bytes(config.limits.bytes_per_turn),
+    },
+    Setting {
+        key: "packet_ins_per_second",
+        value: "N",
+        about: "Packet-ins a second of one switch; further ones are dropped and counted \
+                (packet_ins_over_limit). off: as many as come.",
+        many: false,
+        set: |config, texts| {
+            let read = |text: &str| values::number(text, PACKET_INS);
+            put(&mut config.limits.packet_ins_per_second, or_word(one(texts), "off", read))
+        },
+        show: |config| show_or_word(config.limits.packet_ins_per_second.as_ref(), "off"),
+    },
+    Setting {
+        key: "table_memory_bytes",
+        value: "BYTES",
+        about: "What the tables of all apps and switches hold together. A table that would go beyond \
+                it does not grow, but forgets an old entry for each new one.",
+        many: false,
+        set: |config, texts| put(&mut config.table_memory_bytes, values::bytes(one(texts), TABLES)),
+        show: |config| show_bytes(config.table_memory_bytes),
+    },
+    Setting {
+        key: "high_water_bytes",
+        value: "BYTES",
+        about: "What may wait to be written to a switch. Above it nothing more is read from that \
+                switch until it has taken what waits; nothing is dropped.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.limits.high_water_bytes, values::bytes(one(texts), HIGH_WATER))
+        },
+        show: |config| show_bytes(config.limits.high_water_bytes),
+    },
+    Setting {
+        key: "stalled_timeout",
+        value: "TIME",
+        about: "How long a switch may take none of the bytes that wait for it. Then it is closed \
+                (stalled_closes).",
+        many: false,
+        set: |config, texts| put(&mut config.limits.stalled, values::time(one(texts), TIMEOUT)),
+        show: |config| values::show_time(config.limits.stalled),
+    },
+];
+
+const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
+const TURN: RangeInclusive<u64> = 4 << 10..=16 << 20;
+const PACKET_INS: RangeInclusive<u64> = 1..=10_000_000;
+const TABLES: RangeInclusive<u64> = 1 << 20..=1 << 40;
+const HIGH_WATER: RangeInclusive<u64> = 64 << 10..=1 << 30;
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+
+const SESSIONS: &[Setting<Config>] = &[
+    Setting {
+        key: "handshake_timeout",
+        value: "TIME",
+        about: "From the start of a connection to the end of its handshake. A switch that takes longer \
+                is closed (handshake_timeouts).",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.session.handshake_timeout, values::time(one(texts), TIMEOUT))
+        },
+        show: |config| values::show_time(config.session.handshake_timeout),
+    },
+    Setting {
+        key: "echo_after",
+        value: "TIME",
+        about: "Silence of a switch after which it is asked for an echo.",
+        many: false,
+        set: |config, texts| put(&mut config.session.echo_after, values::time(one(texts), TIMEOUT)),
+        show: |config| values::show_time(config.session.echo_after),
+    },
+    Setting {
+        key: "dead_after",
+        value: "TIME",
+        about: "Further silence after that echo. Then the switch is closed (dead_closes).",
+        many: false,
+        set: |config, texts| put(&mut config.session.dead_after, values::time(one(texts), TIMEOUT)),
+        show: |config| values::show_time(config.session.dead_after),
+    },
+    Setting {
+        key: "miss_send_len",
+        value: "BYTES",
+        about: "How much of a packet that it buffers a 1.0 switch sends on a table miss; 65535: the \
+                whole packet, without a buffer.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.session.miss_send_len, values::number(one(texts), MISS_SEND_LEN))
+        },
+        show: |config| config.session.miss_send_len.to_string(),
+    },
+    Setting {
+        key: "max_multipart_bytes",
+        value: "BYTES",
+        about: "What all unfinished multipart replies of a switch hold together. A reply that would go \
+                beyond is dropped (multipart_overflows), and its requester is told.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.session.max_multipart_bytes, values::bytes(one(texts), MULTIPART))
+        },
+        show: |config| show_bytes(config.session.max_multipart_bytes),
+    },
+    Setting {
+        key: "max_errors_per_second",
+        value: "N",
+        about: "OpenFlow errors that a switch is sent in a second for messages that are wrong; further \
+                ones are only counted (errors_suppressed).",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.session.max_errors_per_second, values::number(one(texts), ERRORS))
+        },
+        show: |config| config.session.max_errors_per_second.to_string(),
+    },
+    Setting {
+        key: "max_requests",
+        value: "N",
+        about: "Requests to a switch that may be unanswered at a time; the app that asks more gets an \
+                error.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.session.max_requests, values::number(one(texts), REQUESTS))
+        },
+        show: |config| config.session.max_requests.to_string(),
+    },
+];
+
+const MISS_SEND_LEN: RangeInclusive<u64> = 0..=65535;
+const MULTIPART: RangeInclusive<u64> = 64 << 10..=1 << 30;
+const ERRORS: RangeInclusive<u64> = 0..=65535;
+const REQUESTS: RangeInclusive<u64> = 4..=65535;
+
+/// The only value of a setting that takes one.
+pub(crate) fn one<'t>(texts: &[&'t str]) -> &'t str {
+    texts.first().copied().unwrap_or_default()
+}
+
+/// Puts a value that could be read into its place.
+fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
+    *place = read?;
+    Ok(())
+}
+
+/// A value, or a word that stands for none.
+fn or_word<T>(text: &str, word: &str, read: impl Fn(&str) -> Read<T>) -> Read<Option<T>> {
+    if text == word {
+        return Ok(None);
+    }
+    read(text).map(Some).map_err(|right| format!("{word}, or {right}"))
+}
+
+fn show_or_word<T: ToString>(value: Option<&T>, word: &str) -> String {
+    value.map_or_else(|| word.to_owned(), T::to_string)
+}
+
+fn show_bytes(bytes: usize) -> String {
+    values::show_bytes(bytes as u64)
+}
+
+fn join<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,192 @@
+//! Values as operators write them: one reader for files, flags and the environment.
+//!
+//! Each function reads one kind of value, or says what would be right in its place.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A value that a setting cannot have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    /// Which of several values, from 0.
+    pub(crate) item: usize,
+    /// What would be right: the end of a sentence that begins with "give".
+    pub(crate) expected: String,
+}
+
+impl From<String> for Wrong {
+    fn from(expected: String) -> Self {
+        Wrong { item: 0, expected }
+    }
+}
+
+/// What a reader of one value returns: it, or what would be right.
+pub(crate) type Read<T> = Result<T, String>;
+
+/// Applies a reader of one value to each of several.
+pub(crate) fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result<Vec<T>, Wrong> {
+    let read =
+        |(item, value): (usize, &&str)| read(value).map_err(|expected| Wrong { item, expected });
+    values.iter().enumerate().map(read).collect()
+}
+
+/// A whole number in a range. `T` is wide enough for the range.
+pub(crate) fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
+}
+
+const BYTE_UNITS: [(&str, u64); 4] =
+    [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// A number of bytes, with or without a unit: `65536`, `64 KiB`, `64KiB`.
+pub(crate) fn bytes(text: &str, range: RangeInclusive<u64>) -> Read<usize> {
+    with_unit(text, &BYTE_UNITS, 1)
+        .filter(|bytes| range.contains(bytes))
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(|| {
+            let (least, most) = (show_bytes(*range.start()), show_bytes(*range.end()));
+            format!("a number of bytes from {least} to {most}, in B, KiB, MiB or GiB")
+        })
+}
+
+/// A number of bytes in the largest unit that says it exactly.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    let fits = |&&(_, size): &&(&str, u64)| bytes >= size && bytes.is_multiple_of(size);
+    match BYTE_UNITS.iter().find(fits) {
+        Some((unit, size)) => format!("{} {unit}", bytes / size),
+        None => format!("{bytes} B"),
+    }
+}
+
+const TIME_UNITS: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1000)];
+
+/// A time, in seconds if nothing else is said: `15`, `15 s`, `500 ms`, `2 min`.
+pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
+    with_unit(text, &TIME_UNITS, 1000)
+        .map(Duration::from_millis)
+        .filter(|time| range.contains(time))
+        .ok_or_else(|| {
+            let (least, most) = (show_time(*range.start()), show_time(*range.end()));
+            format!("a time from {least} to {most}, in ms, s or min")
+        })
+}
+
+/// A time in seconds, or in milliseconds if it is not whole seconds.
+pub(crate) fn show_time(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{} s", time.as_secs()),
+        _ => format!("{} ms", time.as_millis()),
+    }
+}
+
+/// A whole number and one of the units; `bare` is the size of a number without a unit.
+fn with_unit(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
+    let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
+    let (digits, size) = unit.unwrap_or((text, bare));
+    digits.trim_end().parse::<u64>().ok()?.checked_mul(size)
+}
+
+/// One of a few words.
+pub(crate) fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Read<T> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        one_of(text, &all)
+    })
+}
+
+/// The word for one of a few values.
+pub(crate) fn show_choice<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> String {
+    words
+        .iter()
+        .find(|(_, known)| known == value)
+        .map_or_else(String::new, |(word, _)| (*word).into())
+}
+
+/// "one of a, b", with a guess at which one was meant.
+pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
+    let all = words.join(", ");
+    match nearest(text, words) {
+        Some(word) => format!("one of {all} (did you mean {word}?)"),
+        None => format!("one of {all}"),
+    }
+}
+
+/// The word that `text` most likely was meant to be.
+pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
+    /// Similarity, from 0 to 1, below which a guess would be no help.
+    const LEAST: f64 = 0.75;
+    let scored = words.iter().map(|word| (strsim::jaro_winkler(text, word), *word));
+    scored
+        .filter(|(score, _)| *score > LEAST)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| word)
+}
+
+/// `ADDRESS:PORT`, IPv6 in brackets.
+pub(crate) fn address(text: &str) -> Read<SocketAddr> {
+    text.parse().map_err(|_| {
+        "an address and a port, such as 127.0.0.1:6653, 0.0.0.0:6653 or [::1]:6653".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_optional_and_spaces_too() {
+        let range = 4096..=1 << 30;
+        for (text, bytes_) in [
+            ("65536", 65536),
+            ("64 KiB", 65536),
+            ("64KiB", 65536),
+            ("5000 B", 5000),
+            ("1 GiB", 1 << 30),
+        ] {
+            assert_eq!(bytes(text, range.clone()), Ok(bytes_), "{text}");
+        }
+        for text in [
+            "",
+            "KiB",
+            "-1",
+            "1 TiB",
+            "64 kb",
+            "1.5 MiB",
+            "4095",
+            "99999999999999999999 GiB",
+            "17179869184 GiB",
+        ] {
+            let right = "a number of bytes from 4 KiB to 1 GiB, in B, KiB, MiB or GiB";
+            assert_eq!(bytes(text, range.clone()), Err(right.to_owned()), "{text}");
+        }
+        let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+        for (text, ms) in [("15", 15_000), ("15 s", 15_000), ("500ms", 500), ("2 min", 120_000)] {
+            assert_eq!(time(text, range.clone()), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        let right = "a time from 100 ms to 3600 s, in ms, s or min";
+        assert_eq!(time("99 ms", range), Err(right.to_owned()));
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for bytes_ in [1, 1023, 1024, 1 << 20, (1 << 20) + 1, 3 << 30] {
+            assert_eq!(bytes(&show_bytes(bytes_), 0..=u64::MAX), Ok(bytes_ as usize));
+        }
+        for ms in [0, 1, 999, 1000, 1500, 60_000] {
+            let shown = show_time(Duration::from_millis(ms));
+            assert_eq!(time(&shown, Duration::ZERO..=Duration::MAX), Ok(Duration::from_millis(ms)));
+        }
+    }
+
+    #[test]
+    fn a_guess_is_made_only_when_it_is_a_good_one() {
+        let words = ["coalesce", "immediate"];
+        assert_eq!(nearest("imediate", &words), Some("immediate"));
+        assert_eq!(nearest("colesce", &words), Some("coalesce"));
+        assert_eq!(nearest("xyz", &words), None);
+    }
+}

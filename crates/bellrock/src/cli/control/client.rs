@@ -1,0 +1,67 @@
+//! The operator's end of the control socket.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Question;
+
+/// How long the controller may take for each part of its answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most bytes of an answer: a million hosts, at some 130 bytes each, fit.
+const MAX_ANSWER_BYTES: u64 = 256 << 20;
+
+/// Why there is no answer, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    #[error(
+        "no controller runs here: nobody answers at {}; start one with `bellrock run`, or name its socket with --control",
+        .0.display()
+    )]
+    NotRunning(PathBuf),
+    #[error(
+        "no permission to open {}: only the user who runs the controller (and root) may ask it; try as that user",
+        .0.display()
+    )]
+    NotAllowed(PathBuf),
+    #[error("{}: {error}", path.display())]
+    Failed { path: PathBuf, error: io::Error },
+    #[error("the controller at {} did not answer within {} s; is it stopped?", .0.display(), TIMEOUT.as_secs())]
+    Silent(PathBuf),
+    #[error("what answers at {} is no controller of this version", .0.display())]
+    NotAController(PathBuf),
+    #[error("the controller says: {0}")]
+    Refused(String),
+}
+
+/// Asks the controller whose control socket is at `path`.
+pub(crate) fn ask(path: &Path, question: Question) -> Result<Value, AskError> {
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut, WouldBlock};
+    let text = exchange(path, question).map_err(|error| match error.kind() {
+        NotFound | ConnectionRefused => AskError::NotRunning(path.into()),
+        PermissionDenied => AskError::NotAllowed(path.into()),
+        WouldBlock | TimedOut => AskError::Silent(path.into()),
+        _ => AskError::Failed { path: path.into(), error },
+    })?;
+    let mut reply: Value =
+        serde_json::from_str(&text).map_err(|_| AskError::NotAController(path.into()))?;
+    if let Some(error) = reply.get("error").and_then(Value::as_str) {
+        return Err(AskError::Refused(error.escape_debug().to_string()));
+    }
+    reply.get_mut("answer").map(Value::take).ok_or_else(|| AskError::NotAController(path.into()))
+}
+
+fn exchange(path: &Path, question: Question) -> io::Result<String> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    // One that turns us away closes without reading: its answer counts, not our error.
+    let _ = stream.write_all(format!("{}\n", question.word()).as_bytes());
+    let mut text = String::new();
+    BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,63 @@
+//! Where the control socket is when nobody says where.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "bellrock.sock";
+
+/// `/run/bellrock.sock` for root. For others `$XDG_RUNTIME_DIR/bellrock.sock`, or, where there is
+/// no such directory, `/tmp/bellrock-UID/bellrock.sock` in a directory of their own.
+pub(crate) fn default_path() -> io::Result<PathBuf> {
+    // The owner of our entry in /proc is our effective user.
+    let user = fs::metadata("/proc/self")?.uid();
+    if user == 0 {
+        return Ok(Path::new("/run").join(NAME));
+    }
+    if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        return Ok(Path::new(&runtime).join(NAME));
+    }
+    let directory = PathBuf::from(format!("/tmp/bellrock-{user}"));
+    own_directory(&directory, user)?;
+    Ok(directory.join(NAME))
+}
+
+/// Makes sure that `directory` exists, belongs to `user`, and is closed to others: everybody can
+/// write to /tmp, and could have put something else there.
+fn own_directory(directory: &Path, user: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(directory)?;
+    if found.is_dir() && found.uid() == user && found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{} is not a directory that only you can open; remove it, or choose another place with --control",
+        directory.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_somebody_else_is_not_used() {
+        let base = crate::cli::test_directory("path");
+        let user = fs::metadata(&base).unwrap().uid();
+        let (new, open, link) = (base.join("new"), base.join("open"), base.join("link"));
+        own_directory(&new, user).unwrap();
+        own_directory(&new, user).unwrap();
+        assert_eq!(fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(own_directory(&new, user + 1).is_err(), "of another user");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(own_directory(&open, user).is_err(), "open to others");
+        std::os::unix::fs::symlink(&new, &link).unwrap();
+        assert!(own_directory(&link, user).is_err(), "a link");
+        fs::remove_dir_all(base).unwrap();
+    }
+}

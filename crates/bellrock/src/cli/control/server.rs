@@ -1,0 +1,185 @@
+//! The controller's end of the control socket: a thread that accepts, and a short-lived one for
+//! each client.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::json;
+use socket2::SockRef;
+
+use super::{MAX_QUESTION_BYTES, Question};
+
+/// Clients at a time. A further one is told to come back.
+pub(super) const MAX_CLIENTS: usize = 8;
+
+/// How long a client may take to ask, and how long to take each part of the answer. Then it is
+/// closed.
+pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the acceptor waits when the system has no more sockets or threads.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Who answers questions, in JSON.
+type Answer = dyn Fn(Question) -> serde_json::Result<String> + Send + Sync;
+
+/// Why there is no control socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServerError {
+    #[error("a controller runs already: it answers at {}; stop it, or choose another place with --control", .0.display())]
+    Alive(PathBuf),
+    #[error("{} exists and is not a socket; remove it, or choose another place with --control", .0.display())]
+    NotASocket(PathBuf),
+    #[error("no control socket at {}: {error}; choose another place with --control", path.display())]
+    Bind { path: PathBuf, error: io::Error },
+}
+
+/// A control socket that answers until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: Arc<UnixListener>,
+    acceptor: Option<JoinHandle<()>>,
+    path: PathBuf,
+    /// Device and inode of our socket: what lies at `path` later may be another's.
+    identity: Option<(u64, u64)>,
+}
+
+impl Server {
+    /// Opens the socket at `path`, with access for its owner alone from the first moment on. A
+    /// socket that a dead controller left is replaced.
+    pub(crate) fn start(
+        path: &Path,
+        answer: impl Fn(Question) -> serde_json::Result<String> + Send + Sync + 'static,
+    ) -> Result<Self, ServerError> {
+        refuse_if_in_use(path)?;
+        let failed = |error| ServerError::Bind { path: path.into(), error };
+        let listener = Arc::new(bind_privately(path).map_err(failed)?);
+        let identity = identity(path);
+        let for_acceptor = Arc::clone(&listener);
+        let acceptor = thread::Builder::new()
+            .name("control".into())
+            .spawn(move || accept(&for_acceptor, &Arc::from(Box::new(answer) as Box<Answer>)))
+            .map_err(failed)?;
+        Ok(Server { listener, acceptor: Some(acceptor), path: path.into(), identity })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Wakes the acceptor, which then finds that there is nothing to accept any more.
+        let woken = SockRef::from(&*self.listener).shutdown(Shutdown::Both).is_ok();
+        if let Some(acceptor) = self.acceptor.take()
+            && woken
+        {
+            let _ = acceptor.join();
+        }
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+fn refuse_if_in_use(path: &Path) -> Result<(), ServerError> {
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(found) if !found.file_type().is_socket() => Err(ServerError::NotASocket(path.into())),
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => Err(ServerError::Alive(path.into())),
+            // Nobody listens: left behind. Anything else (no permission, say) is told when binding
+            // fails.
+            Err(_) => Ok(()),
+        },
+    }
+}
+
+/// Binds in a new directory that only we can enter, takes all rights from others, and only then
+/// moves the socket to its place. That also replaces what a dead controller left there in one step.
+fn bind_privately(path: &Path) -> io::Result<UnixListener> {
+    // A path too long for an address could be moved to, but never connected to.
+    SocketAddr::from_pathname(path)?;
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let nest = parent.join(format!(".bell{}", std::process::id()));
+    fs::DirBuilder::new().mode(0o700).create(&nest)?;
+    let bind = || {
+        let egg = nest.join("s");
+        let listener = UnixListener::bind(&egg)?;
+        fs::set_permissions(&egg, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&egg, path).inspect_err(|_| drop(fs::remove_file(&egg)))?;
+        Ok(listener)
+    };
+    let bound = bind();
+    fs::remove_dir(&nest).and(bound)
+}
+
+fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // Shut down.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
+            Err(_) => {
+                thread::sleep(RETRY);
+                continue;
+            }
+        };
+        if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            let _ = refuse(&stream, &format!("{MAX_CLIENTS} others are asking; try again"));
+            continue;
+        }
+        let (answer, counted) = (Arc::clone(answer), Arc::clone(&clients));
+        let serve = move || {
+            // A client that is gone or slow is its own problem.
+            let _ = serve(&stream, &*answer);
+            counted.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("control-client".into()).spawn(serve).is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            thread::sleep(RETRY);
+        }
+    }
+}
+
+fn serve(stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(MAX_QUESTION_BYTES)).read_line(&mut line)?;
+    let Some(word) = line.strip_suffix('\n') else {
+        return refuse(
+            stream,
+            &format!("a question is a line of at most {MAX_QUESTION_BYTES} bytes"),
+        );
+    };
+    let Some(question) = Question::from_word(word) else {
+        let words = Question::ALL.map(Question::word).join(", ");
+        return refuse(stream, &format!("no such question: {word:?}; there are: {words}"));
+    };
+    match answer(question) {
+        Ok(answer) => reply(stream, &format!("{{\"answer\":{answer}}}\n")),
+        Err(error) => refuse(stream, &format!("no answer can be given: {error}")),
+    }
+}
+
+fn refuse(stream: &UnixStream, why: &str) -> io::Result<()> {
+    reply(stream, &format!("{}\n", json!({ "error": why })))
+}
+
+fn reply(mut stream: &UnixStream, line: &str) -> io::Result<()> {
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.write_all(line.as_bytes())
+}

@@ -1,0 +1,189 @@
+//! Both ends of the control socket, against each other.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::server::{CLIENT_TIMEOUT, MAX_CLIENTS};
+use super::{AskError, Question, Server, ServerError, ask};
+
+/// A socket path in a directory of its own.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        Place(crate::cli::test_directory(name))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("control.sock")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(path: &Path) -> Result<Server, ServerError> {
+    Server::start(path, |question| serde_json::to_string(question.word()))
+}
+
+/// Sends raw bytes and returns the line that comes back.
+fn say(path: &Path, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn every_question_gets_its_answer_and_the_socket_goes_with_the_server() {
+    let place = Place::new("control-answers");
+    let server = start(&place.socket()).unwrap();
+    for question in Question::ALL {
+        assert_eq!(ask(&place.socket(), question).unwrap(), question.word());
+    }
+    drop(server);
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "nothing is left behind");
+    assert!(matches!(ask(&place.socket(), Question::Status), Err(AskError::NotRunning(_))));
+}
+
+#[test]
+fn only_the_owner_has_access_at_every_moment() {
+    let place = Place::new("control-mode");
+    let (path, directory) = (place.socket(), place.0.clone());
+    let done = Arc::new(AtomicBool::new(false));
+    let watched = Arc::clone(&done);
+    // Looks at whatever lies there while servers come and go.
+    let watcher = thread::spawn(move || {
+        let mut seen = 0;
+        while !watched.load(Ordering::Relaxed) {
+            for entry in fs::read_dir(&directory).unwrap().flatten() {
+                let Ok(found) = fs::symlink_metadata(entry.path()) else { continue };
+                let mode = found.permissions().mode() & 0o777;
+                assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.path());
+                seen += 1;
+            }
+        }
+        seen
+    });
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(300) {
+        let server = start(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(server);
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(watcher.join().unwrap() > 0, "the watcher saw something");
+}
+
+#[test]
+fn what_is_no_question_is_refused_with_the_reason() {
+    let place = Place::new("control-refused");
+    let _server = start(&place.socket()).unwrap();
+    let words = "there are: status, switches, hosts, counters";
+    for (bytes, reason) in [
+        (&b"stop\n"[..], words),
+        (b"\n", words),
+        (b"status", "a line of at most 64 bytes"),
+        (b"", "a line of at most 64 bytes"),
+        (&[b'a'; 100_000], "a line of at most 64 bytes"),
+    ] {
+        let line = match bytes.len() {
+            // So much that the server stops reading: the rest may be refused by the system.
+            100_000 => {
+                let mut stream = UnixStream::connect(place.socket()).unwrap();
+                let _ = stream.write_all(bytes);
+                let mut line = String::new();
+                BufReader::new(stream).read_line(&mut line).unwrap();
+                line
+            }
+            _ => say(&place.socket(), bytes),
+        };
+        assert!(line.starts_with("{\"error\":") && line.contains(reason), "{line}");
+    }
+    // Bytes that are no text at all get no answer, and harm nobody.
+    let mut stream = UnixStream::connect(place.socket()).unwrap();
+    stream.write_all(b"\xff\xfe\n").unwrap();
+    assert_eq!(ask(&place.socket(), Question::Hosts).unwrap(), "hosts");
+}
+
+#[test]
+fn silent_clients_are_bounded_in_number_and_time() {
+    let place = Place::new("control-silent");
+    let _server = start(&place.socket()).unwrap();
+    let silent: Vec<_> =
+        (0..MAX_CLIENTS).map(|_| UnixStream::connect(place.socket()).unwrap()).collect();
+    // Accepted in the order in which they came, so all of them are being served when this one is.
+    match ask(&place.socket(), Question::Status) {
+        Err(AskError::Refused(why)) => assert!(why.contains("try again"), "{why}"),
+        other => panic!("one too many is told so, not {other:?}"),
+    }
+    thread::sleep(CLIENT_TIMEOUT + Duration::from_millis(500));
+    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status");
+    drop(silent);
+}
+
+#[test]
+fn a_socket_that_is_left_behind_is_replaced_and_a_live_one_is_not() {
+    let place = Place::new("control-stale");
+    drop(UnixListener::bind(place.socket()).unwrap());
+    let server = start(&place.socket()).unwrap();
+    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status");
+    let second = start(&place.socket()).unwrap_err();
+    assert!(matches!(second, ServerError::Alive(_)));
+    assert!(second.to_string().contains("a controller runs already"), "{second}");
+    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status", "the first goes on");
+    drop(server);
+}
+
+#[test]
+fn a_socket_of_somebody_else_in_our_place_stays() {
+    let place = Place::new("control-taken");
+    let server = start(&place.socket()).unwrap();
+    fs::remove_file(place.socket()).unwrap();
+    let _other = UnixListener::bind(place.socket()).unwrap();
+    drop(server);
+    assert!(place.socket().exists(), "it is not ours to remove");
+}
+
+#[test]
+fn no_place_for_a_socket_is_an_error_that_says_what_to_do() {
+    let place = Place::new("control-noplace");
+    fs::write(place.socket(), "precious").unwrap();
+    let error = start(&place.socket()).unwrap_err().to_string();
+    assert!(error.contains("is not a socket; remove it, or choose another place"), "{error}");
+    assert_eq!(fs::read_to_string(place.socket()).unwrap(), "precious");
+    let nowhere = place.0.join("no/such/directory/control.sock");
+    let error = start(&nowhere).unwrap_err().to_string();
+    assert!(error.contains("No such file") && error.contains("--control"), "{error}");
+    let long = place.0.join("x".repeat(120));
+    assert!(matches!(start(&long), Err(ServerError::Bind { .. })), "longer than an address can be");
+}
+
+#[test]
+fn something_else_behind_the_socket_is_not_taken_for_a_controller() {
+    let place = Place::new("control-other");
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let other = thread::spawn(move || {
+        for reply in ["hello\n", "{}\n", ""] {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+    for _ in 0..3 {
+        let error = ask(&place.socket(), Question::Status).unwrap_err();
+        assert!(matches!(error, AskError::NotAController(_)), "{error}");
+    }
+    other.join().unwrap();
+}

@@ -1,0 +1,201 @@
+//! Answers of a controller, for people: aligned tables.
+//!
+//! What switches say of themselves is shown so that it cannot play tricks on a terminal: whatever
+//! is not a letter, a digit, punctuation or a plain space is written as an escape.
+
+use std::fmt::Write;
+
+use bellrock_engine::COUNTERS;
+
+use super::answers::{Counters, HostRow, MAX_HOSTS, Status, SwitchRow};
+
+/// The controller as a whole.
+pub(super) fn status(status: &Status) -> String {
+    let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
+    let rows = [
+        ("version", printable(&status.version)),
+        ("process", status.pid.to_string()),
+        ("up for", duration(status.uptime_seconds)),
+        ("listening on", listen.join(", ")),
+        ("apps", printable(&status.apps.join(", "))),
+        ("workers", status.workers.to_string()),
+        ("switches", status.switches.to_string()),
+        (
+            "connections",
+            format!(
+                "{} ({} accepted, {} refused)",
+                status.connections, status.accepted, status.refused
+            ),
+        ),
+        (
+            "table memory",
+            format!(
+                "{} of {} bytes",
+                status.table_memory_used_bytes, status.table_memory_limit_bytes
+            ),
+        ),
+    ];
+    rows.into_iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:14}{value}");
+        text
+    })
+}
+
+/// The switches that are up.
+pub(super) fn switches(switches: &[SwitchRow]) -> String {
+    if switches.is_empty() {
+        return "no switch is up\n".to_owned();
+    }
+    let row = |switch: &SwitchRow| {
+        vec![
+            printable(&switch.dpid),
+            printable(&switch.version),
+            switch.peer.to_string(),
+            duration(switch.up_seconds),
+            format!(
+                "{}/{}",
+                switch.ports.iter().filter(|port| port.up).count(),
+                switch.ports.len()
+            ),
+            printable(&switch.software),
+            printable(&switch.description),
+        ]
+    };
+    let head = ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION"];
+    table(&head, switches.iter().map(row))
+}
+
+/// The hosts that apps have seen.
+pub(super) fn hosts(hosts: &[HostRow]) -> String {
+    if hosts.is_empty() {
+        return "no host has been seen\n".to_owned();
+    }
+    let row = |host: &HostRow| {
+        vec![
+            printable(&host.mac),
+            host.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
+            printable(&host.dpid),
+            printable(&host.port),
+            duration(host.age_seconds),
+            printable(&host.app),
+            if host.flapping { "flapping" } else { "" }.to_owned(),
+        ]
+    };
+    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "APP", ""];
+    let mut text = table(&head, hosts.iter().map(row));
+    if hosts.len() >= MAX_HOSTS {
+        let _ = writeln!(text, "(only {MAX_HOSTS} hosts are told; there may be more)");
+    }
+    text
+}
+
+/// All counters: the sums of the workers in the order of the manual, then those of the apps.
+pub(super) fn counters(counters: &Counters) -> String {
+    let sum =
+        |name: &str| counters.workers.iter().filter_map(|worker| worker.get(name)).sum::<u64>();
+    let of_workers =
+        COUNTERS.iter().map(|(name, _)| vec![(*name).to_owned(), sum(name).to_string()]);
+    let mut text = table(&["WORKERS", "SUM"], of_workers);
+    for (app, values) in &counters.apps {
+        let rows = values.iter().map(|(name, n)| vec![printable(name), n.to_string()]);
+        text.push('\n');
+        text.push_str(&table(&[&printable(app).to_uppercase(), "SUM"], rows));
+    }
+    text
+}
+
+/// Columns as wide as what is in them, two spaces apart.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let length =
+        |row: &Vec<String>, column: usize| row.get(column).map(|cell| cell.chars().count());
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().filter_map(|row| length(row, column)).max().unwrap_or_default())
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Seconds as people say them: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
+fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if days > 0 => format!("{days}d {}h", hours % 24),
+        () if hours > 0 => format!("{hours}h {}m", minutes % 60),
+        () if minutes > 0 => format!("{minutes}m {}s", seconds % 60),
+        () => format!("{seconds}s"),
+    }
+}
+
+/// Text from elsewhere, harmless.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' => shown.push_str("\\\\"),
+            ' '..='~' => shown.push(char),
+            _ if char.is_alphanumeric() => shown.push(char),
+            _ => shown.extend(char.escape_default()),
+        }
+    }
+    shown
+}
+
+/// JSON as it came, indented, in ASCII: what is not, is written as `\u` escapes.
+pub(super) fn json(value: &serde_json::Value) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut ascii = String::with_capacity(text.len() + 1);
+    for char in text.chars() {
+        // DEL is the one control character that serde_json leaves.
+        if char.is_ascii() && char != '\x7f' {
+            ascii.push(char);
+            continue;
+        }
+        for unit in char.encode_utf16(&mut [0; 2]) {
+            let _ = write!(ascii, "\\u{unit:04x}");
+        }
+    }
+    ascii.push('\n');
+    Ok(ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_switches_cannot_command_a_terminal() {
+        let evil = "ovs\x1b[2J\u{9b}31m\u{202e}x\n\t\x7f é\\";
+        let shown = printable(evil);
+        assert_eq!(shown, "ovs\\u{1b}[2J\\u{9b}31m\\u{202e}x\\n\\t\\u{7f} é\\\\");
+        let json = json(&serde_json::json!({ "software": evil, "emoji": "🦀" })).unwrap();
+        assert!(json.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{json}");
+        let back: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((back["software"].as_str(), back["emoji"].as_str()), (Some(evil), Some("🦀")));
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["long".to_owned(), String::new()]];
+        assert_eq!(table(&["X", "Y"], rows.into_iter()), "X     Y\na     1\nlong\n");
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let shown =
+            [(0, "0s"), (59, "59s"), (185, "3m 5s"), (7_800, "2h 10m"), (1_051_200, "12d 4h")];
+        for (seconds, text) in shown {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! From a configuration to a running controller, until a signal ends it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bellrock_api::DynApp;
+use bellrock_apps::{Hub, Learning};
+use bellrock_engine::{Engine, Settings, StartError, WorkerSettings};
+use bellrock_tables::Budget;
+use tracing::info;
+
+use super::answers::Answers;
+use super::config::apps::AppChoice;
+use super::config::{Config, Control};
+use super::control::{Server, ServerError, default_path};
+use crate::signals::Signals;
+
+/// Why the controller did not run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RunError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Control(#[from] ServerError),
+    #[error("there is no place for the control socket: {0}; choose one with --control")]
+    ControlPlace(std::io::Error),
+    #[error("signals cannot be handled: {0}")]
+    Signals(std::io::Error),
+}
+
+/// Runs the controller until SIGTERM or SIGINT.
+pub(super) fn run(config: &Config) -> Result<(), RunError> {
+    // Before there are threads, and before anything that a signal would leave half done.
+    let signals = Signals::watch().map_err(RunError::Signals)?;
+    let tables = Budget::new(config.table_memory_bytes);
+    let engine = Engine::start(&settings(config), chain(config, &tables))?;
+    let control = control(config, &engine, tables)?;
+    announce(config, &engine);
+    let signal = signals.wait();
+    info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
+    // First, so that nobody asks what is half gone.
+    drop(control);
+    engine.stop();
+    info!("stopped");
+    Ok(())
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        listen: config.listen.clone(),
+        workers: config.workers.unwrap_or(0),
+        pin: config.pin.clone(),
+        worker: WorkerSettings {
+            limits: config.limits,
+            write: config.write,
+            session: config.session,
+        },
+    }
+}
+
+fn chain(config: &Config, tables: &Budget) -> Vec<Box<dyn DynApp>> {
+    let app = |choice: &AppChoice| -> Box<dyn DynApp> {
+        match choice {
+            AppChoice::Hub => Box::new(Hub),
+            AppChoice::Learning(settings) => Box::new(Learning::new(*settings, tables)),
+        }
+    };
+    config.apps.iter().map(app).collect()
+}
+
+fn control(config: &Config, engine: &Engine, tables: Budget) -> Result<Option<Server>, RunError> {
+    let path: PathBuf = match &config.control {
+        Control::None => return Ok(None),
+        Control::Path(path) => path.clone(),
+        Control::Auto => default_path().map_err(RunError::ControlPlace)?,
+    };
+    let answers = Arc::new(Answers {
+        monitor: engine.monitor(),
+        listen: engine.addresses().to_vec(),
+        apps: config.apps.iter().map(|app| app.name().to_owned()).collect(),
+        tables,
+    });
+    let server = Server::start(&path, move |question| answers.to(question))?;
+    info!("control socket: {}", path.display());
+    Ok(Some(server))
+}
+
+/// Says where switches can connect, and how one is made to.
+fn announce(config: &Config, engine: &Engine) {
+    let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
+    info!("apps: {}", apps.join(", "));
+    for address in engine.addresses() {
+        info!("listening on {address}");
+    }
+    if let Some(address) = engine.addresses().first() {
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => "ADDRESS-OF-THIS-MACHINE".to_owned(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+            ip => ip.to_string(),
+        };
+        let port = address.port();
+        info!("to attach a bridge of Open vSwitch: ovs-vsctl set-controller br0 tcp:{host}:{port}");
+    }
+}

@@ -1,0 +1,50 @@
+//! A whole controller in one call, for programs that are an app and nothing else.
+
+use std::fmt;
+
+use bellrock_api::App;
+use bellrock_engine::{Engine, Settings, StartError};
+
+use crate::signals::Signals;
+
+/// What `main` of an app's own program returns.
+pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
+
+/// Why a controller could not run. Its `Debug` is the sentence too, since that is what a `main`
+/// that returns it prints.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The engine did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// SIGTERM and SIGINT cannot be watched for.
+    #[error("signals cannot be handled: {0}")]
+    Signals(#[source] std::io::Error),
+}
+
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Runs a controller with this one app until the process gets SIGTERM or SIGINT; then what is
+/// written still goes out, and connections are closed. A second signal ends the process at once.
+///
+/// All settings have their defaults: it listens on 127.0.0.1:6653 and says so on standard error,
+/// with a worker on each core. A program that wants other settings uses `bellrock-engine`, or
+/// offers its app to the command.
+///
+/// # Errors
+/// [`RunError`], at the start.
+pub fn run<A: App>(app: A) -> Result {
+    let signals = Signals::watch().map_err(RunError::Signals)?;
+    let engine = Engine::start(&Settings::default(), vec![Box::new(app)])?;
+    for address in engine.addresses() {
+        eprintln!("listening on {address}");
+    }
+    signals.wait();
+    engine.stop();
+    Ok(())
+}
