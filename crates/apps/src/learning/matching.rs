@@ -43,13 +43,16 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> M
         return matching;
     }
     let whole = packet.is_whole();
-    match (&headers.net, version) {
-        (Some(LaxNetSlice::Arp(header)), _) => arp(matching, header),
-        (Some(LaxNetSlice::Ipv4(header)), _) if has_its_length(header.payload(), whole) => {
+    // The parser goes by the version in the IP header, a switch by the Ethernet type first.
+    match (&headers.net, EtherType(frame.eth_type)) {
+        (Some(LaxNetSlice::Arp(header)), EtherType::ARP) => arp(matching, header),
+        (Some(LaxNetSlice::Ipv4(header)), EtherType::IPV4)
+            if has_its_length(header.payload(), whole) =>
+        {
             ipv4(matching, header, headers.transport.as_ref(), version)
         }
-        (Some(LaxNetSlice::Ipv6(header)), Version::V1_3)
-            if has_its_length(header.payload(), whole) =>
+        (Some(LaxNetSlice::Ipv6(header)), EtherType::IPV6)
+            if has_its_length(header.payload(), whole) && version == Version::V1_3 =>
         {
             ipv6(matching, header, headers.transport.as_ref())
         }

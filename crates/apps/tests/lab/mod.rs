@@ -1,0 +1,324 @@
+//! A learning switch without a network: packets and events go in, what it sends is read back from
+//! the bytes.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    self, Bytes, Capabilities, FixedStr, FlowCommand, Instruction, MatchView, Out, PacketInReason,
+    PacketOut, PortConfig, PortFeatures, PortState,
+};
+use bellrock_api::{
+    Action, App, Batch, Cookie, Directory, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
+    HostEntry, MacAddr, Network, PacketIn, Port, PortDesc, PortReason, PortStatus, Requests,
+    Result, Switch, SwitchInfo, ToSwitch, Version, Xid,
+};
+use bellrock_apps::learning::LearningSwitch;
+use bellrock_apps::{Learning, LearningSettings};
+use bellrock_tables::Budget;
+use etherparse::PacketBuilder;
+
+pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xa]);
+pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
+pub const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
+
+struct NoNetwork;
+
+impl Directory for NoNetwork {
+    fn switches(&self) -> Vec<Arc<SwitchInfo>> {
+        Vec::new()
+    }
+
+    fn switch(&self, _: Dpid) -> Option<Arc<SwitchInfo>> {
+        None
+    }
+
+    fn send(&self, dpid: Dpid, _: &ToSwitch<'_>) -> Result<()> {
+        Err(Error::UnknownSwitch(dpid))
+    }
+}
+
+/// Counts transaction ids; the learning switch asks for no answers.
+#[derive(Default)]
+pub struct Xids(u32);
+
+impl Requests for Xids {
+    fn next_xid(&mut self, _: u8) -> u32 {
+        self.0 += 1;
+        self.0
+    }
+
+    fn expect_answer(&mut self, _: u32, message: &ToSwitch<'_>) -> Result<()> {
+        panic!("asked for an answer: {message:?}");
+    }
+}
+
+/// A packet-in, before it is one.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub port: Port,
+    pub buffer_id: Option<u32>,
+    pub total_len: u16,
+    pub data: Vec<u8>,
+}
+
+impl Packet {
+    /// Came in whole, and is not kept by the switch.
+    pub fn new(port: u32, data: Vec<u8>) -> Self {
+        Packet { port: Port(port), buffer_id: None, total_len: data.len() as u16, data }
+    }
+
+    /// The switch keeps it and sent its first 128 bytes (1.0's default `miss_send_len`).
+    pub fn buffered(self, buffer_id: u32) -> Self {
+        let mut packet = Packet { buffer_id: Some(buffer_id), ..self };
+        packet.data.truncate(128);
+        packet
+    }
+
+    /// Only a part of it came.
+    pub fn cut_to(mut self, len: usize) -> Self {
+        self.data.truncate(len);
+        self
+    }
+
+    pub fn message(&self) -> PacketIn<'_> {
+        PacketIn::new(openflow::PacketIn {
+            buffer_id: self.buffer_id,
+            total_len: self.total_len,
+            reason: PacketInReason::NoMatch,
+            table: 0,
+            cookie: openflow::PacketIn::NO_COOKIE,
+            matching: MatchView::port(self.port),
+            data: Bytes(&self.data),
+        })
+    }
+}
+
+/// A UDP packet of 200 bytes and more, so that a buffered one comes cut.
+pub fn udp(src: MacAddr, dst: MacAddr) -> Vec<u8> {
+    let builder = PacketBuilder::ethernet2(src.0, dst.0)
+        .ipv4(Ipv4Addr::new(10, 0, 0, 1).octets(), Ipv4Addr::new(10, 0, 0, 2).octets(), 64)
+        .udp(1000, 2000);
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes, &[0x5a; 200]).unwrap();
+    bytes
+}
+
+/// The same with a VLAN tag.
+pub fn udp_in_vlan(src: MacAddr, dst: MacAddr, id: u16, pcp: u16) -> Vec<u8> {
+    tagged(udp(src, dst), 0x8100, pcp << 13 | id)
+}
+
+/// Puts a tag behind the addresses of a frame.
+pub fn tagged(mut frame: Vec<u8>, tpid: u16, tci: u16) -> Vec<u8> {
+    let [a, b] = tpid.to_be_bytes();
+    let [c, d] = tci.to_be_bytes();
+    frame.splice(12..12, [a, b, c, d]);
+    frame
+}
+
+pub struct Lab<H = LearningSwitch> {
+    pub info: SwitchInfo,
+    pub out: Out,
+    pub xids: Xids,
+    pub now: Duration,
+    pub handler: H,
+    pub cookie: Cookie,
+}
+
+impl Lab {
+    pub fn new(version: Version, settings: LearningSettings) -> Self {
+        Self::with_budget(version, settings, &Budget::unlimited())
+    }
+
+    pub fn with_budget(version: Version, settings: LearningSettings, budget: &Budget) -> Self {
+        Self::with_app(version, &Learning::new(settings, budget).with_seed(1))
+    }
+}
+
+impl<H: Handler> Lab<H> {
+    pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
+        let info = switch_info(version);
+        let handler = app.switch_up(&Network::new(Arc::new(NoNetwork)), &info);
+        Lab {
+            info,
+            out: Out::with_capacity(1 << 20),
+            xids: Xids::default(),
+            now: Duration::from_secs(1_000),
+            handler,
+            cookie: Cookie::of_app(app.name()),
+        }
+    }
+
+    /// One event.
+    pub fn with<T>(&mut self, event: impl FnOnce(&mut H, &mut Switch<'_>) -> T) -> T {
+        let Lab { info, out, xids, now, handler, cookie } = self;
+        event(handler, &mut Switch::new(info, out, xids, *now, 0, *cookie))
+    }
+
+    /// One packet, by the method for one; what it sends.
+    pub fn packet_in(&mut self, packet: &Packet) -> Vec<String> {
+        self.with(|handler, switch| handler.packet_in(switch, &packet.message())).unwrap();
+        self.sent()
+    }
+
+    /// A whole packet that the switch does not keep; what it sends.
+    pub fn see(&mut self, port: u32, src: MacAddr, dst: MacAddr) -> Vec<String> {
+        self.packet_in(&Packet::new(port, udp(src, dst)))
+    }
+
+    /// Packets that come together.
+    pub fn batch(&mut self, packets: &[Packet]) -> Vec<String> {
+        let mut batch = Batch::new();
+        packets.iter().for_each(|packet| batch.push(packet.message()));
+        self.with(|handler, switch| handler.packet_ins(switch, &mut batch));
+        assert_eq!(batch.errors(), (0, None));
+        assert_eq!(batch.consumed(), packets.len() as u32);
+        self.sent()
+    }
+
+    /// A second after the other; what it sends.
+    pub fn wait(&mut self, seconds: u64) -> Vec<String> {
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            self.with(|handler, switch| handler.tick(switch)).unwrap();
+        }
+        self.sent()
+    }
+
+    pub fn port_status(&mut self, reason: PortReason, port: u32, state: PortState) -> Vec<String> {
+        let status = PortStatus { reason, desc: port_desc(port, PortConfig::empty(), state) };
+        self.with(|handler, switch| handler.port_status(switch, &status)).unwrap();
+        self.sent()
+    }
+
+    pub fn refuse(&mut self, code: ErrorCode) {
+        let error = ErrorMessage::Standard { code, data: Bytes(&[]) };
+        self.with(|handler, switch| handler.error(switch, Xid(1), &error)).unwrap();
+        assert!(self.out.is_empty());
+    }
+
+    /// What it sent since the last call, a line each.
+    pub fn sent(&mut self) -> Vec<String> {
+        let lines = messages(self.out.as_slice(), self.info.version, self.cookie);
+        self.out.clear();
+        lines
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        let found = self.counters().into_iter().find(|(other, _)| *other == name);
+        found.unwrap_or_else(|| panic!("no counter {name}")).1
+    }
+
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut counters = Vec::new();
+        self.handler.counters(&mut |name, value| counters.push((name, value)));
+        counters
+    }
+
+    pub fn hosts(&self) -> Vec<HostEntry> {
+        let mut hosts = Vec::new();
+        self.handler.hosts(&mut |host| hosts.push(host));
+        hosts.sort_by_key(|host| (host.vlan, host.mac));
+        hosts
+    }
+}
+
+/// Messages as lines, each decoded from its bytes.
+pub fn messages(mut bytes: &[u8], version: Version, cookie: Cookie) -> Vec<String> {
+    let mut lines = Vec::new();
+    while !bytes.is_empty() {
+        let length = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
+        let (message, rest) = bytes.split_at(length);
+        bytes = rest;
+        let message = ToSwitch::decode(message).unwrap();
+        assert_eq!(message.version, version);
+        lines.push(match message.body {
+            ToSwitch::FlowMod(flow) => flow_line(&flow, version, cookie),
+            ToSwitch::PacketOut(packet) => packet_line(&packet),
+            other => panic!("not a message that a learning switch sends: {other:?}"),
+        });
+    }
+    lines
+}
+
+fn flow_line(flow: &FlowMod<'_>, version: Version, cookie: Cookie) -> String {
+    assert!(cookie.owns(flow.cookie));
+    let matching = &flow.matching;
+    match flow.command {
+        FlowCommand::Add => {
+            let instructions: Vec<_> = flow.instructions.iter().collect();
+            let [Instruction::ApplyActions(actions)] = instructions[..] else {
+                panic!("one list of actions: {instructions:?}");
+            };
+            let buffer = flow.buffer_id.map_or(String::new(), |id| format!(" buffer {id}"));
+            format!(
+                "flow {matching} to {}{buffer} priority {} idle {} hard {}",
+                ports(actions.iter()),
+                flow.priority,
+                flow.idle_timeout,
+                flow.hard_timeout
+            )
+        }
+        FlowCommand::Delete => {
+            let masked = version == Version::V1_0 || flow.cookie_mask == Cookie::MASK;
+            assert!(masked, "other apps' flows stay");
+            assert_eq!((flow.table, flow.buffer_id), (FlowMod::ALL_TABLES, None));
+            format!("remove {matching} to {}", flow.out_port)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn packet_line(packet: &PacketOut<'_>) -> String {
+    let what = match packet.buffer_id {
+        Some(id) => format!("buffer {id}"),
+        None => format!("{} bytes", packet.data.len()),
+    };
+    format!("packet {what} from {} to {}", packet.in_port, ports(packet.actions.iter()))
+}
+
+fn ports<'a>(actions: impl Iterator<Item = Action<'a>>) -> String {
+    let ports: Vec<String> = actions
+        .map(|action| match action {
+            Action::Output { port, .. } => port.to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    if ports.is_empty() { "nowhere".to_owned() } else { ports.join(",") }
+}
+
+pub fn port_desc(port: u32, config: PortConfig, state: PortState) -> PortDesc {
+    PortDesc {
+        port: Port(port),
+        address: MacAddr([0xe, 0, 0, 0, 0, port as u8]),
+        name: FixedStr([0; 16]),
+        config,
+        state,
+        current: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        current_speed: 0,
+        max_speed: 0,
+    }
+}
+
+fn switch_info(version: Version) -> SwitchInfo {
+    SwitchInfo {
+        dpid: Dpid(0xa1),
+        version,
+        peer: SocketAddr::from(([127, 0, 0, 1], 40_000)),
+        n_buffers: 256,
+        n_tables: 1,
+        capabilities: Capabilities::empty(),
+        description: Default::default(),
+        ports: (1..=4).map(|n| port_desc(n, PortConfig::empty(), PortState::empty())).collect(),
+        since: Duration::ZERO,
+    }
+}

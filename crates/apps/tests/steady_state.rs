@@ -1,0 +1,98 @@
+//! In the steady state no packet costs an allocation: hits, floods, inserts, evictions, packets with
+//! and without buffers, both kinds of match, both versions.
+//!
+//! One test only, in a process of its own: the allocator counts for all threads.
+#![allow(unsafe_code)] // An allocator cannot be written without.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+
+mod lab;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bellrock_api::{Batch, Handler, MacAddr};
+use bellrock_apps::{LearningSettings, MatchKind};
+use lab::{Lab, Packet, VERSIONS, udp};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator, unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the one that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const HOSTS: u32 = 2_000;
+
+fn host(n: u32) -> MacAddr {
+    let [a, b, c, d] = n.to_be_bytes();
+    MacAddr([2, 0, a, b, c, d])
+}
+
+/// A mix: hosts that come again talk to each other, strangers come once, groups, moves, packets
+/// that are dropped, every third in a buffer.
+fn traffic() -> Vec<Packet> {
+    (0..4 * HOSTS)
+        .map(|n| {
+            let (known, stranger) = (n % 100, 1_000_000 + n);
+            let (src, dst) = match n % 8 {
+                0 => (host(stranger), host(known)),
+                1 => (host(known), MacAddr::BROADCAST),
+                2 => (MacAddr::BROADCAST, host(known)),
+                3 => (host(known), MacAddr([1, 0x80, 0xc2, 0, 0, 0xe])),
+                4 => (host(known), host(stranger)),
+                _ => (host(known), host((n * 7 + 1) % 100)),
+            };
+            // A few hosts move now and then.
+            let moved = if known < 5 { n / 1_000 } else { 0 };
+            let packet = Packet::new(1 + (known + moved) % 40, udp(src, dst));
+            if n % 3 == 0 { packet.buffered(n) } else { packet }
+        })
+        .collect()
+}
+
+fn run(lab: &mut Lab, packets: &[Packet]) {
+    for batch_of in packets.chunks(40) {
+        let mut batch = Batch::new();
+        batch_of.iter().for_each(|packet| batch.push(packet.message()));
+        lab.with(|handler, switch| handler.packet_ins(switch, &mut batch));
+        assert_eq!(batch.errors(), (0, None));
+        lab.now += Duration::from_millis(100);
+        lab.with(|handler, switch| handler.tick(switch)).unwrap();
+        lab.out.clear();
+    }
+}
+
+#[test]
+fn no_packet_costs_an_allocation() {
+    let packets = traffic();
+    for version in VERSIONS {
+        for matching in [MatchKind::L2, MatchKind::Exact] {
+            let settings =
+                LearningSettings { matching, max_entries: 500, ..LearningSettings::default() };
+            let mut lab = Lab::new(version, settings);
+            run(&mut lab, &packets);
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            assert!(before > 0, "the counter counts");
+            run(&mut lab, &packets);
+            assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{version} {matching:?}");
+            for name in ["flow_mods", "packet_outs", "floods", "evicted", "moves", "bad_source"] {
+                assert!(lab.counter(name) > 0, "the mix has none that counts as {name}");
+            }
+        }
+    }
+}
