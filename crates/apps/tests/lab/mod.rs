@@ -53,9 +53,11 @@ impl Requests for Xids {
         self.0
     }
 
-    fn expect_answer(&mut self, _: u32, message: &ToSwitch<'_>) -> Result<()> {
+    fn expect_answer(&mut self, _: u32, message: &ToSwitch<'_>, _: Duration) -> Result<()> {
         panic!("asked for an answer: {message:?}");
     }
+
+    fn expect_nothing(&mut self, _: u32) {}
 }
 
 /// A packet-in, before it is one.
