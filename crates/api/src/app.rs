@@ -124,6 +124,15 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
+    /// The switch did not answer a request of this app, the one with this xid, in time. If the
+    /// answer still comes, nobody hears of it.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch.
+    fn unanswered(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
+        Ok(())
+    }
+
     /// Everything that this app sent before the barrier with this xid is done.
     ///
     /// # Errors

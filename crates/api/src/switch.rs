@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Action, Bytes, FlowMod, List, Match, MultipartRequest, Out, PacketOut, Port, RequestBody,
-    ToSwitch, Version,
+    ToSwitch, Version, frame,
 };
 
 use crate::{Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
@@ -22,7 +22,10 @@ pub trait Requests {
     ///
     /// # Errors
     /// [`Error::TooManyRequests`].
-    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>) -> Result<()>;
+    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>, now: Duration) -> Result<()>;
+
+    /// The message with this id was taken back: no answer will come.
+    fn expect_nothing(&mut self, xid: u32);
 }
 
 /// One switch, during one event: what is known of it, and the buffer that goes to it when the
@@ -205,7 +208,7 @@ impl<'a> Switch<'a> {
         }
         let mark = self.mark();
         let xid = self.write(message)?;
-        if let Err(error) = self.requests.expect_answer(xid.0, message) {
+        if let Err(error) = self.requests.expect_answer(xid.0, message, self.now) {
             self.undo_to(mark);
             return Err(error);
         }
@@ -224,7 +227,13 @@ impl<'a> Switch<'a> {
         self.out.len()
     }
 
-    pub(crate) fn undo_to(&mut self, mark: usize) {
+    /// For runtimes: takes back what was written since the buffer had this length.
+    pub fn undo_to(&mut self, mark: usize) {
+        let mut taken_back = self.out.as_slice().get(mark..).unwrap_or(&[]);
+        while let Ok(Some(message)) = frame(taken_back) {
+            self.requests.expect_nothing(message.header.xid);
+            taken_back = taken_back.get(message.bytes.len()..).unwrap_or(&[]);
+        }
         self.out.truncate(mark);
     }
 }

@@ -226,8 +226,20 @@ impl Controller {
     ///
     /// # Errors
     /// Too many are unanswered, or the xid is in use.
-    pub fn request(&mut self, xid: u32, kind: RequestKind) -> Result<(), RequestError> {
-        self.requests.add(xid, kind, self.settings.max_requests)
+    pub fn request(
+        &mut self,
+        xid: u32,
+        kind: RequestKind,
+        now: Duration,
+    ) -> Result<(), RequestError> {
+        self.requests.add(xid, kind, self.settings.max_requests, now)
+    }
+
+    /// Gives up a request that has waited for its answer longer than
+    /// [`Settings::request_timeout`], and says which; `None` when there is none. To be asked every
+    /// now and then, until it says `None`.
+    pub fn give_up(&mut self, now: Duration) -> Option<(u32, RequestKind)> {
+        self.requests.expire(now.checked_sub(self.settings.request_timeout)?)
     }
 
     /// Gives up a request: for one that is not answered in time, or could not be written. Says
@@ -306,7 +318,7 @@ mod tests {
             controller.take_switch().unwrap();
             for _ in 0..64 {
                 let xid = controller.next_xid(1);
-                controller.request(xid, RequestKind::Barrier).unwrap();
+                controller.request(xid, RequestKind::Barrier, Duration::ZERO).unwrap();
                 ToSwitch::BarrierRequest.encode(version, xid, &mut down).unwrap();
             }
             assert!(controller.requests.heap_bytes() > 0);

@@ -1,6 +1,7 @@
 //! Requests that wait for their reply, and replies that come in parts.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bellrock_openflow::{DecodeError, FromSwitch, MultipartKind, ReplyBody, Version};
 
@@ -124,6 +125,8 @@ pub(crate) struct Requests {
 struct Request {
     xid: u32,
     kind: RequestKind,
+    /// When it was made.
+    since: Duration,
     parts: Vec<u8>,
 }
 
@@ -133,6 +136,7 @@ impl Requests {
         xid: u32,
         kind: RequestKind,
         limit: u16,
+        now: Duration,
     ) -> Result<(), RequestError> {
         if self.list.len() >= usize::from(limit) {
             return Err(RequestError::TooMany { limit });
@@ -140,7 +144,7 @@ impl Requests {
         if self.position(xid).is_some() {
             return Err(RequestError::XidInUse { xid });
         }
-        self.list.push(Request { xid, kind, parts: Vec::new() });
+        self.list.push(Request { xid, kind, since: now, parts: Vec::new() });
         Ok(())
     }
 
@@ -181,6 +185,13 @@ impl Requests {
         append(&mut request.parts, body, max_bytes);
         self.kept += body.len();
         if more { Part::Kept } else { Part::Last(Cow::Owned(self.remove(at).parts)) }
+    }
+
+    /// Ends a request that was made at `latest` or before, if there is one.
+    pub(crate) fn expire(&mut self, latest: Duration) -> Option<(u32, RequestKind)> {
+        let at = self.list.iter().position(|request| request.since <= latest)?;
+        let request = self.remove(at);
+        Some((request.xid, request.kind))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {

@@ -56,6 +56,9 @@ pub struct Settings {
     pub max_errors_per_second: u16,
     /// Requests that may be unanswered at a time. More are refused. 64.
     pub max_requests: u16,
+    /// Time after which an unanswered request is given up, so that it does not stand in the way
+    /// of others. 60 s.
+    pub request_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -69,6 +72,7 @@ impl Default for Settings {
             max_multipart_bytes: 16 << 20,
             max_errors_per_second: 10,
             max_requests: 64,
+            request_timeout: Duration::from_secs(60),
         }
     }
 }

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use bellrock_openflow::{
     Action, Bytes, ErrorCode, ErrorMessage, FlowMod, FlowRemoved, FlowRemovedReason, FromSwitch,
     Match, MatchView, Message, MultipartKind, MultipartRequest, Out, PacketIn, PacketInReason,
@@ -88,7 +90,7 @@ fn requests_are_answered_and_the_rest_is_handed_on() {
             let xid = pair.controller.next_xid(9);
             message.encode(version, xid, &mut pair.down).unwrap();
             if let Some(kind) = kind {
-                pair.controller.request(xid, kind).unwrap();
+                pair.controller.request(xid, kind, Duration::ZERO).unwrap();
             }
             let events = pair.run().unwrap();
             assert_eq!(events.len(), 1, "{events:?}");

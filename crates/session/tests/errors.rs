@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use bellrock_openflow::{
     Bytes, EncodeError, ErrorCode, ErrorMessage, FromSwitch, MessageKind, Out, ToSwitch, Version,
 };
@@ -116,7 +118,7 @@ fn an_error_goes_to_the_owner_of_its_xid_and_ends_its_request() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &Settings::default());
         let (barrier, flow) = (end.controller.next_xid(7), end.controller.next_xid(200));
-        end.controller.request(barrier, RequestKind::Barrier).unwrap();
+        end.controller.request(barrier, RequestKind::Barrier, Duration::ZERO).unwrap();
         let error = |xid| {
             let (code, data) = (ErrorCode::FlowModTableFull, Bytes(&[1, 2, 3]));
             bytes(version, xid, &FromSwitch::Error(ErrorMessage::Standard { code, data }))
@@ -139,7 +141,7 @@ fn a_reply_that_cannot_be_read_ends_its_request_but_only_a_reply_does() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &Settings::default());
         let xid = end.controller.next_xid(1);
-        end.controller.request(xid, RequestKind::Config).unwrap();
+        end.controller.request(xid, RequestKind::Config, Duration::ZERO).unwrap();
         // A switch numbers its own messages as it likes.
         let unasked = raw(version.wire(), 12, xid, &[0; 3]);
         assert!(matches!(end.give(&unasked), Ok(Event::Malformed { request: None, .. })));
@@ -156,11 +158,11 @@ fn replies_that_nobody_asked_for_are_counted_and_dropped() {
         let xid = end.controller.next_xid(1);
         let barrier = bytes(version, xid, &FromSwitch::BarrierReply);
         assert!(matches!(end.give(&barrier), Ok(Event::Nothing)));
-        end.controller.request(xid, RequestKind::Config).unwrap();
+        end.controller.request(xid, RequestKind::Config, Duration::ZERO).unwrap();
         assert!(matches!(end.give(&barrier), Ok(Event::Nothing)), "another kind");
         assert_eq!(end.controller.take_counters().unexpected, 2);
         assert_eq!(end.controller.cancel(xid), Some(RequestKind::Config));
-        end.controller.request(xid, RequestKind::Barrier).unwrap();
+        end.controller.request(xid, RequestKind::Barrier, Duration::ZERO).unwrap();
         assert!(matches!(end.give(&barrier), Ok(Event::Reply { .. })));
         assert!(end.sent().is_empty());
     }
@@ -207,18 +209,21 @@ fn a_request_too_many_is_refused() {
     let mut end = Alone::ready(Version::V1_3, &Settings::default());
     let xids: Vec<u32> = (0..64).map(|_| end.controller.next_xid(1)).collect();
     for xid in &xids {
-        end.controller.request(*xid, RequestKind::Barrier).unwrap();
+        end.controller.request(*xid, RequestKind::Barrier, Duration::ZERO).unwrap();
     }
     let next = end.controller.next_xid(1);
-    let error = end.controller.request(next, RequestKind::Barrier).unwrap_err();
+    let error = end.controller.request(next, RequestKind::Barrier, Duration::ZERO).unwrap_err();
     assert_eq!(
         error.to_string(),
         "64 requests to this switch are unanswered; wait for some of them"
     );
     let reply = bytes(Version::V1_3, xids[5], &FromSwitch::BarrierReply);
     assert!(matches!(end.give(&reply), Ok(Event::Reply { .. })));
-    assert!(end.controller.request(xids[6], RequestKind::Barrier).is_err(), "in use");
-    end.controller.request(next, RequestKind::Barrier).unwrap();
+    assert!(
+        end.controller.request(xids[6], RequestKind::Barrier, Duration::ZERO).is_err(),
+        "in use"
+    );
+    end.controller.request(next, RequestKind::Barrier, Duration::ZERO).unwrap();
     assert_eq!(end.controller.unanswered().count(), 64);
 }
 
@@ -237,4 +242,20 @@ fn the_table_miss_entry_is_1_3s() {
     let mut full = Out::with_capacity(OUT_BYTES);
     full.append(&vec![0; OUT_BYTES]).unwrap();
     assert_eq!(end.controller.table_miss(0, &mut full), Err(EncodeError::Full));
+}
+
+#[test]
+fn a_request_without_an_answer_is_given_up_after_its_time() {
+    for version in VERSIONS {
+        let settings = Settings::default();
+        let mut end = Alone::ready(version, &settings);
+        let (early, late) = (end.controller.next_xid(1), end.controller.next_xid(2));
+        end.controller.request(early, RequestKind::Barrier, ms(1_000)).unwrap();
+        end.controller.request(late, RequestKind::Config, ms(2_000)).unwrap();
+        assert_eq!(end.controller.give_up(ms(60_999)), None);
+        assert_eq!(end.controller.give_up(ms(61_000)), Some((early, RequestKind::Barrier)));
+        assert_eq!(end.controller.give_up(ms(61_000)), None);
+        let barrier = bytes(version, early, &FromSwitch::BarrierReply);
+        assert!(matches!(end.give(&barrier), Ok(Event::Nothing)), "too late");
+    }
 }

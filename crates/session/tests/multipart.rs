@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use bellrock_openflow::{
     Aggregate, ErrorCode, FromSwitch, List, MultipartKind, MultipartReply, Port, PortStats,
     ReplyBody, Version,
@@ -53,7 +55,7 @@ fn parts_are_put_together_also_when_replies_are_interleaved() {
         let mut end = Alone::ready(version, &Settings::default());
         let xids: Vec<u32> = (0..5).map(|_| end.controller.next_xid(3)).collect();
         for xid in &xids {
-            end.controller.request(*xid, PORT_STATS).unwrap();
+            end.controller.request(*xid, PORT_STATS, Duration::ZERO).unwrap();
         }
         for round in 0..10 {
             for (i, xid) in xids.iter().enumerate() {
@@ -83,7 +85,7 @@ fn a_reply_in_one_part_is_not_copied() {
         let mut end =
             Alone::ready(version, &Settings { max_multipart_bytes: 0, ..Settings::default() });
         let xid = end.controller.next_xid(3);
-        end.controller.request(xid, PORT_STATS).unwrap();
+        end.controller.request(xid, PORT_STATS, Duration::ZERO).unwrap();
         let message = part(version, xid, false, 1..400);
         assert_eq!(ports(&end.give(&message).unwrap()).1.len(), 399);
     }
@@ -97,15 +99,15 @@ fn a_reply_beyond_the_bound_is_dropped_and_its_requester_told() {
         // Exactly the bound.
         let mut end = Alone::ready(version, &settings);
         let xid = end.controller.next_xid(3);
-        end.controller.request(xid, PORT_STATS).unwrap();
+        end.controller.request(xid, PORT_STATS, Duration::ZERO).unwrap();
         end.give(&part(version, xid, true, 1..11)).unwrap();
         let last = part(version, xid, false, 11..21);
         assert_eq!(ports(&end.give(&last).unwrap()).1.len(), 20);
         // One more, whether in the last part or before; the bound is for all replies together.
         for more in [true, false] {
             let (small, large) = (end.controller.next_xid(3), end.controller.next_xid(3));
-            end.controller.request(small, PORT_STATS).unwrap();
-            end.controller.request(large, PORT_STATS).unwrap();
+            end.controller.request(small, PORT_STATS, Duration::ZERO).unwrap();
+            end.controller.request(large, PORT_STATS, Duration::ZERO).unwrap();
             end.give(&part(version, small, true, 1..3)).unwrap();
             end.give(&part(version, large, true, 1..11)).unwrap();
             let message = part(version, large, more, 11..20);
@@ -138,7 +140,7 @@ fn a_part_of_another_kind_does_not_mix_in() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &Settings::default());
         let xid = end.controller.next_xid(3);
-        end.controller.request(xid, PORT_STATS).unwrap();
+        end.controller.request(xid, PORT_STATS, Duration::ZERO).unwrap();
         end.give(&part(version, xid, true, 1..5)).unwrap();
         let sum = Aggregate { packet_count: 1, byte_count: 2, flow_count: 3 };
         let reply = MultipartReply::of(ReplyBody::Aggregate(sum));
@@ -156,7 +158,7 @@ fn a_body_that_has_no_parts_is_refused_in_parts() {
         let mut end = Alone::ready(version, &Settings::default());
         let xid = end.controller.next_xid(3);
         let kind = RequestKind::Multipart(MultipartKind::Aggregate);
-        end.controller.request(xid, kind).unwrap();
+        end.controller.request(xid, kind, Duration::ZERO).unwrap();
         let sum = Aggregate { packet_count: 1, byte_count: 2, flow_count: 3 };
         let body = ReplyBody::Aggregate(sum);
         let first = FromSwitch::MultipartReply(MultipartReply { more: true, body });
@@ -175,7 +177,7 @@ fn a_broken_part_ends_the_reply() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &Settings::default());
         let xid = end.controller.next_xid(3);
-        end.controller.request(xid, PORT_STATS).unwrap();
+        end.controller.request(xid, PORT_STATS, Duration::ZERO).unwrap();
         end.give(&part(version, xid, true, 1..5)).unwrap();
         let mut broken = part(version, xid, true, 5..9);
         broken.truncate(broken.len() - 1);

@@ -40,7 +40,7 @@ impl Worker {
         }
         let request = MultipartRequest::of(RequestBody::Flow(FlowStatsRequest::all(&all)));
         let kind = RequestKind::Multipart(MultipartKind::Flow);
-        let asked = connection.session.request(xid, kind).is_ok()
+        let asked = connection.session.request(xid, kind, now).is_ok()
             && ToSwitch::MultipartRequest(request).encode(info.version, xid, &mut self.out).is_ok();
         let until = now + CLEAN_WAIT;
         connection.stage = Stage::Cleaning { info, xid, until };

@@ -120,7 +120,16 @@ impl Requests for Ids<'_> {
         self.0.next_xid(app)
     }
 
-    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>) -> bellrock_api::Result<()> {
+    fn expect_nothing(&mut self, xid: u32) {
+        self.0.cancel(xid);
+    }
+
+    fn expect_answer(
+        &mut self,
+        xid: u32,
+        message: &ToSwitch<'_>,
+        now: Duration,
+    ) -> bellrock_api::Result<()> {
         let kind = match message {
             ToSwitch::MultipartRequest(request) => RequestKind::Multipart(request.body.kind()),
             ToSwitch::BarrierRequest => RequestKind::Barrier,
@@ -133,7 +142,7 @@ impl Requests for Ids<'_> {
             _ => return Ok(()),
         };
         self.0
-            .request(xid, kind)
+            .request(xid, kind, now)
             .map_err(|_| Error::TooManyRequests { waiting: self.0.unanswered().count() })
     }
 }

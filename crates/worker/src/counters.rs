@@ -79,6 +79,8 @@ counters! {
     unexpected,
     /// OpenFlow errors that were not sent, because a switch earned more than its limit a second.
     errors_suppressed,
+    /// Requests that were given up because no answer came in time.
+    requests_unanswered,
     /// Multipart replies that were dropped because they grew too large.
     multipart_overflows,
     /// Messages for switches of this worker that came from elsewhere.

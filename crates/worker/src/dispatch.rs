@@ -30,14 +30,10 @@ impl Call<'_> {
     fn one(&mut self, place: usize, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
         let mark = self.out.len();
         let mut ids = Ids(self.session);
-        let owner = owner(place);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut switch =
-                Switch::new(self.info, self.out, &mut ids, self.now, owner, app.cookie);
-            call(&mut switch)
-        }));
+        let mut switch =
+            Switch::new(self.info, self.out, &mut ids, self.now, owner(place), app.cookie);
         let dpid = self.info.dpid;
-        match outcome {
+        match catch_unwind(AssertUnwindSafe(|| call(&mut switch))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => {
                 self.counters.handler_errors.add(1);
@@ -48,7 +44,7 @@ impl Call<'_> {
                 error!(%dpid, app = app.name, "a handler panicked; what it wrote is taken back");
             }
         }
-        self.out.truncate(mark);
+        switch.undo_to(mark);
     }
 }
 
@@ -180,6 +176,18 @@ impl Worker {
     /// Tells each handler that a second has passed.
     pub(crate) fn tick(&mut self, key: Key, now: Duration) {
         self.each(key, now, |handler, switch| handler.tick(switch));
+    }
+
+    /// Gives up requests that were not answered in time.
+    pub(crate) fn give_up_requests(&mut self, key: Key, now: Duration) {
+        // Bounded: at most `max_requests` are unanswered.
+        while let Some(connection) = self.connections.get_mut(key)
+            && let Some((xid, kind)) = connection.session.give_up(now)
+        {
+            self.counters.requests_unanswered.add(1);
+            debug!(key, xid, ?kind, "no answer in time");
+            self.owner(key, xid, now, |handler, switch| handler.unanswered(switch, Xid(xid)));
+        }
     }
 
     /// The first event of a new switch's handlers.

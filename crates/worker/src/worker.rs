@@ -327,6 +327,7 @@ impl Worker {
                     connection.carry = Vec::new();
                 }
                 count_session(&self.counters, &mut connection.session);
+                self.give_up_requests(key, now);
                 self.tick(key, now);
             }
             _ => {}

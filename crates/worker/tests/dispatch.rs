@@ -367,3 +367,72 @@ fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
     }
     assert_eq!(refused, Some(bellrock_api::Error::Backlog(Dpid(5))));
 }
+
+/// Asks for a barrier with each packet, and then fails if the packet says so.
+struct Asker(Probe);
+impl App for Asker {
+    type Handler = Asker;
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Asker {
+        Asker(self.0.clone())
+    }
+}
+impl Handler for Asker {
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        match switch.barrier() {
+            Ok(_) => {}
+            Err(error) => {
+                self.0.note(format!("{error}"));
+                return Err(error);
+            }
+        }
+        if packet.data()[0] == PANIC {
+            panic!("on purpose");
+        }
+        Ok(Verdict::Consume)
+    }
+    fn barrier(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
+        self.0.note("answered");
+        Ok(())
+    }
+    fn unanswered(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
+        self.0.note("unanswered");
+        Ok(())
+    }
+}
+
+#[test]
+fn requests_that_are_taken_back_do_not_count_as_unanswered() {
+    let probe = Probe::new("asker");
+    let mut lab = Lab::with_app(Asker(probe.clone()));
+    let s = lab.up(Version::V1_3, 5);
+    for _ in 0..100 {
+        lab.packet_in(s, 1, None, &[PANIC]);
+    }
+    quietly(|| lab.run());
+    lab.packet_in(s, 1, None, &[CONSUME]);
+    lab.run();
+    assert_eq!(probe.take(), ["answered"]);
+}
+
+#[test]
+fn at_most_64_requests_are_unanswered_and_they_are_given_up_in_time() {
+    let probe = Probe::new("asker");
+    let mut lab = Lab::with_app(Asker(probe.clone()));
+    let s = lab.up(Version::V1_0, 5);
+    lab.switches[s].silent = true;
+    for _ in 0..70 {
+        lab.packet_in(s, 1, None, &[CONSUME]);
+    }
+    lab.run();
+    let seen = probe.take();
+    assert_eq!(seen.len(), 6, "the 65th and later");
+    assert!(seen[0].starts_with("64 requests to this switch are unanswered"), "{seen:?}");
+    // It shows life, but does not answer.
+    for _ in 0..13 {
+        lab.advance(Duration::from_secs(5));
+        lab.packet_in(s, 1, None, &[FAIL]);
+    }
+    let seen = probe.take();
+    assert_eq!(seen.iter().filter(|text| *text == "unanswered").count(), 64);
+    assert_eq!(lab.workers[0].0.counters().requests_unanswered.get(), 64);
+}

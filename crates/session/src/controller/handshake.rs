@@ -131,7 +131,7 @@ impl Controller {
 
     /// The session's own requests are beyond the bound on those of apps, of which there are none.
     fn expect(&mut self, xid: u32, kind: MultipartKind) {
-        let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX);
+        let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX, self.since);
         debug_assert_eq!(added, Ok(()));
     }
 
