@@ -85,6 +85,7 @@ impl<'a> MatchView<'a> {
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         match (version, self.0) {
             (Version::V1_0, Repr::V10(wire)) => out.put(wire),
+            (Version::V1_0, Repr::Match(m)) => out.put(&match_v10::from_match(m)?),
             (Version::V1_0, _) => out.put(&match_v10::from_match(&self.to_match())?),
             (Version::V1_3, repr) => {
                 let start = out.len();

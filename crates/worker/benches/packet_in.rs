@@ -1,0 +1,152 @@
+//! What a packet-in costs a worker with the learning app, without sockets: reading, deciding and
+//! writing the flow_mod.
+//!
+//! `cargo bench -p bellrock-worker --bench packet_in -- 1.3 exact 100000` prints nanoseconds; the
+//! same binary under `valgrind --tool=callgrind`, once with 100000 and once with 200000 packets,
+//! gives instructions (the difference, divided).
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a benchmark, not a library")]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bellrock_api::openflow::{
+    Bytes, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason, ToSwitch,
+};
+use bellrock_api::{DynApp, Port, ReplyBody, Version};
+use bellrock_apps::{Learning, LearningSettings, MatchKind};
+use bellrock_session::{SwitchDescription, Versions, switch};
+use bellrock_tables::Budget;
+use bellrock_worker::{
+    Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+};
+
+/// Hosts of the switch; all are learnt before the measurement.
+const HOSTS: u32 = 1000;
+
+struct Awake;
+impl Wake for Awake {
+    fn wake(&self) {}
+}
+
+#[derive(Default)]
+struct Wire {
+    incoming: Vec<u8>,
+    at: usize,
+    sent: usize,
+    kept: Vec<u8>,
+    keep: bool,
+}
+
+impl Transport for Wire {
+    fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
+        let rest = &self.incoming[self.at..];
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        self.at += n;
+        if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
+    }
+    fn send(&mut self, _: Key, bytes: &[u8]) -> usize {
+        self.sent += bytes.len();
+        if self.keep {
+            self.kept.extend(bytes);
+        }
+        0
+    }
+    fn close(&mut self, _: Key) {
+        panic!("closed");
+    }
+}
+
+fn mac(n: u32) -> [u8; 6] {
+    let [a, b, c, d] = n.to_be_bytes();
+    [2, 0, a, b, c, d]
+}
+
+/// A TCP packet in 64 bytes, as the packet-ins of the studies' benchmarks carry.
+fn packet(version: Version, source: u32, destination: [u8; 6], out: &mut Out) {
+    let mut data = [0; 64];
+    data[..6].copy_from_slice(&destination);
+    data[6..12].copy_from_slice(&mac(source));
+    data[12..34].copy_from_slice(&[
+        0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    data[34..38].copy_from_slice(&[0x12, 0x34, 0, 80]);
+    data[46] = 0x50;
+    let packet = PacketIn {
+        buffer_id: Some(source + 1),
+        total_len: 64,
+        reason: PacketInReason::NoMatch,
+        table: 0,
+        cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        matching: MatchView::port(Port(1 + source % 4)),
+        data: Bytes(&data),
+    };
+    FromSwitch::PacketIn(packet).encode(version, 0, out).unwrap();
+}
+
+fn bring_up(worker: &mut Worker, version: Version, wire: &mut Wire) -> Key {
+    let (key, now) = (worker.next_key(), Duration::from_secs(1));
+    wire.keep = true;
+    worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, wire);
+    let mut out = Out::with_capacity(1 << 16);
+    let description = SwitchDescription::new(7);
+    let mut session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
+    for _ in 0..10 {
+        let heard = std::mem::take(&mut wire.kept);
+        let mut rest = heard.as_slice();
+        while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
+            if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
+                let flows = MultipartReply::of(ReplyBody::Flow(List::empty()));
+                FromSwitch::MultipartReply(flows).encode(version, xid, &mut out).unwrap();
+            }
+            rest = &rest[n..];
+        }
+        *wire = Wire { incoming: out.as_slice().to_vec(), keep: true, ..Wire::default() };
+        out.clear();
+        while worker.read(key, now, wire) {}
+    }
+    assert_eq!(worker.counters().switches_up.get(), 1);
+    wire.keep = false;
+    key
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let version = match arguments.first().map(String::as_str) {
+        Some("1.0") => Version::V1_0,
+        _ => Version::V1_3,
+    };
+    let matching = match arguments.get(1).map(String::as_str) {
+        Some("l2") => MatchKind::L2,
+        _ => MatchKind::Exact,
+    };
+    let packets: u32 = arguments.get(2).map_or(Ok(100_000), |text| text.parse()).unwrap();
+
+    let settings = LearningSettings { matching, ..LearningSettings::default() };
+    let apps: Vec<Box<dyn DynApp>> =
+        vec![Box::new(Learning::new(settings, &Budget::new(1 << 30)).with_seed(1))];
+    let mailboxes = vec![Mailbox::new(Box::new(Awake))];
+    let shared = Shared::new(SharedParts { apps, mailboxes });
+    let mut worker = Worker::new(0, Settings::default(), shared);
+    let mut wire = Wire::default();
+    let key = bring_up(&mut worker, version, &mut wire);
+
+    // Each host is learnt by a broadcast; then each packet goes to a host that is known.
+    let mut out = Out::with_capacity(256 * HOSTS as usize);
+    (0..HOSTS).for_each(|host| packet(version, host, [0xff; 6], &mut out));
+    wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
+    let now = Duration::from_secs(2);
+    while worker.read(key, now, &mut wire) {}
+    out.clear();
+    (0..HOSTS).for_each(|host| packet(version, host, mac((host + 1) % HOSTS), &mut out));
+    wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
+
+    let start = Instant::now();
+    for _ in 0..packets / HOSTS {
+        wire.at = 0;
+        while worker.read(key, now, &mut wire) {}
+    }
+    let time = start.elapsed();
+    let each = time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS);
+    println!("OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {} bytes sent", wire.sent);
+}
