@@ -1,40 +1,14 @@
 //! In the steady state no packet costs an allocation: hits, floods, inserts, evictions, packets with
 //! and without buffers, both kinds of match, both versions.
-//!
-//! One test only, in a process of its own: the allocator counts for all threads.
-#![allow(unsafe_code)] // An allocator cannot be written without.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 mod lab;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bellrock_api::{Batch, Handler, MacAddr};
 use bellrock_apps::{LearningSettings, MatchKind};
 use lab::{Lab, Packet, VERSIONS, udp};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: hands everything on to the system's allocator, unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the one that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const HOSTS: u32 = 2_000;
 
@@ -86,10 +60,8 @@ fn no_packet_costs_an_allocation() {
                 LearningSettings { matching, max_entries: 500, ..LearningSettings::default() };
             let mut lab = Lab::new(version, settings);
             run(&mut lab, &packets);
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            assert!(before > 0, "the counter counts");
-            run(&mut lab, &packets);
-            assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{version} {matching:?}");
+            let counted = allocation_counter::measure(|| run(&mut lab, &packets));
+            assert_eq!(counted.count_total, 0, "{version} {matching:?}");
             for name in ["flow_mods", "packet_outs", "floods", "evicted", "moves", "bad_source"] {
                 assert!(lab.counter(name) > 0, "the mix has none that counts as {name}");
             }

@@ -148,5 +148,8 @@ fn main() {
     }
     let time = start.elapsed();
     let each = time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS);
-    println!("OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {} bytes sent", wire.sent);
+    println!(
+        "OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {} bytes sent",
+        wire.sent
+    );
 }

@@ -3,11 +3,7 @@
 //! The mix: hits, floods, new hosts, evictions of old ones, hosts that move, messages that are
 //! split between two reads, buffered packets, and unbuffered ones that are sent on whole.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
-// The one place outside `engine` and `tables`: an allocator cannot be counted without.
-#![allow(unsafe_code)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -23,34 +19,6 @@ use bellrock_tables::Budget;
 use bellrock_worker::{
     Key, Mailbox, Query, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
 };
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator as it is; counting touches a thread-local
-// number that needs no allocation itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 struct Awake;
 impl Wake for Awake {
@@ -190,12 +158,10 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     while worker.read(key, now, &mut wire) {}
     let before = worker.counters().packet_ins.get();
     wire.incoming = &stream;
-    let allocations = ALLOCATIONS.with(Cell::get);
-    while worker.read(key, now, &mut wire) {}
-    let allocations = ALLOCATIONS.with(Cell::get) - allocations;
+    let counted = allocation_counter::measure(|| while worker.read(key, now, &mut wire) {});
     let packets = worker.counters().packet_ins.get() - before;
     assert_eq!(packets, 3000);
-    assert_eq!(allocations, 0, "{version} {matching:?}");
+    assert_eq!(counted.count_total, 0, "{version} {matching:?}");
     // The mix was what it says.
     assert!(wire.sent > 100 * 3000);
     let (reply, answer) = sync_channel(1);
@@ -219,8 +185,6 @@ fn a_packet_in_allocates_nothing() {
 
 #[test]
 fn the_count_would_show_an_allocation() {
-    let before = ALLOCATIONS.with(Cell::get);
-    let boxed = std::hint::black_box(Box::new(7));
-    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 1);
-    drop(boxed);
+    let counted = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(7))));
+    assert_eq!(counted.count_total, 1);
 }
