@@ -89,6 +89,12 @@ impl Header {
             xid: wire.xid.get(),
         })
     }
+
+    /// The version as it is spoken of, also of those that are not spoken here: `1.4`.
+    #[must_use]
+    pub fn version_name(&self) -> impl fmt::Display + use<> {
+        crate::print::VersionName(self.version)
+    }
 }
 
 /// One whole message of a stream: its header, and all its bytes (header included).

@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand}
 
 use super::config::settings::{self, GROUPS, Setting};
 use super::config::{Config, apps};
+use super::decode::command::Decode;
 
 /// An OpenFlow controller.
 ///
@@ -54,6 +55,7 @@ pub(super) enum Command {
     /// Counters only grow. They start at zero when the controller starts. The manual says what each
     /// means; with --json each worker's are told apart.
     Counters(Ask),
+    Decode(Decode),
 }
 
 /// Run the controller until it gets SIGTERM or SIGINT

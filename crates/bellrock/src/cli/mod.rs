@@ -69,6 +69,12 @@ pub fn main() -> ExitCode {
         Command::Switches(asked) => ask(&asked, Question::Switches),
         Command::Hosts(asked) => ask(&asked, Question::Hosts),
         Command::Counters(asked) => ask(&asked, Question::Counters),
+        Command::Decode(asked) => match decode::command::run(&asked) {
+            Ok(outcome) if outcome.faults == 0 => Ok(()),
+            // What is wrong has been printed where it was.
+            Ok(_) => return ExitCode::FAILURE,
+            Err(failure) => Err(Failure::Failed(failure.to_string())),
+        },
     };
     let (message, status) = match done {
         Ok(()) => return ExitCode::SUCCESS,

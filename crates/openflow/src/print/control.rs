@@ -49,6 +49,18 @@ impl Display for Hello<'_> {
     }
 }
 
+impl<'a> Hello<'a> {
+    /// The whole line of a hello that [`Hello::decode_any`] has read: its version may be one that
+    /// no [`crate::Message`] can have.
+    #[must_use]
+    pub fn display(self, header: Header) -> impl Display + use<'a> {
+        fmt::from_fn(move |f| {
+            write!(f, "OFPT_HELLO (OF{}) (xid={:#x}): ", VersionName(header.version), header.xid)?;
+            any_hello(&self, header.version, f)
+        })
+    }
+}
+
 pub(super) fn echo(payload: &Bytes<'_>, f: &mut Formatter<'_>) -> fmt::Result {
     count(payload.len(), "byte", f)?;
     f.write_str(" of payload")?;

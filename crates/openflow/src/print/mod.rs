@@ -248,7 +248,7 @@ impl Display for Duration {
 }
 
 /// The name of a version byte, of the versions that nobody speaks here too.
-struct VersionName(u8);
+pub(crate) struct VersionName(pub(crate) u8);
 
 impl Display for VersionName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,11 @@
-//! The input side of `bellrock decode`: from a capture file or from lines of hex to whole OpenFlow messages.
+//! `bellrock decode`: from a capture file or from lines of hex to whole OpenFlow messages, and those printed.
 //!
 //! [`read_capture`] takes a pcap or pcapng file apart ([`capture`]), puts the TCP streams together again ([`tcp`]), cuts
 //! them into messages and hands each one to a [`Sink`]. [`hex`] reads one message a line. What cannot be read is a
 //! [`Problem`], and reading goes on behind it.
 //!
-//! Nothing here knows what a message means: only the 8-byte header is looked at. The command decodes and prints.
+//! Nothing of this knows what a message means: only the 8-byte header is looked at. [`command`] is the command that
+//! decodes and prints.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 pub mod capture;
+pub mod command;
 pub mod hex;
 pub mod tcp;
 

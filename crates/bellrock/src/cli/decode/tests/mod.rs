@@ -6,6 +6,7 @@ use etherparse::{IpHeaders, PacketBuilder};
 
 use super::*;
 
+mod command;
 mod files;
 mod streams;
 

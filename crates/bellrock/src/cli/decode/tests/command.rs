@@ -1,0 +1,160 @@
+//! The whole command: what it prints for captures and for lines of hex, and how it ends.
+
+use clap::Parser;
+
+use super::super::command::{Decode, Outcome, decode};
+use super::*;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    decode: Decode,
+}
+
+/// What the command prints for this input, and how it ends.
+fn run(flags: &[&str], input: &[u8]) -> (String, Outcome) {
+    let cli = Cli::parse_from([&["decode"], flags].concat());
+    let mut printed = Vec::new();
+    let outcome = decode(&cli.decode, input, &mut printed).unwrap();
+    (String::from_utf8(printed).unwrap(), outcome)
+}
+
+const HELLO: &str = "04000010 00000001 00010008 00000012";
+const BARRIER_REPLY: &str = "04150008 00000007";
+/// A bucket of length zero.
+const BAD_GROUP_MOD: &str =
+    "040f0020 00000077 00000000 00000063 00000000 00000000 00000000 00000000";
+/// An ARP request of 42 bytes, from port 1.
+const PACKET_IN: &str = "040a0054 00000000 ffffffff 002a0000 0000000000000000 \
+    0001000c 80000004 00000001 00000000 0000 \
+    ffffffffffff 020000000001 0806 0001080006040001 0200000000010a000001 0000000000000a000002";
+
+fn bytes(digits: &str) -> Vec<u8> {
+    hex::messages(digits.as_bytes()).next().unwrap().unwrap().bytes
+}
+
+/// A capture of one switch that sends these messages, all in one segment.
+fn capture(messages: &[&str]) -> Vec<u8> {
+    let payload: Vec<u8> = messages.iter().flat_map(|digits| bytes(digits)).collect();
+    const ETHERNET: u32 = 1;
+    pcap(ETHERNET, [syn(99).ethernet(), seg(100, &payload).ethernet()])
+}
+
+#[test]
+fn a_capture_prints_time_stream_and_message() {
+    let (printed, outcome) = run(&[], &capture(&[HELLO, PACKET_IN]));
+    assert_eq!(
+        printed,
+        "2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_HELLO (OF1.3) (xid=0x1): versions=1.0,1.3\n\
+         2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_PACKET_IN (OF1.3) (xid=0x0): \
+         table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)\n"
+    );
+    assert_eq!(outcome, Outcome { messages: 2, faults: 0 });
+}
+
+#[test]
+fn only_the_given_ports_are_read() {
+    let file = capture(&[HELLO]);
+    assert_eq!(run(&["--port", "6633"], &file), (String::new(), Outcome::default()));
+    assert_eq!(run(&["--port", "6633", "--port", "6653"], &file).1.messages, 1);
+}
+
+#[test]
+fn who_sends_is_told_by_the_port_or_by_the_flag() {
+    // A switch sends no group_mod, whether well formed or not.
+    let (printed, outcome) = run(&[], &capture(&[BAD_GROUP_MOD, BARRIER_REPLY]));
+    assert_eq!(outcome, Outcome { messages: 1, faults: 1 });
+    let (error, rest) = printed.split_once('\n').unwrap();
+    assert_eq!(
+        error,
+        "error: 2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: message at offset 0: header.type at byte 1: \
+         message type 15 is not received by this end (OFPBRC_BAD_TYPE): \
+         04 0f 00 20 00 00 00 77 00 00 00 00 00 00 00 63 ... (32 bytes)"
+    );
+    assert!(rest.contains("OFPT_BARRIER_REPLY (OF1.3) (xid=0x7)\n"), "{rest}");
+    let (printed, _) = run(&["--direction", "to-switch"], &capture(&[BAD_GROUP_MOD]));
+    assert!(printed.contains("bucket.length at byte 16: length 0"), "{printed}");
+}
+
+#[test]
+fn lines_of_hex_go_by_the_type_and_bad_ones_name_their_line() {
+    let input = format!("# a comment\n{HELLO}\n{BAD_GROUP_MOD}\nxy\n{BARRIER_REPLY}\n");
+    let (printed, outcome) = run(&[], input.as_bytes());
+    assert_eq!(
+        printed,
+        "OFPT_HELLO (OF1.3) (xid=0x1): versions=1.0,1.3\n\
+         error: line 3: bucket.length at byte 16: length 0 is not possible here \
+         (OFPGMFC_BAD_BUCKET): 04 0f 00 20 00 00 00 77 00 00 00 00 00 00 00 63 ... (32 bytes)\n\
+         error: line 4, column 1: 'x' is not a hexadecimal digit, a blank, a colon or the start of a \
+         comment\n\
+         OFPT_BARRIER_REPLY (OF1.3) (xid=0x7)\n"
+    );
+    assert_eq!(outcome, Outcome { messages: 2, faults: 2 });
+}
+
+#[test]
+fn a_hello_of_any_version_is_read() {
+    let (printed, outcome) = run(&[], b"06000010 00000001 00010008 00000052\n0300000800000002\n");
+    assert_eq!(
+        printed,
+        "OFPT_HELLO (OF1.5) (xid=0x1): versions=1.0,1.3,1.5\n\
+         OFPT_HELLO (OF1.2) (xid=0x2): version=1.2\n"
+    );
+    assert_eq!(outcome.faults, 0);
+    let (printed, outcome) = run(&[], b"0602000800000001\n");
+    assert!(printed.contains("header.version at byte 0: version 0x06 is not spoken"), "{printed}");
+    assert_eq!(outcome.faults, 1);
+}
+
+#[test]
+fn json_is_an_object_a_line() {
+    let (printed, _) = run(&["--json"], &capture(&[PACKET_IN, BAD_GROUP_MOD]));
+    let lines: Vec<serde_json::Value> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [packet_in, error] = lines.as_slice() else { panic!("{printed}") };
+    assert_eq!(packet_in["time"], "2.250000");
+    assert_eq!(packet_in["src"], "10.0.0.1:40000");
+    assert_eq!(packet_in["type"], "packet_in");
+    assert_eq!(packet_in["body"]["matching"]["in_port"], 1);
+    assert_eq!(packet_in["body"]["data"].as_str().unwrap().len(), 84);
+    assert_eq!((&error["offset"], &error["at"]), (&84.into(), &1.into()));
+    assert_eq!(error["answer"], "OFPBRC_BAD_TYPE");
+    let (printed, _) = run(&["--json"], b"05000008 00000009\nx\n");
+    let mut lines = printed.lines();
+    assert_eq!(
+        lines.next(),
+        Some(r#"{"body":{"elements":[]},"line":1,"type":"hello","version":"1.4","xid":9}"#)
+    );
+    assert!(lines.next().unwrap().starts_with(r#"{"error":"line 2, column 1: "#));
+}
+
+#[test]
+fn data_is_printed_when_it_is_asked_for() {
+    let (printed, _) = run(&["--data"], PACKET_IN.as_bytes());
+    assert!(printed.contains("(unbuffered)\n  0000  ff ff ff ff ff ff 02 00"), "{printed}");
+    assert!(printed.ends_with("\n  0020  00 00 00 00 00 00 0a 00 00 02\n"), "{printed}");
+}
+
+#[test]
+fn a_capture_that_ends_too_early_prints_what_it_has() {
+    let file = capture(&[HELLO, PACKET_IN]);
+    let (printed, outcome) = run(&[], &file[..file.len() - 1]);
+    assert!(outcome.faults > 0 && outcome.messages == 0, "{printed}");
+    assert!(printed.contains("the file is cut off"), "{printed}");
+}
+
+#[test]
+fn output_that_fails_ends_the_command() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let cli = Cli::parse_from(["decode"]);
+    let failure = decode(&cli.decode, BARRIER_REPLY.as_bytes(), Full).unwrap_err();
+    assert!(failure.to_string().starts_with("cannot write"), "{failure}");
+}
