@@ -303,3 +303,6 @@ impl Problems {
         self.add(entry.place, format!("{key:?} is no {what}; {hint}"));
     }
 }
+
+#[cfg(test)]
+mod tests;

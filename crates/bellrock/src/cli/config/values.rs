@@ -115,15 +115,19 @@ pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
     }
 }
 
-/// The word that `text` most likely was meant to be.
+/// The word that `text` most likely was meant to be; none if two are as likely.
 pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
     /// Similarity, from 0 to 1, below which a guess would be no help.
     const LEAST: f64 = 0.75;
-    let scored = words.iter().map(|word| (strsim::jaro_winkler(text, word), *word));
-    scored
-        .filter(|(score, _)| *score > LEAST)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, word)| word)
+    let mut scored: Vec<(f64, &str)> =
+        words.iter().map(|word| (strsim::jaro_winkler(text, word), *word)).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    match scored[..] {
+        [(best, word), ..] if best > LEAST && scored.get(1).is_none_or(|next| next.0 < best) => {
+            Some(word)
+        }
+        _ => None,
+    }
 }
 
 /// `ADDRESS:PORT`, IPv6 in brackets.
@@ -188,5 +192,6 @@ mod tests {
         assert_eq!(nearest("imediate", &words), Some("immediate"));
         assert_eq!(nearest("colesce", &words), Some("coalesce"));
         assert_eq!(nearest("xyz", &words), None);
+        assert_eq!(nearest("1.1", &["1.0", "1.3"]), None, "either");
     }
 }

@@ -1,0 +1,296 @@
+//! What is right, what is wrong, and what the operator is told about it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bellrock_apps::{LearningSettings, MatchKind};
+use bellrock_engine::{Pinning, WriteMode};
+
+use super::apps::{AppChoice, KNOWN};
+use super::yaml::{Place, Value};
+use super::*;
+
+fn read(text: &str) -> Config {
+    Config::from_yaml(text).unwrap_or_else(|problems| {
+        panic!("{}", FileError::Wrong { path: Path::new("file").into(), problems })
+    })
+}
+
+#[test]
+fn the_default_file_says_what_the_code_does() {
+    assert_eq!(read(DEFAULT_YAML), Config::default());
+    assert_eq!(read(""), Config::default());
+    assert_eq!(read("# nothing yet\n"), Config::default());
+}
+
+#[test]
+fn the_default_file_has_every_setting() {
+    let root = yaml::parse(DEFAULT_YAML).unwrap();
+    let Value::Map(entries) = root.value else { panic!("a map") };
+    let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    for setting in settings::all() {
+        assert!(keys.contains(&setting.key), "default.yaml has no {}", setting.key);
+    }
+    let learning = KNOWN.iter().find(|known| known.name == "learning").unwrap();
+    for setting in learning.settings {
+        let line = format!("      {}: ", setting.key);
+        assert!(DEFAULT_YAML.contains(&line), "default.yaml has no {} for learning", setting.key);
+    }
+}
+
+#[test]
+fn what_a_setting_shows_it_reads_back() {
+    // From a configuration where nothing is at its default.
+    let text = "\
+listen: [0.0.0.0:1, '[::]:2']
+versions: 1.0
+workers: 3
+pin: [0, 2, 4]
+write: immediate
+log_level: trace
+log_format: json
+control: /a/b
+max_connections: 1
+max_switches_per_worker: 2
+bytes_per_turn: 8 KiB
+packet_ins_per_second: 5
+table_memory_bytes: 2 MiB
+high_water_bytes: 65537
+stalled_timeout: 1500 ms
+handshake_timeout: 1
+echo_after: 2 s
+dead_after: 2 min
+miss_send_len: 128
+max_multipart_bytes: 1 MiB
+max_errors_per_second: 0
+max_requests: 4
+";
+    let (config, default) = (read(text), Config::default());
+    let mut copy = Config::default();
+    for setting in settings::all() {
+        let shown = (setting.show)(&config);
+        assert_ne!(shown, (setting.show)(&default), "{} is still at its default", setting.key);
+        let texts: Vec<&str> =
+            if setting.many { shown.split(',').collect() } else { vec![shown.as_str()] };
+        (setting.set)(&mut copy, &texts).unwrap();
+    }
+    assert_eq!(copy, config);
+    assert_eq!(config.pin, Pinning::Cores(vec![0, 2, 4]));
+    assert_eq!(config.write, WriteMode::Immediate);
+    assert_eq!(config.session.dead_after, Duration::from_secs(120));
+}
+
+#[test]
+fn apps_have_settings_or_not() {
+    let expected = LearningSettings {
+        matching: MatchKind::Exact,
+        hard_timeout_s: 2,
+        ..LearningSettings::default()
+    };
+    let both = vec![AppChoice::Learning(expected), AppChoice::Hub];
+    assert_eq!(read("apps: [{learning: {match: exact, hard_timeout: 2}}, hub]").apps, both);
+    let json = r#"{"apps": [{"learning": {"match": "exact", "hard_timeout": 2}}, {"hub": null}]}"#;
+    assert_eq!(read(json).apps, both, "JSON is YAML");
+    let plain = vec![AppChoice::Learning(LearningSettings::default())];
+    assert_eq!(read("apps:\n- learning:\n").apps, plain);
+}
+
+#[test]
+fn apps_of_flags_replace_the_chain_and_keep_their_settings() {
+    let mut config = read("apps: [{learning: {priority: 7}}]");
+    config.choose_apps(&["hub".to_owned(), "learning".to_owned()]).unwrap();
+    let learning = LearningSettings { priority: 7, ..LearningSettings::default() };
+    assert_eq!(config.apps, [AppChoice::Hub, AppChoice::Learning(learning)]);
+    let twice = config.choose_apps(&["hub".to_owned(), "hub".to_owned()]).unwrap_err();
+    assert_eq!(twice, "the app \"hub\" is named twice");
+    let unknown = config.choose_apps(&["lerning".to_owned()]).unwrap_err();
+    assert_eq!(
+        unknown,
+        "there is no app \"lerning\"; give one of learning, hub (did you mean learning?)"
+    );
+}
+
+/// A wrong file, and all that the operator is told: line, column, message.
+type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
+
+const BAD: &[Bad] = &[
+    // Keys.
+    (
+        "write: coalesce\nlisen: 127.0.0.1:1\n",
+        &[(2, 1, "\"lisen\" is no setting; did you mean `listen`?")],
+    ),
+    (
+        "apps:\n  - learning:\n      idle_timout: 3\n",
+        &[(
+            3,
+            7,
+            "\"idle_timout\" is no setting of the app \"learning\"; did you mean `idle_timeout`?",
+        )],
+    ),
+    (
+        "apps: [learning: {colour: red}]",
+        &[(
+            1,
+            19,
+            "\"colour\" is no setting of the app \"learning\"; there are: match, idle_timeout, \
+             hard_timeout, priority, max_entries, max_macs_per_port, max_age",
+        )],
+    ),
+    ("apps: [hub: {x: 1}]", &[(1, 14, "\"x\" is no setting of the app \"hub\"; it has none")]),
+    (
+        "write: coalesce\nwrite: immediate\n",
+        &[(2, 1, "duplicate mapping key: write not allowed here")],
+    ),
+    // Words.
+    (
+        "write: imediate",
+        &[(
+            1,
+            8,
+            "`write` cannot be \"imediate\"; give one of coalesce, immediate (did you mean immediate?)",
+        )],
+    ),
+    (
+        "log_level: 5",
+        &[(1, 12, "`log_level` cannot be \"5\"; give one of error, warn, info, debug, trace")],
+    ),
+    ("log_format: xml", &[(1, 13, "`log_format` cannot be \"xml\"; give one of human, json")]),
+    ("versions: [1.0, 1.1]", &[(1, 17, "`versions` cannot be \"1.1\"; give one of 1.0, 1.3")]),
+    ("versions: 1", &[(1, 11, "`versions` cannot be \"1\"; give one of 1.0, 1.3")]),
+    (
+        "apps: [learning: {match: l3}]",
+        &[(1, 26, "`match` cannot be \"l3\"; give one of l2, exact")],
+    ),
+    // Numbers, bytes and times.
+    (
+        "workers: 0",
+        &[(1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 256")],
+    ),
+    (
+        "max_connections: 1.5",
+        &[(1, 18, "`max_connections` cannot be \"1.5\"; give a whole number from 1 to 1000000")],
+    ),
+    (
+        "max_requests: -1",
+        &[(1, 15, "`max_requests` cannot be \"-1\"; give a whole number from 4 to 65535")],
+    ),
+    (
+        "packet_ins_per_second: none",
+        &[(
+            1,
+            24,
+            "`packet_ins_per_second` cannot be \"none\"; give off, or a whole number from 1 to 10000000",
+        )],
+    ),
+    (
+        "apps: [learning: {idle_timeout: 65536}]",
+        &[(1, 33, "`idle_timeout` cannot be \"65536\"; give a whole number from 0 to 65535")],
+    ),
+    (
+        "high_water_bytes: 1 MB",
+        &[(
+            1,
+            19,
+            "`high_water_bytes` cannot be \"1 MB\"; give a number of bytes from 64 KiB to 1 GiB, in B, \
+             KiB, MiB or GiB",
+        )],
+    ),
+    (
+        "echo_after: 2 hours",
+        &[(
+            1,
+            13,
+            "`echo_after` cannot be \"2 hours\"; give a time from 100 ms to 3600 s, in ms, s or min",
+        )],
+    ),
+    // Addresses and cores.
+    (
+        "listen:\n  - 127.0.0.1:6653\n  - localhost\n",
+        &[(
+            3,
+            5,
+            "`listen` cannot be \"localhost\"; give an address and a port, such as 127.0.0.1:6653, \
+             0.0.0.0:6653 or [::1]:6653",
+        )],
+    ),
+    (
+        "pin: [0, many]",
+        &[(
+            1,
+            10,
+            "`pin` cannot be \"many\"; give auto, none, or cores: each a whole number from 0 to 4095",
+        )],
+    ),
+    // Shapes.
+    ("write: [coalesce]", &[(1, 8, "`write` takes one value")]),
+    ("listen: {a: 1}", &[(1, 9, "`listen` takes one value, or a list of them")]),
+    ("listen: [[a]]", &[(1, 10, "`listen` takes a list of single values")]),
+    ("listen: []", &[(1, 9, "`listen` takes one value, or a list of them")]),
+    ("workers:\n", &[(1, 1, "`workers` has no value; leave the line out for the default")]),
+    ("- write\n", &[(1, 1, "a configuration is `key: value`, one a line")]),
+    ("control: ''", &[(1, 10, "`control` cannot be \"\"; give auto, none, or a path")]),
+    (
+        "apps: hub",
+        &[(
+            1,
+            7,
+            "`apps` is a list of apps, each a name or a name with settings, such as [hub] or \
+             [learning: {match: l2}]",
+        )],
+    ),
+    ("apps: []", &[(1, 7, "`apps` is empty; give at least one of learning, hub")]),
+    ("apps: [learning: fast]", &[(1, 18, "the settings of \"learning\" are `{key: value}`")]),
+    ("apps: [hub, hub]", &[(1, 13, "the app \"hub\" is in the list already")]),
+    // YAML itself.
+    ("write: [coalesce\nlisten: x\n", &[(2, 7, "illegal placement of ':' indicator")]),
+    ("write: *nowhere", &[(1, 8, "reference to unknown value")]),
+    // All at once, in order.
+    (
+        "workers: 0\nwrit: x\napps: [hubb]\n",
+        &[
+            (1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 256"),
+            (2, 1, "\"writ\" is no setting; did you mean `write`?"),
+            (3, 8, "there is no app \"hubb\"; give one of learning, hub (did you mean hub?)"),
+        ],
+    ),
+];
+
+#[test]
+fn a_wrong_file_is_refused_with_the_place_and_what_would_be_right() {
+    for (text, expected) in BAD {
+        let problems = Config::from_yaml(text).expect_err(text);
+        let expected: Vec<Problem> = expected
+            .iter()
+            .map(|&(line, column, message)| Problem {
+                place: Place { line, column },
+                message: message.to_owned(),
+            })
+            .collect();
+        assert_eq!(problems, expected, "in {text:?}");
+    }
+}
+
+#[test]
+fn files_that_are_no_configuration_are_refused() {
+    let directory = crate::cli::test_directory("config");
+    let path = directory.join("bellrock.yaml");
+    let error = |contents: &[u8]| {
+        std::fs::write(&path, contents).unwrap();
+        let error = Config::from_file(&path).unwrap_err().to_string();
+        error.strip_prefix(&path.display().to_string()).unwrap().to_owned()
+    };
+    assert_eq!(error(b"write: \xff"), ": not UTF-8 text");
+    let large = vec![b'#'; MAX_FILE_BYTES as usize + 1];
+    assert_eq!(error(&large), ": larger than 1024 KiB, so hardly a configuration file");
+    let two = error(b"workers: x\nwrit: x");
+    assert!(
+        two.starts_with(":1:10: `workers` cannot be") && two.contains("bellrock.yaml:2:1: "),
+        "{two}"
+    );
+    std::fs::remove_dir_all(&directory).unwrap();
+    let missing = Config::from_file(&path).unwrap_err().to_string();
+    assert!(
+        missing.ends_with("bellrock.yaml: No such file or directory (os error 2)"),
+        "{missing}"
+    );
+}

@@ -1,0 +1,278 @@
+//! The command as its users meet it: a process, its standard streams and its exit status.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Everything that is waited for happens within this, or the test has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The command, with no settings of ours in its environment.
+fn bellrock(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bellrock"));
+    let ours =
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BELLROCK_"));
+    for (name, _) in ours {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn output(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code().expect("it exits by itself"), text(stdout), text(stderr))
+}
+
+/// A directory for a test, removed in the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running controller on a free port, ended with the test.
+struct Controller {
+    process: Child,
+    control: String,
+}
+
+impl Controller {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let control = place.file("control.sock");
+        let mut command = bellrock(&["run", "--listen", "127.0.0.1:0", "--control", &control]);
+        command.args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped());
+        let mut controller = Controller { process: command.spawn().unwrap(), control };
+        let began = Instant::now();
+        while !Path::new(&controller.control).exists() {
+            assert!(began.elapsed() < PATIENCE, "no control socket");
+            if let Some(status) = controller.process.try_wait().unwrap() {
+                panic!("ended at once: {status}: {}", controller.log());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        controller
+    }
+
+    fn ask(&self, question: &str) -> Value {
+        let arguments = [question, "--json", "--control", &self.control];
+        let (status, text, error) = output(&mut bellrock(&arguments));
+        assert_eq!((status, error.as_str()), (0, ""), "{question}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    fn exit_status(&mut self) -> Option<i32> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What it has logged; only after its end.
+    fn log(&mut self) -> String {
+        let mut text = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn it_runs_answers_and_stops_on_either_signal() {
+    for signal in ["TERM", "INT"] {
+        let place = Place::new(&format!("run-{signal}"));
+        let mut controller = Controller::start(&place, &["--workers", "2", "--pin", "none"]);
+        let status = controller.ask("status");
+        assert_eq!(status["workers"], 2);
+        assert_eq!(status["apps"], serde_json::json!(["learning"]));
+        assert_eq!(status["pid"], controller.process.id());
+        let address = status["listen"][0].as_str().unwrap().to_owned();
+        let connection = TcpStream::connect(&address).unwrap();
+        controller.signal(signal);
+        assert_eq!(controller.exit_status(), Some(0), "SIG{signal}");
+        drop(connection);
+        assert!(!Path::new(&controller.control).exists(), "the control socket goes");
+        let log = controller.log();
+        assert!(log.contains(&format!("listening on {address}")), "{log}");
+        let port = address.rsplit(':').next().unwrap();
+        assert!(
+            log.contains(&format!("ovs-vsctl set-controller br0 tcp:127.0.0.1:{port}")),
+            "{log}"
+        );
+        assert!(!log.contains("ERROR") && !log.contains("panicked"), "{log}");
+    }
+}
+
+#[test]
+fn every_question_has_a_table_and_exact_data() {
+    let place = Place::new("questions");
+    let controller = Controller::start(&place, &["--workers", "1"]);
+    assert_eq!(controller.ask("switches"), serde_json::json!([]));
+    assert_eq!(controller.ask("hosts"), serde_json::json!([]));
+    assert_eq!(controller.ask("counters")["workers"][0]["packet_ins"], 0);
+    for (question, part) in [
+        ("status", "switches      0"),
+        ("switches", "no switch is up"),
+        ("hosts", "no host has been seen"),
+        ("counters", "packet_ins "),
+    ] {
+        let arguments = [question, "--control", &controller.control];
+        let (status, text, _) = output(&mut bellrock(&arguments));
+        assert!(status == 0 && text.contains(part), "{question}: {text}");
+    }
+}
+
+#[test]
+fn the_log_is_json_when_asked_for() {
+    let place = Place::new("json-log");
+    let mut controller = Controller::start(&place, &["--log-format", "json"]);
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    let log = controller.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said = |line: &Value| {
+        line["message"].as_str().is_some_and(|text| text.starts_with("listening on"))
+    };
+    assert!(lines.iter().any(said), "{log}");
+}
+
+#[test]
+fn a_second_controller_is_told_of_the_first() {
+    let place = Place::new("second");
+    let first = Controller::start(&place, &[]);
+    let address = first.ask("status")["listen"][0].as_str().unwrap().to_owned();
+    let same_socket = ["run", "--listen", "127.0.0.1:0", "--control", &first.control];
+    let (status, _, error) = output(&mut bellrock(&same_socket));
+    assert_eq!(status, 1);
+    assert!(error.contains("bellrock: a controller runs already"), "{error}");
+    let (status, _, error) =
+        output(&mut bellrock(&["run", "--listen", &address, "--control", "none"]));
+    assert_eq!(status, 1);
+    assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    assert!(error.contains("another controller may be running there"), "{error}");
+    assert_eq!(first.ask("status")["pid"], first.process.id(), "the first goes on");
+}
+
+#[test]
+fn a_flag_beats_the_environment_and_that_beats_the_file() {
+    let place = Place::new("layers");
+    let file = place.file("bellrock.yaml");
+    fs::write(&file, "workers: 1\nlisten: 127.0.0.1:1\napps: [hub]\npin: none\nlog_level: error\n")
+        .unwrap();
+    let control = place.file("control.sock");
+    let mut command = bellrock(&["run", "--listen", "127.0.0.1:0"]);
+    command.env("BELLROCK_CONFIG", &file).env("BELLROCK_LISTEN", "127.0.0.1:2");
+    command
+        .env("BELLROCK_WORKERS", "2")
+        .env("BELLROCK_CONTROL", &control)
+        .env("BELLROCK_WRITE", "");
+    let process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut controller = Controller { process, control };
+    let began = Instant::now();
+    while !Path::new(&controller.control).exists() {
+        assert!(began.elapsed() < PATIENCE, "the control socket is where the environment says");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let status = controller.ask("status");
+    assert_eq!(status["apps"], serde_json::json!(["hub"]), "the file");
+    assert_eq!(status["workers"], 2, "the environment");
+    let port = status["listen"][0].as_str().unwrap().rsplit(':').next().unwrap();
+    assert!(!["1", "2"].contains(&port), "the flag, so a free port");
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    assert_eq!(controller.log(), "", "log_level: error");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_where_it_came_from() {
+    let place = Place::new("wrong");
+    let file = place.file("bad.yaml");
+    fs::write(&file, "write: coalesce\nworkes: 3\n").unwrap();
+    for command in [&["check", &file][..], &["run", "--config", &file]] {
+        let (status, text, error) = output(&mut bellrock(command));
+        assert_eq!((status, text.as_str()), (2, ""));
+        let expected =
+            format!("bellrock: {file}:2:1: \"workes\" is no setting; did you mean `workers`?\n");
+        assert_eq!(error, expected);
+    }
+    let mut command = bellrock(&["run", "--write", "x", "--app", "nono"]);
+    let (status, _, error) = output(command.env("BELLROCK_WORKERS", "0"));
+    assert_eq!(status, 2);
+    assert_eq!(
+        error,
+        "bellrock: BELLROCK_WORKERS cannot be \"0\"; give auto, or a whole number from 1 to 256\n\
+         bellrock: --write cannot be \"x\"; give one of coalesce, immediate\n\
+         bellrock: there is no app \"nono\"; give one of learning, hub\n"
+    );
+    let (status, _, error) = output(&mut bellrock(&["run", "--wrkers", "1"]));
+    assert!(status == 2 && error.contains("--workers"), "clap's hint: {error}");
+}
+
+#[test]
+fn check_and_config_agree() {
+    let place = Place::new("check");
+    let file = place.file("bellrock.yaml");
+    let (status, text, _) = output(&mut bellrock(&["config"]));
+    assert_eq!(status, 0);
+    fs::write(&file, text).unwrap();
+    let (status, text, error) = output(&mut bellrock(&["check", &file]));
+    assert_eq!((status, text, error), (0, format!("{file}: all right\n"), String::new()));
+}
+
+#[test]
+fn asking_nobody_says_what_to_do() {
+    let place = Place::new("nobody");
+    let control = place.file("control.sock");
+    let (status, text, error) = output(&mut bellrock(&["status", "--control", &control]));
+    assert_eq!((status, text.as_str()), (1, ""));
+    let expected = format!(
+        "bellrock: no controller runs here: nobody answers at {control}; start one with `bellrock run`"
+    );
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut process =
+        bellrock(&["config"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(1, process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let Output { status, stderr, .. } = process.wait_with_output().unwrap();
+    assert!(status.success() && stderr.is_empty(), "{}", String::from_utf8_lossy(&stderr));
+}

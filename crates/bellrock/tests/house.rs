@@ -1,0 +1,374 @@
+//! The rules of the house that a compiler does not keep: which crate may use what, where `unsafe`
+//! may be, which licences come in, how long a file may get. docs/adr/0002 says why.
+//!
+//! Everything is read from the manifests, from `cargo metadata` and `cargo tree` (both offline),
+//! and from the sources. A new crate has to be given its row here before the test passes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The crates of ours that each crate may use (normal and build dependencies), itself or through
+/// others. `bellrock` and `python` stand on top: they may use all others, and none uses them.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("openflow", &[]),
+    ("tables", &[]),
+    ("session", &["openflow"]),
+    ("api", &["openflow"]),
+    ("services", &["openflow", "api", "tables"]),
+    ("apps", &["openflow", "api", "tables", "services"]),
+    ("worker", &["openflow", "session", "api", "tables"]),
+    ("engine", &["openflow", "session", "api", "tables", "worker"]),
+    ("emulator", &["openflow", "session", "api", "tables", "worker", "services"]),
+    ("bench", &["openflow", "session"]),
+    ("northbound", &["openflow", "api"]),
+    ("cluster", &["openflow", "api"]),
+];
+const TOPS: &[&str] = &["bellrock", "python"];
+
+const ASYNC: &[&str] = &["tokio", "async-std", "smol", "async-executor", "async-io"];
+const SOCKETS: &[&str] = &["mio", "socket2", "polling"];
+const LOGGERS: &[&str] = &["tracing", "log", "slog"];
+const CLOCKS: &[&str] = &["chrono", "time", "quanta"];
+const HTTP: &[&str] = &["hyper", "axum", "reqwest", "tiny_http", "http"];
+const STORES: &[&str] = &["etcd-client", "tonic"];
+const PYTHON: &[&str] = &["pyo3"];
+const COMMAND: &[&str] =
+    &["clap", "serde-saphyr", "serde_json", "pcap-parser", "tracing-subscriber"];
+const PLOTS: &[&str] = &["plotters"];
+
+/// What crates of others each crate may not use, itself or through others.
+const NEVER: &[(&str, &[&[&str]])] = &[
+    ("openflow", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, COMMAND]),
+    ("session", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, COMMAND]),
+    ("tables", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, COMMAND]),
+    ("api", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("services", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("worker", &[&["tokio", "async-std", "smol"], SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("engine", &[ASYNC, HTTP, STORES, PYTHON, COMMAND]),
+    ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
+    ("bench", &[HTTP, STORES, PYTHON]),
+    ("northbound", &[STORES, PYTHON]),
+    ("cluster", &[PYTHON]),
+    // Its default features: what every author of an app compiles.
+    ("bellrock", &[ASYNC, HTTP, STORES, PYTHON, COMMAND, PLOTS]),
+];
+
+/// Words that do I/O, start threads, read a clock or print, in crates that may not.
+const PURE: &[&str] = &["openflow", "session", "tables", "api", "services", "apps", "worker"];
+const IMPURE_WORDS: &[&str] = &[
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "std::fs",
+    "println!",
+    "eprintln!",
+    "dbg!",
+];
+
+/// The crates whose sources may hold `unsafe`.
+const UNSAFE: &[&str] = &["engine", "tables", "python"];
+
+/// Longest source file, in lines. At some 600 it is usually two; this is where it certainly is.
+const MAX_FILE_LINES: usize = 650;
+
+#[test]
+fn crates_use_only_what_lies_under_them() {
+    let house = House::read();
+    for (name, manifest) in &house.crates {
+        let allowed = may_use(name, &house);
+        for dependency in manifest.ours(&["normal", "build"]) {
+            assert!(
+                allowed.contains(&dependency),
+                "crate `{name}` uses `{dependency}`; it may use only {allowed:?}",
+            );
+        }
+        for dependency in manifest.ours(&["dev"]) {
+            assert!(!TOPS.contains(&dependency.as_str()), "tests of `{name}` use `{dependency}`");
+        }
+    }
+}
+
+fn may_use(name: &str, house: &House) -> Vec<String> {
+    if TOPS.contains(&name) {
+        return house.crates.keys().filter(|other| !TOPS.contains(&&***other)).cloned().collect();
+    }
+    let row = MAY_USE.iter().find(|(known, _)| *known == name);
+    let (_, allowed) = row.unwrap_or_else(|| panic!("crate `{name}` has no row in MAY_USE"));
+    allowed.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn crates_stay_free_of_what_is_not_their_business() {
+    let house = House::read();
+    for name in house.crates.keys().filter(|name| *name != "python") {
+        let row = NEVER.iter().find(|(known, _)| known == name);
+        let (_, never) = row.unwrap_or_else(|| panic!("crate `{name}` has no row in NEVER"));
+        let features = if name == "bellrock" { "--no-default-features" } else { "--all-features" };
+        let tree = packages(&package_name(name), &["-e", "normal,build", features]);
+        assert!(tree.len() > 1 || name == "tables", "the tree of `{name}` was read");
+        for forbidden in never.iter().copied().flatten() {
+            assert!(!tree.contains_key(*forbidden), "crate `{name}` depends on `{forbidden}`");
+        }
+    }
+    let bellrock = house.manifest("bellrock");
+    assert_eq!(bellrock["features"]["default"], serde_json::json!([]), "`cli` is asked for");
+}
+
+#[test]
+fn pure_crates_do_no_io_and_read_no_clock() {
+    let house = House::read();
+    for name in PURE.iter().filter(|name| house.crates.contains_key(**name)) {
+        for (path, text) in sources(&house.root.join("crates").join(name).join("src")) {
+            for (number, line) in code_lines(&text) {
+                let word = IMPURE_WORDS.iter().find(|word| line.contains(**word));
+                assert!(word.is_none(), "{}:{number}: {word:?} in `{name}`", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_is_where_it_may_be_and_says_why() {
+    let house = House::read();
+    for name in house.crates.keys() {
+        for (path, text) in sources(&house.root.join("crates").join(name).join("src")) {
+            let lines: Vec<&str> = text.lines().collect();
+            for (number, _) in code_lines(&text).filter(|(_, line)| is_unsafe(line)) {
+                let place = format!("{}:{number}", path.display());
+                assert!(UNSAFE.contains(&name.as_str()), "{place}: `unsafe` in crate `{name}`");
+                let above = &lines[number.saturating_sub(8)..number - 1];
+                let reason = above.iter().any(|line| line.contains("// SAFETY:"));
+                assert!(reason, "{place}: no `// SAFETY:` above this `unsafe`");
+            }
+        }
+    }
+}
+
+/// Whether a line of code begins something unsafe. (`unsafe_code` is the name of the lint.)
+fn is_unsafe(line: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+}
+
+#[test]
+fn every_crate_keeps_the_lints_of_the_workspace_and_its_licence() {
+    let house = House::read();
+    for name in house.crates.keys() {
+        let manifest = fs::read_to_string(house.root.join("crates").join(name).join("Cargo.toml"));
+        let manifest = manifest.expect("every crate has a manifest");
+        assert!(manifest.contains("[lints]\nworkspace = true"), "crate `{name}`: workspace lints");
+        let package = house.manifest(name);
+        assert_eq!(package["license"], "Apache-2.0", "crate `{name}`");
+        assert_eq!(package["publish"], serde_json::json!([]), "crate `{name}` is not published");
+        let described = package["description"].as_str().is_some_and(|text| text.len() > 10);
+        assert!(described, "crate `{name}` says what it is");
+    }
+}
+
+#[test]
+fn licences_of_others_are_on_the_list() {
+    let house = House::read();
+    let text = fs::read_to_string(house.root.join("deny.toml")).expect("deny.toml is there");
+    let list = text.split("allow = [").nth(1).and_then(|rest| rest.split(']').next());
+    let allowed: Vec<&str> =
+        list.expect("deny.toml has a list").split('"').skip(1).step_by(2).collect();
+    assert!(allowed.contains(&"Apache-2.0"), "the list was read: {allowed:?}");
+    let mut seen = 0;
+    for (package, licence) in packages("bellrock", &["-e", "normal,build,dev", "--all-features"]) {
+        assert!(licence_allowed(&licence, &allowed), "{package}: {licence:?} is not in deny.toml");
+        seen += 1;
+    }
+    assert!(seen > 20, "the tree was read");
+}
+
+/// Evaluates an SPDX expression. `A OR B` is allowed if one is, `A AND B` if both are; `/` is an
+/// old way to write OR. Parentheses bind.
+fn licence_allowed(expression: &str, allowed: &[&str]) -> bool {
+    let expression = expression.trim();
+    if let Some((left, right)) = split_outside(expression, &[" OR ", "/"]) {
+        return licence_allowed(left, allowed) || licence_allowed(right, allowed);
+    }
+    if let Some((left, right)) = split_outside(expression, &[" AND "]) {
+        return licence_allowed(left, allowed) && licence_allowed(right, allowed);
+    }
+    match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => licence_allowed(inner, allowed),
+        None => allowed.contains(&expression),
+    }
+}
+
+/// Splits at the first separator that is not in parentheses.
+fn split_outside<'t>(text: &'t str, separators: &[&str]) -> Option<(&'t str, &'t str)> {
+    let mut depth = 0;
+    for (at, char) in text.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        let found = separators.iter().find(|separator| text[at..].starts_with(**separator));
+        if let Some(separator) = found.filter(|_| depth == 0) {
+            return Some((&text[..at], &text[at + separator.len()..]));
+        }
+    }
+    None
+}
+
+#[test]
+fn licence_expressions_are_understood() {
+    let allowed = ["MIT", "Unicode-3.0", "Apache-2.0"];
+    for (expression, right) in [
+        ("MIT", true),
+        ("GPL-3.0", false),
+        ("GPL-3.0 OR MIT", true),
+        ("MIT/GPL-3.0", true),
+        ("GPL-3.0 AND MIT", false),
+        ("(MIT OR GPL-3.0) AND Unicode-3.0", true),
+        ("(MIT OR Apache-2.0) AND GPL-3.0", false),
+        ("", false),
+    ] {
+        assert_eq!(licence_allowed(expression, &allowed), right, "{expression}");
+    }
+}
+
+#[test]
+fn files_are_of_a_size_that_can_be_read() {
+    let house = House::read();
+    let mut files = sources(&house.root.join("crates"));
+    files.extend(sources(&house.root.join("examples")));
+    assert!(files.len() > 50, "the sources were found");
+    for (path, text) in files {
+        let path = path.display();
+        let lines = text.lines().count();
+        assert!(lines <= MAX_FILE_LINES, "{path} has {lines} lines: it is two files");
+        for (number, line) in text.lines().enumerate() {
+            assert!(line.trim_end() == line, "{path}:{}: space at the end", number + 1);
+            assert!(!line.contains('\t'), "{path}:{}: a tab", number + 1);
+        }
+        assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
+    }
+}
+
+#[test]
+fn a_whole_controller_has_less_than_15_lines() {
+    let house = House::read();
+    let hub = fs::read_to_string(house.root.join("examples/hub.rs")).expect("the example is there");
+    assert!(hub.contains("fn main"), "it is a whole program");
+    assert!(hub.lines().count() < 15, "{} lines", hub.lines().count());
+}
+
+/// The workspace, as cargo describes it.
+struct House {
+    root: PathBuf,
+    /// By folder name.
+    crates: BTreeMap<String, Manifest>,
+}
+
+/// The manifest of a crate, in cargo's JSON.
+struct Manifest(Value);
+
+impl House {
+    fn read() -> Self {
+        let text = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
+        let metadata: Value = serde_json::from_str(&text).expect("cargo metadata is JSON");
+        let root = PathBuf::from(metadata["workspace_root"].as_str().expect("a root"));
+        let packages = metadata["packages"].as_array().expect("packages");
+        let crates: BTreeMap<_, _> = packages
+            .iter()
+            .map(|package| {
+                let name = package["name"].as_str().expect("a name");
+                (folder(name).to_owned(), Manifest(package.clone()))
+            })
+            .collect();
+        assert!(crates.contains_key("bellrock") && crates.contains_key("openflow"));
+        for (name, manifest) in &crates {
+            let path = manifest.0["manifest_path"].as_str().expect("a path");
+            assert!(Path::new(path) == root.join("crates").join(name).join("Cargo.toml"), "{path}");
+        }
+        House { root, crates }
+    }
+
+    fn manifest(&self, name: &str) -> &Value {
+        &self.crates[name].0
+    }
+}
+
+impl Manifest {
+    /// Direct dependencies of these kinds that are crates of ours, by folder.
+    fn ours(&self, kinds: &[&str]) -> BTreeSet<String> {
+        let dependencies = self.0["dependencies"].as_array().expect("dependencies");
+        let wanted = |dependency: &&Value| {
+            let kind = dependency["kind"].as_str().unwrap_or("normal");
+            kinds.contains(&kind) && !dependency["path"].is_null()
+        };
+        let name =
+            |dependency: &Value| folder(dependency["name"].as_str().expect("a name")).to_owned();
+        dependencies.iter().filter(wanted).map(name).collect()
+    }
+}
+
+/// The folder of a package.
+fn folder(package: &str) -> &str {
+    package.strip_prefix("bellrock-").unwrap_or(package)
+}
+
+fn package_name(folder: &str) -> String {
+    if folder == "bellrock" { folder.to_owned() } else { format!("bellrock-{folder}") }
+}
+
+/// All packages that a package is built from, with their licences.
+fn packages(package: &str, arguments: &[&str]) -> BTreeMap<String, String> {
+    let mut all = vec!["tree", "-p", package, "--prefix", "none", "--format", "{p}|{l}"];
+    all.extend(arguments);
+    let text = cargo(&all);
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let (package, licence) = line.split_once('|').expect("the format that was asked for");
+            let name = package.split(' ').next().expect("a name");
+            // Seen before, a package has a mark behind it.
+            (name.to_owned(), licence.trim_end_matches(" (*)").to_owned())
+        })
+        .collect()
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).args(["--offline", "--locked"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = command.output().expect("cargo runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("cargo writes UTF-8")
+}
+
+/// All Rust files under a directory, with their text.
+fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries =
+            fs::read_dir(&directory).unwrap_or_else(|error| panic!("{directory:?}: {error}"));
+        for path in entries.map(|entry| entry.expect("an entry").path()) {
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("sources are UTF-8");
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The lines of a source with their numbers, without comments, up to its unit tests.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]");
+    lines.map(|(number, line)| (number + 1, line.split("//").next().unwrap_or_default()))
+}

@@ -1,0 +1,144 @@
+//! The manual says what there is: every setting, every counter, every command, and links that lead
+//! somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn page(name: &str) -> String {
+    let path = root().join("docs/book/src").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn help(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_bellrock")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The keys of the default configuration with their values: those at the left margin, and those of
+/// the learning switch.
+fn settings() -> (Vec<(String, String)>, Vec<(String, String)>) {
+    let text = help(&["config"]);
+    let keys = |indent: &str| -> Vec<(String, String)> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(indent));
+        let keys = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+        let keys = keys.filter_map(|line| line.split_once(": "));
+        keys.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    };
+    let (global, learning) = (keys(""), keys("      "));
+    assert!(global.len() > 15 && learning.len() > 5, "the configuration was read");
+    (global, learning)
+}
+
+#[test]
+fn the_help_has_every_setting_as_flag_variable_and_default() {
+    let (global, learning) = settings();
+    let help = help(&["run", "--help"]);
+    for (key, _) in &global {
+        let flag = format!("--{} <", key.replace('_', "-"));
+        let variable = format!("[env: BELLROCK_{}]", key.to_uppercase());
+        assert!(help.contains(&flag), "no {flag} in the help");
+        assert!(help.contains(&variable), "no {variable} in the help");
+    }
+    for part in ["--config <FILE>", "--app <NAME>", "  hub ", "  learning "] {
+        assert!(help.contains(part), "no {part} in the help");
+    }
+    for (key, _) in &learning {
+        assert!(help.contains(&format!("  {key}: ")), "no {key} of learning in the help");
+    }
+}
+
+#[test]
+fn every_command_has_a_help_and_a_place_in_the_manual() {
+    let general = help(&["--help"]);
+    let page = page("reference/command-line.md");
+    let commands = general.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = commands.lines().filter_map(|line| line.split_whitespace().next());
+    let names: Vec<_> = names.filter(|name| *name != "help").collect();
+    assert!(names.contains(&"run") && names.contains(&"counters"), "{names:?}");
+    for name in names {
+        assert!(help(&[name, "--help"]).contains(&format!("Usage: bellrock {name}")));
+        assert!(page.contains(&format!("## `bellrock {name}")), "{name} is not in the manual");
+    }
+}
+
+#[test]
+fn the_manual_has_every_setting_with_its_default() {
+    let (global, learning) = settings();
+    let page = page("reference/configuration.md");
+    for (key, value) in global.iter().chain(&learning) {
+        let row = format!("| `{key}` | `{value}` |");
+        assert!(page.contains(&row), "the manual has no {row}");
+    }
+}
+
+#[test]
+fn the_manual_has_every_counter_of_the_workers_with_its_meaning() {
+    let page = page("reference/counters.md");
+    for (name, meaning) in bellrock_engine::COUNTERS {
+        let row = format!("| `{name}` | {} |", meaning.trim());
+        assert!(page.contains(&row), "the manual has no {row}");
+    }
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = root();
+    let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
+    let mut directories = vec![root.join("docs")];
+    while let Some(directory) = directories.pop() {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    let mut links = 0;
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = target.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let path = page.parent().unwrap().join(target);
+            assert!(path.exists(), "{}: nothing at {target}", page.display());
+            links += 1;
+        }
+    }
+    assert!(links > 20, "the links were found");
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let summary = page("SUMMARY.md");
+    let source = root().join("docs/book/src");
+    let mut directories = vec![source.clone()];
+    while let Some(directory) = directories.pop() {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.strip_prefix(&source).unwrap().display().to_string();
+            if path.is_dir() {
+                directories.push(path);
+            } else if name.ends_with(".md") && name != "SUMMARY.md" {
+                assert!(summary.contains(&format!("]({name})")), "{name} is not in SUMMARY.md");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_leads_to_every_room() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for room in fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap()) {
+        let name = room.file_name().into_string().unwrap();
+        assert!(readme.contains(&format!("(crates/{name})")), "README.md does not lead to {name}");
+    }
+    assert!(readme.lines().count() <= 60, "README.md is one screen");
+}
