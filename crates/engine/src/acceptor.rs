@@ -3,17 +3,18 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use bellrock_worker::{Limits, Wake};
 use mio::event::Events;
 use mio::{Interest, Poll, Token};
 use socket2::{Domain, Protocol, Socket, Type};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use crate::halt::Halt;
 use crate::settings::StartError;
-use crate::thread::{Inbox, WAKE};
+use crate::thread::Inbox;
 
 /// Connections that the kernel keeps for us while we are busy.
 const BACKLOG: i32 = 4096;
@@ -21,8 +22,16 @@ const BACKLOG: i32 = 4096;
 /// Connections that wait for their worker to take them in; more are closed at once.
 pub(crate) const INBOX: usize = 4096;
 
-/// How long to wait when the system has no file descriptors left.
-const OUT_OF_FILES_WAIT: Duration = Duration::from_millis(100);
+/// Connections accepted from one listener before it is the next one's turn, and the turn of a
+/// stop.
+const ACCEPTS_PER_TURN: usize = 256;
+
+/// How long to wait when the system has no file descriptors left, or nothing can be accepted for
+/// another reason.
+const ACCEPT_WAIT: Duration = Duration::from_millis(100);
+
+/// How long it is silent about file descriptors after it has said that there are none.
+const OUT_OF_FILES_SILENCE: Duration = Duration::from_secs(10);
 
 /// What the acceptor counts.
 #[derive(Debug, Default)]
@@ -39,7 +48,9 @@ pub(crate) struct Acceptor {
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) limits: Limits,
     pub(crate) counts: Arc<Accepted>,
-    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) halt: Arc<Halt>,
+    /// When it last said that there are no file descriptors left.
+    pub(crate) said_out_of_files: Option<Instant>,
 }
 
 /// Listens on an address. An IPv6 address takes IPv6 only, so that `[::]` and `0.0.0.0` can be
@@ -69,42 +80,55 @@ impl Acceptor {
 
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(self.listeners.len() + 1);
-        let mut again = false;
-        while !self.stop.load(Ordering::Relaxed) {
-            let timeout = again.then_some(OUT_OF_FILES_WAIT);
-            match self.poll.poll(&mut events, timeout) {
+        let mut again_in = None;
+        while !self.halt.is_stopping() {
+            match self.poll.poll(&mut events, again_in) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            let all = std::mem::take(&mut again);
+            // The poller tells of each connection once, so those that were left are tried unasked.
+            let all = again_in.take().is_some();
             for place in 0..self.listeners.len() {
-                let ready = events.iter().any(|e| e.token() != WAKE && e.token() == Token(place));
-                if all || ready {
-                    again |= self.accept_all(place);
+                if all || events.iter().any(|event| event.token() == Token(place)) {
+                    let left = self.accept_some(place);
+                    again_in = [again_in, left].into_iter().flatten().min();
                 }
             }
         }
         Ok(())
     }
 
-    /// Accepts until nobody waits. `true`: the system had nothing left to accept with, and it has
-    /// to be tried again, since the poller will not say so.
-    fn accept_all(&self, place: usize) -> bool {
-        let Some(listener) = self.listeners.get(place) else { return false };
-        loop {
-            match listener.accept() {
+    /// Accepts those that wait. Returns when to try again, if some may be left.
+    fn accept_some(&mut self, place: usize) -> Option<Duration> {
+        let mut failures = 0;
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listeners.get(place)?.accept() {
                 Ok((stream, peer)) => self.give(stream.into(), peer),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if is_out_of_files(&error) => {
-                    warn!(
-                        "no file descriptors left: raise the limit (ulimit -n), or lower limits.connections"
-                    );
-                    return true;
+                    self.say_out_of_files(&error);
+                    return Some(ACCEPT_WAIT);
                 }
                 // The peer gave up meanwhile, or the call was interrupted: the next one.
-                Err(_) => {}
+                Err(error) => {
+                    debug!(%error, "a connection could not be accepted");
+                    failures += 1;
+                }
             }
         }
+        Some(if failures == ACCEPTS_PER_TURN { ACCEPT_WAIT } else { Duration::ZERO })
+    }
+
+    fn say_out_of_files(&mut self, error: &io::Error) {
+        if self.said_out_of_files.is_some_and(|said| said.elapsed() < OUT_OF_FILES_SILENCE) {
+            return;
+        }
+        self.said_out_of_files = Some(Instant::now());
+        warn!(
+            %error,
+            "connections wait, because the system has nothing left to accept them with; raise the \
+             limit of open files (ulimit -n), or lower limits.connections"
+        );
     }
 
     /// Gives a connection to the least loaded worker under its limit, or closes it.
@@ -138,8 +162,9 @@ impl Acceptor {
     }
 }
 
-/// No file descriptors, of the process or of the system.
+/// No file descriptors, of the process or of the system, or no memory for one.
 fn is_out_of_files(error: &io::Error) -> bool {
-    let errno = rustix::io::Errno::from_io_error(error);
-    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }

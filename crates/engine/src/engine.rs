@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -16,8 +17,9 @@ use mio::{Poll, Waker};
 use tracing::{error, warn};
 
 use crate::acceptor::{Acceptor, INBOX, listen};
+use crate::halt::Halt;
 use crate::monitor::Monitor;
-use crate::settings::{MAX_WORKERS, Pinning, Settings, StartError};
+use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
 use crate::thread::{Inbox, Start, WAKE, run};
 
 /// The most apps: transaction ids have eight bits for their owner, and one is the session's.
@@ -28,9 +30,8 @@ pub struct Engine {
     addresses: Vec<SocketAddr>,
     shared: Arc<Shared>,
     monitor: Monitor,
-    stop: Arc<AtomicBool>,
+    halt: Arc<Halt>,
     inboxes: Vec<Arc<Inbox>>,
-    acceptor_waker: Waker,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -67,9 +68,9 @@ impl Engine {
             .iter()
             .map(|inbox| Mailbox::new(Box::new(inbox.sleeper.clone()) as Box<dyn Wake>));
         let shared = Shared::new(SharedParts { apps, mailboxes: mailboxes.collect() });
-        let stop = Arc::new(AtomicBool::new(false));
         let poll = Poll::new().map_err(system("a poller"))?;
         let acceptor_waker = Waker::new(poll.registry(), WAKE).map_err(system("a wake-up"))?;
+        let halt = Halt::new(inboxes.clone(), acceptor_waker);
         let epoch = Instant::now();
         let counts = Arc::default();
         let monitor =
@@ -79,9 +80,8 @@ impl Engine {
             addresses,
             shared: Arc::clone(&shared),
             monitor,
-            stop: Arc::clone(&stop),
+            halt: Arc::clone(&halt),
             inboxes: inboxes.clone(),
-            acceptor_waker,
             threads: Vec::new(),
         };
         for (index, (core, poll)) in cores.into_iter().zip(polls).enumerate() {
@@ -92,7 +92,7 @@ impl Engine {
                 shared: Arc::clone(&shared),
                 poll,
                 inbox: Arc::clone(&inboxes[index]),
-                stop: Arc::clone(&stop),
+                halt: Arc::clone(&halt),
                 epoch,
             };
             engine.spawn(format!("worker-{index}"), move || run(start))?;
@@ -103,7 +103,8 @@ impl Engine {
             inboxes,
             limits: settings.worker.limits,
             counts,
-            stop,
+            halt,
+            said_out_of_files: None,
         };
         acceptor.register().map_err(system("the acceptor"))?;
         engine.spawn("acceptor".into(), move || acceptor.run())?;
@@ -115,11 +116,15 @@ impl Engine {
         name: String,
         body: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> Result<(), StartError> {
-        let label = name.clone();
+        let (label, halt) = (name.clone(), Arc::clone(&self.halt));
         let body = move || {
-            if let Err(error) = body() {
-                error!(thread = label, %error, "a thread of the engine failed");
-            }
+            let failed = match catch_unwind(AssertUnwindSafe(body)) {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it panicked".into(),
+            };
+            error!(thread = label, failed, "a thread of the engine failed: the engine stops");
+            halt.fail();
         };
         let thread = std::thread::Builder::new()
             .name(name)
@@ -147,24 +152,30 @@ impl Engine {
         self.monitor.clone()
     }
 
-    /// Stops: no connection is accepted any more, what is written still goes out, connections are
-    /// closed, threads end.
+    /// Whether one of its threads has failed, which was logged. It has stopped then, with all its
+    /// connections closed, and only a new one helps.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.halt.has_failed()
+    }
+
+    /// Stops: no connection is accepted any more, messages that were accepted for switches still
+    /// go out, connections are closed, threads end. Switches have two seconds to fetch what waits
+    /// for them.
     pub fn stop(self) {}
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        for inbox in &self.inboxes {
-            inbox.sleeper.wake();
-        }
-        if let Err(error) = self.acceptor_waker.wake() {
-            error!(%error, "the acceptor could not be woken");
-        }
+        self.halt.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 error!("a thread of the engine had panicked");
             }
+        }
+        // What the acceptor still left there must not stay open for as long as somebody watches.
+        for inbox in &self.inboxes {
+            while inbox.streams.pop().is_some() {}
         }
     }
 }
@@ -195,15 +206,20 @@ fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError
         return Err(StartError::DuplicateApp(twice));
     }
     let limits = &settings.worker.limits;
-    for (name, limit) in [
-        ("connections", limits.connections),
-        ("switches_per_worker", limits.switches_per_worker),
-        ("bytes_per_turn", limits.bytes_per_turn),
-        ("high_water_bytes", limits.high_water_bytes),
+    for (name, zero) in [
+        ("connections", limits.connections == 0),
+        ("switches_per_worker", limits.switches_per_worker == 0),
+        ("bytes_per_turn", limits.bytes_per_turn == 0),
+        ("high_water_bytes", limits.high_water_bytes == 0),
+        ("packet_ins_per_second", limits.packet_ins_per_second == Some(0)),
+        ("stalled", limits.stalled.is_zero()),
     ] {
-        if limit == 0 {
+        if zero {
             return Err(StartError::ZeroLimit(name));
         }
+    }
+    if limits.bytes_per_turn > MAX_BYTES_PER_TURN {
+        return Err(StartError::LongTurn(limits.bytes_per_turn));
     }
     Ok(())
 }

@@ -12,7 +12,10 @@
 
 mod acceptor;
 mod engine;
+mod halt;
+mod linger;
 mod monitor;
+mod queue;
 mod settings;
 mod sockets;
 mod thread;
@@ -22,4 +25,6 @@ pub use bellrock_session as session;
 pub use bellrock_worker::{COUNTERS, Limits, Settings as WorkerSettings, WriteMode};
 pub use engine::Engine;
 pub use monitor::{AppCounter, Monitor, SeenHost, Status, WorkerCounters};
-pub use settings::{DEFAULT_LISTEN, MAX_WORKERS, Pinning, Settings, StartError};
+pub use settings::{
+    DEFAULT_LISTEN, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError,
+};

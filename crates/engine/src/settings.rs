@@ -12,6 +12,10 @@ pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 /// The most workers.
 pub const MAX_WORKERS: usize = 1024;
 
+/// The most that `limits.bytes_per_turn` can be: each worker has a buffer of so many bytes, and
+/// while it deals with them, all its other switches wait.
+pub const MAX_BYTES_PER_TURN: usize = 16 * 1024 * 1024;
+
 /// Which core a worker's thread stays on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Pinning {
@@ -84,6 +88,9 @@ pub enum StartError {
     /// A limit of zero.
     #[error("the limit {0} is zero; nothing would ever pass")]
     ZeroLimit(&'static str),
+    /// Turns that are too long.
+    #[error("the limit bytes_per_turn is {0}; at most {MAX_BYTES_PER_TURN}")]
+    LongTurn(usize),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {error}{}", bind_hint(error))]
     Listen {

@@ -1,7 +1,6 @@
 //! The sockets of a worker: reading, writing, queues for what the kernel does not take, closing.
 
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, Read};
 use std::time::Duration;
 
 use bellrock_worker::{Key, ReadOutcome, Transport};
@@ -9,19 +8,13 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use tracing::debug;
 
-/// How long a connection that is closed may take to fetch its last bytes.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Closed connections that may linger at a time; further ones are cut off at once.
-const MAX_LINGERING: usize = 1024;
-
-/// Bytes of queue that are kept for the next time when a queue has become empty.
-const QUEUE_KEEP_BYTES: usize = 4096;
+use crate::linger::Lingering;
+use crate::queue::{Queue, write_some};
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
     slots: Vec<Option<Socket>>,
-    lingering: Vec<Lingering>,
+    pub(crate) lingering: Lingering,
     /// Keys whose writes failed; the worker has to hear of it.
     failed: Vec<Key>,
     /// Keys with a queue, to find those that take nothing.
@@ -36,27 +29,23 @@ struct Socket {
     queue: Queue,
     /// In the ready list.
     ready: bool,
+    /// The peer has closed its end, or the connection has failed: it is to be read until that
+    /// shows, for there will be no other event.
+    hung_up: bool,
     /// Not read, because too much waits to be written.
     paused: bool,
+    /// In the list of those with a queue.
+    blocked: bool,
     /// When the peer last took bytes, while some wait.
     blocked_since: Duration,
     failed: bool,
-}
-
-/// A connection that the worker has closed, with its last bytes on their way.
-struct Lingering {
-    stream: TcpStream,
-    queue: Queue,
-    until: Duration,
-    /// All is sent; only the peer's end is awaited, lest unread bytes turn ours into a reset.
-    shut: bool,
 }
 
 impl Sockets {
     pub(crate) fn new(registry: Registry, high_water: usize) -> Self {
         Sockets {
             slots: Vec::new(),
-            lingering: Vec::new(),
+            lingering: Lingering::new(),
             failed: Vec::new(),
             blocked: Vec::new(),
             registry,
@@ -76,7 +65,9 @@ impl Sockets {
             stream,
             queue: Queue::default(),
             ready: false,
+            hung_up: false,
             paused: false,
+            blocked: false,
             blocked_since: self.now,
             failed: false,
         };
@@ -88,6 +79,13 @@ impl Sockets {
 
     fn get(&mut self, key: Key) -> Option<&mut Socket> {
         self.slots.get_mut(key)?.as_mut()
+    }
+
+    /// The peer of a socket has hung up.
+    pub(crate) fn hung_up(&mut self, key: Key) {
+        if let Some(socket) = self.get(key) {
+            socket.hung_up = true;
+        }
     }
 
     /// Marks a socket as ready to be read. `true`: it has to be put on the ready list.
@@ -141,25 +139,19 @@ impl Sockets {
     pub(crate) fn stalled(&mut self, limit: Duration) -> Vec<Key> {
         let now = self.now;
         let mut stalled = Vec::new();
-        let slots = &self.slots;
+        let slots = &mut self.slots;
         self.blocked.retain(|key| {
-            let socket = slots.get(*key).and_then(Option::as_ref);
-            let Some(socket) = socket.filter(|socket| !socket.queue.is_empty()) else {
+            let Some(socket) = slots.get_mut(*key).and_then(Option::as_mut) else { return false };
+            if socket.queue.is_empty() {
+                socket.blocked = false;
                 return false;
-            };
+            }
             if now.saturating_sub(socket.blocked_since) >= limit {
                 stalled.push(*key);
             }
             true
         });
         stalled
-    }
-
-    /// Goes on with connections that are being closed. `true` while there are any.
-    pub(crate) fn linger(&mut self) -> bool {
-        let now = self.now;
-        self.lingering.retain_mut(|lingering| now < lingering.until && lingering.go_on());
-        !self.lingering.is_empty()
     }
 
     fn fail(&mut self, key: Key) {
@@ -193,7 +185,11 @@ impl Transport for Sockets {
         loop {
             match socket.stream.read(buffer) {
                 Ok(0) => return ReadOutcome::Closed,
-                Ok(n) => return ReadOutcome::Bytes { n, more: n == buffer.len() },
+                Ok(n) => {
+                    // An edge-triggered poller does not tell again that the peer has hung up.
+                    let more = n == buffer.len() || socket.hung_up;
+                    return ReadOutcome::Bytes { n, more };
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return ReadOutcome::Empty;
                 }
@@ -219,7 +215,7 @@ impl Transport for Sockets {
                 socket.queue.push(bytes.get(n..).unwrap_or(&[]));
                 socket.blocked_since = now;
                 let queued = socket.queue.len();
-                if !self.blocked.contains(&key) {
+                if !std::mem::replace(&mut socket.blocked, true) {
                     self.blocked.push(key);
                 }
                 queued
@@ -237,101 +233,8 @@ impl Transport for Sockets {
         if let Err(error) = self.registry.deregister(&mut socket.stream) {
             debug!(key, %error, "deregistering failed");
         }
-        let mut lingering = Lingering {
-            stream: socket.stream,
-            queue: socket.queue,
-            until: self.now + LINGER,
-            shut: false,
-        };
-        if !socket.failed && self.lingering.len() < MAX_LINGERING && lingering.go_on() {
-            self.lingering.push(lingering);
+        if !socket.failed {
+            self.lingering.add(socket.stream, socket.queue, self.now);
         }
     }
-}
-
-impl Lingering {
-    /// Sends what is left, then waits for the peer's end. `false` when it is over.
-    fn go_on(&mut self) -> bool {
-        if self.queue.write_to(&mut self.stream).is_err() {
-            return false;
-        }
-        if !self.queue.is_empty() {
-            return true;
-        }
-        if !std::mem::replace(&mut self.shut, true)
-            && self.stream.shutdown(Shutdown::Write).is_err()
-        {
-            return false;
-        }
-        // Bounded: a peer that sends without end is cut off when its time is over.
-        let mut scrap = [0; 4096];
-        for _ in 0..16 {
-            match self.stream.read(&mut scrap) {
-                Ok(0) => return false,
-                Ok(_) => {}
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-            }
-        }
-        true
-    }
-}
-
-/// Bytes that the kernel did not take yet.
-#[derive(Default)]
-struct Queue {
-    bytes: Vec<u8>,
-    head: usize,
-}
-
-impl Queue {
-    fn len(&self) -> usize {
-        self.bytes.len() - self.head
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        // Room at the front is used before the queue grows.
-        if self.head > 0 && self.bytes.len() + bytes.len() > self.bytes.capacity() {
-            self.bytes.drain(..self.head);
-            self.head = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn write_to(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        self.head += write_some(stream, self.bytes.get(self.head..).unwrap_or(&[]))?;
-        if self.is_empty() {
-            self.head = 0;
-            self.bytes.clear();
-            if self.bytes.capacity() > QUEUE_KEEP_BYTES {
-                self.bytes = Vec::new();
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Writes as much as the kernel takes; returns how many bytes that was.
-fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
-    let mut written = 0;
-    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-        match stream.write(rest) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            // A short write means that the kernel's buffer is full: asking again would only say
-            // so.
-            Ok(n) => {
-                written += n;
-                if n < rest.len() {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(written)
 }

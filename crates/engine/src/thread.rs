@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_worker::{Key, Settings, Shared, Worker};
@@ -11,8 +11,9 @@ use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::net::TcpStream;
 use mio::{Poll, Token};
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 
+use crate::halt::Halt;
 use crate::sockets::{Sockets, Turn};
 use crate::waker::Sleeper;
 
@@ -25,11 +26,14 @@ const EVENTS: usize = 1024;
 /// How often connections that take no bytes are looked for.
 const STALL_CHECK: Duration = Duration::from_secs(1);
 
-/// How often connections that are being closed are looked at.
-const LINGER_CHECK: Duration = Duration::from_millis(20);
+/// New connections taken in before switches are read again.
+const ACCEPTS_PER_TURN: usize = 128;
 
 /// How long connections may take to fetch their last bytes when the controller stops.
 const STOP_DRAIN: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether they have.
+const STOP_CHECK: Duration = Duration::from_millis(20);
 
 /// Where the acceptor leaves connections for a worker.
 pub(crate) struct Inbox {
@@ -48,7 +52,7 @@ pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
     pub(crate) poll: Poll,
     pub(crate) inbox: Arc<Inbox>,
-    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) halt: Arc<Halt>,
     /// The start of time for all workers.
     pub(crate) epoch: Instant,
 }
@@ -63,7 +67,7 @@ pub(crate) struct Thread {
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
     index: usize,
-    stop: Arc<AtomicBool>,
+    halt: Arc<Halt>,
     epoch: Instant,
     settings: Settings,
     next_stall_check: Duration,
@@ -89,7 +93,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         inbox: start.inbox,
         shared: start.shared,
         index: start.index,
-        stop: start.stop,
+        halt: start.halt,
         epoch: start.epoch,
         settings: start.settings,
         next_stall_check: STALL_CHECK,
@@ -101,7 +105,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
 impl Thread {
     fn work(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.halt.is_stopping() {
             self.wait(&mut events)?;
             self.look_at(&events);
             self.accept();
@@ -133,15 +137,15 @@ impl Thread {
             || self.mail_left
             || !self.inbox.streams.is_empty()
             || mailbox.is_some_and(|mailbox| !mailbox.is_empty())
-            || self.stop.load(Ordering::Relaxed)
+            || self.halt.is_stopping()
     }
 
     /// Time to the next timer; `None` to sleep until an event. Connections that are being closed,
     /// or may have stalled, have no events of their own.
-    fn sleep_time(&mut self) -> Option<Duration> {
+    fn sleep_time(&self) -> Option<Duration> {
         let now = self.epoch.elapsed();
         let timer = self.worker.next_timer().map(|at| at.saturating_sub(now));
-        let linger = self.sockets.linger().then_some(LINGER_CHECK);
+        let linger = self.sockets.lingering.wait(now);
         let connected = self.worker.connections() > 0;
         let stall = connected.then(|| self.next_stall_check.saturating_sub(now));
         [timer, linger, stall].into_iter().flatten().min()
@@ -155,6 +159,9 @@ impl Thread {
             let Token(key) = event.token();
             if event.is_writable() {
                 self.drain(key);
+            }
+            if event.is_read_closed() || event.is_error() {
+                self.sockets.hung_up(key);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
                 self.make_ready(key);
@@ -180,7 +187,8 @@ impl Thread {
 
     /// Takes in what the acceptor has left.
     fn accept(&mut self) {
-        while let Some(stream) = self.inbox.streams.pop() {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(stream) = self.inbox.streams.pop() else { return };
             let taken = stream.peer_addr().and_then(|peer| {
                 let key = self.worker.next_key();
                 self.sockets.insert(key, TcpStream::from_std(stream))?;
@@ -221,6 +229,7 @@ impl Thread {
                 self.worker.stalled(key, self.sockets.now, &mut self.sockets);
             }
         }
+        self.sockets.lingering.check(self.sockets.now);
         // What the acceptor counted in and never reached the worker is corrected here, too.
         let waiting = self.inbox.streams.len();
         self.inbox.load.store(self.worker.connections() + waiting, Ordering::Relaxed);
@@ -228,15 +237,24 @@ impl Thread {
 
     /// Lets every connection fetch its last bytes.
     fn shut_down(&mut self) {
-        while self.inbox.streams.pop().is_some() {}
-        self.worker.stop(self.sockets.now, &mut self.sockets);
+        self.sockets.now = self.epoch.elapsed();
         let deadline = self.sockets.now + STOP_DRAIN;
-        while self.sockets.linger() && self.sockets.now < deadline {
-            std::thread::sleep(LINGER_CHECK);
+        self.sockets.lingering.stop_at(deadline);
+        self.sockets.lingering.take_lost();
+        self.worker.stop(self.sockets.now, &mut self.sockets);
+        while !self.sockets.lingering.is_empty() {
+            std::thread::sleep(STOP_CHECK);
             self.sockets.now = self.epoch.elapsed();
+            self.sockets.lingering.check(self.sockets.now);
         }
-        if self.sockets.linger() {
-            error!(worker = self.index, "some switches did not fetch their last messages");
+        let lost = self.sockets.lingering.take_lost();
+        if lost.connections > 0 {
+            warn!(
+                worker = self.index,
+                switches = lost.connections,
+                bytes = lost.bytes,
+                "some switches did not fetch their last messages"
+            );
         }
     }
 }

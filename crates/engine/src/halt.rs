@@ -1,0 +1,56 @@
+//! Stopping all threads, because the engine is asked to, or because one of them failed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bellrock_worker::Wake;
+use tracing::error;
+
+use crate::thread::Inbox;
+
+/// What tells all threads to stop.
+pub(crate) struct Halt {
+    stop: AtomicBool,
+    failed: AtomicBool,
+    inboxes: Vec<Arc<Inbox>>,
+    acceptor: mio::Waker,
+}
+
+impl Halt {
+    pub(crate) fn new(inboxes: Vec<Arc<Inbox>>, acceptor: mio::Waker) -> Arc<Self> {
+        Arc::new(Halt {
+            stop: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            inboxes,
+            acceptor,
+        })
+    }
+
+    /// Whether threads have to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether a thread has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Makes all threads stop.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for inbox in &self.inboxes {
+            inbox.sleeper.wake();
+        }
+        if let Err(error) = self.acceptor.wake() {
+            error!(%error, "the acceptor could not be woken");
+        }
+    }
+
+    /// A thread has failed. A worker that is gone would still be given connections, and keep the
+    /// datapath ids of its switches; so the others stop too, and switches can go elsewhere.
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+        self.stop();
+    }
+}

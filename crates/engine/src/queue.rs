@@ -1,0 +1,130 @@
+//! Bytes that wait for a socket to take them.
+
+use std::io::{self, Write};
+
+/// Bytes of queue that are kept for the next time when a queue has become empty.
+const KEEP_BYTES: usize = 4096;
+
+/// Bytes that the kernel did not take yet. It holds whatever is pushed: its bound is that the
+/// switch is not read above the high-water mark.
+#[derive(Default)]
+pub(crate) struct Queue {
+    bytes: Vec<u8>,
+    /// Where those that are still to be written begin.
+    head: usize,
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.head
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        // Room at the front is used before the queue grows, but only where there is as much of it
+        // as is moved: a peer that takes a byte at a time must not have all of it moved each time.
+        let full = self.bytes.len() + bytes.len() > self.bytes.capacity();
+        if full && self.head >= self.len() {
+            self.bytes.drain(..self.head);
+            self.head = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn write_to(&mut self, stream: &mut impl Write) -> io::Result<()> {
+        self.head += write_some(stream, self.bytes.get(self.head..).unwrap_or(&[]))?;
+        if self.is_empty() {
+            self.head = 0;
+            self.bytes.clear();
+            if self.bytes.capacity() > KEEP_BYTES {
+                self.bytes = Vec::new();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes as much as the kernel takes; returns how many bytes that was.
+pub(crate) fn write_some(stream: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            // A short write means that the kernel's buffer is full: asking again would only say
+            // so.
+            Ok(n) => {
+                written += n;
+                if n < rest.len() {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use super::*;
+
+    /// Takes `room` bytes, then none.
+    struct Pipe {
+        took: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room);
+            if n == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.room -= n;
+            self.took.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_in_order_however_little_is_taken() {
+        let (mut queue, mut pipe) = (Queue::default(), Pipe { took: Vec::new(), room: 0 });
+        let mut pushed = Vec::new();
+        for step in 0..5000_usize {
+            let bytes: Vec<u8> = (0..step % 97).map(|i| (step + i) as u8).collect();
+            queue.push(&bytes);
+            pushed.extend_from_slice(&bytes);
+            pipe.room = step % 89;
+            queue.write_to(&mut pipe).unwrap();
+            assert_eq!(pipe.took.len() + queue.len(), pushed.len());
+        }
+        pipe.room = usize::MAX;
+        queue.write_to(&mut pipe).unwrap();
+        assert!(queue.is_empty());
+        assert!(pipe.took == pushed);
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_stays_as_small_as_what_waits_in_it() {
+        let (mut queue, mut pipe) = (Queue::default(), Pipe { took: Vec::new(), room: 0 });
+        queue.push(&[7; 64 * 1024]);
+        for _ in 0..10_000 {
+            queue.push(&[7; 1000]);
+            pipe.room = 1000;
+            queue.write_to(&mut pipe).unwrap();
+            pipe.took.clear();
+        }
+        assert_eq!(queue.len(), 64 * 1024);
+        assert!(queue.bytes.capacity() <= 4 * 64 * 1024, "{}", queue.bytes.capacity());
+    }
+}
