@@ -77,7 +77,9 @@ impl Worker {
                 }
             }
             _ => {
-                warn!(dpid = %info.dpid, "the switch did not tell its flows: old ones stay");
+                if self.log.allows(now, &self.counters) {
+                    warn!(dpid = %info.dpid, "the switch did not tell its flows: old ones stay");
+                }
             }
         }
         self.up(key, info, now);

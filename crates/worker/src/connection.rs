@@ -48,6 +48,8 @@ pub(crate) struct Up {
     /// One of each app, in the order of the chain.
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     pub(crate) next_tick: Duration,
+    /// `info` has changed in this turn, and the directory does not know yet.
+    pub(crate) changed: bool,
 }
 
 /// Who wants to know whether a connection is alive, and until when it may show that it is.

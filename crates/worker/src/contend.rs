@@ -32,7 +32,10 @@ impl Worker {
             return self.clean(key, info, now, transport);
         };
         let dpid = info.dpid;
-        warn!(%dpid, peer = %connection.peer, "datapath id is connected already: asking the old connection");
+        if self.log.allows(now, &self.counters) {
+            let peer = connection.peer;
+            warn!(%dpid, %peer, "datapath id is connected already: asking the old connection");
+        }
         connection.stage = Stage::Claiming { info, until: now + DUPLICATE_WAIT };
         self.set_timer(key);
         let question = Mail::AreYouAlive { who: old, claimant: id };

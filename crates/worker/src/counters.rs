@@ -89,6 +89,8 @@ counters! {
     mail_undeliverable,
     /// Flows that an earlier run had left and that were removed when their switch came up.
     stale_flows_removed,
+    /// Log lines about switches that were not written, because too many came.
+    log_lines_left_out,
 }
 
 /// A number that one thread adds to and others may read.

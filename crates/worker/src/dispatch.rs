@@ -12,6 +12,7 @@ use tracing::{debug, error, warn};
 
 use crate::connection::{Ids, Stage, Up, apply};
 use crate::counters::Counters;
+use crate::log_budget::LogBudget;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
@@ -22,6 +23,7 @@ struct Call<'a> {
     session: &'a mut Controller,
     now: Duration,
     counters: &'a Counters,
+    log: &'a mut LogBudget,
 }
 
 impl Call<'_> {
@@ -32,16 +34,20 @@ impl Call<'_> {
         let mut ids = Ids(self.session);
         let mut switch =
             Switch::new(self.info, self.out, &mut ids, self.now, owner(place), app.cookie);
-        let dpid = self.info.dpid;
+        let (dpid, counters) = (self.info.dpid, self.counters);
         match catch_unwind(AssertUnwindSafe(|| call(&mut switch))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => {
-                self.counters.handler_errors.add(1);
-                warn!(%dpid, app = app.name, %error, "a handler failed");
+                counters.handler_errors.add(1);
+                if self.log.allows(self.now, counters) {
+                    warn!(%dpid, app = app.name, %error, "a handler failed");
+                }
             }
             Err(_) => {
-                self.counters.handler_panics.add(1);
-                error!(%dpid, app = app.name, "a handler panicked; what it wrote is taken back");
+                counters.handler_panics.add(1);
+                if self.log.allows(self.now, counters) {
+                    error!(%dpid, app = app.name, "a handler panicked; its writes are taken back");
+                }
             }
         }
         switch.undo_to(mark);
@@ -84,7 +90,10 @@ impl Worker {
                 }
                 batch.abandon_current(&mut switch);
                 self.counters.handler_panics.add(1);
-                error!(dpid = %up.info.dpid, app = app.name, "a handler panicked over a packet");
+                if self.log.allows(now, &self.counters) {
+                    let dpid = up.info.dpid;
+                    error!(%dpid, app = app.name, "a handler panicked over a packet");
+                }
             }
         }
         self.counters.packet_ins.add(packets as u64);
@@ -125,7 +134,7 @@ impl Worker {
                 }
             }
             Event::MultipartOverflow { xid, kind } => {
-                warn!(key, ?kind, "a multipart reply grew too large and was dropped");
+                debug!(key, ?kind, "a multipart reply grew too large and was dropped");
                 if self.is_cleaning(key, xid) {
                     self.cleaned(key, None, now, transport);
                 }
@@ -147,13 +156,25 @@ impl Worker {
     }
 
     fn port_status(&mut self, key: Key, status: &PortStatus, now: Duration) {
-        let id = self.id(key);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(info) = connection.stage.info_mut() else { return };
         apply(Arc::make_mut(info), status);
-        if let (Stage::Up(up), Some(id)) = (&connection.stage, id) {
-            self.shared.update(id, &up.info);
+        if let Stage::Up(up) = &mut connection.stage {
+            up.changed = true;
             self.each(key, now, |handler, switch| handler.port_status(switch, status));
+        }
+    }
+
+    /// Tells the directory what has changed of a switch: once a turn, because what the directory
+    /// has is copied whole before it can be changed again.
+    pub(crate) fn publish(&mut self, key: Key) {
+        let id = self.id(key);
+        let connection = self.connections.get_mut(key);
+        if let Some(Stage::Up(up)) = connection.map(|connection| &mut connection.stage)
+            && std::mem::take(&mut up.changed)
+            && let Some(id) = id
+        {
+            self.shared.update(id, &up.info);
         }
     }
 
@@ -205,7 +226,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
         let (out, session) = (&mut self.out, &mut connection.session);
-        let mut call = Call { info, out, session, now, counters: &self.counters };
+        let (counters, log) = (&*self.counters, &mut self.log);
+        let mut call = Call { info, out, session, now, counters, log };
         for (place, (handler, app)) in handlers.iter_mut().zip(&self.apps).enumerate() {
             call.one(place, app, |switch| event(handler.as_mut(), switch));
         }
@@ -226,7 +248,8 @@ impl Worker {
             return;
         };
         let (out, session) = (&mut self.out, &mut connection.session);
-        let mut call = Call { info, out, session, now, counters: &self.counters };
+        let (counters, log) = (&*self.counters, &mut self.log);
+        let mut call = Call { info, out, session, now, counters, log };
         call.one(place, app, |switch| event(handler.as_mut(), switch));
     }
 }

@@ -16,6 +16,7 @@ mod counters;
 mod directory;
 mod dispatch;
 mod limit;
+mod log_budget;
 mod mailbox;
 mod settings;
 mod timers;

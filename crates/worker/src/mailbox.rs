@@ -1,11 +1,12 @@
 //! How other threads reach a worker's switches: a bounded queue, and a wake-up.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use bellrock_api::{Dpid, HostEntry};
 use crossbeam_queue::ArrayQueue;
 
-use crate::settings::MAILBOX_MESSAGES;
+use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 use crate::transport::Key;
 
 /// Wakes a worker that may be asleep.
@@ -34,6 +35,16 @@ pub(crate) enum Mail {
     Query(Query),
 }
 
+impl Mail {
+    /// Bytes that it carries.
+    fn bytes(&self) -> usize {
+        match self {
+            Mail::Send { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// A counter of an app: its name, the counter's name, its value.
 pub type AppCounter = (&'static str, &'static str, u64);
 
@@ -52,6 +63,8 @@ pub enum Query {
 /// The mailbox of a worker.
 pub struct Mailbox {
     queue: ArrayQueue<Mail>,
+    /// Bytes of messages in `queue`, and of those that are about to be.
+    bytes: AtomicUsize,
     wake: Box<dyn Wake>,
 }
 
@@ -59,7 +72,8 @@ impl Mailbox {
     /// An empty mailbox whose worker is woken by `wake`.
     #[must_use]
     pub fn new(wake: Box<dyn Wake>) -> Self {
-        Mailbox { queue: ArrayQueue::new(MAILBOX_MESSAGES), wake }
+        let (queue, bytes) = (ArrayQueue::new(MAILBOX_MESSAGES), AtomicUsize::new(0));
+        Mailbox { queue, bytes, wake }
     }
 
     /// Asks the worker something. `false` if its mailbox is full.
@@ -76,14 +90,50 @@ impl Mailbox {
 
     #[must_use]
     pub(crate) fn push(&self, mail: Mail) -> bool {
-        let pushed = self.queue.push(mail).is_ok();
+        let bytes = mail.bytes();
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        // What has no bytes, such as questions of life and death, always has room.
+        let fits = bytes == 0 || before.saturating_add(bytes) <= MAILBOX_BYTES;
+        let pushed = fits && self.queue.push(mail).is_ok();
         if pushed {
             self.wake.wake();
+        } else {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         pushed
     }
 
     pub(crate) fn pop(&self) -> Option<Mail> {
-        self.queue.pop()
+        let mail = self.queue.pop()?;
+        self.bytes.fetch_sub(mail.bytes(), Ordering::Relaxed);
+        Some(mail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Awake;
+    impl Wake for Awake {
+        fn wake(&self) {}
+    }
+
+    #[test]
+    fn a_mailbox_is_bounded_in_messages_and_in_bytes() {
+        let mailbox = Mailbox::new(Box::new(Awake));
+        let to = ConnectionId { worker: 0, key: 0, serial: 0 };
+        let send = |len| mailbox.push(Mail::Send { to, bytes: vec![0; len].into() });
+        let pushed = (0..MAILBOX_MESSAGES).take_while(|_| send(64 * 1024)).count();
+        assert_eq!(pushed, MAILBOX_BYTES / (64 * 1024));
+        assert!(mailbox.push(Mail::OldConnection { claimant: to, alive: true }));
+        assert!(mailbox.pop().is_some());
+        assert!(send(64 * 1024));
+        assert!(!send(1));
+        while mailbox.pop().is_some() {}
+        let pushed = (0..2 * MAILBOX_MESSAGES).take_while(|_| send(8)).count();
+        assert_eq!(pushed, MAILBOX_MESSAGES);
+        while mailbox.pop().is_some() {}
+        assert!(send(MAILBOX_BYTES));
     }
 }

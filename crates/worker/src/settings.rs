@@ -97,6 +97,9 @@ pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 /// Messages in a worker's mailbox; a sender that finds it full gets an error.
 pub(crate) const MAILBOX_MESSAGES: usize = 16 * 1024;
 
+/// Bytes of messages in a worker's mailbox; a sender whose message would exceed it gets an error.
+pub(crate) const MAILBOX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Bytes that wait for a switch above which other workers' messages to it are refused.
 pub(crate) const MAIL_BACKLOG_BYTES: usize = 4 * 1024 * 1024;
 

@@ -17,9 +17,11 @@ use crate::counters::Counters;
 use crate::directory::Shared;
 use crate::dispatch::{App, MAX_APPS, handlers};
 use crate::limit::RateLimit;
+use crate::log_budget::LogBudget;
 use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
 use crate::settings::{
-    BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, Settings, TICK, WriteMode,
+    BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, MAILBOX_MESSAGES, SEND_BUFFER_BYTES, Settings, TICK,
+    WriteMode,
 };
 use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
@@ -41,6 +43,7 @@ pub struct Worker {
     /// What goes to the switch whose turn it is.
     pub(crate) out: Out,
     timers: Timers,
+    pub(crate) log: LogBudget,
     /// Counters of handlers whose switches are gone.
     past: BTreeMap<(&'static str, &'static str), u64>,
 }
@@ -67,6 +70,7 @@ impl Worker {
             receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: Timers::default(),
+            log: LogBudget::default(),
             past: BTreeMap::new(),
             shared,
         }
@@ -153,6 +157,7 @@ impl Worker {
         let stream = receive.get(..len).unwrap_or(&[]);
         let used = self.messages(key, stream, now, transport);
         self.flush(key, transport);
+        self.publish(key);
         if let Some(connection) = self.connections.get_mut(key) {
             connection.carry.clear();
             connection.carry.extend_from_slice(stream.get(used..).unwrap_or(&[]));
@@ -371,14 +376,17 @@ impl Worker {
             // The buffer is as good as empty at this point.
             let _ = connection.session.table_miss(app.cookie.with(0), &mut self.out);
         }
-        info!(
-            dpid = %info.dpid, version = %info.version, peer = %info.peer, ports = info.ports.len(),
-            software = %info.description.software, worker = self.index, "switch up"
-        );
+        if self.log.allows(now, &self.counters) {
+            info!(
+                dpid = %info.dpid, version = %info.version, peer = %info.peer,
+                ports = info.ports.len(), software = %info.description.software,
+                worker = self.index, "switch up"
+            );
+        }
         if let Some(id) = id {
             self.shared.update(id, &info);
         }
-        connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK });
+        connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK, changed: false });
         self.counters.switches_up.add(1);
         self.first_event(key, now);
         self.set_timer(key);
@@ -402,11 +410,24 @@ impl Worker {
         self.close(key, End::Stalled, now, transport);
     }
 
-    /// The controller stops: every connection is closed, after what is queued for it.
+    /// The controller stops: every connection is closed, after what was accepted for it.
     pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        self.mail_that_is_there(now, transport);
         let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.close(key, End::Stop, now, transport);
+        }
+        // From here on senders are told that there is no such switch. What they sent meanwhile is
+        // counted as undeliverable.
+        self.mail_that_is_there(now, transport);
+    }
+
+    /// Deals with as much mail as a mailbox holds, and not with what comes all the while.
+    fn mail_that_is_there<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        for _ in 0..MAILBOX_MESSAGES.div_ceil(MAIL_PER_TURN) {
+            if !self.mail(now, transport) {
+                return;
+            }
         }
     }
 
@@ -431,9 +452,11 @@ impl Worker {
         let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
         let dpid = dpid.unwrap_or_else(|| "unknown".into());
         let peer = connection.peer;
-        match end {
-            End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
-            _ => warn!(dpid, %peer, reason = %end, "connection closed"),
+        if self.log.allows(now, &self.counters) {
+            match end {
+                End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
+                _ => warn!(dpid, %peer, reason = %end, "connection closed"),
+            }
         }
         if let Stage::Up(up) = &mut connection.stage {
             self.counters.switches_down.add(1);
