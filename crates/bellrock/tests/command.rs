@@ -1,5 +1,12 @@
 //! The command as its users meet it: a process, its standard streams and its exit status.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -236,10 +243,15 @@ fn what_is_wrong_is_said_with_where_it_came_from() {
     assert_eq!(status, 2);
     assert_eq!(
         error,
-        "bellrock: BELLROCK_WORKERS cannot be \"0\"; give auto, or a whole number from 1 to 256\n\
+        "bellrock: BELLROCK_WORKERS cannot be \"0\"; give auto, or a whole number from 1 to 1024\n\
          bellrock: --write cannot be \"x\"; give one of coalesce, immediate\n\
          bellrock: there is no app \"nono\"; give one of learning, hub\n"
     );
+    fs::write(&file, "pin: [0, 1]\nworkers: 3\n").unwrap();
+    for command in [&["check", &file][..], &["run", "--config", &file]] {
+        let (status, _, error) = output(&mut bellrock(command));
+        assert!(status == 2 && error.contains("`pin` names 2 cores for 3 workers"), "{error}");
+    }
     let (status, _, error) = output(&mut bellrock(&["run", "--wrkers", "1"]));
     assert!(status == 2 && error.contains("--workers"), "clap's hint: {error}");
 }

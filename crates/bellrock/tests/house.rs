@@ -4,6 +4,13 @@
 //! Everything is read from the manifests, from `cargo metadata` and `cargo tree` (both offline),
 //! and from the sources. A new crate has to be given its row here before the test passes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -27,15 +27,16 @@ pub(super) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  bellrock run                                      the learning switch, for switches on this machine
-  ovs-vsctl set-controller br0 tcp:127.0.0.1:6653   make the bridge br0 of Open vSwitch one of them
-  bellrock run --listen 0.0.0.0:6653 --app hub      a hub, for switches everywhere
-  bellrock config > bellrock.yaml                   all settings with their defaults, to be edited
-  bellrock check bellrock.yaml                      is it right?
-  bellrock run --config bellrock.yaml
-  bellrock hosts                                    where the hosts are that the apps know
+  bellrock run                                  the learning switch, for switches on this machine
+  ovs-vsctl set-controller br0 tcp:127.0.0.1    make Open vSwitch's bridge br0 one of them
+  bellrock run --listen 0.0.0.0:6653 --app hub  a hub, for switches everywhere
+  bellrock config > bellrock.yaml               all settings with their defaults, to be edited
+  bellrock check bellrock.yaml                  is it right?
+  bellrock run --config bellrock.yaml           run with it
+  bellrock hosts                                where the hosts are that the apps know
 
-Exit status: 0 when all was well, 1 when something failed, 2 when the command line or the configuration is wrong.";
+Exit status: 0 when all was well, 1 when something failed, 2 when the command line or the
+configuration is wrong.";
 
 /// What can be done.
 #[derive(Debug, Subcommand)]

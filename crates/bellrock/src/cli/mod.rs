@@ -104,11 +104,17 @@ fn configure(run: &Run) -> Result<Config, Failure> {
     if !apps.is_empty() {
         wrong.extend(config.choose_apps(&apps).err());
     }
+    if wrong.is_empty() {
+        wrong.extend(config.contradiction());
+    }
     if wrong.is_empty() { Ok(config) } else { Err(Failure::Wrong(wrong.join("\n"))) }
 }
 
 fn check_file(path: &Path) -> Result<(), Failure> {
-    Config::from_file(path)?;
+    let config = Config::from_file(path)?;
+    if let Some(contradiction) = config.contradiction() {
+        return Err(Failure::Wrong(format!("{}: {contradiction}", path.display())));
+    }
     print(&format!("{}: all right\n", path.display()))
 }
 

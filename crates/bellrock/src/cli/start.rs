@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bellrock_api::DynApp;
 use bellrock_apps::{Hub, Learning};
-use bellrock_engine::{Engine, Settings, StartError, WorkerSettings};
+use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
 use bellrock_tables::Budget;
 use tracing::info;
 
@@ -48,7 +48,11 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
 fn settings(config: &Config) -> Settings {
     Settings {
         listen: config.listen.clone(),
-        workers: config.workers.unwrap_or(0),
+        workers: config.workers.unwrap_or(match &config.pin {
+            Pinning::Cores(cores) => cores.len(),
+            // The engine's word for "one for each core".
+            Pinning::Auto | Pinning::None => 0,
+        }),
         pin: config.pin.clone(),
         worker: WorkerSettings {
             limits: config.limits,

@@ -199,6 +199,18 @@ impl Config {
         }
     }
 
+    /// What no setting alone gets wrong.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let (Pinning::Cores(cores), Some(workers)) = (&self.pin, self.workers) else { return None };
+        let cores = cores.len();
+        (cores != workers).then(|| {
+            format!(
+                "`pin` names {cores} cores for {workers} workers; name one for each worker, or \
+                 leave `workers` at auto"
+            )
+        })
+    }
+
     /// Puts these apps in the place of the chain. One that is in the chain already keeps its
     /// settings.
     pub(crate) fn choose_apps(&mut self, names: &[String]) -> Result<(), String> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bellrock_api::Version;
 use bellrock_engine::session::Versions;
-use bellrock_engine::{Pinning, WriteMode};
+use bellrock_engine::{MAX_WORKERS, Pinning, WriteMode};
 
 use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
@@ -93,7 +93,8 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "workers",
         value: "N",
-        about: "Worker threads; each owns a set of switches. auto: one for each core.",
+        about: "Worker threads; each owns a set of switches. auto: one for each core, or for each \
+                core that pin names.",
         many: false,
         set: |config, texts| {
             put(
@@ -107,7 +108,7 @@ const THREADS: &[Setting<Config>] = &[
         key: "pin",
         value: "CORES",
         about: "The cores that workers are pinned to: auto (one core each, as long as there are \
-                enough), none, or numbers of cores, such as 0,1.",
+                enough), none, or numbers of cores, one for each worker, such as 0,1.",
         many: true,
         set: |config, texts| {
             config.pin = match texts {
@@ -138,7 +139,7 @@ const THREADS: &[Setting<Config>] = &[
     },
 ];
 
-const WORKERS: RangeInclusive<u64> = 1..=256;
+const WORKERS: RangeInclusive<u64> = 1..=MAX_WORKERS as u64;
 const CORES: RangeInclusive<u64> = 0..=4095;
 const WRITE_MODES: &[(&str, WriteMode)] =
     &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];

@@ -164,7 +164,7 @@ const BAD: &[Bad] = &[
     // Numbers, bytes and times.
     (
         "workers: 0",
-        &[(1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 256")],
+        &[(1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 1024")],
     ),
     (
         "max_connections: 1.5",
@@ -248,7 +248,7 @@ const BAD: &[Bad] = &[
     (
         "workers: 0\nwrit: x\napps: [hubb]\n",
         &[
-            (1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 256"),
+            (1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 1024"),
             (2, 1, "\"writ\" is no setting; did you mean `write`?"),
             (3, 8, "there is no app \"hubb\"; give one of learning, hub (did you mean hub?)"),
         ],
