@@ -296,8 +296,8 @@ fn encode_v10(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
     };
     match *action {
         Action::Output { port, max_len } => {
-            let port = U16::new(port.to_v10()?);
-            put(out, 0, |out| out.put(&v10::ActionOutput { port, max_len: U16::new(max_len) }))
+            let (port, max_len) = (U16::new(port.to_v10()?), U16::new(max_len));
+            out.put(&v10::Output { kind: U16::ZERO, length: U16::new(8), port, max_len })
         }
         Action::SetVlanVid(vid) => u16_arg(out, 1, vid),
         Action::SetVlanPcp(pcp) => u8_arg(out, 2, pcp),
@@ -359,12 +359,12 @@ fn encode_v13(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
         put(out, kind, |out| out.put(&v13::ActionU32 { value: U32::new(value) }))
     };
     match *action {
-        Action::Output { port, max_len } => put(out, 0, |out| {
-            out.put(&v13::ActionOutput {
-                port: U32::new(port.0),
-                max_len: U16::new(max_len),
-                pad: [0; 6],
-            })
+        Action::Output { port, max_len } => out.put(&v13::Output {
+            kind: U16::ZERO,
+            length: U16::new(16),
+            port: U32::new(port.0),
+            max_len: U16::new(max_len),
+            pad: [0; 6],
         }),
         Action::CopyTtlOut => bare(out, 11),
         Action::CopyTtlIn => bare(out, 12),

@@ -35,7 +35,7 @@ macro_rules! setters {
             #[must_use]
             #[inline]
             pub fn $name(mut self, $($arg: $type),*) -> Self {
-                self.put(Field::$field, &$value);
+                self.put(Field::$field, $value);
                 self
             })*
         }
@@ -218,6 +218,37 @@ impl Match {
         self.unknown.extend_from_slice(payload);
     }
 
+    /// The set of fields that count, a bit each, by number.
+    #[inline]
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// The set of fields that have a mask, likewise.
+    #[inline]
+    pub(crate) fn masked(&self) -> u64 {
+        self.masked
+    }
+
+    /// The value of a field of `N` bytes, big-endian; zeros where the field does not count.
+    #[inline]
+    pub(crate) fn bytes<const N: usize>(&self, field: Field) -> [u8; N] {
+        debug_assert_eq!(field.bytes(), N);
+        let mut value = [0; N];
+        value.copy_from_slice(&self.values[field.slot().start..field.slot().start + N]);
+        value
+    }
+
+    /// The value of a field of one or two bytes.
+    #[inline]
+    pub(crate) fn small(&self, field: Field) -> u16 {
+        match *self.value_bytes(field) {
+            [byte] => byte.into(),
+            [high, low] => u16::from_be_bytes([high, low]),
+            _ => 0,
+        }
+    }
+
     #[inline]
     pub(crate) fn value_bytes(&self, field: Field) -> &[u8] {
         &self.values[field.slot()]
@@ -229,12 +260,13 @@ impl Match {
     }
 
     #[inline]
-    fn put(&mut self, field: Field, value: &[u8]) {
+    fn put<const N: usize>(&mut self, field: Field, value: [u8; N]) {
+        debug_assert_eq!(field.bytes(), N);
         if self.is_masked(field) {
             self.clear(field);
         }
         self.present |= field.bit();
-        self.values[field.slot()].copy_from_slice(value);
+        self.values[field.slot().start..field.slot().start + N].copy_from_slice(&value);
     }
 
     fn clear(&mut self, field: Field) {

@@ -140,55 +140,57 @@ const MASKABLE: u64 = Field::VlanVid.bit()
 ///
 /// # Errors
 /// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot say.
+#[inline]
 pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
-    let beyond = m.fields().find(|field| {
-        SAYABLE & field.bit() == 0 || (m.is_masked(*field) && MASKABLE & field.bit() == 0)
-    });
-    if let Some(field) = beyond {
-        return Err(unsupported(field.name()));
-    }
-    if !m.unknown().is_empty() {
-        return Err(unsupported("a match field of another class"));
+    if m.present() & !SAYABLE != 0 || m.masked() & !MASKABLE != 0 || !m.unknown().is_empty() {
+        return Err(unsayable(m));
     }
     let mut wire = v10::Match::default();
     let mut wildcards = W_ALL;
-    if let Some(port) = m.value(Field::InPort) {
-        wire.in_port = U16::new(Port(port as u32).to_v10()?);
+    if m.has(Field::InPort) {
+        wire.in_port = U16::new(Port(u32::from_be_bytes(m.bytes(Field::InPort))).to_v10()?);
         wildcards &= !W_IN_PORT;
     }
     if m.has(Field::EthSrc) {
-        wire.dl_src.copy_from_slice(m.value_bytes(Field::EthSrc));
+        wire.dl_src = m.bytes(Field::EthSrc);
         wildcards &= !W_ETH_SRC;
     }
     if m.has(Field::EthDst) {
-        wire.dl_dst.copy_from_slice(m.value_bytes(Field::EthDst));
+        wire.dl_dst = m.bytes(Field::EthDst);
         wildcards &= !W_ETH_DST;
     }
     wildcards &= !put_vlan(m, &mut wire)?;
-    let eth_type = m.value(Field::EthType).map(|value| value as u16);
-    if let Some(eth_type) = eth_type {
-        wire.dl_type = U16::new(eth_type);
+    let eth_type = if m.has(Field::EthType) {
+        wire.dl_type = U16::from_bytes(m.bytes(Field::EthType));
         wildcards &= !W_ETH_TYPE;
-    }
-    let (src, dst) = match eth_type {
-        Some(IPV4) => {
-            wildcards &= !put_ipv4(m, &mut wire)?;
-            (Field::Ipv4Src, Field::Ipv4Dst)
-        }
-        Some(ARP) => {
-            wildcards &= !put_arp(m, &mut wire)?;
-            (Field::ArpSpa, Field::ArpTpa)
-        }
-        _ => {
-            only(m, NETWORK, 0)?;
-            wire.wildcards = U32::new(wildcards);
-            return Ok(wire);
-        }
+        wire.dl_type.get()
+    } else {
+        0
     };
-    wildcards = put_prefix(m, src, &mut wire.nw_src, wildcards, W_SRC_SHIFT)?;
-    wildcards = put_prefix(m, dst, &mut wire.nw_dst, wildcards, W_DST_SHIFT)?;
+    match eth_type {
+        IPV4 => {
+            wildcards &= !put_ipv4(m, &mut wire)?;
+            wildcards = put_prefix(m, Field::Ipv4Src, &mut wire.nw_src, wildcards, W_SRC_SHIFT)?;
+            wildcards = put_prefix(m, Field::Ipv4Dst, &mut wire.nw_dst, wildcards, W_DST_SHIFT)?;
+        }
+        ARP => {
+            wildcards &= !put_arp(m, &mut wire)?;
+            wildcards = put_prefix(m, Field::ArpSpa, &mut wire.nw_src, wildcards, W_SRC_SHIFT)?;
+            wildcards = put_prefix(m, Field::ArpTpa, &mut wire.nw_dst, wildcards, W_DST_SHIFT)?;
+        }
+        _ => only(m, 0)?,
+    }
     wire.wildcards = U32::new(wildcards);
     Ok(wire)
+}
+
+/// Names what 1.0 cannot say.
+#[cold]
+fn unsayable(m: &Match) -> EncodeError {
+    let beyond = m.fields().find(|field| {
+        SAYABLE & field.bit() == 0 || (m.is_masked(*field) && MASKABLE & field.bit() == 0)
+    });
+    unsupported(beyond.map_or("a match field of another class", Field::name))
 }
 
 /// Fields that count only for one Ethernet type.
@@ -200,80 +202,98 @@ const NETWORK: u64 = SAYABLE
         | Field::VlanVid.bit()
         | Field::VlanPcp.bit());
 
-/// Of the fields in `of`, only those in `allowed` may count: 1.0 would ignore the others.
-fn only(m: &Match, of: u64, allowed: u64) -> Result<(), EncodeError> {
-    let stray = m.fields().find(|field| field.bit() & of & !allowed != 0);
-    stray.map_or(Ok(()), |_| Err(unsupported("a match field without its prerequisite")))
-}
-
-/// Fills in the VLAN; gives the wildcard bits to clear.
-fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
-    let present = u128::from(Match::VLAN_PRESENT);
-    let pcp = match m.value(Field::VlanPcp) {
-        Some(pcp) => {
-            wire.dl_vlan_pcp = pcp as u8;
-            W_PCP
-        }
-        None => 0,
-    };
-    match (m.value(Field::VlanVid), m.mask(Field::VlanVid)) {
-        (None, _) if pcp != 0 => Err(unsupported("a match field without its prerequisite")),
-        (None, _) => Ok(0),
-        (Some(value), Some(mask)) if mask == present && value == present && pcp != 0 => Ok(pcp),
-        (Some(0), Some(_)) if !m.is_masked(Field::VlanVid) && pcp == 0 => {
-            wire.dl_vlan = U16::new(VLAN_NONE);
-            Ok(W_VLAN)
-        }
-        (Some(value), Some(_)) if !m.is_masked(Field::VlanVid) && value & present != 0 => {
-            wire.dl_vlan = U16::new(value as u16 & 0x0fff);
-            Ok(W_VLAN | pcp)
-        }
-        _ => Err(unsupported("this value or mask of vlan_vid")),
+/// Of the fields that need an Ethernet type, only those in `allowed` may count: 1.0 would ignore
+/// the others.
+#[inline]
+fn only(m: &Match, allowed: u64) -> Result<(), EncodeError> {
+    if m.present() & NETWORK & !allowed == 0 {
+        Ok(())
+    } else {
+        Err(unsupported("a match field without its prerequisite"))
     }
 }
 
+/// Fills in the VLAN; gives the wildcard bits to clear.
+#[inline]
+fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
+    let mut pcp = 0;
+    if m.has(Field::VlanPcp) {
+        [wire.dl_vlan_pcp] = m.bytes(Field::VlanPcp);
+        pcp = W_PCP;
+    }
+    let vid = u16::from_be_bytes(m.bytes(Field::VlanVid));
+    if !m.has(Field::VlanVid) {
+        return if pcp == 0 {
+            Ok(0)
+        } else {
+            Err(unsupported("a match field without its prerequisite"))
+        };
+    }
+    if m.is_masked(Field::VlanVid) {
+        // "Any tag" can be said where a priority is matched, which implies it.
+        let any_tag = m.mask(Field::VlanVid) == Some(Match::VLAN_PRESENT.into());
+        return if any_tag && vid == Match::VLAN_PRESENT && pcp != 0 {
+            Ok(pcp)
+        } else {
+            Err(unsupported("this value or mask of vlan_vid"))
+        };
+    }
+    if vid & Match::VLAN_PRESENT != 0 {
+        wire.dl_vlan = U16::new(vid & 0x0fff);
+        Ok(W_VLAN | pcp)
+    } else if vid == 0 && pcp == 0 {
+        wire.dl_vlan = U16::new(VLAN_NONE);
+        Ok(W_VLAN)
+    } else {
+        Err(unsupported("this value or mask of vlan_vid"))
+    }
+}
+
+#[inline]
 fn put_ipv4(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
     let mut clear = 0;
     let mut allowed =
         Field::Ipv4Src.bit() | Field::Ipv4Dst.bit() | Field::IpDscp.bit() | Field::IpProto.bit();
-    if let Some(dscp) = m.value(Field::IpDscp) {
-        wire.nw_tos = (dscp as u8) << 2;
+    if m.has(Field::IpDscp) {
+        let [dscp] = m.bytes(Field::IpDscp);
+        wire.nw_tos = dscp << 2;
         clear |= W_TOS;
     }
-    if let Some(protocol) = m.value(Field::IpProto) {
-        wire.nw_proto = protocol as u8;
+    if m.has(Field::IpProto) {
+        [wire.nw_proto] = m.bytes(Field::IpProto);
         clear |= W_PROTO;
-        let (src, dst) = match protocol {
+        let (src, dst) = match wire.nw_proto {
             6 => (Field::TcpSrc, Field::TcpDst),
             17 => (Field::UdpSrc, Field::UdpDst),
             1 => (Field::Icmpv4Type, Field::Icmpv4Code),
-            _ => return only(m, NETWORK, allowed).map(|()| clear),
+            _ => return only(m, allowed).map(|()| clear),
         };
         allowed |= src.bit() | dst.bit();
-        if let Some(value) = m.value(src) {
-            wire.tp_src = U16::new(value as u16);
+        if m.has(src) {
+            wire.tp_src = U16::new(m.small(src));
             clear |= W_TP_SRC;
         }
-        if let Some(value) = m.value(dst) {
-            wire.tp_dst = U16::new(value as u16);
+        if m.has(dst) {
+            wire.tp_dst = U16::new(m.small(dst));
             clear |= W_TP_DST;
         }
     }
-    only(m, NETWORK, allowed).map(|()| clear)
+    only(m, allowed).map(|()| clear)
 }
 
+#[inline]
 fn put_arp(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
-    only(m, NETWORK, Field::ArpOp.bit() | Field::ArpSpa.bit() | Field::ArpTpa.bit())?;
-    match m.value(Field::ArpOp) {
-        None => Ok(0),
-        Some(operation) => {
-            // 1.0 matches the low 8 bits of the operation only.
-            wire.nw_proto = u8::try_from(operation).map_err(|_| unsupported("arp_op above 255"))?;
-            Ok(W_PROTO)
-        }
+    only(m, Field::ArpOp.bit() | Field::ArpSpa.bit() | Field::ArpTpa.bit())?;
+    if !m.has(Field::ArpOp) {
+        return Ok(0);
     }
+    // 1.0 matches the low 8 bits of the operation only.
+    let operation = m.small(Field::ArpOp);
+    wire.nw_proto = u8::try_from(operation).map_err(|_| unsupported("arp_op above 255"))?;
+    Ok(W_PROTO)
 }
 
+#[inline]
 fn put_prefix(
     m: &Match,
     field: Field,
@@ -281,14 +301,19 @@ fn put_prefix(
     wildcards: u32,
     shift: u32,
 ) -> Result<u32, EncodeError> {
-    let Some(mask) = m.mask(field) else { return Ok(wildcards) };
-    let mask = mask as u32;
+    if !m.has(field) {
+        return Ok(wildcards);
+    }
+    *address = m.bytes(field);
+    if !m.is_masked(field) {
+        return Ok(wildcards & !(W_NET_BITS << shift));
+    }
+    let mask = m.mask(field).unwrap_or_default() as u32;
     let wild = mask.trailing_zeros();
     if mask.leading_ones() + wild != u32::BITS {
         return Err(unsupported("an address mask that is no prefix"));
     }
-    address.copy_from_slice(m.value_bytes(field));
-    Ok(wildcards & !(W_NET_BITS << shift) | wild << shift)
+    Ok((wildcards & !(W_NET_BITS << shift)) | (wild << shift))
 }
 
 fn unsupported(what: &'static str) -> EncodeError {

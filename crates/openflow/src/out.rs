@@ -60,6 +60,7 @@ impl Out {
     ///
     /// # Errors
     /// [`EncodeError::Full`]; nothing is appended then.
+    #[inline]
     pub fn append(&mut self, messages: &[u8]) -> Result<(), EncodeError> {
         let end = self.len + messages.len();
         let room = self.bytes.get_mut(self.len..end).ok_or(EncodeError::Full)?;
@@ -86,11 +87,13 @@ impl Out {
     }
 
     /// Appends a structure.
+    #[inline]
     pub(crate) fn put<T: IntoBytes + Immutable>(&mut self, value: &T) -> Result<(), EncodeError> {
         self.append(value.as_bytes())
     }
 
     /// Appends `n` zeros.
+    #[inline]
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), EncodeError> {
         let end = self.len + n;
         self.bytes.get_mut(self.len..end).ok_or(EncodeError::Full)?.fill(0);

@@ -197,12 +197,30 @@ pub(crate) fn collect(bytes: &[u8]) -> Match {
     all
 }
 
+/// A field without a mask, whole.
+#[derive(zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::Unaligned)]
+#[repr(C, packed)]
+struct Exact<const N: usize> {
+    header: U32,
+    value: [u8; N],
+}
+
 /// Writes the fields of a match, by number, which is an order that keeps every prerequisite.
 pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
     for field in fields.fields() {
         let masked = fields.is_masked(field);
-        out.put(&U32::new(header(field, masked)))?;
-        out.append(fields.value_bytes(field))?;
+        let head = U32::new(header(field, masked));
+        // Lengths that the compiler knows make each of these a few moves.
+        match field.bytes() {
+            1 => out.put(&Exact { header: head, value: fields.bytes::<1>(field) })?,
+            2 => out.put(&Exact { header: head, value: fields.bytes::<2>(field) })?,
+            4 => out.put(&Exact { header: head, value: fields.bytes::<4>(field) })?,
+            6 => out.put(&Exact { header: head, value: fields.bytes::<6>(field) })?,
+            _ => {
+                out.put(&head)?;
+                out.append(fields.value_bytes(field))?;
+            }
+        }
         if masked {
             out.append(fields.mask_bytes(field))?;
         }

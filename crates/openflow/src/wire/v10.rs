@@ -35,9 +35,10 @@ wire! {
         tp_dst: U16,
     }
 
-    /// `ofp_action_output` (§5.2.4), behind type and length; `ofp_action_vlan_vid`, `_vlan_pcp`,
-    /// `_nw_tos` and `_tp_port` have two bytes and two of padding in the same place.
+    /// `ofp_action_output` (§5.2.4), behind type and length.
     ActionOutput: 4 { port: U16, max_len: U16, }
+    /// `ofp_action_output`, whole: most actions that are written are this.
+    Output: 8 { kind: U16, length: U16, port: U16, max_len: U16, }
     /// The 16-bit argument of `ofp_action_vlan_vid` and `ofp_action_tp_port`.
     ActionU16: 4 { value: U16, pad: [u8; 2], }
     /// The 8-bit argument of `ofp_action_vlan_pcp` and `ofp_action_nw_tos`.

@@ -30,6 +30,8 @@ wire! {
 
     /// `ofp_action_output` behind type and length (§7.2.5).
     ActionOutput: 12 { port: U32, max_len: U16, pad: [u8; 6], }
+    /// `ofp_action_output`, whole: most actions that are written are this.
+    Output: 16 { kind: U16, length: U16, port: U32, max_len: U16, pad: [u8; 6], }
     /// The 8-bit argument of `ofp_action_mpls_ttl` and `ofp_action_nw_ttl`.
     ActionU8: 4 { value: u8, pad: [u8; 3], }
     /// The 16-bit argument of `ofp_action_push` and `ofp_action_pop_mpls`.

@@ -2,10 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs of it")]
 
+pub mod generate;
+mod generate_stats;
+mod matches;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bellrock_openflow::{DecodeError, FromSwitch, HEADER_LEN, Message, Out, ToSwitch};
+use bellrock_openflow::{DecodeError, EncodeError, FromSwitch, HEADER_LEN, Message, Out, ToSwitch};
 
 /// Twice the longest message: what a message encodes to that was read, and room to see overruns.
 pub const OUT_BYTES: usize = 2 * 65536;
@@ -64,6 +68,13 @@ pub fn from_hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
+/// What `write` writes, which has to succeed.
+pub fn encode(write: impl FnOnce(&mut Out) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut out = Out::with_capacity(OUT_BYTES);
+    write(&mut out).unwrap();
+    out.as_slice().to_vec()
+}
+
 /// Messages of either direction behind one face.
 #[derive(Debug, PartialEq)]
 pub enum Any<'a> {
@@ -81,13 +92,10 @@ impl<'a> Any<'a> {
 
     /// The message as bytes; a message that was read can always be written.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Out::with_capacity(OUT_BYTES);
-        match self {
-            Any::From(message) => message.body.encode(message.version, message.xid, &mut out),
-            Any::To(message) => message.body.encode(message.version, message.xid, &mut out),
-        }
-        .unwrap_or_else(|error| panic!("{error}: {self}"));
-        out.as_slice().to_vec()
+        encode(|out| match self {
+            Any::From(message) => message.body.encode(message.version, message.xid, out),
+            Any::To(message) => message.body.encode(message.version, message.xid, out),
+        })
     }
 }
 
