@@ -173,7 +173,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
 
     /// The value of a key, whose entry is from now on as old as a new one.
     pub fn touch(&mut self, key: u64, now: u32) -> Option<V> {
-        let (part, place) = self.find(self.hash(key))?;
+        self.touch_hashed(self.hash(key), now)
+    }
+
+    /// The same for a key that this table has hashed.
+    #[inline]
+    pub fn touch_hashed(&mut self, at: Hashed, now: u32) -> Option<V> {
+        debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
+        let (part, place) = self.find(at)?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
         line.refresh(place.slot, value, stamp(now));

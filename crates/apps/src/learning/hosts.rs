@@ -79,11 +79,8 @@ impl Hosts {
     /// A host was seen at a place, at `now` in seconds.
     #[inline]
     pub(super) fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
-        match self.table.lookup_hashed(host) {
-            Some(known) if known.port() == at.port() => {
-                let _ = self.table.insert_hashed(host, known, now);
-                Learnt::Known(known)
-            }
+        match self.table.touch_hashed(host, now) {
+            Some(known) if known.port() == at.port() => Learnt::Known(known),
             Some(from) => self.learn_move(host, from, at, now),
             None => self.learn_new(host, at, now),
         }

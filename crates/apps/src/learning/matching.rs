@@ -18,6 +18,7 @@ use super::frame::{Frame, is_vlan_tag};
 const FIRST_ETH_TYPE: u16 = 0x0600;
 
 /// Ingress port, VLAN, Ethernet source and destination.
+#[inline]
 pub(super) fn l2(packet: &PacketIn<'_>, frame: &Frame) -> Match {
     let matching = Match::any().in_port(packet.in_port()).eth_src(frame.src).eth_dst(frame.dst);
     match frame.vlan {
@@ -28,6 +29,7 @@ pub(super) fn l2(packet: &PacketIn<'_>, frame: &Frame) -> Match {
 
 /// The twelve fields of 1.0 (§3.4), as far as the packet has them; in 1.3 also what stands in their
 /// place for IPv6, SCTP and ICMPv6.
+#[inline]
 pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
     let mut matching = l2(packet, frame);
     if let Some(tag) = frame.vlan {
@@ -61,6 +63,7 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> M
 }
 
 /// Operation and IPv4 addresses. Operations above 255 are left out: 1.0 has eight bits for them.
+#[inline]
 fn arp(matching: Match, header: &ArpPacketSlice<'_>) -> Match {
     const ETHERNET_ADDRESS_LEN: u8 = 6;
     let (Ok(sender), Ok(target)) = (
@@ -84,10 +87,12 @@ fn arp(matching: Match, header: &ArpPacketSlice<'_>) -> Match {
 
 /// Whether an IP packet is as long as its header says, or was cut on the way to us only. A switch
 /// reads nothing of one that lies about its length.
+#[inline]
 fn has_its_length(payload: &LaxIpPayloadSlice<'_>, whole: bool) -> bool {
     payload.len_source != LenSource::Slice || (payload.incomplete && !whole)
 }
 
+#[inline]
 fn ipv4(
     matching: Match,
     packet: &LaxIpv4Slice<'_>,
@@ -137,6 +142,7 @@ fn ipv6(matching: Match, packet: &LaxIpv6Slice<'_>, parsed: Option<&TransportSli
 /// The ports of TCP and UDP. The parser gives none for fragments, not even for the first, which is
 /// right: 1.0 (§3.4) matches every fragment as if its ports were zero, and Open vSwitch does the
 /// same in 1.3.
+#[inline]
 fn tcp_or_udp(matching: Match, parsed: Option<&TransportSlice<'_>>) -> Match {
     match parsed {
         Some(TransportSlice::Tcp(tcp)) => {
