@@ -19,9 +19,6 @@ use crate::thread::Inbox;
 /// Connections that the kernel keeps for us while we are busy.
 const BACKLOG: i32 = 4096;
 
-/// Connections that wait for their worker to take them in; more are closed at once.
-pub(crate) const INBOX: usize = 4096;
-
 /// Connections accepted from one listener before it is the next one's turn, and the turn of a
 /// stop.
 const ACCEPTS_PER_TURN: usize = 256;
@@ -133,7 +130,7 @@ impl Acceptor {
 
     /// Gives a connection to the least loaded worker under its limit, or closes it.
     fn give(&self, stream: std::net::TcpStream, peer: SocketAddr) {
-        let loads = self.inboxes.iter().map(|inbox| (inbox.load.load(Ordering::Relaxed), inbox));
+        let loads = self.inboxes.iter().map(|inbox| (inbox.load(), inbox));
         let total: usize = loads.clone().map(|(load, _)| load).sum();
         let least = loads.min_by_key(|(load, _)| *load);
         let Some((_, inbox)) = least.filter(|(load, _)| {
@@ -145,8 +142,9 @@ impl Acceptor {
         if let Err(error) = stream.set_nodelay(true) {
             return self.refuse(peer, &error.to_string());
         }
-        inbox.load.fetch_add(1, Ordering::Relaxed);
+        inbox.given.fetch_add(1, Ordering::Relaxed);
         if inbox.streams.push(stream).is_err() {
+            inbox.given.fetch_sub(1, Ordering::Relaxed);
             return self.refuse(peer, "its worker does not keep up with new connections");
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);

@@ -5,22 +5,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use bellrock_api::{DynApp, Network};
 use bellrock_worker::{Limits, Mailbox, Shared, SharedParts, Wake};
 use core_affinity::CoreId;
-use crossbeam_queue::ArrayQueue;
 use mio::{Poll, Waker};
 use tracing::{error, warn};
 
-use crate::acceptor::{Acceptor, INBOX, listen};
+use crate::acceptor::{Acceptor, listen};
 use crate::halt::Halt;
 use crate::monitor::Monitor;
 use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
 use crate::thread::{Inbox, Start, WAKE, run};
+use crate::waker::Sleeper;
 
 /// The most apps: transaction ids have eight bits for their owner, and one is the session's.
 const MAX_APPS: usize = 255;
@@ -183,12 +182,7 @@ impl Drop for Engine {
 fn poll_and_inbox() -> io::Result<(Poll, Arc<Inbox>)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
-    let inbox = Inbox {
-        streams: ArrayQueue::new(INBOX),
-        load: AtomicUsize::new(0),
-        sleeper: crate::waker::Sleeper::new(waker),
-    };
-    Ok((poll, Arc::new(inbox)))
+    Ok((poll, Arc::new(Inbox::new(Sleeper::new(waker)))))
 }
 
 fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError> {

@@ -57,11 +57,10 @@ impl Monitor {
     /// The state of the engine as a whole.
     #[must_use]
     pub fn status(&self) -> Status {
-        let load = |inbox: &Arc<Inbox>| inbox.load.load(Ordering::Relaxed);
         Status {
             uptime: self.epoch.elapsed(),
             workers: self.inboxes.len(),
-            connections: self.inboxes.iter().map(load).sum(),
+            connections: self.inboxes.iter().map(|inbox| inbox.load()).sum(),
             switches: self.switches().len(),
             accepted: self.accepted.accepted.load(Ordering::Relaxed),
             refused: self.accepted.refused.load(Ordering::Relaxed),

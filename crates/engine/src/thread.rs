@@ -35,13 +35,31 @@ const STOP_DRAIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether they have.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
+/// Connections that wait for their worker to take them in; more are closed at once.
+const INBOX: usize = 4096;
+
 /// Where the acceptor leaves connections for a worker.
 pub(crate) struct Inbox {
     /// New connections.
     pub(crate) streams: ArrayQueue<std::net::TcpStream>,
-    /// Connections that the worker has or is about to get.
-    pub(crate) load: AtomicUsize,
+    /// Connections that the acceptor has left here; it alone writes this.
+    pub(crate) given: AtomicUsize,
+    /// Those of them that are gone; the worker alone writes this.
+    gone: AtomicUsize,
     pub(crate) sleeper: Sleeper,
+}
+
+impl Inbox {
+    pub(crate) fn new(sleeper: Sleeper) -> Self {
+        let (given, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Inbox { streams: ArrayQueue::new(INBOX), given, gone, sleeper }
+    }
+
+    /// Connections that the worker has or is about to get.
+    pub(crate) fn load(&self) -> usize {
+        let gone = self.gone.load(Ordering::Relaxed);
+        self.given.load(Ordering::Relaxed).saturating_sub(gone)
+    }
 }
 
 /// Everything that a thread is started with.
@@ -65,6 +83,8 @@ pub(crate) struct Thread {
     /// Sockets to be read, each once, in this order.
     ready: VecDeque<Key>,
     inbox: Arc<Inbox>,
+    /// Connections that were taken out of it.
+    taken: usize,
     shared: Arc<Shared>,
     index: usize,
     halt: Arc<Halt>,
@@ -91,6 +111,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         poll: start.poll,
         ready: VecDeque::new(),
         inbox: start.inbox,
+        taken: 0,
         shared: start.shared,
         index: start.index,
         halt: start.halt,
@@ -189,6 +210,7 @@ impl Thread {
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(stream) = self.inbox.streams.pop() else { return };
+            self.taken += 1;
             let taken = stream.peer_addr().and_then(|peer| {
                 let key = self.worker.next_key();
                 self.sockets.insert(key, TcpStream::from_std(stream))?;
@@ -230,9 +252,8 @@ impl Thread {
             }
         }
         self.sockets.lingering.check(self.sockets.now);
-        // What the acceptor counted in and never reached the worker is corrected here, too.
-        let waiting = self.inbox.streams.len();
-        self.inbox.load.store(self.worker.connections() + waiting, Ordering::Relaxed);
+        let gone = self.taken - self.worker.connections();
+        self.inbox.gone.store(gone, Ordering::Relaxed);
     }
 
     /// Lets every connection fetch its last bytes.
