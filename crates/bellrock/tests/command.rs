@@ -7,6 +7,8 @@
     reason = "the helpers of a test fail it by panicking"
 )]
 
+mod fake_switch;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -15,6 +17,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bellrock_engine::session::SwitchDescription;
+use fake_switch::FakeSwitch;
 use serde_json::Value;
 
 /// Everything that is waited for happens within this, or the test has failed.
@@ -163,6 +167,50 @@ fn every_question_has_a_table_and_exact_data() {
         let (status, text, _) = output(&mut bellrock(&arguments));
         assert!(status == 0 && text.contains(part), "{question}: {text}");
     }
+}
+
+#[test]
+fn a_switch_and_its_hosts_are_told_and_cannot_command_the_terminal() {
+    let place = Place::new("switch");
+    let mut controller = Controller::start(&place, &["--workers", "1"]);
+    let address = controller.ask("status")["listen"][0].as_str().unwrap().to_owned();
+    let description = SwitchDescription {
+        software: "2.17\x1b[2J\u{202e}".into(),
+        datapath: "the one in the cellar".into(),
+        ..SwitchDescription::new(0xa1)
+    };
+    let mut switch = FakeSwitch::connect(&address, description);
+    switch.serve_until(PATIENCE, || controller.ask("switches") != serde_json::json!([]));
+    // A broadcast of a host behind port 7, in VLAN 5.
+    let mut packet = b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x81\0\0\x05\x88\xb5".to_vec();
+    packet.resize(64, 0);
+    switch.packet_in(7, &packet);
+    switch.serve_until(PATIENCE, || controller.ask("hosts") != serde_json::json!([]));
+
+    let rows = controller.ask("switches");
+    assert_eq!(rows[0]["dpid"], "00000000000000a1");
+    assert_eq!(rows[0]["version"], "1.3");
+    assert_eq!(rows[0]["description"], "the one in the cellar");
+    let hosts = controller.ask("hosts");
+    assert_eq!(hosts[0]["mac"], "02:00:00:00:00:01");
+    assert_eq!((&hosts[0]["vlan"], &hosts[0]["port"]), (&5.into(), &"7".into()));
+    assert_eq!(controller.ask("counters")["workers"][0]["packet_ins"], 1);
+    assert_eq!(controller.ask("counters")["apps"]["learning"]["floods"], 1);
+    for (question, part) in [
+        ("switches", "the one in the cellar"),
+        ("hosts", "02:00:00:00:00:01  5     00000000000000a1  7 "),
+        ("counters", "LEARNING "),
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let mut command = bellrock(&[question, "--control", &controller.control]);
+            let (status, text, _) = output(command.args(json));
+            assert!(status == 0 && (text.contains(part) || !json.is_empty()), "{text}");
+            let plain = text.chars().all(|char| char == '\n' || (' '..='~').contains(&char));
+            assert!(plain, "{question} {json:?}: {text:?}");
+        }
+    }
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
 }
 
 #[test]

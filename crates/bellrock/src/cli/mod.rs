@@ -1,8 +1,8 @@
 //! The command `bellrock`, one module for each of its parts.
 //!
-//! [`args`] is the command line, [`config`] what can be set, [`start`] the running controller,
-//! [`control`] the socket by which it is asked, [`answers`] what it tells there, [`show`] how that
-//! is printed, [`decode`] the reader of captures. This is for the binary; programs use the library.
+//! `args` is the command line, `config` what can be set, `start` the running controller,
+//! `control` the socket by which it is asked, `answers` what it tells there, `show` how that
+//! is printed, `decode` the reader of captures. This is for the binary; programs use the library.
 
 mod answers;
 mod args;
