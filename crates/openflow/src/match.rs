@@ -121,14 +121,26 @@ impl Match {
     /// Packets with `value` in `field`. Bits beyond the field are cut off.
     #[must_use]
     pub fn with(mut self, field: Field, value: u128) -> Self {
-        self.set(field, value, None);
+        self.set(field, value);
         self
+    }
+
+    /// [`Match::with`], in place: for code that builds a match step by step.
+    #[inline]
+    pub fn set(&mut self, field: Field, value: u128) {
+        if self.is_masked(field) {
+            self.clear(field);
+        }
+        self.present |= field.bit();
+        let value = (value & field.max()).to_be_bytes();
+        let slot = field.slot();
+        self.values[slot].copy_from_slice(&value[value.len() - field.bytes()..]);
     }
 
     /// Packets whose `field` equals `value` in the bits that `mask` sets.
     #[must_use]
     pub fn with_masked(mut self, field: Field, value: u128, mask: u128) -> Self {
-        self.set(field, value, Some(mask));
+        self.set_masked(field, value, mask);
         self
     }
 
@@ -197,18 +209,17 @@ impl Match {
         &self.unknown
     }
 
-    /// Sets a field and its mask, in the one form that a meaning has.
-    pub(crate) fn set(&mut self, field: Field, value: u128, mask: Option<u128>) {
-        let mask = mask.unwrap_or(u128::MAX) & field.max();
+    /// [`Match::with_masked`], in place. Gives a meaning its one form.
+    pub fn set_masked(&mut self, field: Field, value: u128, mask: u128) {
+        let mask = mask & field.max();
         self.clear(field);
         if mask == 0 {
             return;
         }
-        let skip = 16 - field.bytes();
-        self.present |= field.bit();
-        self.values[field.slot()].copy_from_slice(&(value & mask).to_be_bytes()[skip..]);
+        self.set(field, value & mask);
         if mask != field.max() {
             self.masked |= field.bit();
+            let skip = 16 - field.bytes();
             self.masks[field.slot()].copy_from_slice(&mask.to_be_bytes()[skip..]);
         }
     }

@@ -52,8 +52,8 @@ pub(crate) fn to_match(wire: &v10::Match) -> Match {
     let dst = prefix(wire.nw_dst, wildcards >> W_DST_SHIFT & W_NET_BITS);
     match eth_type {
         IPV4 => {
-            m.set(Field::Ipv4Src, src.0, Some(src.1));
-            m.set(Field::Ipv4Dst, dst.0, Some(dst.1));
+            m.set_masked(Field::Ipv4Src, src.0, src.1);
+            m.set_masked(Field::Ipv4Dst, dst.0, dst.1);
             if exact(W_TOS) {
                 m = m.ip_dscp(wire.nw_tos >> 2);
             }
@@ -62,8 +62,8 @@ pub(crate) fn to_match(wire: &v10::Match) -> Match {
             }
         }
         ARP => {
-            m.set(Field::ArpSpa, src.0, Some(src.1));
-            m.set(Field::ArpTpa, dst.0, Some(dst.1));
+            m.set_masked(Field::ArpSpa, src.0, src.1);
+            m.set_masked(Field::ArpTpa, dst.0, dst.1);
             if exact(W_PROTO) {
                 m = m.arp_op(wire.nw_proto.into());
             }
@@ -96,7 +96,7 @@ fn transport(mut m: Match, wire: &v10::Match, src: bool, dst: bool) -> Match {
     };
     for (field, value, counts) in [(src_field, wire.tp_src, src), (dst_field, wire.tp_dst, dst)] {
         if counts {
-            m.set(field, u128::from(value.get()) & field.max(), None);
+            m.set(field, value.get().into());
         }
     }
     m

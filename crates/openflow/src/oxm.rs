@@ -190,7 +190,8 @@ pub(crate) fn collect(bytes: &[u8]) -> Match {
     let mut reader = Reader::new(bytes);
     while let Ok(tlv) = Tlv::read(&mut reader) {
         match tlv.field().map(|field| (field, tlv.value(field))) {
-            Some((field, Ok((value, mask)))) => all.set(field, value, mask),
+            Some((field, Ok((value, Some(mask))))) => all.set_masked(field, value, mask),
+            Some((field, Ok((value, None)))) => all.set(field, value),
             _ => all.push_unknown(tlv.header, tlv.payload),
         }
     }

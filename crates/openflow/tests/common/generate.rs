@@ -270,7 +270,7 @@ fn features(version: Version) -> impl Strategy<Value = Features<'static>> {
             n_tables,
             auxiliary_id: if v10 { 0 } else { auxiliary_id },
             capabilities: match v10 && capabilities.contains(Capabilities::GROUP_STATS) {
-                true => capabilities - Capabilities::GROUP_STATS | Capabilities::STP,
+                true => (capabilities - Capabilities::GROUP_STATS) | Capabilities::STP,
                 false => capabilities,
             },
             actions,
@@ -347,7 +347,7 @@ pub fn flow_flags(version: Version) -> impl Strategy<Value = FlowFlags> {
     any::<u16>().prop_map(move |bits| {
         let flags = FlowFlags::from_bits_retain(bits.into());
         match version == Version::V1_0 && flags.contains(FlowFlags::RESET_COUNTS) {
-            true => flags - FlowFlags::RESET_COUNTS | FlowFlags::EMERG,
+            true => (flags - FlowFlags::RESET_COUNTS) | FlowFlags::EMERG,
             false => flags,
         }
     })

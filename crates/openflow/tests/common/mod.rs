@@ -1,6 +1,7 @@
 //! Vectors for the tests: messages in commented hexadecimal (see `vectors/README.md`).
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
 pub mod generate;
 mod generate_stats;
