@@ -280,6 +280,7 @@ impl Match {
         self.values[field.slot().start..field.slot().start + N].copy_from_slice(&value);
     }
 
+    #[cold]
     fn clear(&mut self, field: Field) {
         self.present &= !field.bit();
         self.masked &= !field.bit();

@@ -29,6 +29,12 @@ impl Frame {
         Some(Frame { src: packet.eth_src()?, dst: packet.eth_dst()?, vlan, eth_type })
     }
 
+    /// Bytes before what the Ethernet type is about.
+    pub(super) fn header_len(&self) -> usize {
+        let at = if self.vlan.is_some() { ETH_TYPE_BEHIND_TAG_AT } else { ETH_TYPE_AT };
+        at + size_of::<u16>()
+    }
+
     /// Whether bridges do not forward it: it is meant for the other end of its link.
     pub(super) fn is_link_local(&self) -> bool {
         self.dst.is_link_local() || self.eth_type == ETH_TYPE_LLDP
