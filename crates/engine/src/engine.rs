@@ -174,7 +174,7 @@ impl Drop for Engine {
         }
         // What the acceptor still left there must not stay open for as long as somebody watches.
         for inbox in &self.inboxes {
-            while inbox.streams.pop().is_some() {}
+            inbox.clear();
         }
     }
 }

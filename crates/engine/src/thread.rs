@@ -60,6 +60,13 @@ impl Inbox {
         let gone = self.gone.load(Ordering::Relaxed);
         self.given.load(Ordering::Relaxed).saturating_sub(gone)
     }
+
+    /// Closes what the acceptor has left. Only when both have ended.
+    pub(crate) fn clear(&self) {
+        while self.streams.pop().is_some() {
+            self.gone.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Everything that a thread is started with.
@@ -252,6 +259,10 @@ impl Thread {
             }
         }
         self.sockets.lingering.check(self.sockets.now);
+        self.tell_load();
+    }
+
+    fn tell_load(&self) {
         let gone = self.taken - self.worker.connections();
         self.inbox.gone.store(gone, Ordering::Relaxed);
     }
@@ -263,6 +274,7 @@ impl Thread {
         self.sockets.lingering.stop_at(deadline);
         self.sockets.lingering.take_lost();
         self.worker.stop(self.sockets.now, &mut self.sockets);
+        self.tell_load();
         while !self.sockets.lingering.is_empty() {
             std::thread::sleep(STOP_CHECK);
             self.sockets.now = self.epoch.elapsed();

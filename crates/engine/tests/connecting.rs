@@ -1,0 +1,235 @@
+//! Coming up, over real sockets: addresses, versions, limits, who gets which worker, duplicates.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod peer;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bellrock_api::{Dpid, DynApp, Version};
+use bellrock_engine::{Engine, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings};
+use peer::{Answer, Background, Peer, counter, counters, start, until};
+
+const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+#[test]
+fn switches_of_both_versions_come_up_on_both_kinds_of_address() {
+    let listen =
+        [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), SocketAddr::from((Ipv6Addr::LOCALHOST, 0))];
+    let engine = start(2, |settings| settings.listen = listen.to_vec());
+    assert_eq!(engine.addresses().len(), 2);
+    for (address, asked) in engine.addresses().iter().zip(listen) {
+        assert_eq!(address.ip(), asked.ip());
+        assert_ne!(address.port(), 0, "port 0 is answered with the port that it became");
+    }
+    let mut peers = Vec::new();
+    for (place, address) in engine.addresses().iter().enumerate() {
+        for version in VERSIONS {
+            let dpid = 100 * (place as u64 + 1) + u64::from(version.wire());
+            let mut peer = Peer::connect(*address, version, dpid).come_up(&engine);
+            peer.ping(dpid);
+            let info = engine.network().switch(Dpid(dpid)).unwrap();
+            assert_eq!(info.version, version);
+            assert_eq!(info.peer, peer.stream.local_addr().unwrap());
+            peers.push(peer);
+        }
+    }
+    assert_eq!(engine.monitor().status().switches, 4);
+    drop(peers);
+    until("all are forgotten", || engine.monitor().status().connections == 0);
+    assert_eq!(engine.monitor().status().switches, 0);
+    assert_eq!(counter(&engine, "switches_down"), 4);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_at_once_and_counted() {
+    let engine = start(2, |settings| settings.worker.limits.connections = 3);
+    refuses_the_fourth(&engine);
+}
+
+#[test]
+fn connections_beyond_what_the_workers_may_have_are_closed_at_once_and_counted() {
+    let engine = start(3, |settings| settings.worker.limits.switches_per_worker = 1);
+    refuses_the_fourth(&engine);
+    assert_eq!(counters(&engine, "connections_opened").iter().max(), Some(&2));
+}
+
+fn refuses_the_fourth(engine: &Engine) {
+    let mut peers: Vec<Peer> = (1..=3).map(|dpid| Peer::up(engine, Version::V1_3, dpid)).collect();
+    for dpid in 4..=5 {
+        Peer::connect(engine.addresses()[0], Version::V1_3, dpid).wait_closed();
+    }
+    let status = engine.monitor().status();
+    assert_eq!((status.connections, status.accepted, status.refused), (3, 3, 2));
+    peers.iter_mut().for_each(|peer| peer.ping(7));
+    // One goes, and there is room for another.
+    drop(peers.pop());
+    until("one is forgotten", || engine.monitor().status().connections == 2);
+    peers.push(Peer::up(engine, Version::V1_0, 6));
+    peers.iter_mut().for_each(|peer| peer.ping(8));
+    assert_eq!(engine.monitor().status().refused, 2);
+}
+
+#[test]
+fn connections_go_to_the_least_loaded_worker() {
+    let engine = start(4, |_| {});
+    let mut peers: Vec<Peer> = (0..16).map(|dpid| Peer::up(&engine, Version::V1_3, dpid)).collect();
+    assert_eq!(counters(&engine, "connections_opened"), [4, 4, 4, 4]);
+    // Those of one worker go; the next ones are its.
+    let of_one: Vec<Peer> = {
+        let reads = counters(&engine, "packet_ins");
+        peers[0].ping(1);
+        let now = counters(&engine, "packet_ins");
+        let first = (0..4).find(|worker| now[*worker] > reads[*worker]).unwrap();
+        let mut of_first = Vec::new();
+        let mut place = 0;
+        while place < peers.len() {
+            let before = counters(&engine, "packet_ins")[first];
+            peers[place].ping(2);
+            if counters(&engine, "packet_ins")[first] > before {
+                of_first.push(peers.remove(place));
+            } else {
+                place += 1;
+            }
+        }
+        of_first
+    };
+    assert_eq!(of_one.len(), 4);
+    drop(of_one);
+    until("four are forgotten", || engine.monitor().status().connections == 12);
+    peers.extend((20..24).map(|dpid| Peer::up(&engine, Version::V1_3, dpid)));
+    let mut opened = counters(&engine, "connections_opened");
+    opened.sort_unstable();
+    assert_eq!(opened, [4, 4, 4, 8]);
+}
+
+#[test]
+fn a_datapath_id_that_another_worker_has_is_given_to_whoever_is_alive() {
+    let engine = start(2, |_| {});
+    let first = Background::run(Peer::up(&engine, Version::V1_3, 1));
+    let mut second = Peer::connect(engine.addresses()[0], Version::V1_0, 1);
+    second.wait_closed();
+    assert_eq!(counters(&engine, "connections_opened"), [1, 1]);
+    assert_eq!(counter(&engine, "duplicates_refused"), 1);
+    let mut first = first.stop();
+    first.ping(1);
+    // Now the old one says nothing.
+    let mut third = Peer::connect(engine.addresses()[0], Version::V1_0, 1).come_up(&engine);
+    third.ping(2);
+    first.wait_closed();
+    assert_eq!(counter(&engine, "duplicates_replaced"), 1);
+    assert_eq!(counter(&engine, "duplicates_refused"), 1);
+    assert_eq!(engine.monitor().status().connections, 1);
+}
+
+#[test]
+fn a_peer_that_sends_and_hangs_up_at_once_is_forgotten_at_once() {
+    // Nothing else than the end of the stream may end them.
+    let engine = start(1, |settings| {
+        settings.worker.session.handshake_timeout = Duration::from_secs(3600);
+    });
+    for round in 0..200 {
+        let mut stream = TcpStream::connect(engine.addresses()[0]).unwrap();
+        // Half of a hello: the connection is open until its end is seen.
+        stream.write_all(&[4, 0, 0, 8]).unwrap();
+        // Both kinds of end: with and without something to say to us afterwards.
+        if round % 2 == 0 {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+    }
+    until("all are forgotten", || counter(&engine, "connections_closed") == 200);
+    assert_eq!(engine.monitor().status().connections, 0);
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let running = start(1, |_| {});
+    let taken = running.addresses()[0];
+    let refusal = |change: &dyn Fn(&mut Settings), apps: usize| {
+        let mut settings = Settings {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+            workers: 1,
+            pin: Pinning::None,
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let apps = (0..apps).map(|_| Box::new(Answer) as Box<dyn DynApp>).collect();
+        match Engine::start(&settings, apps) {
+            Ok(_) => panic!("it started"),
+            Err(error) => error.to_string(),
+        }
+    };
+    let limits = |change: &dyn Fn(&mut bellrock_engine::Limits)| {
+        refusal(&|settings| change(&mut settings.worker.limits), 0)
+    };
+    let table = [
+        (
+            refusal(&|settings| settings.listen.clear(), 0),
+            "no address to listen on; give at least one, such as 127.0.0.1:6653",
+        ),
+        (
+            refusal(&|settings| settings.workers = MAX_WORKERS + 1, 0),
+            "1025 workers are too many; at most 1024",
+        ),
+        (
+            refusal(&|settings| settings.pin = Pinning::Cores(vec![0, 1, 2]), 0),
+            "3 cores to pin to for 1 workers; name one core for each worker",
+        ),
+        (
+            refusal(&|_| {}, 2),
+            "two apps are called Answer; each app of a chain needs a name of its own",
+        ),
+        (refusal(&|_| {}, 256), "256 apps are too many; at most 255"),
+        (
+            limits(&|limits| limits.connections = 0),
+            "the limit connections is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.switches_per_worker = 0),
+            "the limit switches_per_worker is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.high_water_bytes = 0),
+            "the limit high_water_bytes is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.bytes_per_turn = 0),
+            "the limit bytes_per_turn is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.packet_ins_per_second = Some(0)),
+            "the limit packet_ins_per_second is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.stalled = Duration::ZERO),
+            "the limit stalled is zero; nothing would ever pass",
+        ),
+        (
+            limits(&|limits| limits.bytes_per_turn = MAX_BYTES_PER_TURN + 1),
+            "the limit bytes_per_turn is 16777217; at most 16777216",
+        ),
+    ];
+    for (said, expected) in table {
+        assert_eq!(said, expected);
+    }
+    let said = refusal(&|settings| settings.pin = Pinning::Cores(vec![70_000]), 0);
+    assert!(said.starts_with("core 70000 cannot be pinned to; this process may use ["), "{said}");
+    let said = refusal(&|settings| settings.listen = vec![taken], 0);
+    assert!(said.starts_with(&format!("cannot listen on {taken}: ")), "{said}");
+    assert!(said.ends_with("; another controller may be running there"), "{said}");
+}
+
+#[test]
+fn an_address_can_be_listened_on_again_as_soon_as_the_engine_has_stopped() {
+    let engine = start(1, |_| {});
+    let address = engine.addresses()[0];
+    let mut peer = Peer::up(&engine, Version::V1_3, 1);
+    // Somebody who still watches keeps no connection open.
+    let monitor = engine.monitor();
+    engine.stop();
+    peer.wait_closed();
+    let engine = start(1, |settings| settings.listen = vec![address]);
+    Peer::up(&engine, Version::V1_3, 1).ping(1);
+    assert_eq!(monitor.status().connections, 0);
+}

@@ -1,0 +1,172 @@
+//! Messages from other threads, and a stop that loses none.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod peer;
+
+use std::time::{Duration, Instant};
+
+use bellrock_api::openflow::{Bytes, List, PacketOut, ToSwitch};
+use bellrock_api::{Action, Dpid, Error, Network, Port, Version};
+use peer::{Background, Peer, counter, frame, sequence_of, start, until};
+
+/// A stop that does not wait for switches that read nothing longer than this.
+const STOP_BOUND: Duration = Duration::from_secs(10);
+
+fn send(network: &Network, dpid: u64, sequence: u64, len: usize) -> Result<(), Error> {
+    let (frame, actions) = (frame(sequence, len), [Action::output(Port::FLOOD)]);
+    let packet = PacketOut {
+        buffer_id: None,
+        in_port: Port::CONTROLLER,
+        actions: List::of(&actions),
+        data: Bytes(&frame),
+    };
+    network.send(Dpid(dpid), &ToSwitch::PacketOut(packet))
+}
+
+/// Reads packet_outs until the controller closes the connection.
+fn sequences(mut peer: Peer, pause: Duration) -> Vec<u64> {
+    let mut sequences = Vec::new();
+    while let Some(message) = peer.message() {
+        sequences.extend(sequence_of(&message));
+        std::thread::sleep(pause);
+    }
+    sequences
+}
+
+#[test]
+fn messages_of_many_threads_arrive_whole_and_in_order_of_each() {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 2000;
+    let engine = start(2, |_| {});
+    let mut peer = Peer::up(&engine, Version::V1_3, 1);
+    // Answers of the switch's own worker stand in between.
+    let pings = 200;
+    for sequence in 0..pings {
+        peer.packet_in(THREADS * EACH + sequence, 64);
+    }
+    let network = engine.network();
+    let senders = (0..THREADS).map(|thread| {
+        let network = network.clone();
+        std::thread::spawn(move || {
+            for i in 0..EACH {
+                let len = 64 + (i as usize * 37) % 1400;
+                while let Err(error) = send(&network, 1, thread * EACH + i, len) {
+                    assert_eq!(error, Error::Backlog(Dpid(1)));
+                    std::thread::yield_now();
+                }
+            }
+        })
+    });
+    let senders: Vec<_> = senders.collect();
+    let mut next: Vec<u64> = (0..=THREADS).map(|thread| thread * EACH).collect();
+    for _ in 0..THREADS * EACH + pings {
+        let sequence = peer.sequence();
+        let thread = (sequence / EACH) as usize;
+        assert_eq!(sequence, next[thread], "of thread {thread}");
+        next[thread] += 1;
+    }
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    assert_eq!(counter(&engine, "mail_in"), THREADS * EACH);
+    assert_eq!(counter(&engine, "mail_undeliverable"), 0);
+}
+
+#[test]
+fn a_message_to_nobody_is_refused_and_so_is_one_too_many() {
+    let engine = start(1, |settings| settings.worker.limits.stalled = Duration::from_secs(60));
+    let network = engine.network();
+    assert_eq!(send(&network, 1, 0, 64), Err(Error::UnknownSwitch(Dpid(1))));
+    let peer = Peer::connect_narrow(engine.addresses()[0], Version::V1_3, 1).come_up(&engine);
+    let mut accepted = 0;
+    let refused = loop {
+        match send(&network, 1, accepted, 32 * 1024) {
+            Ok(()) => accepted += 1,
+            Err(error) => break error,
+        }
+        assert!(accepted < 100_000, "a switch that reads nothing is sent messages without end");
+    };
+    assert_eq!(refused, Error::Backlog(Dpid(1)));
+    // What was accepted comes.
+    let reader = std::thread::spawn(move || {
+        let mut peer = peer;
+        for sequence in 0..accepted {
+            assert_eq!(peer.sequence(), sequence);
+        }
+        peer
+    });
+    let mut peer = reader.join().unwrap();
+    until("it takes messages again", || send(&network, 1, accepted, 64).is_ok());
+    assert_eq!(peer.sequence(), accepted);
+}
+
+#[test]
+fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop() {
+    let engine = start(2, |settings| settings.worker.limits.stalled = Duration::from_secs(60));
+    let address = engine.addresses()[0];
+    let slow = Peer::connect_narrow(address, Version::V1_3, 1).come_up(&engine);
+    let stuck = Peer::connect_narrow(address, Version::V1_0, 2).come_up(&engine);
+    let idle = Background::run(Peer::up(&engine, Version::V1_3, 3));
+    let network = engine.network();
+    // More than the kernel takes: it is queued here, and the last of it is still in the mailbox.
+    let (mut to_slow, mut to_stuck) = (0, 0);
+    while to_slow < 250 || to_stuck < 250 {
+        if to_slow < 250 && send(&network, 1, to_slow, 30_000).is_ok() {
+            to_slow += 1;
+        }
+        if to_stuck < 250 && send(&network, 2, to_stuck, 30_000).is_ok() {
+            to_stuck += 1;
+        }
+        assert_eq!(engine.monitor().status().switches, 3);
+    }
+    let reader = std::thread::spawn(move || sequences(slow, Duration::from_millis(1)));
+    let start = Instant::now();
+    engine.stop();
+    assert!(start.elapsed() < STOP_BOUND, "it stopped after {:?}", start.elapsed());
+    let received = reader.join().unwrap();
+    assert!(received.iter().copied().eq(0..to_slow), "{} of {to_slow} came", received.len());
+    assert_eq!(send(&network, 1, 0, 64), Err(Error::UnknownSwitch(Dpid(1))));
+    let mut idle = idle.stop();
+    idle.wait_closed();
+    drop(stuck);
+}
+
+#[test]
+fn messages_accepted_a_moment_before_a_stop_arrive() {
+    for round in 0..20 {
+        let engine = start(1, |_| {});
+        let peer = Peer::up(&engine, Version::V1_3, 1);
+        let network = engine.network();
+        let sent = 500 + round;
+        for sequence in 0..sent {
+            send(&network, 1, sequence, 64).unwrap();
+        }
+        let reader = std::thread::spawn(move || sequences(peer, Duration::ZERO));
+        engine.stop();
+        let received = reader.join().unwrap();
+        assert!(received.iter().copied().eq(0..sent), "{} of {sent} came", received.len());
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_flood_or_for_silent_connections() {
+    let engine = start(2, |_| {});
+    let address = engine.addresses()[0];
+    let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    // Connections come all the while.
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = std::sync::Arc::clone(&stop);
+    let knocking = std::thread::spawn(move || {
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            // An error: nobody listens any more.
+            let _ = std::net::TcpStream::connect(address);
+        }
+    });
+    until("the silent ones are in", || engine.monitor().status().accepted > 100);
+    let start = Instant::now();
+    engine.stop();
+    assert!(start.elapsed() < STOP_BOUND, "it stopped after {:?}", start.elapsed());
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    knocking.join().unwrap();
+    drop(silent);
+}
