@@ -3,8 +3,8 @@
     python3 -m harness.attackers crowd SILENT GARBAGE     so many connections that say nothing, and so many that talk nonsense
     python3 -m harness.attackers flood VERSION            one switch that sends packet-ins without pause
 
-Each prints a line when it is at it, and goes on until it is ended. They run at the lowest priority: real attackers bring
-machines of their own, and what is measured beside them is the controller, not how this machine shares its cores.
+Each prints a line when it is at it, and goes on until it is ended. They run when a core has nothing else to do: real attackers
+bring machines of their own, and what is measured beside them is the controller, not how this machine shares its cores.
 """
 
 import os
@@ -19,7 +19,6 @@ import time
 from .fakeswitch import FakeSwitch
 
 PORT = 6653
-LOWEST_PRIORITY = 19
 TICK_S = 0.05
 # A connection that was closed comes back after this.
 RETURN_S = 1.0
@@ -105,7 +104,7 @@ def flood(version):
 
 
 def main():
-    os.nice(LOWEST_PRIORITY)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     if sys.argv[1] == "crowd":
         crowd(int(sys.argv[2]), int(sys.argv[3]))
     else:
