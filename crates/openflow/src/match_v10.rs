@@ -268,15 +268,14 @@ fn put_ipv4(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
             1 => (Field::Icmpv4Type, Field::Icmpv4Code),
             _ => return only(m, allowed).map(|()| clear),
         };
+        // Fields that do not count are zero.
+        (wire.tp_src, wire.tp_dst) = match wire.nw_proto {
+            6 => (m.number16(Field::TcpSrc), m.number16(Field::TcpDst)),
+            17 => (m.number16(Field::UdpSrc), m.number16(Field::UdpDst)),
+            _ => (m.number8(Field::Icmpv4Type), m.number8(Field::Icmpv4Code)),
+        };
         allowed |= src.bit() | dst.bit();
-        if m.has(src) {
-            wire.tp_src = U16::new(m.small(src));
-            clear |= W_TP_SRC;
-        }
-        if m.has(dst) {
-            wire.tp_dst = U16::new(m.small(dst));
-            clear |= W_TP_DST;
-        }
+        clear |= if m.has(src) { W_TP_SRC } else { 0 } | if m.has(dst) { W_TP_DST } else { 0 };
     }
     only(m, allowed).map(|()| clear)
 }
@@ -288,8 +287,8 @@ fn put_arp(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
         return Ok(0);
     }
     // 1.0 matches the low 8 bits of the operation only.
-    let operation = m.small(Field::ArpOp);
-    wire.nw_proto = u8::try_from(operation).map_err(|_| unsupported("arp_op above 255"))?;
+    let operation = m.number16(Field::ArpOp);
+    wire.nw_proto = u8::try_from(operation.get()).map_err(|_| unsupported("arp_op above 255"))?;
     Ok(W_PROTO)
 }
 
