@@ -5,6 +5,7 @@ first either goes down or lives on under another MAC address, silent, so that it
 time. ARP entries are static: what is timed is the controller, not ARP.
 """
 
+import re
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mininet.topo import Topo
 from harness import announce
 from harness.case import SystemTest, on_both_versions
 from harness.network import Pings
+from harness.waiting import until
 
 PING_INTERVAL_S = 0.05
 # How long the peers ping before the move, and the moved host stays silent after it.
@@ -23,6 +25,9 @@ STEADY_S = 1.0
 # What is promised when the controller hears of the move.
 PROMPT_S = 1.0
 HARD_TIMEOUT_S = 2
+MAX_AGE_S = 2
+# Open vSwitch looks for expired flows about once a second, and the controller for hosts that are too old.
+EXPIRY_S = 1.5
 # The address of the old interface, when it must not be the host's any more but its port must stay up.
 STRANGER = "02:00:00:00:00:99"
 MOVING_MAC = "02:00:00:00:00:01"
@@ -48,6 +53,7 @@ class Moves(SystemTest):
     def prepare(self, version, switches, config=None):
         self.controller(config=config)
         network = self.network(Moving(switches=switches), version)
+        self.net = network
         self.host, self.peers = network["h1"], [network["h2"], network["h3"]]
         # An interface answers ARP for its own address only, not for that of the other interface.
         self.host.cmd("sysctl -q -w net.ipv4.conf.all.arp_ignore=1")
@@ -98,6 +104,18 @@ class Moves(SystemTest):
             sent = [at - ms / 1000 for at, _, ms in pings.answers]
             self.assertEqual([at for at in sent if moved_at <= at < until_at], [], f"{pings.name} while the host was silent")
 
+    def flows_at_old_port(self):
+        """The flows of s1 that come from the host's old port or go out of it."""
+        link = self.host.intf(self.host.intfNames()[0]).link
+        end = link.intf1 if link.intf1.node is not self.host else link.intf2
+        port = end.node.ports[end]
+        words = re.compile(rf"in_port=\"?({port}|{end.name})\"?\b|output:\"?({port}|{end.name})\"?(,|$)")
+        return [flow for flow in self.net.flows("s1") if words.search(flow)]
+
+    def flows_of_pings(self):
+        """The flows of s1 to or from the host."""
+        return [flow for flow in self.net.flows("s1") if f"dl_src={MOVING_MAC}" in flow or f"dl_dst={MOVING_MAC}" in flow]
+
     @on_both_versions
     def to_another_port(self, version):
         """Same switch, old port still up: back within a second of the host's first packet, a unicast one."""
@@ -108,18 +126,58 @@ class Moves(SystemTest):
         self.assert_silent(moved_at, spoke_at)
 
     @on_both_versions
-    def to_another_switch_link_down(self, version):
-        """The old link goes down: back within a second of the host's first broadcast."""
-        self.prepare(version, switches=2)
+    def to_another_port_link_down(self, version):
+        """Same switch, old link down: back within a second of that, though the host does not say a word by itself.
+
+        Its peers go on sending to its address, so no flow to the old port ends for idleness; only the event of the port can
+        tell. Then their packets are flooded, and find it.
+        """
+        self.prepare(version, switches=1)
+        self.assertNotEqual(self.flows_at_old_port(), [], "flows to the host")
         self.move(old_port_stays_up=False)
+        # The new interface has come up within the silence that move() ends with.
+        self.assert_back(time.time() - SILENCE_S, PROMPT_S)
+        self.assertEqual(self.flows_at_old_port(), [])
+
+    @on_both_versions
+    def to_another_switch_link_down(self, version):
+        """The old link goes down: its flows go, and the host is back within a second of its first broadcast."""
+        self.prepare(version, switches=2)
+        self.assertNotEqual(self.flows_at_old_port(), [], "flows to the host")
+        self.move(old_port_stays_up=False)
+        until(lambda: not self.flows_at_old_port(), PROMPT_S - SILENCE_S, "flows of the port that is down removed")
         spoke_at = self.speak(broadcast=True)
         self.assert_back(spoke_at, PROMPT_S)
 
     @on_both_versions
     def to_another_switch_port_up(self, version):
-        """The old port stays up: back within the hard timeout of the flows."""
+        """The old port stays up: back within the hard timeout of the flows.
+
+        The host's broadcast tells every switch at once, so it would be back without a timeout too. That the timeout is there,
+        for whoever does not hear the broadcast, is asked of the switch: under traffic that never pauses no flow grows older.
+        """
         self.prepare(version, switches=2, config={"apps": [{"learning": {"hard_timeout": HARD_TIMEOUT_S}}]})
+        self.assertNotEqual(self.flows_of_pings(), [], "flows to the host")
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=True)
         self.assert_back(spoke_at, HARD_TIMEOUT_S)
+        self.assert_silent(moved_at, spoke_at)
+        for flow in self.flows_of_pings():
+            self.assertIn(f"hard_timeout={HARD_TIMEOUT_S},", flow)
+            self.assertLess(float(re.search(r"duration=([\d.]+)s", flow)[1]), HARD_TIMEOUT_S + EXPIRY_S, flow)
+
+    @on_both_versions
+    def to_another_switch_unheard(self, version):
+        """As before, but the host talks to h3 only, so the old switch hears nothing: back when what it knew is too old.
+
+        A hard timeout alone would not do: the flow that ends would be made again, out of the table of hosts.
+        """
+        settings = {"hard_timeout": HARD_TIMEOUT_S, "max_age": MAX_AGE_S}
+        self.prepare(version, switches=2, config={"apps": [{"learning": settings}]})
+        moved_at = self.move(old_port_stays_up=True)
+        spoke_at = time.time()
+        # Until h2's own packets are flooded to it, and it answers them.
+        talk = Pings(self.host, self.peers[1], PING_INTERVAL_S)
+        self.assert_back(spoke_at, MAX_AGE_S + EXPIRY_S)
+        self.assertGreater(len(talk.finish()), 0, "answers of h3")
         self.assert_silent(moved_at, spoke_at)
