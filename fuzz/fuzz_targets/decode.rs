@@ -37,7 +37,8 @@ fn message(bytes: &[u8]) {
         }
     }
     if let Ok((header, hello)) = Hello::decode_any(bytes) {
-        let named = (0..=u8::MAX).filter(|version| hello.names(header.version, *version) == Some(true));
+        let named =
+            (0..=u8::MAX).filter(|version| hello.names(header.version, *version) == Some(true));
         assert!(named.count() <= 256);
     }
     for version in VERSIONS {

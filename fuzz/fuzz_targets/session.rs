@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     if how & 1 != 0 {
         let versions = if how & 2 != 0 { Versions::Only(Version::V1_0) } else { Versions::Both };
         shake_hands(&mut controller, versions, now);
-        ask(&mut controller);
+        ask(&mut controller, now);
     }
     let chunk = 1 << (how >> 4);
     let mut stream = Vec::new();
@@ -40,6 +40,7 @@ fuzz_target!(|input: &[u8]| {
         if controller.timeout(now, &mut out).is_err() {
             return;
         }
+        while controller.give_up(now).is_some() {}
         if now.as_millis().is_multiple_of(3) {
             out.clear();
         }
@@ -47,12 +48,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// Takes all whole messages off `stream`; says how many bytes that was, or `None` when the connection closes.
-fn take(
-    controller: &mut Controller,
-    stream: &[u8],
-    now: Duration,
-    out: &mut Out,
-) -> Option<usize> {
+fn take(controller: &mut Controller, stream: &[u8], now: Duration, out: &mut Out) -> Option<usize> {
     let mut used = 0;
     loop {
         match controller.next(&stream[used..], now, out).ok()? {
@@ -91,13 +87,13 @@ fn shake_hands(controller: &mut Controller, versions: Versions, now: Duration) {
 }
 
 /// Requests, so that replies are waited for. Their xids are small numbers in the owner's lowest bits.
-fn ask(controller: &mut Controller) {
+fn ask(controller: &mut Controller, now: Duration) {
     for kind in MultipartKind::ALL {
         let xid = controller.next_xid(xid::SESSION);
-        controller.request(xid, RequestKind::Multipart(*kind)).expect("few are unanswered");
+        controller.request(xid, RequestKind::Multipart(*kind), now).expect("few are unanswered");
     }
     for kind in [RequestKind::Barrier, RequestKind::Role, RequestKind::Async] {
         let xid = controller.next_xid(xid::SESSION);
-        controller.request(xid, kind).expect("few are unanswered");
+        controller.request(xid, kind, now).expect("few are unanswered");
     }
 }
