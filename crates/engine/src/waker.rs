@@ -47,3 +47,51 @@ impl Wake for Sleeper {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use mio::event::Events;
+    use mio::{Poll, Token};
+
+    use super::*;
+
+    /// Nobody sleeps for so long unless a wake-up was lost.
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn no_wake_up_is_lost() {
+        const ROUNDS: usize = 50_000;
+        let mut poll = Poll::new().unwrap();
+        let sleeper = Sleeper::new(mio::Waker::new(poll.registry(), Token(0)).unwrap());
+        let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    left.fetch_add(1, Ordering::Relaxed);
+                    sleeper.wake();
+                    // The next comes just when the other end is about to sleep again.
+                    while left.load(Ordering::Relaxed) > 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut events = Events::with_capacity(4);
+            while done.load(Ordering::Relaxed) < ROUNDS {
+                sleeper.falls_asleep();
+                let timeout = if left.load(Ordering::Relaxed) > 0 { Duration::ZERO } else { LONG };
+                poll.poll(&mut events, Some(timeout)).unwrap();
+                sleeper.is_awake();
+                let taken = left.swap(0, Ordering::Relaxed);
+                assert!(
+                    timeout.is_zero() || !events.is_empty(),
+                    "{taken} left, and nobody woke it"
+                );
+                done.fetch_add(taken, Ordering::Relaxed);
+            }
+        });
+    }
+}

@@ -3,11 +3,17 @@
 
 mod peer;
 
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{Bytes, List, PacketOut, ToSwitch};
-use bellrock_api::{Action, Dpid, Error, Network, Port, Version};
-use peer::{Background, Peer, counter, frame, sequence_of, start, until};
+use bellrock_api::{
+    Action, App, Dpid, Error, Handler, Network, PacketIn, Port, Switch, SwitchInfo, Verdict,
+    Version,
+};
+use peer::{Background, Peer, counter, frame, sequence_of, start, start_with, until};
 
 /// A stop that does not wait for switches that read nothing longer than this.
 const STOP_BOUND: Duration = Duration::from_secs(10);
@@ -131,42 +137,80 @@ fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop(
     drop(stuck);
 }
 
-#[test]
-fn messages_accepted_a_moment_before_a_stop_arrive() {
-    for round in 0..20 {
-        let engine = start(1, |_| {});
-        let peer = Peer::up(&engine, Version::V1_3, 1);
-        let network = engine.network();
-        let sent = 500 + round;
-        for sequence in 0..sent {
-            send(&network, 1, sequence, 64).unwrap();
-        }
-        let reader = std::thread::spawn(move || sequences(peer, Duration::ZERO));
-        engine.stop();
-        let received = reader.join().unwrap();
-        assert!(received.iter().copied().eq(0..sent), "{} of {sent} came", received.len());
+/// Holds its worker up over a packet until it is released.
+#[derive(Clone, Default)]
+struct Hold {
+    held: Arc<AtomicBool>,
+    released: Arc<AtomicBool>,
+}
+
+impl App for Hold {
+    type Handler = Hold;
+
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Hold {
+        self.clone()
     }
+}
+
+impl Handler for Hold {
+    fn packet_in(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+    ) -> bellrock_api::Result<Verdict> {
+        if packet.data().len() == HOLDING_BYTES {
+            self.held.store(true, Ordering::Relaxed);
+            until("the worker is released", || self.released.load(Ordering::Relaxed));
+        }
+        switch.packet_out(packet, Port::FLOOD)?;
+        Ok(Verdict::Consume)
+    }
+}
+
+/// Bytes of the packet that holds a worker up.
+const HOLDING_BYTES: usize = 100;
+
+#[test]
+fn messages_that_a_worker_has_not_looked_at_when_it_stops_arrive() {
+    // More than it takes from its mailbox in a turn.
+    const SENT: u64 = 5000;
+    let hold = Hold::default();
+    let engine = start_with(1, vec![Box::new(hold.clone())], |_| {});
+    let mut peer = Peer::up(&engine, Version::V1_3, 1);
+    peer.packet_in(SENT, HOLDING_BYTES);
+    until("the worker is held up", || hold.held.load(Ordering::Relaxed));
+    let network = engine.network();
+    for sequence in 0..SENT {
+        send(&network, 1, sequence, 64).unwrap();
+    }
+    let stopping = std::thread::spawn(move || engine.stop());
+    std::thread::sleep(Duration::from_millis(200));
+    hold.released.store(true, Ordering::Relaxed);
+    assert_eq!(peer.sequence(), SENT);
+    let received = sequences(peer, Duration::ZERO);
+    assert!(received.iter().copied().eq(0..SENT), "{} of {SENT} came", received.len());
+    stopping.join().unwrap();
 }
 
 #[test]
 fn a_stop_does_not_wait_for_a_flood_or_for_silent_connections() {
     let engine = start(2, |_| {});
     let address = engine.addresses()[0];
-    let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     // Connections come all the while.
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let stopped = std::sync::Arc::clone(&stop);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     let knocking = std::thread::spawn(move || {
-        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             // An error: nobody listens any more.
-            let _ = std::net::TcpStream::connect(address);
+            let _ = TcpStream::connect(address);
         }
     });
     until("the silent ones are in", || engine.monitor().status().accepted > 100);
     let start = Instant::now();
     engine.stop();
     assert!(start.elapsed() < STOP_BOUND, "it stopped after {:?}", start.elapsed());
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    stop.store(true, Ordering::Relaxed);
     knocking.join().unwrap();
     drop(silent);
 }
