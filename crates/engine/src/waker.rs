@@ -67,31 +67,31 @@ mod tests {
         const ROUNDS: usize = 50_000;
         let mut poll = Poll::new().unwrap();
         let sleeper = Sleeper::new(mio::Waker::new(poll.registry(), Token(0)).unwrap());
-        let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (left, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
                     left.fetch_add(1, Ordering::Relaxed);
                     sleeper.wake();
                     // The next comes just when the other end is about to sleep again.
-                    while left.load(Ordering::Relaxed) > 0 {
+                    while left.load(Ordering::Relaxed) > 0 && !over.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }
                 }
             });
             let mut events = Events::with_capacity(4);
-            while done.load(Ordering::Relaxed) < ROUNDS {
+            let mut done = 0;
+            let mut lost = false;
+            while done < ROUNDS && !lost {
                 sleeper.falls_asleep();
                 let timeout = if left.load(Ordering::Relaxed) > 0 { Duration::ZERO } else { LONG };
                 poll.poll(&mut events, Some(timeout)).unwrap();
                 sleeper.is_awake();
-                let taken = left.swap(0, Ordering::Relaxed);
-                assert!(
-                    timeout.is_zero() || !events.is_empty(),
-                    "{taken} left, and nobody woke it"
-                );
-                done.fetch_add(taken, Ordering::Relaxed);
+                lost = !timeout.is_zero() && events.is_empty();
+                done += left.swap(0, Ordering::Relaxed);
             }
+            over.store(true, Ordering::Relaxed);
+            assert!(!lost, "{done} messages came, then nobody woke it");
         });
     }
 }
