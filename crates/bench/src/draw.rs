@@ -1,0 +1,182 @@
+//! Which packet comes next: a pure function from a switch and a number to a packet.
+//!
+//! Nothing is kept about packets in flight but whether they are answered: when an answer comes, its
+//! number tells again what the packet was. So the generator's memory does not grow with the load,
+//! and what was sent cannot be confused with what should have been.
+
+use crate::load::{Destinations, Load, Order};
+use crate::packet::{Packet, UPLINK_PORT, host_port, mac};
+
+/// How the packets of all switches of a test are drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    macs: u32,
+    order: Order,
+    destinations: Destinations,
+    seed: u64,
+    /// Natural logarithm of `macs + 1`, for Zipf.
+    log_macs: f64,
+}
+
+impl Pattern {
+    /// That of a load.
+    #[must_use]
+    pub fn new(load: &Load) -> Self {
+        Pattern {
+            macs: load.macs,
+            order: load.order,
+            destinations: load.destinations,
+            seed: load.seed,
+            log_macs: f64::from(load.macs + 1).ln(),
+        }
+    }
+
+    /// The packet with this number of the switch with this datapath id.
+    #[must_use]
+    #[inline]
+    pub fn packet(&self, dpid: u32, number: u64) -> Packet {
+        let random = match (self.order, self.destinations) {
+            (Order::InOrder, Destinations::One) => 0,
+            _ => mix(self.seed ^ u64::from(dpid) << 40 ^ number.wrapping_mul(GOLDEN)),
+        };
+        let (high, low) = ((random >> 32) as u32, random as u32);
+        let from = match self.order {
+            Order::InOrder => (number % u64::from(self.macs)) as u32,
+            Order::Random => self.scale(high),
+            Order::Zipf => self.zipf(high),
+        };
+        let in_port = host_port(from);
+        let (to, out_port) = match self.destinations {
+            Destinations::One => (self.macs, UPLINK_PORT),
+            Destinations::Uniform => self.elsewhere(self.scale(low), in_port),
+            Destinations::Zipf => self.elsewhere(self.zipf(low), in_port),
+        };
+        let (src, dst) = (mac(in_port, dpid, from), mac(out_port, dpid, to));
+        Packet { number, in_port, out_port, src, dst }
+    }
+
+    /// Hosts that have to be known before the test, for [`Pattern::learnt`].
+    #[must_use]
+    pub fn destinations(&self) -> u32 {
+        match self.destinations {
+            Destinations::One => 1,
+            Destinations::Uniform | Destinations::Zipf => self.macs,
+        }
+    }
+
+    /// The port and the address of a host that has to be known before the test.
+    #[must_use]
+    pub fn learnt(&self, dpid: u32, index: u32) -> (u32, [u8; 6]) {
+        let (port, host) = match self.destinations {
+            Destinations::One => (UPLINK_PORT, self.macs),
+            Destinations::Uniform | Destinations::Zipf => (host_port(index), index),
+        };
+        (port, mac(port, dpid, host))
+    }
+
+    /// 0 to `macs - 1`, each as likely as any other.
+    #[inline]
+    fn scale(&self, random: u32) -> u32 {
+        ((u64::from(random) * u64::from(self.macs)) >> 32) as u32
+    }
+
+    /// 0 to `macs - 1`, the k-th with the probability `ln((k + 2) / (k + 1)) / ln(macs + 1)`, which
+    /// is about proportional to `1 / (k + 1.5)`.
+    #[inline]
+    fn zipf(&self, random: u32) -> u32 {
+        let unit = f64::from(random) / (f64::from(u32::MAX) + 1.0);
+        ((unit * self.log_macs).exp() as u32).clamp(1, self.macs) - 1
+    }
+
+    /// The host drawn, or the next to it if the one drawn is at the same port as the sender: a
+    /// switch never gets such a packet to send on.
+    #[inline]
+    fn elsewhere(&self, host: u32, in_port: u32) -> (u32, u32) {
+        let host = match host {
+            host if host_port(host) != in_port => host,
+            host if host + 1 < self.macs => host + 1,
+            host => host - 1,
+        };
+        (host, host_port(host))
+    }
+}
+
+/// The odd number nearest to 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finisher of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
+/// bit of `x`.
+#[inline]
+fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::packet::port_of;
+
+    fn pattern(macs: u32, order: Order, destinations: Destinations) -> Pattern {
+        Pattern::new(&Load { macs, order, destinations, ..Load::default() })
+    }
+
+    #[test]
+    fn every_packet_goes_from_a_host_to_one_that_is_learnt_at_another_port() {
+        for macs in [1, 2, 3, 4, 5, 6, 1000] {
+            for order in [Order::InOrder, Order::Random, Order::Zipf] {
+                for to in [Destinations::One, Destinations::Uniform, Destinations::Zipf] {
+                    if macs == 1 && to != Destinations::One {
+                        continue;
+                    }
+                    let pattern = pattern(macs, order, to);
+                    let learnt: BTreeSet<_> =
+                        (0..pattern.destinations()).map(|index| pattern.learnt(9, index)).collect();
+                    for number in 0..5_000 {
+                        let packet = pattern.packet(9, number);
+                        assert!(learnt.contains(&(packet.out_port, packet.dst)), "{packet:?}");
+                        assert_eq!(port_of(packet.src), packet.in_port);
+                        assert_ne!(packet.in_port, packet.out_port);
+                        assert_eq!(packet, pattern.packet(9, number));
+                    }
+                }
+            }
+        }
+    }
+
+    fn sources(order: Order, macs: u32, packets: u64) -> BTreeMap<[u8; 6], u32> {
+        let pattern = pattern(macs, order, Destinations::One);
+        let mut seen = BTreeMap::new();
+        for number in 0..packets {
+            *seen.entry(pattern.packet(1, number).src).or_default() += 1;
+        }
+        seen
+    }
+
+    #[test]
+    fn in_order_each_host_sends_equally_often() {
+        let seen = sources(Order::InOrder, 100, 1000);
+        assert_eq!(seen.len(), 100);
+        assert!(seen.values().all(|n| *n == 10));
+    }
+
+    #[test]
+    fn at_random_all_hosts_send_about_equally_often() {
+        let seen = sources(Order::Random, 100, 100_000);
+        assert_eq!(seen.len(), 100);
+        assert!(seen.values().all(|n| (800..1200).contains(n)), "{seen:?}");
+    }
+
+    #[test]
+    fn by_zipf_the_first_host_sends_much_more_often_than_the_hundredth() {
+        let seen = sources(Order::Zipf, 1000, 1_000_000);
+        let count = |host: u32| f64::from(*seen.get(&mac(host_port(host), 1, host)).unwrap_or(&0));
+        let ratio = count(0) / count(99);
+        // ln(2) to ln(101/100).
+        assert!((55.0..90.0).contains(&ratio), "{ratio}");
+        assert!(seen.len() > 990, "{}", seen.len());
+    }
+}

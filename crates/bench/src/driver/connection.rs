@@ -1,0 +1,401 @@
+//! One switch: its socket, its session, its packets in flight.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Bytes, EncodeError, FromSwitch, MacAddr, Port, PortConfig, PortDesc, PortFeatures, PortState,
+    Version,
+};
+use bellrock_session::{Close, Switch, SwitchDescription, Versions};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::desk::{CARRY_LEN, Desk, READ_LEN};
+use crate::control::Phase;
+use crate::load::Mode;
+use crate::packet::UPLINK_PORT;
+use crate::window::Window;
+
+/// Packets that a buffering switch says that it can keep.
+const N_BUFFERS: u32 = 1 << 20;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// There is none.
+    Closed,
+    /// TCP connects.
+    Connecting,
+    /// Hello is said, and the controller has to ask for the features.
+    Greeting,
+    /// Features were told, and an echo asked for behind them: its answer shows that they were read.
+    Asked,
+    /// The controller knows the switch.
+    Up,
+    /// The controller knows the destinations: it has answered an echo behind their ARPs.
+    Learnt,
+}
+
+/// Where a turn has left a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There may be more to read or to write at once.
+    More,
+    /// The poller tells when there is.
+    Idle,
+}
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// TCP did not connect.
+    Connect(io::Error),
+    /// The controller closed it, or it broke.
+    Closed(String),
+    /// The controller does not speak as it should.
+    Protocol(Close),
+    /// A message could not be written.
+    Encode(EncodeError),
+}
+
+impl From<EncodeError> for Trouble {
+    fn from(error: EncodeError) -> Self {
+        Trouble::Encode(error)
+    }
+}
+
+/// One switch.
+pub(crate) struct Connection {
+    pub(crate) dpid: u32,
+    pub(crate) stage: Stage,
+    /// When it began to connect, in nanoseconds.
+    pub(crate) since_ns: u64,
+    /// It has a turn to come.
+    pub(crate) queued: bool,
+    /// Flow set-ups, or connections, since the measurement began.
+    pub(crate) done: u64,
+    pub(crate) window: Window,
+    /// Packets that are due, and those of them that were sent, of the current schedule.
+    pub(crate) due: u64,
+    scheduled: u64,
+    /// Its place among the switches of its thread.
+    place: usize,
+    version: Version,
+    buffered: bool,
+    socket: Option<Socket>,
+    session: Option<Switch>,
+    readable: bool,
+    writable: bool,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    /// The xid of the echo that is waited for.
+    echo: Option<u32>,
+    /// Destinations that were told.
+    learnt: u32,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        dpid: u32,
+        place: usize,
+        version: Version,
+        buffered: bool,
+        in_flight: u32,
+    ) -> Self {
+        Connection {
+            dpid,
+            stage: Stage::Closed,
+            since_ns: 0,
+            queued: false,
+            done: 0,
+            window: Window::new(in_flight),
+            due: 0,
+            scheduled: 0,
+            place,
+            version,
+            buffered,
+            socket: None,
+            session: None,
+            readable: false,
+            writable: false,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            echo: None,
+            learnt: 0,
+        }
+    }
+
+    /// Begins to connect. The socket has to be watched then.
+    pub(crate) fn connect(&mut self, target: SocketAddr, now_ns: u64) -> io::Result<&Socket> {
+        let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&target.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(IN_PROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        self.stage = Stage::Connecting;
+        self.since_ns = now_ns;
+        Ok(self.socket.insert(socket))
+    }
+
+    /// Closes the connection at once, so that its port is free again.
+    pub(crate) fn reset(&mut self) {
+        if let Some(socket) = self.socket.take() {
+            // If it fails, the port is free a minute later.
+            let _ = socket.set_linger(Some(Duration::ZERO));
+        }
+        self.stage = Stage::Closed;
+        self.session = None;
+        (self.readable, self.writable) = (false, false);
+        self.inbox.clear();
+        self.outbox.clear();
+        self.echo = None;
+    }
+
+    /// The poller has news.
+    pub(crate) fn ready(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    /// Packets are due by a new schedule, of which none was sent yet.
+    pub(crate) fn reschedule(&mut self) {
+        (self.due, self.scheduled) = (0, 0);
+    }
+
+    /// Reads once and writes once.
+    pub(crate) fn turn(&mut self, desk: &mut Desk, now_ns: u64) -> Result<State, Trouble> {
+        match self.stage {
+            Stage::Closed => return Ok(State::Idle),
+            Stage::Connecting if !self.writable => return Ok(State::Idle),
+            Stage::Connecting => self.connected(desk)?,
+            _ => {}
+        }
+        if self.readable {
+            self.read(desk, now_ns)?;
+        }
+        let more = self.write(desk, now_ns)?;
+        Ok(if more || self.readable { State::More } else { State::Idle })
+    }
+
+    /// TCP is connected, or not: says hello.
+    fn connected(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+        if let Some(socket) = &self.socket
+            && let Some(error) = socket.take_error().map_err(Trouble::Connect)?
+        {
+            return Err(Trouble::Connect(error));
+        }
+        let description = describe(self.dpid, self.version, self.buffered);
+        let versions = Versions::Only(self.version);
+        desk.out.clear();
+        self.session = Some(Switch::new(description, versions, &mut desk.out)?);
+        self.spill(desk);
+        self.stage = Stage::Greeting;
+        Ok(())
+    }
+
+    fn read(&mut self, desk: &mut Desk, now_ns: u64) -> Result<(), Trouble> {
+        let Some(socket) = &mut self.socket else { return Ok(()) };
+        let carried = self.inbox.len();
+        let mut receive = std::mem::take(&mut desk.receive);
+        receive[..carried].copy_from_slice(&self.inbox);
+        let read = socket.read(&mut receive[carried..carried + READ_LEN]);
+        let result = match read {
+            Ok(0) => Err(Trouble::Closed(String::new())),
+            Ok(read) => {
+                // A short read has emptied the socket; the poller tells of what comes after.
+                self.readable = read == READ_LEN;
+                desk.heard_ns = now_ns;
+                self.received(&receive[..carried + read], desk, now_ns)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(Trouble::Closed(format!(" ({error})"))),
+        };
+        desk.receive = receive;
+        result
+    }
+
+    /// Deals with all whole messages, and keeps the rest.
+    fn received(&mut self, bytes: &[u8], desk: &mut Desk, now_ns: u64) -> Result<(), Trouble> {
+        let used = self.messages(bytes, desk, now_ns)?;
+        self.spill(desk);
+        self.inbox.clear();
+        self.inbox.extend_from_slice(&bytes[used..]);
+        if self.inbox.len() >= CARRY_LEN {
+            // A message is shorter, so the session would have taken one.
+            return Err(Trouble::Closed(String::from(" (a message that never ends)")));
+        }
+        Ok(())
+    }
+
+    /// What the session has written goes out with the next write.
+    pub(super) fn spill(&mut self, desk: &mut Desk) {
+        self.outbox.extend_from_slice(desk.out.as_slice());
+        desk.out.clear();
+    }
+
+    /// For the session and what it leaves to the switch, see [`super::reply`].
+    pub(super) fn session(&mut self) -> Option<&mut Switch> {
+        self.session.as_mut()
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Features were told: asks for an echo, whose answer shows that they were read.
+    pub(super) fn told_features(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+        if self.stage != Stage::Greeting {
+            return Ok(());
+        }
+        self.stage = Stage::Asked;
+        self.ask_echo(desk)
+    }
+
+    fn ask_echo(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+        if let Some(session) = &mut self.session {
+            let xid = session.next_xid();
+            session.send(xid, &FromSwitch::EchoRequest(Bytes(&[])), &mut desk.out)?;
+            self.echo = Some(xid);
+        }
+        Ok(())
+    }
+
+    /// An echo was answered.
+    pub(super) fn echo_came(&mut self, xid: u32) {
+        if self.echo == Some(xid) {
+            self.echo = None;
+            self.stage = if self.stage == Stage::Asked { Stage::Up } else { Stage::Learnt };
+        }
+    }
+
+    /// Writes what waits, then what the phase asks for. Whether there is more to write at once.
+    fn write(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, Trouble> {
+        if !self.outbox.is_empty() {
+            let outbox = std::mem::take(&mut self.outbox);
+            let written = self.write_bytes(&outbox)?;
+            self.outbox = outbox;
+            self.outbox.drain(..written);
+        }
+        if !self.writable || !self.outbox.is_empty() {
+            return Ok(false);
+        }
+        match desk.phase {
+            Phase::Learn if self.stage == Stage::Up && self.echo.is_none() => {
+                self.tell_destinations(desk)
+            }
+            Phase::Load | Phase::Measure if self.stage == Stage::Learnt => {
+                self.send_packets(desk, now_ns)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Sends an ARP from each destination, and an echo behind the last.
+    fn tell_destinations(&mut self, desk: &mut Desk) -> Result<bool, Trouble> {
+        let len = desk.template.arp().len();
+        let left = desk.pattern.destinations() - self.learnt;
+        let burst = (left as usize).min(desk.arps.len() / len);
+        for (index, arp) in (self.learnt..).zip(desk.arps.chunks_exact_mut(len)).take(burst) {
+            let (port, mac) = desk.pattern.learnt(self.dpid, index);
+            desk.template.patch_arp(arp, port, mac);
+        }
+        let sent = self.write_messages(&desk.arps[..burst * len], len)?;
+        self.learnt += sent as u32;
+        if self.learnt < desk.pattern.destinations() {
+            return Ok(self.writable);
+        }
+        self.ask_echo(desk)?;
+        self.spill(desk);
+        Ok(self.writable)
+    }
+
+    fn send_packets(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, Trouble> {
+        let room = match desk.mode {
+            Mode::Rate(_) => self.window.room().min(self.due - self.scheduled),
+            _ => self.window.room(),
+        };
+        let least = if desk.mode == Mode::Throughput { desk.least_burst } else { 1 };
+        if room < least {
+            return Ok(false);
+        }
+        let len = desk.template.len();
+        let burst = (room as usize).min(desk.burst.len() / len);
+        let messages = desk.burst.chunks_exact_mut(len).take(burst);
+        for (number, message) in (self.window.next()..).zip(messages) {
+            desk.template.patch(message, &desk.pattern.packet(self.dpid, number));
+        }
+        let sent = self.write_messages(&desk.burst[..burst * len], len)? as u64;
+        desk.tally.sent += sent;
+        if let Mode::Rate(_) = desk.mode {
+            for index in self.scheduled..self.scheduled + sent {
+                let due_ns = desk.schedule.packet_ns(self.place, index);
+                desk.lateness.add(now_ns.saturating_sub(due_ns));
+                self.window.sent(1, due_ns);
+            }
+            self.scheduled += sent;
+        } else {
+            self.window.sent(sent, now_ns);
+        }
+        Ok(self.writable && room - sent >= least)
+    }
+
+    /// Writes messages of the same length, as many as the kernel takes; what is left of the last
+    /// one waits. Says how many were written.
+    fn write_messages(&mut self, messages: &[u8], len: usize) -> Result<usize, Trouble> {
+        let written = self.write_bytes(messages)?;
+        let whole = written.div_ceil(len);
+        self.outbox.extend_from_slice(&messages[written..whole * len]);
+        Ok(whole)
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+        let Some(socket) = &mut self.socket else { return Ok(0) };
+        let mut written = 0;
+        while self.writable && written < bytes.len() {
+            match socket.write(&bytes[written..]) {
+                Ok(n) => written += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Trouble::Closed(format!(" ({error})"))),
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// `EINPROGRESS`: the poller tells when the connection is there.
+const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
+
+/// What a switch of the load says of itself.
+fn describe(dpid: u32, version: Version, buffered: bool) -> SwitchDescription {
+    let port = |number: u32| PortDesc {
+        port: Port(number),
+        address: MacAddr([0x0e, 0, number as u8, 0, (dpid >> 8) as u8, dpid as u8]),
+        name: bellrock_openflow::FixedStr::new(&format!("eth{number}")),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        current: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        current_speed: 0,
+        max_speed: 0,
+    };
+    SwitchDescription {
+        version,
+        n_buffers: if buffered { N_BUFFERS } else { 0 },
+        // 1.0: output, the only action that the load's flows need.
+        actions: 1,
+        manufacturer: "Bellrock load generator".into(),
+        ports: (1..=UPLINK_PORT).map(port).collect(),
+        ..SwitchDescription::new(dpid.into())
+    }
+}

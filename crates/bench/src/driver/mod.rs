@@ -1,0 +1,467 @@
+//! A thread of the generator: its switches take turns, and the lead's phases are gone through.
+//!
+//! Each turn is one read and one write of one switch. A switch has a turn when the poller has news
+//! of it, when its last turn left more to do, or when a packet of its is due; the thread sleeps
+//! when none has. It never spins: a closed loop waits for answers, an open one for the time.
+
+mod connection;
+mod desk;
+mod reply;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use crate::control::{Control, Measured, Note, Phase};
+use crate::error::BenchError;
+use crate::load::{Load, Mode};
+use crate::poller::{Poller, Ready};
+use crate::usage::thread_cpu;
+use crate::verify::Tally;
+use connection::{Connection, Stage, State, Trouble};
+use desk::{Desk, Schedule};
+
+/// How often phases, timeouts and connections to be started are looked at.
+const TICK: Duration = Duration::from_millis(5);
+
+/// How often packets without an answer are looked for.
+const GIVE_UP_EVERY: Duration = Duration::from_millis(50);
+
+/// Switches of a thread that may be connecting at a time before a test.
+const CONNECTING: usize = 64;
+
+/// Silence after which the controller is taken to have said all that it says to new switches.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// The longest that such silence is waited for; some controllers never stop asking.
+const QUIET_WAIT: Duration = Duration::from_secs(3);
+
+/// The longest that answers are waited for after a run, while they come.
+const DRAIN_WAIT: Duration = Duration::from_secs(10);
+
+/// A thread's part of a test.
+pub(crate) struct Driver {
+    thread: usize,
+    load: Arc<Load>,
+    control: Arc<Control>,
+    notes: Sender<Note>,
+    poller: Poller,
+    connections: Vec<Connection>,
+    queue: VecDeque<usize>,
+    desk: Desk,
+    /// The number of the phase that it is in.
+    seen: u64,
+    entered_ns: u64,
+    ticked_ns: u64,
+    gave_up_ns: u64,
+    /// CPU time when the measurement began.
+    cpu: Duration,
+    failed_connections: u64,
+    /// The lead was told that the phase is done.
+    told: bool,
+}
+
+impl Driver {
+    /// One of `threads` threads, with every `threads`-th switch of the load.
+    pub(crate) fn new(
+        load: Arc<Load>,
+        control: Arc<Control>,
+        notes: Sender<Note>,
+        thread: usize,
+        threads: usize,
+    ) -> Result<Self, BenchError> {
+        let indexes = (0..load.switches).skip(thread).step_by(threads);
+        let connection = |(place, index)| {
+            let dpid = load.first_dpid + index;
+            Connection::new(dpid, place, load.version, load.buffered, load.in_flight())
+        };
+        Ok(Driver {
+            thread,
+            connections: indexes.enumerate().map(connection).collect(),
+            desk: Desk::new(&load)?,
+            poller: Poller::new().map_err(BenchError::system("create a poller"))?,
+            load,
+            control,
+            notes,
+            queue: VecDeque::new(),
+            seen: 0,
+            entered_ns: 0,
+            ticked_ns: 0,
+            gave_up_ns: 0,
+            cpu: Duration::ZERO,
+            failed_connections: 0,
+            told: false,
+        })
+    }
+
+    /// Goes through the phases until the last. What goes wrong is told to the lead.
+    pub(crate) fn run(mut self) {
+        // Without it, sleeps for packets that are due at a time end up to 50 µs late.
+        let slack = std::num::NonZeroU64::MIN;
+        let _ = rustix::thread::set_current_timer_slack(Some(slack));
+        if let Err(error) = self.go() {
+            let measuring = self.desk.phase == Phase::Measure;
+            let measured = measuring.then(|| Box::new(self.measured()));
+            // The lead may have ended already.
+            let _ = self.notes.send(Note::Failed { error, measured, tally: self.desk.tally });
+        }
+    }
+
+    fn go(&mut self) -> Result<(), BenchError> {
+        let mut ready: Vec<Ready> = Vec::new();
+        loop {
+            let (number, phase) = self.control.phase();
+            if number != self.seen {
+                self.seen = number;
+                if phase == Phase::Close {
+                    return Ok(());
+                }
+                self.enter(phase);
+            }
+            let wait = self.wait();
+            self.poller.wait(wait, &mut ready).map_err(BenchError::system("wait"))?;
+            for event in &ready {
+                if let Some(connection) = self.connections.get_mut(event.token) {
+                    connection.ready(event.readable, event.writable);
+                }
+                self.enqueue(event.token);
+            }
+            self.enqueue_due();
+            for _ in 0..self.queue.len() {
+                if let Some(place) = self.queue.pop_front() {
+                    self.turn(place)?;
+                }
+            }
+            let now_ns = self.control.now_ns();
+            if now_ns - self.ticked_ns >= TICK.as_nanos() as u64 {
+                self.ticked_ns = now_ns;
+                self.tick(now_ns)?;
+            }
+        }
+    }
+
+    /// How long to wait for news.
+    fn wait(&self) -> Duration {
+        if !self.queue.is_empty() {
+            return Duration::ZERO;
+        }
+        match self.desk.mode {
+            Mode::Rate(_) if self.desk.is_loaded() => {
+                let next_ns = self.desk.schedule.next_ns();
+                Duration::from_nanos(next_ns.saturating_sub(self.control.now_ns())).min(TICK)
+            }
+            _ => TICK,
+        }
+    }
+
+    fn enqueue(&mut self, place: usize) {
+        if let Some(connection) = self.connections.get_mut(place)
+            && !std::mem::replace(&mut connection.queued, true)
+        {
+            self.queue.push_back(place);
+        }
+    }
+
+    /// Switches with packets that are due have a turn.
+    fn enqueue_due(&mut self) {
+        if !matches!(self.desk.mode, Mode::Rate(_)) || !self.desk.is_loaded() {
+            return;
+        }
+        let now_ns = self.control.now_ns();
+        while let Some(place) = self.desk.schedule.next_due(now_ns) {
+            if let Some(connection) = self.connections.get_mut(place) {
+                connection.due += 1;
+            }
+            self.enqueue(place);
+        }
+    }
+
+    fn turn(&mut self, place: usize) -> Result<(), BenchError> {
+        let now_ns = self.control.now_ns();
+        let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
+        connection.queued = false;
+        let (before, done) = (connection.stage, connection.done);
+        let state = connection.turn(&mut self.desk, now_ns);
+        let (after, done) = (connection.stage, connection.done - done);
+        if done > 0 {
+            self.control.done.fetch_add(done, Ordering::Relaxed);
+        }
+        match state {
+            Ok(State::More) => self.enqueue(place),
+            Ok(State::Idle) => {}
+            Err(trouble) => return self.trouble(place, trouble),
+        }
+        if before < Stage::Up && after >= Stage::Up {
+            self.control.up.fetch_add(1, Ordering::Relaxed);
+            if self.load.mode.is_connecting() {
+                self.known(place, now_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection is over. While connections are what is tested, it is counted and made again.
+    fn trouble(&mut self, place: usize, trouble: Trouble) -> Result<(), BenchError> {
+        let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
+        let dpid = connection.dpid;
+        match trouble {
+            Trouble::Encode(error) => Err(error.into()),
+            Trouble::Protocol(close) => Err(BenchError::Protocol { dpid, close }),
+            Trouble::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                Err(BenchError::NobodyListens(self.load.target))
+            }
+            _ if self.load.mode.is_connecting() => {
+                connection.reset();
+                self.failed_connections += 1;
+                Ok(())
+            }
+            Trouble::Connect(error) => {
+                Err(BenchError::Connect { address: self.load.target, error })
+            }
+            Trouble::Closed(reason) => {
+                let when = match self.desk.phase {
+                    Phase::Load | Phase::Measure => "in the middle of a run",
+                    Phase::Drain => "after a run",
+                    _ if connection.stage < Stage::Up => "during the handshake",
+                    _ => "before the first run",
+                };
+                Err(BenchError::Closed { dpid, when, reason })
+            }
+        }
+    }
+
+    /// A switch is known to the controller, and that is what is measured.
+    fn known(&mut self, place: usize, now_ns: u64) -> Result<(), BenchError> {
+        let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
+        self.desk.latency.add(now_ns.saturating_sub(connection.since_ns));
+        connection.done += 1;
+        self.control.done.fetch_add(1, Ordering::Relaxed);
+        if self.load.mode == Mode::Connect {
+            connection.reset();
+            self.connect(place, now_ns)?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, place: usize, now_ns: u64) -> Result<(), BenchError> {
+        let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
+        let address = self.load.target;
+        let socket = connection
+            .connect(address, now_ns)
+            .map_err(|error| BenchError::Connect { address, error })?;
+        self.poller.add(socket, place).map_err(BenchError::system("watch a connection"))
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        let now_ns = self.control.now_ns();
+        if self.desk.phase == Phase::Measure {
+            let measured = Box::new(self.measured());
+            self.tell(Note::Measured(measured));
+        }
+        match phase {
+            Phase::Load => {
+                self.desk.tally = Tally::default();
+                if let Mode::Rate(rate) = self.load.mode {
+                    self.desk.schedule = Schedule::new(rate, self.connections.len(), now_ns);
+                    self.connections.iter_mut().for_each(Connection::reschedule);
+                }
+            }
+            Phase::Measure => {
+                self.connections.iter_mut().for_each(|connection| connection.done = 0);
+                self.desk.latency.take();
+                self.desk.lateness.take();
+                self.failed_connections = 0;
+                self.cpu = thread_cpu();
+            }
+            Phase::Drain if self.load.mode.is_connecting() => {
+                self.connections.iter_mut().for_each(Connection::reset);
+            }
+            _ => {}
+        }
+        self.desk.phase = phase;
+        self.entered_ns = now_ns;
+        self.told = false;
+        (0..self.connections.len()).for_each(|place| self.enqueue(place));
+    }
+
+    fn measured(&mut self) -> Measured {
+        Measured {
+            thread: self.thread,
+            elapsed: self.in_phase(self.control.now_ns()),
+            cpu: thread_cpu().saturating_sub(self.cpu),
+            done: self.connections.iter().map(|connection| connection.done).collect(),
+            latency: self.desk.latency.take(),
+            lateness: self.desk.lateness.take(),
+            failed_connections: self.failed_connections,
+        }
+    }
+
+    fn in_phase(&self, now_ns: u64) -> Duration {
+        Duration::from_nanos(now_ns.saturating_sub(self.entered_ns))
+    }
+
+    fn tell(&mut self, note: Note) {
+        // The lead may have ended already; then this thread will be told to.
+        let _ = self.notes.send(note);
+    }
+
+    fn tell_once(&mut self, note: Note) {
+        if !std::mem::replace(&mut self.told, true) {
+            self.tell(note);
+        }
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<(), BenchError> {
+        match self.desk.phase {
+            Phase::Idle | Phase::Close => Ok(()),
+            Phase::Connect => self.tick_connect(now_ns),
+            Phase::Learn => {
+                let learnt = self.count(Stage::Learnt);
+                if learnt == self.connections.len() {
+                    self.tell_once(Note::Ready);
+                    return Ok(());
+                }
+                // As long as it reads, it is not too late.
+                let heard_ns = self.desk.heard_ns.max(self.entered_ns);
+                self.check_timeout(now_ns, heard_ns, "answer an echo behind the ARPs", learnt)
+            }
+            Phase::Load | Phase::Measure if self.load.mode.is_connecting() => {
+                self.tick_connecting(now_ns)
+            }
+            Phase::Load | Phase::Measure => {
+                self.give_up(now_ns);
+                Ok(())
+            }
+            Phase::Drain => {
+                self.tick_drain(now_ns);
+                Ok(())
+            }
+        }
+    }
+
+    fn count(&self, stage: Stage) -> usize {
+        self.connections.iter().filter(|connection| connection.stage >= stage).count()
+    }
+
+    fn check_timeout(
+        &self,
+        now_ns: u64,
+        since_ns: u64,
+        what: &'static str,
+        ready: usize,
+    ) -> Result<(), BenchError> {
+        let waited = self.load.connect_timeout;
+        if now_ns.saturating_sub(since_ns) < waited.as_nanos() as u64 {
+            return Ok(());
+        }
+        Err(BenchError::NeverAnswers {
+            what,
+            waited,
+            ready: ready as u32,
+            switches: self.connections.len() as u32,
+            hint: "look into its log, or give it more time with --connect-timeout",
+        })
+    }
+
+    /// Connects the next switches, and waits until all are up and the controller is quiet.
+    fn tick_connect(&mut self, now_ns: u64) -> Result<(), BenchError> {
+        let started = self.count(Stage::Connecting);
+        let up = self.count(Stage::Up);
+        let wanted = match self.load.ramp_per_second {
+            0 => usize::MAX,
+            rate => {
+                let share = self.connections.len() as f64 / f64::from(self.load.switches);
+                (self.in_phase(now_ns).as_secs_f64() * f64::from(rate) * share) as usize + 1
+            }
+        };
+        let most = self.connections.len().min(wanted).min(up + CONNECTING);
+        for place in started..most {
+            self.connect(place, now_ns)?;
+        }
+        let late = self.connections.iter().filter(|connection| connection.stage < Stage::Up);
+        let oldest = late.filter(|connection| connection.stage > Stage::Closed);
+        if let Some((since_ns, stage)) =
+            oldest.map(|connection| (connection.since_ns, connection.stage)).min()
+        {
+            let what = match stage {
+                Stage::Connecting => "accept a connection",
+                Stage::Greeting => "ask for the features of a switch",
+                _ => "answer an echo",
+            };
+            return self.check_timeout(now_ns, since_ns, what, up);
+        }
+        if up < self.connections.len() {
+            return Ok(());
+        }
+        let silent_ns = now_ns.saturating_sub(self.desk.heard_ns);
+        let last_up = self.connections.iter().map(|connection| connection.since_ns).max();
+        let since_up_ns = now_ns.saturating_sub(last_up.unwrap_or(0));
+        if silent_ns >= QUIET.as_nanos() as u64 || since_up_ns >= QUIET_WAIT.as_nanos() as u64 {
+            self.tell_once(Note::Ready);
+        }
+        Ok(())
+    }
+
+    /// Connects switches that are not, when connections are what is measured.
+    fn tick_connecting(&mut self, now_ns: u64) -> Result<(), BenchError> {
+        let late_ns = now_ns.saturating_sub(self.load.connect_timeout.as_nanos() as u64);
+        let mut up = 0;
+        for place in 0..self.connections.len() {
+            let Some(connection) = self.connections.get_mut(place) else { break };
+            match connection.stage {
+                Stage::Closed => self.connect(place, now_ns)?,
+                Stage::Up | Stage::Learnt => up += 1,
+                _ if connection.since_ns < late_ns => {
+                    connection.reset();
+                    self.failed_connections += 1;
+                    self.connect(place, now_ns)?;
+                }
+                _ => {}
+            }
+        }
+        if self.load.mode == Mode::Storm && up == self.connections.len() {
+            self.tell_once(Note::Ready);
+        }
+        Ok(())
+    }
+
+    /// Counts packets whose answers will not come.
+    fn give_up(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.gave_up_ns) < GIVE_UP_EVERY.as_nanos() as u64 {
+            return;
+        }
+        self.gave_up_ns = now_ns;
+        let timeout_ns = self.load.answer_timeout.as_nanos() as u64;
+        for place in 0..self.connections.len() {
+            let Some(connection) = self.connections.get_mut(place) else { break };
+            let before = connection.window.room();
+            let gone = connection.window.give_up(now_ns, timeout_ns);
+            let tally = &mut self.desk.tally;
+            tally.missing += gone.missing;
+            tally.without_flow += gone.without_flow;
+            tally.without_packet += gone.without_packet;
+            if connection.window.room() > before {
+                self.enqueue(place);
+            }
+        }
+    }
+
+    /// Waits for the last answers.
+    fn tick_drain(&mut self, now_ns: u64) {
+        if self.told {
+            return;
+        }
+        self.give_up(now_ns);
+        let in_flight = self.connections.iter().map(|connection| connection.window.in_flight());
+        let in_flight: u64 = in_flight.sum();
+        if in_flight > 0 && self.in_phase(now_ns) < DRAIN_WAIT {
+            return;
+        }
+        self.desk.tally.unfinished += in_flight;
+        let tally = self.desk.tally;
+        self.tell_once(Note::Drained(tally));
+    }
+}

@@ -1,0 +1,144 @@
+//! What a switch of the load does with each message that comes: answers are verified, requests
+//! answered as a switch without flows, groups and meters would.
+
+use bellrock_openflow::{
+    Aggregate, Bytes, ErrorCode, ErrorMessage, FromSwitch, HEADER_LEN, List, MultipartReply, Out,
+    QueueConfig, ReplyBody, RequestBody, ToSwitch,
+};
+use bellrock_session::Switch;
+use bellrock_session::switch::Event;
+
+use super::connection::{Connection, Stage, Trouble};
+use super::desk::Desk;
+use crate::verify::{Answer, FLOW_MOD, PACKET_OUT};
+
+/// `OFPT_FEATURES_REQUEST`, the same in both versions.
+const FEATURES_REQUEST: u8 = 5;
+
+impl Connection {
+    /// Deals with all whole messages in `bytes`; says how many bytes they were.
+    pub(super) fn messages(
+        &mut self,
+        bytes: &[u8],
+        desk: &mut Desk,
+        now_ns: u64,
+    ) -> Result<usize, Trouble> {
+        let mut rest = bytes;
+        while let Some([version, kind, high, low, ..]) = rest.first_chunk::<HEADER_LEN>() {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            let is_answer = matches!(*kind, FLOW_MOD | PACKET_OUT)
+                && *version == self.version().wire()
+                && length >= HEADER_LEN
+                && self.stage >= Stage::Greeting;
+            if is_answer {
+                let Some((message, behind)) = rest.split_at_checked(length) else { break };
+                self.answer(message, desk, now_ns);
+                rest = behind;
+                continue;
+            }
+            let used = self.other(rest, *kind, desk)?;
+            if used == 0 {
+                break;
+            }
+            rest = &rest[used..];
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    #[inline]
+    fn answer(&mut self, message: &[u8], desk: &mut Desk, now_ns: u64) {
+        if self.window.next() == 0 {
+            // No packet was sent yet: flows that the controller sets up first, and flooded ARPs.
+            desk.tally.other += 1;
+            return;
+        }
+        let Desk { verifier, tally, .. } = desk;
+        let answer = verifier.check(message, self.dpid, &mut self.window, now_ns, tally);
+        if let Answer::SetUp { sent_ns } = answer {
+            desk.latency.add(now_ns.saturating_sub(sent_ns));
+            self.done += 1;
+        }
+    }
+
+    /// A message that is no answer. Zero: it is not all there.
+    fn other(&mut self, stream: &[u8], kind: u8, desk: &mut Desk) -> Result<usize, Trouble> {
+        let Some(session) = self.session() else { return Ok(0) };
+        let next = session.next(stream, &mut desk.out).map_err(Trouble::Protocol)?;
+        let Some((used, event)) = next else { return Ok(0) };
+        match event {
+            Event::OutFull => {
+                // What is written goes first, and the message is dealt with again.
+                self.spill(desk);
+                return self.other(stream, kind, desk);
+            }
+            Event::Message { xid, body } => self.message(xid, body, desk)?,
+            Event::Malformed { .. } => desk.tally.unreadable += 1,
+            _ => {}
+        }
+        if kind == FEATURES_REQUEST {
+            self.told_features(desk)?;
+        }
+        Ok(used)
+    }
+
+    fn message(&mut self, xid: u32, body: ToSwitch<'_>, desk: &mut Desk) -> Result<(), Trouble> {
+        match body {
+            ToSwitch::EchoReply(_) => {
+                self.echo_came(xid);
+                return Ok(());
+            }
+            ToSwitch::Error(_) => {
+                desk.tally.errors += 1;
+                return Ok(());
+            }
+            _ => desk.tally.other += 1,
+        }
+        // Room for the longest of these replies.
+        self.spill(desk);
+        match self.session() {
+            Some(session) => reply(session, xid, &body, &mut desk.out),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Answers a request, if it is one.
+fn reply(session: &Switch, xid: u32, body: &ToSwitch<'_>, out: &mut Out) -> Result<(), Trouble> {
+    let refuse = |code: ErrorCode| {
+        let code = code.nearest(session.version());
+        FromSwitch::Error(ErrorMessage::Standard { code, data: Bytes(&[]) })
+    };
+    let answer = match body {
+        ToSwitch::MultipartRequest(request) => match statistics(&request.body) {
+            Some(body) => FromSwitch::MultipartReply(MultipartReply::of(body)),
+            None => refuse(ErrorCode::RequestBadMultipart),
+        },
+        ToSwitch::RoleRequest(role) => FromSwitch::RoleReply(*role),
+        ToSwitch::QueueGetConfigRequest(port) => {
+            FromSwitch::QueueGetConfigReply(QueueConfig { port: *port, queues: List::empty() })
+        }
+        ToSwitch::Experimenter(_) => refuse(ErrorCode::RequestBadExperimenter),
+        ToSwitch::GetAsyncRequest => refuse(ErrorCode::RequestBadType),
+        _ => return Ok(()),
+    };
+    Ok(session.send(xid, &answer, out)?)
+}
+
+/// Statistics of a switch that has nothing; `None` for what it does not know.
+fn statistics(request: &RequestBody<'_>) -> Option<ReplyBody<'static>> {
+    Some(match request {
+        RequestBody::Flow(_) => ReplyBody::Flow(List::empty()),
+        RequestBody::Aggregate(_) => {
+            ReplyBody::Aggregate(Aggregate { packet_count: 0, byte_count: 0, flow_count: 0 })
+        }
+        RequestBody::Table => ReplyBody::Table(List::empty()),
+        RequestBody::PortStats(_) => ReplyBody::PortStats(List::empty()),
+        RequestBody::Queue(_) => ReplyBody::Queue(List::empty()),
+        RequestBody::Group(_) => ReplyBody::Group(List::empty()),
+        RequestBody::GroupDesc => ReplyBody::GroupDesc(List::empty()),
+        RequestBody::Meter(_) => ReplyBody::Meter(List::empty()),
+        RequestBody::MeterConfig(_) => ReplyBody::MeterConfig(List::empty()),
+        RequestBody::TableFeatures(_) => ReplyBody::TableFeatures(List::empty()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,434 @@
+//! The thread that leads a test: it starts the others, tells them what to do and when, measures
+//! what the test costs, and puts the report together.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::control::{Control, Measured, Note, Phase};
+use crate::driver::Driver;
+use crate::error::BenchError;
+use crate::load::{Cores, Load, Mode};
+use crate::report::{Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Summary};
+use crate::threads::{allow_files, check_cores, pin};
+use crate::usage::{self, ProcessCpu, ProcessUse};
+use crate::verify::Tally;
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Connect timeouts that a storm may take in all: connections that fail are made again.
+const STORM_TIMEOUTS: u32 = 6;
+
+/// What is measured beside the load.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// The controller's process.
+    pub pid: Option<u32>,
+    /// Thermal design power of the machine in watts, to estimate energy where it cannot be measured.
+    pub tdp_watts: Option<f64>,
+}
+
+/// What a test does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Switches connect.
+    Connecting,
+    /// Destinations are made known.
+    Learning,
+    /// The load is on and not measured yet.
+    WarmingUp,
+    /// The load is on and measured.
+    Measuring,
+    /// The last answers come.
+    Draining,
+}
+
+/// How far a test is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What it does.
+    pub step: Step,
+    /// The run, from 1; 0 before the first.
+    pub run: u32,
+    /// Switches that are up.
+    pub up: u64,
+    /// Flow set-ups, or connections, so far.
+    pub done: u64,
+    /// The share of the step's time that is over, 0 to 1; `None` if it takes as long as it takes.
+    pub share: Option<f64>,
+}
+
+/// Puts a load on a controller, and reports. `progress` is called several times a second.
+///
+/// # Errors
+/// What was wrong before the first run. What goes wrong later ends the test, and is told in
+/// [`Report::failure`] with what was measured until then.
+pub fn run(
+    load: &Load,
+    watch: &Watch,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, BenchError> {
+    load.check()?;
+    if let Cores::List(cores) = &load.cores {
+        check_cores(cores)?;
+    }
+    if let Some(pid) = watch.pid {
+        ProcessCpu::read(pid).map_err(|error| BenchError::Process { pid, error })?;
+    }
+    allow_files(load.switches)?;
+    let mut lead = Lead::start(load, watch, progress)?;
+    lead.prepare()?;
+    let mut runs = Vec::new();
+    let mut latency = None;
+    let mut failure = None;
+    for number in 1..=load.runs {
+        let outcome = lead.one_run(number)?;
+        runs.extend(outcome.run);
+        match &mut latency {
+            None => latency = Some(outcome.latency),
+            Some(all) => merge(all, &outcome.latency),
+        }
+        failure = outcome.failure.map(|error| error.to_string());
+        if failure.is_some() {
+            break;
+        }
+    }
+    let empty = Histogram::new(3).map_err(|error| BenchError::System {
+        what: "make a histogram",
+        error: std::io::Error::other(error),
+    })?;
+    let summary = Summary::of(&runs, latency.as_ref().unwrap_or(&empty));
+    Ok(Report { load: LoadSummary::of(load), runs, summary, failure })
+}
+
+/// Adds one histogram to another. Both have the same bounds, so nothing can be out of them.
+fn merge(all: &mut Histogram<u64>, more: &Histogram<u64>) {
+    let _ = all.add(more);
+}
+
+struct Lead<'p> {
+    load: Arc<Load>,
+    watch: Watch,
+    control: Arc<Control>,
+    notes: Receiver<Note>,
+    threads: Vec<JoinHandle<()>>,
+    /// Threads that have not failed.
+    live: usize,
+    progress: &'p mut dyn FnMut(Progress),
+    step: Step,
+    run: u32,
+}
+
+/// What the threads say at the end of a run.
+#[derive(Default)]
+struct Collected {
+    measured: Vec<Measured>,
+    tally: Tally,
+    failure: Option<BenchError>,
+}
+
+/// One run, and why it was the last.
+struct Outcome {
+    run: Option<Run>,
+    latency: Histogram<u64>,
+    failure: Option<BenchError>,
+}
+
+/// What was read before a measurement.
+struct Before {
+    at: Instant,
+    controller: Option<ProcessCpu>,
+    energy: Option<usage::Energy>,
+}
+
+/// What was read after it.
+struct After {
+    seconds: f64,
+    controller: Option<ProcessUse>,
+    joules: Option<f64>,
+}
+
+impl<'p> Lead<'p> {
+    fn start(
+        load: &Load,
+        watch: &Watch,
+        progress: &'p mut dyn FnMut(Progress),
+    ) -> Result<Self, BenchError> {
+        let (sender, notes) = mpsc::channel();
+        let count = load.threads.min(load.switches as usize);
+        let mut lead = Lead {
+            load: Arc::new(load.clone()),
+            watch: *watch,
+            control: Arc::new(Control::new()),
+            notes,
+            threads: Vec::new(),
+            live: count,
+            progress,
+            step: Step::Connecting,
+            run: 0,
+        };
+        for index in 0..count {
+            let core = match &load.cores {
+                Cores::Any => None,
+                Cores::List(cores) => cores.get(index % cores.len().max(1)).copied(),
+            };
+            let (load, control) = (Arc::clone(&lead.load), Arc::clone(&lead.control));
+            let notes = sender.clone();
+            // What a thread uses it makes itself, so that it is in the memory nearest to it.
+            let body = move || {
+                let pinned = core.map_or(Ok(()), pin);
+                let driver =
+                    pinned.and_then(|()| Driver::new(load, control, notes.clone(), index, count));
+                match driver {
+                    Ok(driver) => driver.run(),
+                    Err(error) => {
+                        let tally = Tally::default();
+                        let _ = notes.send(Note::Failed { error, measured: None, tally });
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().name(format!("generator-{index}"));
+            let thread = thread.spawn(body).map_err(BenchError::system("start a thread"))?;
+            lead.threads.push(thread);
+        }
+        Ok(lead)
+    }
+
+    /// Connects the switches, and makes the destinations known.
+    fn prepare(&mut self) -> Result<(), BenchError> {
+        if self.load.mode.is_connecting() {
+            return Ok(());
+        }
+        self.enter(Phase::Connect, Step::Connecting);
+        self.all_ready(None)?;
+        self.enter(Phase::Learn, Step::Learning);
+        self.all_ready(None)
+    }
+
+    fn enter(&mut self, phase: Phase, step: Step) {
+        self.step = step;
+        self.control.enter(phase);
+    }
+
+    /// Waits until all threads have done the phase.
+    fn all_ready(&mut self, deadline: Option<Instant>) -> Result<(), BenchError> {
+        let mut ready = 0;
+        while ready < self.live {
+            match self.next_note(deadline, None) {
+                Some(Note::Ready) => ready += 1,
+                Some(Note::Failed { error, .. }) => return Err(error),
+                Some(Note::Measured(_) | Note::Drained(_)) => {}
+                None => {
+                    let up = self.control.up.load(Ordering::Relaxed);
+                    return Err(BenchError::NeverAnswers {
+                        what: "take all switches back",
+                        waited: self.load.connect_timeout * STORM_TIMEOUTS,
+                        ready: up.min(self.load.switches.into()) as u32,
+                        switches: self.load.switches,
+                        hint: "look into its log, or give it more time with --connect-timeout",
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next note, or `None` at the deadline. Tells of progress meanwhile.
+    fn next_note(&mut self, deadline: Option<Instant>, from: Option<Instant>) -> Option<Note> {
+        loop {
+            let now = Instant::now();
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            let wait = left.unwrap_or(PROGRESS_EVERY).min(PROGRESS_EVERY);
+            match self.notes.recv_timeout(wait) {
+                Ok(note) => return Some(note),
+                Err(RecvTimeoutError::Timeout) => {}
+                // All threads have ended, which they do not without a note.
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+            let share = from.zip(deadline).map(|(from, deadline)| {
+                from.elapsed().as_secs_f64() / (deadline - from).as_secs_f64()
+            });
+            (self.progress)(Progress {
+                step: self.step,
+                run: self.run,
+                up: self.control.up.load(Ordering::Relaxed),
+                done: self.control.done.load(Ordering::Relaxed),
+                share,
+            });
+        }
+    }
+
+    /// Lets the load run for so long, unless a thread fails.
+    fn let_run(&mut self, duration: Duration, collected: &mut Collected) {
+        let from = Instant::now();
+        let deadline = from + duration;
+        while collected.failure.is_none() {
+            match self.next_note(Some(deadline), Some(from)) {
+                Some(note) => self.take(note, collected),
+                None => return,
+            }
+        }
+    }
+
+    fn take(&mut self, note: Note, collected: &mut Collected) {
+        match note {
+            Note::Ready => {}
+            Note::Measured(measured) => collected.measured.push(*measured),
+            Note::Drained(tally) => collected.tally.add(&tally),
+            Note::Failed { error, measured, tally } => {
+                self.live -= 1;
+                collected.measured.extend(measured.map(|measured| *measured));
+                collected.tally.add(&tally);
+                collected.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    fn one_run(&mut self, number: u32) -> Result<Outcome, BenchError> {
+        self.run = number;
+        let mut collected = Collected::default();
+        let storm = self.load.mode == Mode::Storm;
+        if !storm {
+            self.enter(Phase::Load, Step::WarmingUp);
+            self.let_run(self.load.warm_up, &mut collected);
+        }
+        let before = self.before();
+        if collected.failure.is_none() {
+            self.enter(Phase::Measure, Step::Measuring);
+            if storm {
+                self.control.up.store(0, Ordering::Relaxed);
+                let deadline = Instant::now() + self.load.connect_timeout * STORM_TIMEOUTS;
+                self.all_ready(Some(deadline))?;
+            } else {
+                self.let_run(self.load.duration, &mut collected);
+            }
+        }
+        let after = self.after(&before);
+        self.enter(Phase::Drain, Step::Draining);
+        let mut drained = 0;
+        while drained < self.live {
+            match self.next_note(None, None) {
+                Some(note) => {
+                    drained += usize::from(matches!(note, Note::Drained(_)));
+                    self.take(note, &mut collected);
+                }
+                None => break,
+            }
+        }
+        self.outcome(collected, &after)
+    }
+
+    fn before(&self) -> Before {
+        // That the process was there has been checked; if it has gone, nothing is known of it.
+        let controller = self.watch.pid.and_then(|pid| ProcessCpu::read(pid).ok());
+        let energy = usage::Energy::read();
+        Before { at: Instant::now(), controller, energy }
+    }
+
+    fn after(&self, before: &Before) -> After {
+        let elapsed = before.at.elapsed();
+        let controller = self.watch.pid.zip(before.controller.as_ref());
+        After {
+            seconds: elapsed.as_secs_f64(),
+            controller: controller.and_then(|(pid, cpu)| ProcessUse::since(pid, cpu, elapsed).ok()),
+            joules: before.energy.as_ref().and_then(usage::Energy::joules_since),
+        }
+    }
+
+    fn outcome(&self, collected: Collected, after: &After) -> Result<Outcome, BenchError> {
+        let Collected { mut measured, tally, failure } = collected;
+        measured.sort_by_key(|one| one.thread);
+        let mut latency = crate::control::Latencies::new()?.take();
+        let mut lateness = latency.clone();
+        for one in &measured {
+            merge(&mut latency, &one.latency);
+            merge(&mut lateness, &one.lateness);
+        }
+        let complete = failure.is_none();
+        let run = (!measured.is_empty()).then(|| {
+            let run = self.run_of(&measured, after, &latency, &lateness);
+            Run { complete, tally, ..run }
+        });
+        Ok(Outcome { run, latency, failure })
+    }
+
+    fn run_of(
+        &self,
+        measured: &[Measured],
+        after: &After,
+        latency: &Histogram<u64>,
+        lateness: &Histogram<u64>,
+    ) -> Run {
+        let seconds = |one: &Measured| one.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let rates = |one: &Measured| -> Vec<f64> {
+            one.done.iter().map(|done| *done as f64 / seconds(one)).collect()
+        };
+        let by_thread: Vec<Vec<f64>> = measured.iter().map(rates).collect();
+        // Threads have every so-many-th switch.
+        let most = by_thread.iter().map(Vec::len).max().unwrap_or(0);
+        let nth = |nth| by_thread.iter().filter_map(move |rates| rates.get(nth).copied());
+        let per_switch: Vec<f64> = (0..most).flat_map(nth).collect();
+        let done = measured.iter().flat_map(|one| &one.done).sum();
+        let rate = per_switch.iter().sum();
+        let busy: Vec<f64> =
+            measured.iter().map(|one| one.cpu.as_secs_f64() / seconds(one)).collect();
+        let busiest = busy.iter().copied().fold(0.0, f64::max);
+        let controller = after.controller.clone();
+        let latency = Latency::of(latency);
+        Run {
+            complete: true,
+            seconds: measured.iter().map(seconds).fold(0.0, f64::max),
+            done,
+            rate,
+            fairness: Fairness::of(&per_switch),
+            per_switch,
+            little: self.little(rate, latency.as_ref()),
+            latency,
+            lateness: Latency::of(lateness),
+            tally: Tally::default(),
+            failed_connections: measured.iter().map(|one| one.failed_connections).sum(),
+            generator_cpu_s: measured.iter().map(|one| one.cpu.as_secs_f64()).sum(),
+            generator_threads: busy,
+            controller_cpu_ns: controller
+                .as_ref()
+                .filter(|_| done > 0)
+                .map(|used| used.cpu_s() * 1e9 / done as f64),
+            bound: Bound::of(
+                self.load.mode,
+                busiest,
+                controller.as_ref().map(|used| used.busiest_thread),
+            ),
+            controller,
+            energy: Energy::of(after.joules, self.watch.tdp_watts, after.seconds, done),
+        }
+    }
+
+    /// Checks the result where so many packet_ins are in flight.
+    fn little(&self, rate: f64, latency: Option<&Latency>) -> Option<Little> {
+        match self.load.mode {
+            Mode::Window(_) | Mode::Latency => Some(Little {
+                asked: f64::from(self.load.in_flight()) * f64::from(self.load.switches),
+                measured: rate * latency?.mean / 1e9,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.control.enter(Phase::Close);
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The packets of the load and the packet_ins that carry them: where what stands, byte by byte.
+//!
+//! All packets of a test are alike but for their addresses and their number, so they are built once
+//! and patched in place. The frame has 64 bytes, which makes a packet_in of 1.0 the 82 bytes of
+//! cbench and of the Hot-ICE study:
+//!
+//! ```text
+//! 0        6        12     14         34         42       46                  64
+//! +--------+--------+------+----------+----------+--------+-------------------+
+//! | dst    | src    | 0800 | IPv4     | UDP      | number | zeros             |
+//! +--------+--------+------+----------+----------+--------+-------------------+
+//! ```
+//!
+//! The number is the packet's `buffer_id` too, and tells which packet came back by a packet_out.
+//! IP addresses and ports are the same in all packets, as in cbench.
+
+use bellrock_openflow::{
+    Bytes, EncodeError, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port, Version,
+};
+
+/// Bytes of each frame.
+pub const FRAME_LEN: usize = 64;
+
+/// Bytes of the longest packet_in, that of 1.3.
+pub const MAX_PACKET_IN_LEN: usize = 106;
+
+/// The ports with hosts on them are 1 to 4; host `h` is at port `1 + h % 4`.
+pub const HOST_PORTS: u32 = 4;
+
+/// The port of the one destination of [`crate::Destinations::One`].
+pub const UPLINK_PORT: u32 = 5;
+
+/// `buffer_id` of a packet that is not buffered (`OFP_NO_BUFFER`).
+pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
+
+/// Bits of a packet's number that its `buffer_id` has.
+pub(crate) const NUMBER_MASK: u32 = 0x7fff_ffff;
+
+/// Source and destination of all packets, and their UDP ports.
+pub(crate) const IP_SRC: [u8; 4] = [192, 168, 0, 40];
+pub(crate) const IP_DST: [u8; 4] = [192, 168, 1, 40];
+pub(crate) const UDP_SRC: u16 = 31_256;
+pub(crate) const UDP_DST: u16 = 22_635;
+pub(crate) const ETH_IPV4: u16 = 0x0800;
+pub(crate) const PROTO_UDP: u8 = 17;
+
+pub(crate) const DST_AT: usize = 0;
+pub(crate) const SRC_AT: usize = 6;
+pub(crate) const ETH_TYPE_AT: usize = 12;
+pub(crate) const NUMBER_AT: usize = 42;
+
+/// Bytes of an Ethernet frame behind its header that all frames are padded to.
+const ARP_FRAME_LEN: usize = 60;
+/// Where the sender's address is in an ARP packet.
+const ARP_SENDER_AT: usize = 22;
+
+/// The address of a host: its port in the upper bits of the first byte, which is that of a locally
+/// administered station address; then its switch and its number.
+///
+/// A responder that learns nothing can read the port from it.
+#[must_use]
+#[inline]
+pub const fn mac(port: u32, dpid: u32, host: u32) -> [u8; 6] {
+    let [_, _, s1, s0] = dpid.to_be_bytes();
+    let [_, h2, h1, h0] = host.to_be_bytes();
+    [(port as u8) << 2 | 2, s1, s0, h2, h1, h0]
+}
+
+/// The port that an address of [`mac`] is at.
+#[must_use]
+#[inline]
+pub const fn port_of(mac: [u8; 6]) -> u32 {
+    (mac[0] >> 2) as u32
+}
+
+/// The port of a host, unless it is the one destination.
+#[must_use]
+#[inline]
+pub const fn host_port(host: u32) -> u32 {
+    1 + host % HOST_PORTS
+}
+
+/// One packet_in: what is in it, and what a right answer to it has to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Which packet of its switch it is, from 0.
+    pub number: u64,
+    /// Where it came in.
+    pub in_port: u32,
+    /// Where its destination was learnt.
+    pub out_port: u32,
+    /// Who sent it.
+    pub src: [u8; 6],
+    /// Who it is for.
+    pub dst: [u8; 6],
+}
+
+impl Packet {
+    /// The low 31 bits of its number: its `buffer_id` where it is buffered, and in the frame.
+    #[must_use]
+    #[inline]
+    pub const fn id(&self) -> u32 {
+        self.number as u32 & NUMBER_MASK
+    }
+
+    /// Its frame.
+    #[must_use]
+    pub fn frame(&self) -> [u8; FRAME_LEN] {
+        let mut frame = frame_template();
+        self.patch_frame(&mut frame);
+        frame
+    }
+
+    #[inline]
+    pub(crate) fn patch_frame(&self, frame: &mut [u8; FRAME_LEN]) {
+        frame[DST_AT..DST_AT + 6].copy_from_slice(&self.dst);
+        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&self.src);
+        frame[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&self.id().to_be_bytes());
+    }
+}
+
+/// A frame with everything in it that all packets have in common.
+fn frame_template() -> [u8; FRAME_LEN] {
+    const IP_LEN: u16 = (FRAME_LEN - 14) as u16;
+    const UDP_LEN: u16 = IP_LEN - 20;
+    const TTL: u8 = 64;
+    let mut frame = [0; FRAME_LEN];
+    frame[ETH_TYPE_AT..14].copy_from_slice(&ETH_IPV4.to_be_bytes());
+    let ip = &mut frame[14..34];
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&IP_LEN.to_be_bytes());
+    ip[8] = TTL;
+    ip[9] = PROTO_UDP;
+    ip[12..16].copy_from_slice(&IP_SRC);
+    ip[16..20].copy_from_slice(&IP_DST);
+    let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame[34..36].copy_from_slice(&UDP_SRC.to_be_bytes());
+    frame[36..38].copy_from_slice(&UDP_DST.to_be_bytes());
+    // The checksum behind it stays zero, which in IPv4 means that there is none.
+    frame[38..40].copy_from_slice(&UDP_LEN.to_be_bytes());
+    frame
+}
+
+/// A packet_in that is built once, and where in it the parts are that change.
+#[derive(Clone, Debug)]
+pub struct Template {
+    bytes: Vec<u8>,
+    arp: Vec<u8>,
+    buffered: bool,
+    in_port_at: usize,
+    frame_at: usize,
+}
+
+/// Where the `xid` and the `buffer_id` are in a packet_in of either version.
+pub(crate) const XID_AT: usize = 4;
+pub(crate) const BUFFER_ID_AT: usize = 8;
+
+impl Template {
+    /// The packet_in of a version, with a `buffer_id` or without.
+    ///
+    /// # Errors
+    /// None that can come up; the codec's are handed on.
+    pub fn new(version: Version, buffered: bool) -> Result<Self, EncodeError> {
+        let frame = frame_template();
+        let bytes = encode(version, buffered.then_some(0), 1, &frame)?;
+        let arp = encode(version, None, 1, &arp_frame())?;
+        let (in_port_at, frame_at) = offsets(version);
+        Ok(Template { bytes, arp, buffered, in_port_at, frame_at })
+    }
+
+    /// Bytes of the message: 82 in 1.0, 106 in 1.3.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The message as it was built.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Makes `message`, a copy of the template, the packet_in of `packet`.
+    #[inline]
+    pub fn patch(&self, message: &mut [u8], packet: &Packet) {
+        let id = packet.id().to_be_bytes();
+        message[XID_AT..XID_AT + 4].copy_from_slice(&id);
+        if self.buffered {
+            message[BUFFER_ID_AT..BUFFER_ID_AT + 4].copy_from_slice(&id);
+        }
+        // Port numbers are below 256, and the upper bytes of their fields are zero already.
+        message[self.in_port_at] = packet.in_port as u8;
+        if let Some(frame) = message[self.frame_at..].first_chunk_mut() {
+            packet.patch_frame(frame);
+        }
+    }
+
+    /// The packet_in by which a host makes itself known: a gratuitous ARP (RFC 5227 §3), never
+    /// buffered. [`Template::patch_arp`] makes it that of a host.
+    #[must_use]
+    pub fn arp(&self) -> &[u8] {
+        &self.arp
+    }
+
+    /// Makes `message`, a copy of [`Template::arp`], that of a host.
+    pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: [u8; 6]) {
+        message[self.in_port_at] = port as u8;
+        let frame = &mut message[self.frame_at..];
+        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&mac);
+        frame[ARP_SENDER_AT..ARP_SENDER_AT + 6].copy_from_slice(&mac);
+    }
+}
+
+/// Where the last byte of the in_port, and the frame, are in a packet_in.
+pub(crate) const fn offsets(version: Version) -> (usize, usize) {
+    match version {
+        // Header, buffer_id, total_len, then in_port, reason, padding.
+        Version::V1_0 => (8 + 4 + 2 + 1, 8 + 10),
+        // Header and fixed part, then the match: head, one field of four bytes, padding.
+        Version::V1_3 => (8 + 16 + 4 + 4 + 3, 8 + 16 + 16 + 2),
+    }
+}
+
+fn encode(
+    version: Version,
+    buffer_id: Option<u32>,
+    port: u32,
+    frame: &[u8],
+) -> Result<Vec<u8>, EncodeError> {
+    let packet_in = PacketIn {
+        buffer_id,
+        total_len: frame.len() as u16,
+        reason: PacketInReason::NoMatch,
+        table: 0,
+        cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+        matching: MatchView::port(Port(port)),
+        data: Bytes(frame),
+    };
+    let mut out = Out::with_capacity(MAX_PACKET_IN_LEN);
+    FromSwitch::PacketIn(packet_in).encode(version, 0, &mut out)?;
+    Ok(out.as_slice().to_vec())
+}
+
+/// An ARP request whose sender asks for its own address.
+fn arp_frame() -> [u8; ARP_FRAME_LEN] {
+    const REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
+    let mut frame = [0; ARP_FRAME_LEN];
+    frame[..6].fill(0xff);
+    frame[12..14].copy_from_slice(&[0x08, 0x06]);
+    frame[14..22].copy_from_slice(&REQUEST);
+    frame[28..32].copy_from_slice(&IP_DST);
+    frame[38..42].copy_from_slice(&IP_DST);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_openflow::Message;
+
+    use super::*;
+
+    const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+    fn packet() -> Packet {
+        let (src, dst) = (mac(2, 7, 9_999_997), mac(UPLINK_PORT, 7, 10_000_000));
+        Packet { number: 0x1_8000_0002, in_port: 2, out_port: UPLINK_PORT, src, dst }
+    }
+
+    #[test]
+    fn a_patched_template_is_the_packet_in_that_the_codec_reads() {
+        for (version, buffered) in VERSIONS.into_iter().flat_map(|v| [(v, true), (v, false)]) {
+            let template = Template::new(version, buffered).unwrap();
+            let mut message = template.as_slice().to_vec();
+            template.patch(&mut message, &packet());
+            let Message { body: FromSwitch::PacketIn(read), xid, .. } =
+                FromSwitch::decode(&message).unwrap()
+            else {
+                panic!("it is a packet_in");
+            };
+            assert_eq!(xid, 2);
+            assert_eq!(read.buffer_id, buffered.then_some(2));
+            assert_eq!(read.in_port(), Port(2));
+            assert!(read.is_whole());
+            assert_eq!(*read.data, packet().frame());
+        }
+    }
+
+    #[test]
+    fn a_host_makes_itself_known_by_an_arp() {
+        for version in VERSIONS {
+            let template = Template::new(version, true).unwrap();
+            let (mut message, host) = (template.arp().to_vec(), mac(3, 1, 6));
+            template.patch_arp(&mut message, 3, host);
+            let Message { body: FromSwitch::PacketIn(read), .. } =
+                FromSwitch::decode(&message).unwrap()
+            else {
+                panic!("it is a packet_in");
+            };
+            assert_eq!((read.in_port(), read.buffer_id), (Port(3), None));
+            assert_eq!((&read.data[6..12], &read.data[22..28]), (&host[..], &host[..]));
+            assert!(read.is_whole());
+        }
+    }
+
+    #[test]
+    fn a_packet_in_has_the_size_of_cbench() {
+        assert_eq!(Template::new(Version::V1_0, true).unwrap().len(), 82);
+        assert_eq!(Template::new(Version::V1_3, true).unwrap().len(), MAX_PACKET_IN_LEN);
+    }
+
+    #[test]
+    fn addresses_are_station_addresses_that_tell_their_port() {
+        for port in 1..=UPLINK_PORT {
+            let mac = mac(port, 0xffff, 10_000_000);
+            assert_eq!(port_of(mac), port);
+            assert!(bellrock_openflow::MacAddr(mac).is_station());
+        }
+    }
+
+    #[test]
+    fn the_ip_header_adds_up() {
+        let frame = packet().frame();
+        let sum: u32 = frame[14..34]
+            .chunks(2)
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+            .sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+    }
+}

@@ -1,0 +1,169 @@
+//! One switch at the responder: its socket, and the handshake as a controller does it.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use bellrock_openflow::{
+    ConfigFlags, EncodeError, Frame, FromSwitch, Hello, Message, MessageKind, Out, SwitchConfig,
+    ToSwitch, Version, frame,
+};
+
+use super::answer::Answerer;
+
+/// Bytes of a message that may be waited for; a longer one closes the connection. Switches of the
+/// load send none longer than their descriptions.
+const MAX_CARRY: usize = super::CARRY_LEN;
+
+/// Where a turn has left a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There may be more to read or to write at once.
+    More,
+    /// The poller tells when there is.
+    Idle,
+    /// It is over.
+    Closed,
+}
+
+/// One switch.
+pub(super) struct Connection {
+    stream: TcpStream,
+    /// What its hello said.
+    version: Option<Version>,
+    readable: bool,
+    writable: bool,
+    /// It has a turn to come.
+    pub(super) queued: bool,
+    /// The beginning of a message.
+    carry: Vec<u8>,
+    /// Answers that the kernel did not take. Nothing is read until it has.
+    pending: Vec<u8>,
+}
+
+impl Connection {
+    /// Takes an accepted connection, and says hello.
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let mut out = Out::with_capacity(64);
+        Hello::write(&[Version::V1_0, Version::V1_3], 0, &mut out).map_err(io::Error::other)?;
+        Ok(Connection {
+            stream,
+            version: None,
+            readable: true,
+            writable: true,
+            queued: false,
+            carry: Vec::new(),
+            pending: out.as_slice().to_vec(),
+        })
+    }
+
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// The poller has news.
+    pub(super) fn ready(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    /// Writes what is pending, reads once, and answers what was read.
+    pub(super) fn turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> State {
+        match self.try_turn(input, answerer) {
+            Ok(state) => state,
+            Err(_) => State::Closed,
+        }
+    }
+
+    fn try_turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> io::Result<State> {
+        self.flush()?;
+        if !self.readable || !self.pending.is_empty() {
+            return Ok(State::Idle);
+        }
+        let carried = self.carry.len();
+        input[..carried].copy_from_slice(&self.carry);
+        let room = &mut input[carried..carried + super::READ_LEN];
+        let read = match self.stream.read(room) {
+            Ok(0) => return Ok(State::Closed),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                return Ok(State::Idle);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(State::More),
+            Err(error) => return Err(error),
+        };
+        // A short read has emptied the socket; the poller tells of what comes after.
+        self.readable = read == super::READ_LEN;
+        let mut rest = &input[..carried + read];
+        while !rest.is_empty() {
+            let (used, answers) = answerer.answer(rest);
+            if used > 0 {
+                self.write(answers)?;
+                rest = &rest[used..];
+                continue;
+            }
+            let Some(message) = frame(rest).map_err(io::Error::other)? else { break };
+            self.control(message)?;
+            rest = &rest[message.bytes.len()..];
+        }
+        if rest.len() > MAX_CARRY {
+            return Ok(State::Closed);
+        }
+        self.carry.clear();
+        self.carry.extend_from_slice(rest);
+        let more = self.readable && self.pending.is_empty();
+        Ok(if more { State::More } else { State::Idle })
+    }
+
+    /// Answers a message that is no packet_in of the load, if it asks for something.
+    fn control(&mut self, message: Frame<'_>) -> io::Result<()> {
+        let mut out = Out::with_capacity(message.bytes.len() + 64);
+        self.control_to(message, &mut out).map_err(io::Error::other)?;
+        self.write(out.as_slice())
+    }
+
+    fn control_to(&mut self, message: Frame<'_>, out: &mut Out) -> Result<(), EncodeError> {
+        let Some(version) = self.version else {
+            // The first message is a hello; the lower of both versions is spoken.
+            let version = match message.header.version {
+                1..=3 => Version::V1_0,
+                _ => Version::V1_3,
+            };
+            self.version = Some(version);
+            ToSwitch::FeaturesRequest.encode(version, message.header.xid, out)?;
+            let config = SwitchConfig { flags: ConfigFlags::empty(), miss_send_len: 0xffff };
+            return ToSwitch::SetConfig(config).encode(version, message.header.xid, out);
+        };
+        let kind = MessageKind::from_wire(version, message.header.kind);
+        if kind != Some(MessageKind::EchoRequest) {
+            return Ok(());
+        }
+        if let Ok(Message { body: FromSwitch::EchoRequest(payload), xid, .. }) =
+            FromSwitch::decode(message.bytes)
+        {
+            ToSwitch::EchoReply(payload).encode(version, xid, out)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut written = 0;
+        while self.pending.is_empty() && self.writable && written < bytes.len() {
+            match self.stream.write(&bytes[written..]) {
+                Ok(n) => written += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.pending.extend_from_slice(&bytes[written..]);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        self.write(&pending)
+    }
+}

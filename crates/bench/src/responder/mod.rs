@@ -1,0 +1,213 @@
+//! The canned responder: the least that can answer the load and pass its verification.
+//!
+//! One thread, no learning, no tables. It reads at least 64 KiB at a time into one buffer, and
+//! answers each packet_in with a flow_mod that stands ready in another; only `xid`, `buffer_id`,
+//! match and output are patched ([`answer`]). What it reaches is what the kernel's loopback TCP
+//! allows on a machine, and a controller's figures are given as a share of it.
+//!
+//! It is no controller: it reads a destination's port from its address, which only the addresses of
+//! [`crate::packet::mac`] tell.
+
+pub mod answer;
+mod connection;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::error::BenchError;
+use crate::poller::Poller;
+use crate::threads::pin;
+use answer::Answerer;
+use connection::{Connection, State};
+
+/// Bytes that it reads at a time. With the answers to them, they stay in the second-level cache.
+pub const READ_LEN: usize = 64 * 1024;
+
+/// Bytes of the longest OpenFlow message, of which a part may stand before what is read.
+const CARRY_LEN: usize = 1 << 16;
+
+/// How often it looks whether it is to stop.
+const STOP_CHECK: Duration = Duration::from_millis(50);
+
+/// The token of the listener; connections have those above.
+const LISTENER: usize = 0;
+
+/// How it waits for packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// It sleeps until something comes.
+    #[default]
+    Sleep,
+    /// It asks again and again: less delay, a whole core.
+    Spin,
+}
+
+/// What a responder can be told.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponderSettings {
+    /// Where it listens. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// How it waits.
+    pub idle: Idle,
+    /// The core that it stays on; `None`: the scheduler decides.
+    pub core: Option<usize>,
+}
+
+/// A running responder. Dropping it stops it.
+#[derive(Debug)]
+pub struct Responder {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), BenchError>>>,
+}
+
+impl Responder {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the core is not there.
+    pub fn start(settings: &ResponderSettings) -> Result<Self, BenchError> {
+        let listener = TcpListener::bind(settings.listen)
+            .map_err(|error| BenchError::Listen { address: settings.listen, error })?;
+        listener.set_nonblocking(true).map_err(BenchError::system("listen"))?;
+        let address = listener.local_addr().map_err(BenchError::system("listen"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker::new(listener, *settings, Arc::clone(&stop))?;
+        let thread = std::thread::Builder::new()
+            .name("responder".into())
+            .spawn(move || worker.run())
+            .map_err(BenchError::system("start the responder's thread"))?;
+        Ok(Responder { address, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens, with the port that it really got.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until it ends, which it does by itself only when the system refuses something.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn wait(mut self) -> Result<(), BenchError> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<(), BenchError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(BenchError::System {
+                what: "run the responder",
+                error: io::Error::other("its thread panicked"),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Nobody is left to be told.
+        let _ = self.join();
+    }
+}
+
+/// The thread's own.
+struct Worker {
+    listener: TcpListener,
+    settings: ResponderSettings,
+    stop: Arc<AtomicBool>,
+    poller: Poller,
+    /// By token less one. A closed one's place is taken by the next.
+    connections: Vec<Option<Connection>>,
+    /// What was read, behind a message's beginning that was read before.
+    input: Vec<u8>,
+    answerer: Answerer,
+}
+
+impl Worker {
+    fn new(
+        listener: TcpListener,
+        settings: ResponderSettings,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, BenchError> {
+        let poller = Poller::new().map_err(BenchError::system("create a poller"))?;
+        poller.add(&listener, LISTENER).map_err(BenchError::system("watch the listener"))?;
+        let input = vec![0; CARRY_LEN + READ_LEN];
+        let connections = Vec::new();
+        let answerer = Answerer::new()?;
+        Ok(Worker { listener, settings, stop, poller, connections, input, answerer })
+    }
+
+    fn run(mut self) -> Result<(), BenchError> {
+        if let Some(core) = self.settings.core {
+            pin(core)?;
+        }
+        let wait = match self.settings.idle {
+            Idle::Sleep => STOP_CHECK,
+            Idle::Spin => Duration::ZERO,
+        };
+        let mut ready = Vec::new();
+        let mut again: Vec<usize> = Vec::new();
+        while !self.stop.load(Ordering::Relaxed) {
+            let wait = if again.is_empty() { wait } else { Duration::ZERO };
+            self.poller.wait(wait, &mut ready).map_err(BenchError::system("wait"))?;
+            for event in &ready {
+                if event.token == LISTENER {
+                    self.accept()?;
+                } else if let Some(Some(connection)) = self.connections.get_mut(event.token - 1) {
+                    connection.ready(event.readable, event.writable);
+                    if !std::mem::replace(&mut connection.queued, true) {
+                        again.push(event.token);
+                    }
+                }
+            }
+            // Each has one read and one write a turn.
+            again.retain(|token| {
+                let Some(place) = self.connections.get_mut(*token - 1) else { return false };
+                let Some(connection) = place else { return false };
+                match connection.turn(&mut self.input, &mut self.answerer) {
+                    State::More => true,
+                    State::Idle => {
+                        connection.queued = false;
+                        false
+                    }
+                    State::Closed => {
+                        *place = None;
+                        false
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), BenchError> {
+        loop {
+            let (stream, _) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // It was gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(BenchError::System { what: "accept a switch", error }),
+            };
+            let place = self.connections.iter().position(Option::is_none);
+            let place = place.unwrap_or(self.connections.len());
+            let connection = Connection::new(stream).and_then(|connection| {
+                self.poller.add(connection.socket(), place + 1)?;
+                Ok(connection)
+            });
+            let connection = connection.map_err(BenchError::system("take a switch"))?;
+            match self.connections.get_mut(place) {
+                Some(free) => *free = Some(connection),
+                None => self.connections.push(Some(connection)),
+            }
+        }
+    }
+}

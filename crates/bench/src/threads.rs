@@ -1,0 +1,43 @@
+//! Threads on cores of their own, and as many open files as they need.
+
+use core_affinity::CoreId;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::BenchError;
+
+/// Files of a process that are not switches: standard streams, pollers, `/proc`, and what the
+/// program around it has open.
+const OTHER_FILES: u64 = 64;
+
+/// Keeps the calling thread on a core.
+pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
+    if core_affinity::set_for_current(CoreId { id: core }) {
+        return Ok(());
+    }
+    let usable = core_affinity::get_core_ids().unwrap_or_default();
+    Err(BenchError::NoSuchCore { core, usable: usable.iter().map(|core| core.id).collect() })
+}
+
+/// Whether a core can be pinned to, before threads are started.
+pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
+    let usable: Vec<usize> =
+        core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect();
+    match cores.iter().find(|core| !usable.contains(core)) {
+        Some(core) => Err(BenchError::NoSuchCore { core: *core, usable }),
+        None => Ok(()),
+    }
+}
+
+/// A connection takes a file. The soft limit, often 1,024, is raised as far as needed and allowed.
+pub(crate) fn allow_files(switches: u32) -> Result<(), BenchError> {
+    let needed = u64::from(switches) + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if let Some(hard) = limit.maximum.filter(|hard| *hard < needed) {
+        return Err(BenchError::OpenFiles { switches, needed, limit: hard });
+    }
+    let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).map_err(BenchError::system("raise the limit of open files"))
+}

@@ -1,0 +1,121 @@
+//! The rules of a right answer, on messages that were read whole.
+
+use bellrock_openflow::{Action, Field, FlowCommand, FlowMod, Instruction, Match, PacketOut, Port};
+
+use super::number_in;
+use crate::packet::{
+    ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
+};
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Its `buffer_id`, or the number in its frame, is that of no packet that was sent.
+    Buffer,
+    /// Its match does not fit the packet, or does not name the destination.
+    Match,
+    /// Its output is not the port where the destination was learnt.
+    Output,
+    /// Its frame is not that of the packet.
+    Frame,
+    /// It is not OpenFlow.
+    Unreadable,
+}
+
+/// Whether a flow_mod can be the answer to a packet at all: it adds a flow, and not one of the
+/// controller's own, which matches everything or sends to the controller.
+pub(super) fn is_answer(flow: &FlowMod<'_>) -> bool {
+    if flow.command != FlowCommand::Add {
+        return false;
+    }
+    if flow.buffer_id.is_some() {
+        return true;
+    }
+    let to_controller =
+        |action: Action<'_>| matches!(action, Action::Output { port: Port::CONTROLLER, .. });
+    !flow.matching.to_match().is_any() && !actions(flow).any(to_controller)
+}
+
+/// A flow_mod for a packet: its match fits, and its actions send the packet to its destination and
+/// nowhere else.
+pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &Packet) -> Result<(), Fault> {
+    if !fits(&flow.matching.to_match(), packet) {
+        return Err(Fault::Match);
+    }
+    let plain = flow.instructions.iter().all(|instruction| {
+        matches!(
+            instruction,
+            Instruction::ApplyActions(_) | Instruction::WriteActions(_) | Instruction::ClearActions
+        )
+    });
+    if plain { outputs(actions(flow), packet.out_port) } else { Err(Fault::Output) }
+}
+
+/// A packet_out for a packet: the very frame (unless it is in the switch's buffer), sent to its
+/// destination and nowhere else, or through the flows.
+pub(super) fn packet_out(out: &PacketOut<'_>, packet: &Packet) -> Result<(), Fault> {
+    if out.buffer_id.is_none() && *out.data != packet.frame() {
+        return Err(Fault::Frame);
+    }
+    let mut actions = out.actions.iter();
+    match (actions.next(), actions.next()) {
+        (Some(Action::Output { port: Port::TABLE, .. }), None) => Ok(()),
+        _ => outputs(out.actions.iter(), packet.out_port),
+    }
+}
+
+/// Whether a frame is one of the load's: not an ARP of before the test, nor discovery.
+pub(super) fn is_load(frame: &[u8]) -> bool {
+    frame.get(ETH_TYPE_AT..ETH_TYPE_AT + 2) == Some(&ETH_IPV4.to_be_bytes())
+}
+
+/// The number of the packet whose frame this is.
+pub(super) fn number(frame: &[u8]) -> Option<u32> {
+    <&[u8; FRAME_LEN]>::try_from(frame).ok().map(number_in)
+}
+
+fn actions<'a>(flow: &FlowMod<'a>) -> impl Iterator<Item = Action<'a>> {
+    flow.instructions.iter().flat_map(|instruction| match instruction {
+        Instruction::ApplyActions(list) | Instruction::WriteActions(list) => list,
+        _ => Default::default(),
+    })
+}
+
+fn outputs<'a>(mut actions: impl Iterator<Item = Action<'a>>, port: u32) -> Result<(), Fault> {
+    match (actions.next(), actions.next()) {
+        (Some(Action::Output { port: to, .. }), None) if to == Port(port) => Ok(()),
+        _ => Err(Fault::Output),
+    }
+}
+
+/// Whether each field of a match is as in the packet, and the destination is one of them: a flow
+/// that does not name it would send the packets of others there too.
+fn fits(matching: &Match, packet: &Packet) -> bool {
+    let same = |field: Field| {
+        let mask = matching.mask(field).unwrap_or(0);
+        value(field, packet).is_some_and(|value| matching.value(field) == Some(value & mask))
+    };
+    matching.unknown().is_empty()
+        && matching.has(Field::EthDst)
+        && !matching.is_masked(Field::EthDst)
+        && matching.fields().all(same)
+}
+
+/// What a switch reads in a packet; `None` for fields that the packet does not have.
+fn value(field: Field, packet: &Packet) -> Option<u128> {
+    let mac = |mac: [u8; 6]| mac.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+    let ip = |ip: [u8; 4]| u128::from(u32::from_be_bytes(ip));
+    Some(match field {
+        Field::InPort | Field::InPhyPort => packet.in_port.into(),
+        Field::EthSrc => mac(packet.src),
+        Field::EthDst => mac(packet.dst),
+        Field::EthType => ETH_IPV4.into(),
+        Field::IpProto => PROTO_UDP.into(),
+        Field::Ipv4Src => ip(IP_SRC),
+        Field::Ipv4Dst => ip(IP_DST),
+        Field::UdpSrc => UDP_SRC.into(),
+        Field::UdpDst => UDP_DST.into(),
+        Field::VlanVid | Field::IpDscp | Field::IpEcn | Field::Metadata | Field::TunnelId => 0,
+        _ => return None,
+    })
+}

@@ -1,0 +1,258 @@
+//! Right answers, wrong ones, and that the quick comparison and the full reading say the same.
+
+use bellrock_openflow::{
+    Action, Bytes, Field, FlowMod, List, Match, Out, PacketOut, Port, ToSwitch, Version,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::load::{Destinations, Load, Order};
+use crate::packet::{Packet, UPLINK_PORT};
+
+const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+const DPID: u32 = 7;
+const IN_FLIGHT: u32 = 16;
+
+fn pattern() -> Pattern {
+    Pattern::new(&Load {
+        macs: 100,
+        order: Order::Random,
+        destinations: Destinations::Uniform,
+        ..Load::default()
+    })
+}
+
+/// One switch that has sent its packets, and what became of the answers.
+#[derive(Clone)]
+struct Bench {
+    window: Window,
+    tally: Tally,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut window = Window::new(IN_FLIGHT);
+        window.sent(IN_FLIGHT.into(), 1);
+        Bench { window, tally: Tally::default() }
+    }
+
+    fn check(&mut self, verifier: &mut Verifier, message: &[u8]) -> Answer {
+        verifier.check(message, DPID, &mut self.window, 2, &mut self.tally)
+    }
+
+    /// Checks messages with a verifier of their own.
+    fn all(version: Version, messages: &[Vec<u8>]) -> Tally {
+        let mut verifier = Verifier::new(version, pattern());
+        let mut bench = Bench::new();
+        messages.iter().for_each(|message| {
+            bench.check(&mut verifier, message);
+        });
+        bench.tally
+    }
+}
+
+fn encode(version: Version, message: &ToSwitch<'_>) -> Vec<u8> {
+    let mut out = Out::with_capacity(1024);
+    message.encode(version, 99, &mut out).unwrap();
+    out.as_slice().to_vec()
+}
+
+fn exact(packet: &Packet) -> Match {
+    l2(packet)
+        .untagged()
+        .eth_type(0x0800)
+        .ip_dscp(0)
+        .ip_proto(17)
+        .ipv4_src([192, 168, 0, 40].into())
+        .ipv4_dst([192, 168, 1, 40].into())
+        .udp_src(31_256)
+        .udp_dst(22_635)
+}
+
+fn l2(packet: &Packet) -> Match {
+    let mac = bellrock_openflow::MacAddr;
+    Match::any().in_port(Port(packet.in_port)).eth_src(mac(packet.src)).eth_dst(mac(packet.dst))
+}
+
+fn flow(version: Version, matching: &Match, id: Option<u32>, port: u32) -> Vec<u8> {
+    let actions = [Action::output(Port(port))];
+    let flow = FlowMod::add(matching).buffer_id(id).idle_timeout(60).actions(&actions);
+    encode(version, &ToSwitch::FlowMod(flow))
+}
+
+fn right(version: Version, number: u64) -> Vec<u8> {
+    let packet = pattern().packet(DPID, number);
+    flow(version, &exact(&packet), Some(packet.id()), packet.out_port)
+}
+
+fn packet_out(version: Version, packet: &Packet, buffered: bool, port: Port) -> Vec<u8> {
+    let (actions, frame) = ([Action::output(port)], packet.frame());
+    let out = PacketOut {
+        buffer_id: buffered.then_some(packet.id()),
+        in_port: Port(packet.in_port),
+        actions: List::of(&actions),
+        data: Bytes(if buffered { &[] } else { &frame }),
+    };
+    encode(version, &ToSwitch::PacketOut(out))
+}
+
+fn unbuffered(version: Version, number: u64) -> [Vec<u8>; 2] {
+    let packet = pattern().packet(DPID, number);
+    [
+        flow(version, &l2(&packet), None, packet.out_port),
+        packet_out(version, &packet, false, Port(packet.out_port)),
+    ]
+}
+
+#[test]
+fn right_answers_are_flow_set_ups() {
+    for version in VERSIONS {
+        let verified = |messages: &[Vec<u8>]| {
+            let tally = Bench::all(version, messages);
+            assert!(tally.is_clean(), "{tally:?}");
+            (tally.verified, tally.other)
+        };
+        let buffered: Vec<_> = (0..16).map(|number| right(version, number)).collect();
+        assert_eq!(verified(&buffered), (16, 0));
+        let mut turned = buffered.clone();
+        turned.reverse();
+        assert_eq!(verified(&turned), (16, 0));
+        let whole: Vec<_> = (0..16).flat_map(|number| unbuffered(version, number)).collect();
+        assert_eq!(verified(&whole), (16, 0));
+        turned = whole.clone();
+        turned.reverse();
+        assert_eq!(verified(&turned), (16, 0));
+        // A flow_mod without the buffer_id, and a packet_out that releases the buffer.
+        let released = |number| {
+            let packet = pattern().packet(DPID, number);
+            let flow = flow(version, &l2(&packet), None, packet.out_port);
+            [flow, packet_out(version, &packet, true, Port::TABLE)]
+        };
+        let released: Vec<_> = (0..16).flat_map(released).collect();
+        assert_eq!(verified(&released), (16, 0));
+        assert_eq!(verified(&released[..31]), (15, 0), "half an answer is none");
+    }
+}
+
+#[test]
+fn each_fault_has_its_counter() {
+    for version in VERSIONS {
+        let packet = pattern().packet(DPID, 0);
+        let one = |message: Vec<u8>| Bench::all(version, &[message]);
+        let spoilt = Tally { spoilt: 1, ..Tally::default() };
+        let other_port = packet.out_port % 4 + 1;
+        let wrong_port = flow(version, &exact(&packet), Some(0), other_port);
+        assert_eq!(one(wrong_port), Tally { wrong_output: 1, ..spoilt });
+        let other = pattern().packet(DPID, 1);
+        let wrong_match = flow(version, &exact(&other), Some(0), packet.out_port);
+        assert_eq!(one(wrong_match), Tally { wrong_match: 1, ..spoilt });
+        let to_all = Match::any().in_port(Port(packet.in_port));
+        let too_wide = flow(version, &to_all, Some(0), packet.out_port);
+        assert_eq!(one(too_wide), Tally { wrong_match: 1, ..spoilt });
+        let wrong_buffer = flow(version, &exact(&packet), Some(77), packet.out_port);
+        assert_eq!(one(wrong_buffer), Tally { wrong_buffer: 1, ..Tally::default() });
+        let mut broken = right(version, 0);
+        let last = broken.len() - 5;
+        broken[last] = 3;
+        broken.truncate(last);
+        assert_eq!(one(broken), Tally { unreadable: 1, ..Tally::default() });
+        let flood = packet_out(version, &packet, false, Port::FLOOD);
+        assert_eq!(one(flood), Tally { wrong_output: 1, ..Tally::default() });
+        let mut frame = packet_out(version, &packet, false, Port(packet.out_port));
+        *frame.last_mut().unwrap() ^= 1;
+        assert_eq!(one(frame), Tally { wrong_frame: 1, ..Tally::default() });
+    }
+}
+
+#[test]
+fn a_second_answer_is_extra() {
+    for version in VERSIONS {
+        let twice = [right(version, 0), right(version, 0), right(version, 1)];
+        let tally = Bench::all(version, &twice);
+        assert_eq!(tally, Tally { verified: 2, extra: 1, ..Tally::default() });
+        let [flow, packet] = unbuffered(version, 0);
+        let tally = Bench::all(version, &[flow.clone(), packet.clone(), flow, packet]);
+        assert_eq!(tally, Tally { verified: 1, extra: 2, ..Tally::default() });
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_not_judged() {
+    for version in VERSIONS {
+        let packet = pattern().packet(DPID, 0);
+        let miss = flow(version, &Match::any(), None, Port::CONTROLLER.0);
+        let delete = encode(version, &ToSwitch::FlowMod(FlowMod::delete(&exact(&packet))));
+        let (lldp, uplink) = ([0x88; 60], [Action::output(Port(UPLINK_PORT))]);
+        let out = PacketOut {
+            buffer_id: None,
+            in_port: Port::CONTROLLER,
+            actions: List::of(&uplink),
+            data: Bytes(&lldp),
+        };
+        let lldp = encode(version, &ToSwitch::PacketOut(out));
+        let tally = Bench::all(version, &[miss, delete, lldp]);
+        assert_eq!(tally, Tally { other: 3, ..Tally::default() });
+    }
+}
+
+#[test]
+fn a_mask_that_fits_one_packet_is_not_taken_for_one_that_fits_the_next() {
+    let packet = pattern().packet(DPID, 0);
+    let bits = u128::from(packet.src[5]);
+    let masked = |packet: &Packet| {
+        let dst = Match::any().eth_dst(bellrock_openflow::MacAddr(packet.dst));
+        let matching = dst.with_masked(Field::EthSrc, bits, 0xff);
+        flow(Version::V1_3, &matching, Some(packet.id()), packet.out_port)
+    };
+    let next = (1..).map(|number| pattern().packet(DPID, number));
+    let next = next.take(15).find(|next| next.src[5] != packet.src[5]).unwrap();
+    let tally = Bench::all(Version::V1_3, &[masked(&packet), masked(&next)]);
+    assert_eq!((tally.verified, tally.wrong_match), (1, 1), "{tally:?}");
+}
+
+/// A change to a message: bytes to overwrite, by place.
+fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)
+}
+
+/// The kinds of answers that there are to a packet.
+fn answers(version: Version, number: u64, kind: u8) -> Vec<u8> {
+    let packet = pattern().packet(DPID, number);
+    let [flow_alone, with_frame] = unbuffered(version, number);
+    match kind {
+        0 => right(version, number),
+        1 => flow_alone,
+        2 => with_frame,
+        3 => packet_out(version, &packet, true, Port(packet.out_port)),
+        _ => flow(version, &l2(&packet).untagged(), Some(packet.id()), packet.out_port),
+    }
+}
+
+proptest! {
+    /// Whatever came before, and whatever is changed in a message, a verifier that knows shapes
+    /// says what one says that reads each message whole.
+    #[test]
+    fn the_quick_way_says_what_the_full_reading_says(
+        v13: bool,
+        messages in prop::collection::vec((0..20_u64, 0..5_u8, changes()), 1..40),
+    ) {
+        let version = VERSIONS[usize::from(v13)];
+        let mut quick = Verifier::new(version, pattern());
+        let (mut by_shape, mut whole) = (Bench::new(), Bench::new());
+        for (number, kind, changes) in messages {
+            let mut message = answers(version, number, kind);
+            for (place, byte) in changes {
+                // Type and length stay: by them a message is framed and gets here.
+                let at = 4 + place.index(message.len() - 4);
+                message[at] = byte;
+            }
+            let mut slow = Verifier::new(version, pattern());
+            prop_assert_eq!(
+                by_shape.check(&mut quick, &message),
+                whole.check(&mut slow, &message),
+                "{:02x?}", message
+            );
+            prop_assert_eq!(by_shape.tally, whole.tally);
+        }
+    }
+}

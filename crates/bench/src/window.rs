@@ -1,0 +1,348 @@
+//! The packet_ins of one switch that are in flight: which are answered, and when they were sent.
+//!
+//! A ring of one byte a packet, bounded by the load's [`in_flight`](crate::Load::in_flight), and a
+//! record of when runs of packets were sent. Nothing here knows what an answer is.
+
+use std::collections::VecDeque;
+
+use crate::packet::NUMBER_MASK;
+
+/// A flow was installed for the packet.
+const FLOW: u8 = 1;
+/// The packet was sent on.
+const PACKET: u8 = 2;
+/// Both: nothing more is expected.
+const DONE: u8 = FLOW | PACKET;
+/// Something about the answer was wrong.
+const WRONG: u8 = 4;
+
+/// How far back a packet's number is still known as one that was answered.
+const REMEMBERED: u64 = 1 << 24;
+
+/// What a `buffer_id` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The packet with this number, which waits for an answer, or a part of one.
+    Waiting(u64),
+    /// The packet with this number, which is answered or given up.
+    Over(u64),
+    /// None that was sent.
+    Unknown,
+}
+
+/// What a part of an answer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It was there already.
+    Twice,
+    /// Something is still missing.
+    Half,
+    /// The answer is complete.
+    Complete {
+        /// Whether everything in it was right.
+        right: bool,
+        /// When the packet was sent, or was due, in nanoseconds.
+        sent_ns: u64,
+    },
+}
+
+/// Packets that were given up, by what is missing of their answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// Nothing came.
+    pub(crate) missing: u64,
+    /// The packet was sent on, but no flow installed.
+    pub(crate) without_flow: u64,
+    /// A flow was installed, but the packet never sent on.
+    pub(crate) without_packet: u64,
+}
+
+/// The packets of one switch that are in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// The first that waits.
+    base: u64,
+    /// The next to be sent.
+    next: u64,
+    /// No packet before this one waits for a flow.
+    flows: u64,
+    /// When `base` came to be what it is, in nanoseconds.
+    since_ns: u64,
+    /// Parts of answers that came, by number modulo its length, a power of two.
+    parts: Box<[u8]>,
+    most: u64,
+    /// First numbers of runs of packets that were sent together, and when, in nanoseconds.
+    sent: VecDeque<(u64, u64)>,
+}
+
+impl Window {
+    /// Nothing is in flight, and at most `most` packets will be.
+    pub(crate) fn new(most: u32) -> Self {
+        Window {
+            base: 0,
+            next: 0,
+            flows: 0,
+            since_ns: 0,
+            parts: vec![0; most.next_power_of_two() as usize].into(),
+            most: most.into(),
+            sent: VecDeque::new(),
+        }
+    }
+
+    /// The number of the next packet.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets sent and not answered, or answered later than one that is not.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.next - self.base
+    }
+
+    /// Packets that may be sent now.
+    #[inline]
+    pub(crate) fn room(&self) -> u64 {
+        self.most - self.in_flight()
+    }
+
+    /// So many packets, at most [`Window::room`], were sent, or were due, at this time.
+    #[inline]
+    pub(crate) fn sent(&mut self, packets: u64, at_ns: u64) {
+        debug_assert!(packets <= self.room());
+        if packets == 0 {
+            return;
+        }
+        if self.base == self.next {
+            self.since_ns = at_ns;
+            self.sent.clear();
+        }
+        self.sent.push_back((self.next, at_ns));
+        self.next += packets;
+    }
+
+    /// When a packet in flight was sent.
+    #[inline]
+    pub(crate) fn sent_at(&self, number: u64) -> u64 {
+        match (self.sent.front(), self.sent.get(1)) {
+            // As a rule answers come in order, and the first run is the one.
+            (Some((_, at)), None) => *at,
+            (Some((_, at)), Some((second, _))) if number < *second => *at,
+            _ => {
+                let behind = self.sent.partition_point(|(first, _)| *first <= number);
+                self.sent.get(behind.saturating_sub(1)).map_or(0, |(_, at)| *at)
+            }
+        }
+    }
+
+    /// The packet with this `buffer_id`.
+    #[inline]
+    pub(crate) fn which(&self, id: u32) -> Which {
+        if id & !NUMBER_MASK != 0 {
+            return Which::Unknown;
+        }
+        let ahead = u64::from(id.wrapping_sub(self.base as u32) & NUMBER_MASK);
+        if ahead < self.in_flight() {
+            let number = self.base + ahead;
+            return match self.part(number) & DONE {
+                DONE => Which::Over(number),
+                _ => Which::Waiting(number),
+            };
+        }
+        let back = u64::from((self.base as u32).wrapping_sub(id) & NUMBER_MASK);
+        match self.base.checked_sub(back) {
+            Some(number) if back != 0 && back <= REMEMBERED => Which::Over(number),
+            _ => Which::Unknown,
+        }
+    }
+
+    /// The first packet for which no flow was installed.
+    #[inline]
+    pub(crate) fn first_without_flow(&mut self) -> Option<u64> {
+        self.flows = self.flows.max(self.base);
+        while self.flows < self.next && self.part(self.flows) & FLOW != 0 {
+            self.flows += 1;
+        }
+        (self.flows < self.next).then_some(self.flows)
+    }
+
+    /// The packets from there on for which no flow was installed.
+    pub(crate) fn without_flow(&mut self) -> impl Iterator<Item = u64> + '_ {
+        let from = self.first_without_flow().unwrap_or(self.next);
+        (from..self.next).filter(|number| self.part(*number) & FLOW == 0)
+    }
+
+    /// Packets that were answered not long ago, the last first.
+    pub(crate) fn recent(&self, packets: u64) -> impl Iterator<Item = u64> + use<> {
+        let end = self.flows.max(self.base);
+        (end.saturating_sub(packets)..end).rev()
+    }
+
+    /// A flow was installed for a packet in flight.
+    #[inline]
+    pub(crate) fn flow(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+        self.came(number, FLOW, right, now_ns)
+    }
+
+    /// A packet in flight was sent on.
+    #[inline]
+    pub(crate) fn packet(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+        self.came(number, PACKET, right, now_ns)
+    }
+
+    /// A flow was installed for a packet in flight, which went through it.
+    #[inline]
+    pub(crate) fn both(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
+        self.came(number, DONE, right, now_ns)
+    }
+
+    #[inline]
+    fn came(&mut self, number: u64, parts: u8, right: bool, now_ns: u64) -> Progress {
+        debug_assert!((self.base..self.next).contains(&number));
+        let slot = self.slot(number);
+        let before = self.parts[slot];
+        if before & parts != 0 {
+            return Progress::Twice;
+        }
+        let after = before | parts | if right { 0 } else { WRONG };
+        self.parts[slot] = after;
+        if after & DONE != DONE {
+            return Progress::Half;
+        }
+        let sent_ns = self.sent_at(number);
+        if number == self.base {
+            self.advance(now_ns);
+        }
+        Progress::Complete { right: after & WRONG == 0, sent_ns }
+    }
+
+    /// Gives up packets that nothing is expected for any more: those that wait at the front when
+    /// later ones were answered, and all that were sent before `now_ns - timeout_ns`, once nothing
+    /// has moved for that long.
+    pub(crate) fn give_up(&mut self, now_ns: u64, timeout_ns: u64) -> GivenUp {
+        let mut given_up = GivenUp::default();
+        let limit = now_ns.saturating_sub(timeout_ns);
+        if self.in_flight() == 0 || self.since_ns > limit {
+            return given_up;
+        }
+        while self.base < self.next && self.sent_at(self.base) <= limit {
+            let slot = self.slot(self.base);
+            match self.parts[slot] & DONE {
+                0 => given_up.missing += 1,
+                PACKET => given_up.without_flow += 1,
+                FLOW => given_up.without_packet += 1,
+                // An answered one: order is restored, and those behind it have their own time.
+                _ => break,
+            }
+            self.parts[slot] = 0;
+            self.base += 1;
+            self.forget_sent();
+        }
+        // The front may be an answered one now.
+        self.advance(now_ns);
+        given_up
+    }
+
+    /// Goes past answered packets at the front.
+    #[inline]
+    fn advance(&mut self, now_ns: u64) {
+        while self.base < self.next && self.part(self.base) & DONE == DONE {
+            let slot = self.slot(self.base);
+            self.parts[slot] = 0;
+            self.base += 1;
+        }
+        self.since_ns = now_ns;
+        self.forget_sent();
+    }
+
+    #[inline]
+    fn forget_sent(&mut self) {
+        while self.sent.get(1).is_some_and(|(second, _)| *second <= self.base) {
+            self.sent.pop_front();
+        }
+    }
+
+    #[inline]
+    fn slot(&self, number: u64) -> usize {
+        number as usize & (self.parts.len() - 1)
+    }
+
+    #[inline]
+    fn part(&self, number: u64) -> u8 {
+        self.parts[self.slot(number)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHT: Progress = Progress::Complete { right: true, sent_ns: 100 };
+
+    #[test]
+    fn answers_in_order_move_the_window() {
+        let mut window = Window::new(4);
+        window.sent(2, 100);
+        window.sent(2, 200);
+        assert_eq!(window.room(), 0);
+        assert_eq!((window.sent_at(1), window.sent_at(2)), (100, 200));
+        assert_eq!(window.which(0), Which::Waiting(0));
+        assert_eq!(window.both(0, true, 300), RIGHT);
+        assert_eq!(window.which(0), Which::Over(0));
+        assert_eq!(window.which(4), Which::Unknown);
+        assert_eq!(window.flow(1, true, 300), Progress::Half);
+        assert_eq!(window.first_without_flow(), Some(2));
+        assert_eq!(window.flow(1, true, 300), Progress::Twice);
+        let wrong = Progress::Complete { right: false, sent_ns: 100 };
+        assert_eq!(window.packet(1, false, 300), wrong);
+        assert_eq!((window.in_flight(), window.room(), window.sent_at(3)), (2, 2, 200));
+    }
+
+    #[test]
+    fn answers_out_of_order_wait_for_the_front() {
+        let mut window = Window::new(4);
+        window.sent(4, 100);
+        assert_eq!(window.both(2, true, 200), RIGHT);
+        assert_eq!(window.which(2), Which::Over(2));
+        assert_eq!(window.in_flight(), 4);
+        assert_eq!(window.without_flow().collect::<Vec<_>>(), [0, 1, 3]);
+        assert_eq!(window.both(0, true, 200), RIGHT);
+        assert_eq!(window.both(1, true, 200), RIGHT);
+        assert_eq!((window.base, window.in_flight()), (3, 1));
+        assert_eq!(window.recent(2).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn what_does_not_come_is_given_up_in_time() {
+        let mut window = Window::new(8);
+        window.sent(4, 100);
+        window.sent(1, 900);
+        window.both(1, true, 200);
+        window.packet(2, true, 200);
+        window.flow(3, true, 200);
+        assert_eq!(window.give_up(1099, 1000), GivenUp::default());
+        let first = GivenUp { missing: 1, ..GivenUp::default() };
+        assert_eq!(window.give_up(1100, 1000), first);
+        assert_eq!(window.base, 2);
+        let halves = GivenUp { missing: 0, without_flow: 1, without_packet: 1 };
+        assert_eq!(window.give_up(2100, 1000), GivenUp { missing: 1, ..halves });
+        assert_eq!((window.in_flight(), window.which(4)), (0, Which::Over(4)));
+        window.sent(8, 3000);
+        assert_eq!(window.without_flow().count(), 8, "slots are clean again");
+    }
+
+    #[test]
+    fn numbers_outlast_the_bits_of_a_buffer_id() {
+        let mut window = Window::new(2);
+        window.base = 0x7fff_ffff;
+        window.next = window.base;
+        window.sent(2, 1);
+        assert_eq!(window.which(0x7fff_ffff), Which::Waiting(0x7fff_ffff));
+        assert_eq!(window.which(0), Which::Waiting(0x8000_0000));
+        assert_eq!(window.which(0x8000_0000), Which::Unknown);
+        window.both(0x7fff_ffff, true, 2);
+        window.both(0x8000_0000, true, 2);
+        assert_eq!(window.which(0x7fff_ffff), Which::Over(0x7fff_ffff));
+    }
+}

@@ -1,0 +1,163 @@
+//! The generator against the canned responder, over loopback: every mode, both versions, buffered
+//! and not. Nothing may be wrong, missing or extra.
+#![allow(clippy::unwrap_used, reason = "a test fails so")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bellrock_bench::{
+    BenchError, Destinations, Idle, Load, Mode, Order, Report, Responder, ResponderSettings, Watch,
+    run,
+};
+use bellrock_openflow::Version;
+
+const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+fn responder() -> Responder {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Responder::start(&ResponderSettings { listen, idle: Idle::Sleep, core: None }).unwrap()
+}
+
+/// A short test with a few switches and hosts.
+fn load(responder: &Responder) -> Load {
+    Load {
+        target: responder.address(),
+        switches: 4,
+        macs: 20,
+        order: Order::Random,
+        destinations: Destinations::Uniform,
+        warm_up: Duration::from_millis(20),
+        duration: Duration::from_millis(150),
+        runs: 2,
+        // Others may keep the machine busy; this is about what comes, not when.
+        answer_timeout: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(30),
+        ..Load::default()
+    }
+}
+
+fn test(load: &Load) -> Report {
+    let watch = Watch { pid: Some(std::process::id()), tdp_watts: Some(10.0) };
+    run(load, &watch, &mut |_| {}).unwrap()
+}
+
+fn assert_clean(report: &Report, load: &Load) {
+    let tally = report.summary.tally;
+    let case = format!("{:?} {} buffered={}", load.mode, load.version, load.buffered);
+    assert!(report.failure.is_none(), "{case}: {:?}", report.failure);
+    assert!(tally.is_clean(), "{case}: {tally:?}");
+    assert_eq!(tally.sent, tally.verified, "{case}: {tally:?}");
+    assert_eq!(report.runs.len(), load.runs as usize);
+    for run in &report.runs {
+        assert!(run.complete && run.done > 0 && run.rate > 0.0, "{case}: {run:?}");
+        assert!(run.per_switch.iter().all(|rate| *rate > 0.0), "{case}: {:?}", run.per_switch);
+        assert_eq!(run.per_switch.len(), load.switches as usize);
+        assert_eq!(run.latency.as_ref().unwrap().count, run.done, "{case}");
+    }
+}
+
+#[test]
+fn every_answer_is_verified_in_every_mode() {
+    let responder = responder();
+    for mode in [Mode::Throughput, Mode::Latency, Mode::Window(7), Mode::Rate(500.0)] {
+        for (version, buffered) in VERSIONS.into_iter().flat_map(|v| [(v, true), (v, false)]) {
+            let load = Load { mode, version, buffered, ..load(&responder) };
+            let report = test(&load);
+            assert_clean(&report, &load);
+            let window = matches!(mode, Mode::Latency | Mode::Window(_));
+            assert!(report.runs.iter().all(|run| run.little.is_some() == window));
+            let rate = matches!(mode, Mode::Rate(_));
+            assert!(report.runs.iter().all(|run| run.lateness.is_some() == rate));
+        }
+    }
+}
+
+#[test]
+fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
+    let responder = responder();
+    for order in [Order::InOrder, Order::Random, Order::Zipf] {
+        for destinations in [Destinations::One, Destinations::Uniform, Destinations::Zipf] {
+            let macs = if destinations == Destinations::One { 1 } else { 3000 };
+            let load = Load {
+                order,
+                destinations,
+                macs,
+                threads: 3,
+                switches: 10,
+                first_dpid: 0xfff0,
+                runs: 1,
+                ramp_per_second: 200,
+                ..load(&responder)
+            };
+            assert_clean(&test(&load), &load);
+        }
+    }
+}
+
+#[test]
+fn a_rate_is_kept_as_long_as_the_controller_keeps_up() {
+    let responder = responder();
+    let load = Load { mode: Mode::Rate(100.0), runs: 1, ..load(&responder) };
+    let report = test(&load);
+    assert_clean(&report, &load);
+    let sent = report.summary.tally.sent;
+    // 170 ms, 4 switches, 100 a second each: 68. The time between two phases is not exact.
+    assert!((64..400).contains(&sent), "{sent}");
+}
+
+#[test]
+fn connections_are_made_and_made_again() {
+    let responder = responder();
+    for version in VERSIONS {
+        let connect = Load { mode: Mode::Connect, version, ..load(&responder) };
+        let report = test(&connect);
+        assert!(report.failure.is_none(), "{:?}", report.failure);
+        assert!(report.runs.iter().all(|run| run.done > 0), "{report:?}");
+        let storm = Load { mode: Mode::Storm, switches: 100, threads: 2, version, ..connect };
+        let report = test(&storm);
+        assert!(report.failure.is_none(), "{:?}", report.failure);
+        assert_eq!(report.runs.len(), 2);
+        assert!(report.runs.iter().all(|run| run.done == 100), "{report:?}");
+    }
+}
+
+#[test]
+fn a_thousand_switches_fit_one_thread() {
+    let responder = responder();
+    let load = Load { switches: 1000, mode: Mode::Window(2), runs: 1, ..load(&responder) };
+    assert_clean(&test(&load), &load);
+}
+
+#[test]
+fn what_a_test_costs_is_in_the_report() {
+    let responder = responder();
+    let load = Load { runs: 1, ..load(&responder) };
+    let report = test(&load);
+    let run = &report.runs[0];
+    assert!(run.controller.as_ref().unwrap().resident_bytes > 1 << 20);
+    assert!(run.controller_cpu_ns.is_some());
+    assert!(run.energy.is_some());
+    assert_eq!(run.generator_threads.len(), 1);
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["load"]["mode"], "throughput");
+    assert!(json["summary"]["rate"]["median"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn it_says_that_nobody_listens() {
+    let address = responder().address();
+    let load = Load { target: address, ..Load::default() };
+    let error = run(&load, &Watch::default(), &mut |_| {}).unwrap_err();
+    assert!(matches!(error, BenchError::NobodyListens(at) if at == address), "{error}");
+}
+
+#[test]
+fn it_says_that_there_is_no_such_process_or_core() {
+    let watch = Watch { pid: Some(u32::MAX), tdp_watts: None };
+    let error = run(&Load::default(), &watch, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("give the controller's own pid"), "{error}");
+    let cores = bellrock_bench::Cores::List(vec![100_000]);
+    let load = Load { cores, ..Load::default() };
+    let error = run(&load, &Watch::default(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("core 100000"), "{error}");
+}
