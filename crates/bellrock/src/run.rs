@@ -21,6 +21,9 @@ pub enum RunError {
     /// SIGTERM and SIGINT cannot be watched for.
     #[error("signals cannot be handled: {0}")]
     Signals(#[source] std::io::Error),
+    /// A thread of the engine has failed, and the others were stopped.
+    #[error("the controller has failed; its log says why")]
+    Failed,
 }
 
 impl fmt::Debug for RunError {
@@ -37,14 +40,14 @@ impl fmt::Debug for RunError {
 /// offers its app to the command.
 ///
 /// # Errors
-/// [`RunError`], at the start.
+/// [`RunError`].
 pub fn run<A: App>(app: A) -> Result {
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let engine = Engine::start(&Settings::default(), vec![Box::new(app)])?;
     for address in engine.addresses() {
         eprintln!("listening on {address}");
     }
-    signals.wait();
+    let signal = signals.wait(&engine);
     engine.stop();
-    Ok(())
+    signal.map(|_| ()).ok_or(RunError::Failed)
 }

@@ -3,12 +3,17 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use bellrock_engine::Engine;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 
 /// What the shell reports of a process that a signal ended is its number and this.
 const SIGNAL_STATUS: i32 = 128;
+
+/// How often it is looked whether a signal has come, or the engine has failed.
+const CHECK: Duration = Duration::from_millis(100);
 
 /// The signals that stop a controller, watched for.
 pub(crate) struct Signals(iterator::Signals);
@@ -26,11 +31,15 @@ impl Signals {
         Ok(Signals(iterator::Signals::new([SIGTERM, SIGINT])?))
     }
 
-    /// Waits for the first, and tells its name.
-    pub(crate) fn wait(mut self) -> &'static str {
-        match self.0.forever().next() {
-            Some(SIGINT) => "SIGINT",
-            _ => "SIGTERM",
+    /// Waits for the first, and tells its name; `None` if the engine has failed before.
+    pub(crate) fn wait(mut self, engine: &Engine) -> Option<&'static str> {
+        while !engine.has_failed() {
+            match self.0.pending().next() {
+                Some(SIGINT) => return Some("SIGINT"),
+                Some(_) => return Some("SIGTERM"),
+                None => std::thread::sleep(CHECK),
+            }
         }
+        None
     }
 }

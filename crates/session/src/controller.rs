@@ -253,6 +253,14 @@ impl Controller {
         self.requests.iter()
     }
 
+    /// Bytes of unfinished multipart replies that are kept. All else that a session holds is of
+    /// fixed size.
+    #[must_use]
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        self.requests.kept()
+    }
+
     /// Counts since this was last called.
     pub fn take_counters(&mut self) -> Counters {
         std::mem::take(&mut self.counters)

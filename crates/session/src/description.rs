@@ -4,9 +4,9 @@ use bellrock_openflow::{
     Capabilities, Desc, Features, Port, PortDesc, PortReason, PortStatus, Version,
 };
 
-/// Ports of a switch that are kept; more are left out and counted. The number of physical ports
-/// that 1.0 can name (`OFPP_MAX`).
-pub const MAX_PORTS: usize = 0xff00;
+/// Ports of a switch that are kept; more are left out and counted. Some ten times what large
+/// switches have; each port_status looks through them.
+pub const MAX_PORTS: usize = 8192;
 
 /// A switch, as it describes itself: features, description and ports.
 ///

@@ -194,6 +194,11 @@ impl Requests {
         Some((request.xid, request.kind))
     }
 
+    /// Bytes of all parts kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
         self.list.iter().map(|request| (request.xid, request.kind))
     }

@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     /// Bytes that wait to be written to it, for senders in other threads.
     pub(crate) backlog: Arc<AtomicUsize>,
     pub(crate) limit: Option<RateLimit>,
+    /// Bytes of its unfinished multipart replies, as the worker has counted them.
+    pub(crate) unfinished: usize,
     pub(crate) stage: Stage,
     /// When it is looked at again.
     pub(crate) timer: Option<Duration>,
@@ -170,6 +172,11 @@ pub(crate) enum End {
     Replaced,
     #[error("the switch took none of the bytes that wait for it for too long")]
     Stalled,
+    #[error(
+        "the unfinished replies of this worker's switches have used up their {} MiB; ask less at a time",
+        crate::settings::UNFINISHED_REPLY_BYTES >> 20
+    )]
+    UnfinishedReplies,
     #[error("the controller stops")]
     Stop,
 }

@@ -39,6 +39,8 @@ counters! {
     dead_closes,
     /// Connections that were closed because they took no bytes any more.
     stalled_closes,
+    /// Connections that were closed because unfinished replies took up too much memory.
+    unfinished_closes,
     /// Switches that came up.
     switches_up,
     /// Switches that went down.

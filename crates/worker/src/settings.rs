@@ -91,6 +91,10 @@ pub(crate) const DUPLICATE_WAIT: Duration = Duration::from_secs(3);
 /// Connections that may wait at a time for the same old connection to answer; more are refused.
 pub(crate) const DUPLICATE_CLAIMANTS: usize = 4;
 
+/// Bytes of unfinished multipart replies of all switches of a worker. A switch that goes beyond is
+/// closed: each has a bound of its own, but many of them together would not.
+pub(crate) const UNFINISHED_REPLY_BYTES: usize = 256 * 1024 * 1024;
+
 /// How long a 1.0 switch has to tell its flows before it comes up without having been cleaned.
 pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 

@@ -21,7 +21,7 @@ use crate::log_budget::LogBudget;
 use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
 use crate::settings::{
     BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, MAILBOX_MESSAGES, SEND_BUFFER_BYTES, Settings, TICK,
-    WriteMode,
+    UNFINISHED_REPLY_BYTES, WriteMode,
 };
 use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
@@ -43,6 +43,8 @@ pub struct Worker {
     /// What goes to the switch whose turn it is.
     pub(crate) out: Out,
     timers: Timers,
+    /// Bytes of unfinished multipart replies of all connections.
+    unfinished: usize,
     pub(crate) log: LogBudget,
     /// Counters of handlers whose switches are gone.
     past: BTreeMap<(&'static str, &'static str), u64>,
@@ -70,6 +72,7 @@ impl Worker {
             receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: Timers::default(),
+            unfinished: 0,
             log: LogBudget::default(),
             past: BTreeMap::new(),
             shared,
@@ -112,6 +115,7 @@ impl Worker {
             session,
             carry: Vec::new(),
             backlog: Arc::default(),
+            unfinished: 0,
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
             stage: Stage::Handshake,
             timer: None,
@@ -158,11 +162,23 @@ impl Worker {
         let used = self.messages(key, stream, now, transport);
         self.flush(key, transport);
         self.publish(key);
+        self.count_unfinished(key);
+        if self.unfinished > UNFINISHED_REPLY_BYTES {
+            self.close(key, End::UnfinishedReplies, now, transport);
+        }
         if let Some(connection) = self.connections.get_mut(key) {
             connection.carry.clear();
             connection.carry.extend_from_slice(stream.get(used..).unwrap_or(&[]));
         }
         self.receive = receive;
+    }
+
+    /// Brings the sum of unfinished replies up to date with what the session of `key` keeps.
+    fn count_unfinished(&mut self, key: Key) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let kept = connection.session.kept_bytes();
+        self.unfinished = self.unfinished - connection.unfinished + kept;
+        connection.unfinished = kept;
     }
 
     /// Deals with all whole messages at the start of `stream`; returns how many bytes they are.
@@ -333,6 +349,7 @@ impl Worker {
                 }
                 count_session(&self.counters, &mut connection.session);
                 self.give_up_requests(key, now);
+                self.count_unfinished(key);
                 self.tick(key, now);
             }
             _ => {}
@@ -398,6 +415,8 @@ impl Worker {
             connection.session.drained(now);
             connection.backlog.store(queued, Ordering::Relaxed);
         }
+        // Its answer to the echo may stand behind much that it has to read first.
+        self.challenge_met(key);
     }
 
     /// The connection of `key` has failed or was closed by the switch.
@@ -444,6 +463,7 @@ impl Worker {
         let Some(id) = self.id(key) else { return };
         let Some(mut connection) = self.connections.try_remove(key) else { return };
         transport.close(key);
+        self.unfinished -= connection.unfinished;
         self.count_end(&end);
         count_session(&self.counters, &mut connection.session);
         if let Some(info) = connection.stage.claimed() {
@@ -482,6 +502,7 @@ impl Worker {
             End::Session(Close::Dead) => self.counters.dead_closes.add(1),
             End::Session(_) => self.counters.protocol_closes.add(1),
             End::Stalled => self.counters.stalled_closes.add(1),
+            End::UnfinishedReplies => self.counters.unfinished_closes.add(1),
             // Counted where it is decided.
             End::Auxiliary(_) | End::Duplicate(_) | End::Replaced | End::Peer | End::Stop => {}
         }

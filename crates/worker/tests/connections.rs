@@ -263,3 +263,46 @@ fn stopping_closes_everything() {
     assert!(lab.is_closed(s));
     assert!(lab.shared.network().switches().is_empty());
 }
+
+#[test]
+fn an_old_connection_that_takes_bytes_is_alive_even_if_its_echo_is_late() {
+    let mut lab = Lab::with_app(Idle);
+    let old = lab.up(Version::V1_3, 5);
+    lab.switches[old].silent = true;
+    let new = lab.connect(0, Version::V1_3, SwitchDescription::new(5));
+    lab.run();
+    let (key, now) = (lab.switches[old].key, lab.now);
+    // The switch has fetched some of what waits for it.
+    lab.workers[0].0.drained(key, 1000, now);
+    lab.advance(Duration::from_millis(1200));
+    assert!(!lab.is_closed(old));
+    assert!(lab.is_closed(new));
+}
+
+#[test]
+fn unfinished_replies_of_many_switches_together_are_bounded() {
+    let mut lab = Lab::with_app(Idle);
+    // A part of a reply, 681 flows, of which more is said to follow, for ever.
+    let mut part = vec![1, 17, 0xea, 0x24, 0, 0, 0, 0, 0, 1, 0, 1];
+    let mut flow = vec![0; 88];
+    flow[1] = 88;
+    (0..681).for_each(|_| part.extend(&flow));
+    assert_eq!(part.len(), 0xea24);
+    let mut closed = 0;
+    for dpid in 1..40 {
+        let s = lab.connect(0, Version::V1_0, SwitchDescription::new(dpid));
+        lab.switches[s].flows = None;
+        lab.run();
+        // The xid of the request for its flows.
+        let xid = lab.switches[s].asked_for_flows.unwrap();
+        part[4..8].copy_from_slice(&xid.to_be_bytes());
+        for _ in 0..270 {
+            lab.send_bytes(s, &part);
+        }
+        lab.run();
+        closed += usize::from(lab.is_closed(s));
+    }
+    let counters = lab.workers[0].0.counters();
+    assert!(closed > 10, "each has 16 MiB, all together 256: {closed}");
+    assert_eq!(counters.unfinished_closes.get(), closed as u64);
+}

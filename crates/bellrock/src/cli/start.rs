@@ -26,6 +26,8 @@ pub(super) enum RunError {
     ControlPlace(std::io::Error),
     #[error("signals cannot be handled: {0}")]
     Signals(std::io::Error),
+    #[error("the controller has failed; its log says why")]
+    Failed,
 }
 
 /// Runs the controller until SIGTERM or SIGINT.
@@ -36,7 +38,7 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let engine = Engine::start(&settings(config), chain(config, &tables))?;
     let control = control(config, &engine, tables)?;
     announce(config, &engine);
-    let signal = signals.wait();
+    let signal = signals.wait(&engine).ok_or(RunError::Failed)?;
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
     // First, so that nobody asks what is half gone.
     drop(control);

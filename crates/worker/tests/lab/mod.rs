@@ -84,6 +84,8 @@ pub struct FakeSwitch {
     pub silent: bool,
     /// What it answers to a flow stats request; `None`: nothing.
     pub flows: Option<Vec<u8>>,
+    /// The xid of the flow stats request.
+    pub asked_for_flows: Option<u32>,
 }
 
 pub struct Lab {
@@ -132,6 +134,7 @@ impl Lab {
             received: Vec::new(),
             silent: false,
             flows: Some(Vec::new()),
+            asked_for_flows: None,
         });
         self.switches.len() - 1
     }
@@ -250,6 +253,7 @@ impl FakeSwitch {
                     && let RequestBody::Flow(_) = request.body
                 {
                     let version = self.session.version();
+                    self.asked_for_flows = Some(xid);
                     if let Some(flows) = &self.flows {
                         let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows);
                         let reply = FromSwitch::MultipartReply(MultipartReply::of(body.unwrap()));

@@ -40,11 +40,15 @@ pub(crate) enum AskError {
 
 /// Asks the controller whose control socket is at `path`.
 pub(crate) fn ask(path: &Path, question: Question) -> Result<Value, AskError> {
-    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, TimedOut, WouldBlock};
+    use io::ErrorKind::{
+        ConnectionRefused, ConnectionReset, NotFound, PermissionDenied, TimedOut, WouldBlock,
+    };
     let text = exchange(path, question).map_err(|error| match error.kind() {
         NotFound | ConnectionRefused => AskError::NotRunning(path.into()),
         PermissionDenied => AskError::NotAllowed(path.into()),
         WouldBlock | TimedOut => AskError::Silent(path.into()),
+        // It hung up on the question without a word.
+        ConnectionReset => AskError::NotAController(path.into()),
         _ => AskError::Failed { path: path.into(), error },
     })?;
     let mut reply: Value =
