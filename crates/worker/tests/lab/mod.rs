@@ -82,6 +82,8 @@ pub struct FakeSwitch {
     pub received: Vec<Vec<u8>>,
     /// It reads and answers nothing.
     pub silent: bool,
+    /// Another connection has its key by now.
+    gone: bool,
     /// What it answers to a flow stats request; `None`: nothing.
     pub flows: Option<Vec<u8>>,
     /// The xid of the flow stats request.
@@ -121,6 +123,9 @@ impl Lab {
         let (owner, wires) = &mut self.workers[worker];
         let key = owner.next_key();
         wires.0.insert(key, Wire::default());
+        for old in self.switches.iter_mut().filter(|old| (old.worker, old.key) == (worker, key)) {
+            old.gone = true;
+        }
         let peer = SocketAddr::from(([127, 0, 0, 1], 40_000 + self.switches.len() as u16));
         owner.open(peer, self.now, wires);
         let mut out = Out::with_capacity(1 << 20);
@@ -133,6 +138,7 @@ impl Lab {
             inbox: Vec::new(),
             received: Vec::new(),
             silent: false,
+            gone: false,
             flows: Some(Vec::new()),
             asked_for_flows: None,
         });
@@ -150,7 +156,7 @@ impl Lab {
     fn wire(&mut self, id: SwitchId) -> Option<&mut Wire> {
         let switch = &mut self.switches[id];
         let wire = self.workers[switch.worker].1.0.get_mut(&switch.key)?;
-        Some(wire)
+        (!switch.gone).then_some(wire)
     }
 
     /// Whether the worker has closed the connection.
@@ -227,7 +233,7 @@ impl Lab {
     fn step_switch(&mut self, id: SwitchId) {
         let switch = &mut self.switches[id];
         let Some(wire) = self.workers[switch.worker].1.0.get_mut(&switch.key) else { return };
-        if switch.silent || wire.stuck {
+        if switch.silent || switch.gone || wire.stuck {
             return;
         }
         wire.queued = 0;
