@@ -121,6 +121,17 @@ pub enum BenchError {
         /// The system's word.
         error: io::Error,
     },
+    /// The controller that was to be started did not come up.
+    #[error("the controller `{command_line}` is not there: {why}")]
+    StartController {
+        /// What was to be run.
+        command_line: String,
+        /// What happened.
+        why: String,
+    },
+    /// Where a controller is to be started, one runs.
+    #[error("something listens on {0} already; end it, or have the controller listen elsewhere")]
+    AlreadyListens(SocketAddr),
     /// A message could not be written.
     #[error("a message could not be written: {0}; this is a fault of the generator")]
     Encode(#[from] bellrock_openflow::EncodeError),

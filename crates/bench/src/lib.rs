@@ -34,6 +34,8 @@ mod lead;
 mod load;
 pub mod packet;
 mod poller;
+mod print;
+mod process;
 mod report;
 pub mod responder;
 mod threads;
@@ -47,6 +49,7 @@ pub use load::{
     Cores, Destinations, Load, MAX_DPID, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL, MAX_MACS,
     MAX_SWITCHES, MAX_THREADS, Mode, Order,
 };
+pub use process::Controller;
 pub use report::{
     Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Spread, Summary,
 };

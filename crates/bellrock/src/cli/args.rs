@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
+use super::bench::Bench;
 use super::config::settings::{self, GROUPS, Setting};
 use super::config::{Config, apps};
 use super::decode::command::Decode;
@@ -57,6 +58,7 @@ pub(super) enum Command {
     /// means; with --json each worker's are told apart.
     Counters(Ask),
     Decode(Decode),
+    Bench(Box<Bench>),
 }
 
 /// Run the controller until it gets SIGTERM or SIGINT

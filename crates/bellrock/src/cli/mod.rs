@@ -2,10 +2,11 @@
 //!
 //! `args` is the command line, `config` what can be set, `start` the running controller,
 //! `control` the socket by which it is asked, `answers` what it tells there, `show` how that
-//! is printed, `decode` the reader of captures. This is for the binary; programs use the library.
+//! is printed, `decode` the reader of captures, `bench` the load generator. This is for the binary; programs use the library.
 
 mod answers;
 mod args;
+mod bench;
 mod config;
 mod control;
 pub mod decode;
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Switches(asked) => ask(&asked, Question::Switches),
         Command::Hosts(asked) => ask(&asked, Question::Hosts),
         Command::Counters(asked) => ask(&asked, Question::Counters),
+        Command::Bench(asked) => bench::run(&asked),
         Command::Decode(asked) => match decode::command::run(&asked) {
             Ok(outcome) if outcome.faults == 0 => Ok(()),
             // What is wrong has been printed where it was.

@@ -1,0 +1,212 @@
+//! The command line of `bellrock bench`.
+
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Measure a controller: play switches, and verify every answer
+///
+/// Any controller that speaks OpenFlow 1.0 or 1.3 and has a learning switch will do. A flow set-up is
+/// counted only if the answer is complete and right: buffer_id, match, output port, and for packets
+/// that are not buffered the frame that comes back. What is wrong, missing or too much is counted
+/// apart.
+///
+/// Without flags it is cbench's load: 16 switches with 1,000 MACs each, one destination, 1.0,
+/// throughput.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
+pub(in crate::cli) struct Bench {
+    #[command(subcommand)]
+    pub(super) command: Option<BenchCommand>,
+
+    #[command(flatten)]
+    pub(super) load: LoadArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock bench --controller 'bellrock run --workers 1' --controller-core 0 --cores 1
+  bellrock bench --mode latency --switches 1 --duration 10
+  bellrock bench --mode window --in-flight 8 --of 1.3 --unbuffered
+  bellrock bench --switches 64 --macs 100000 --order random --dst uniform --pid $(pidof controller)
+  bellrock bench responder &                what this machine's TCP allows: bench it like a controller
+
+Exit status: 0 when all was well and all answers right, 1 when not, 2 when the command line is wrong.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BenchCommand {
+    Responder(ResponderArgs),
+}
+
+/// Answer the load with the least work that passes its verification
+///
+/// It has one thread, learns nothing, and patches answers that stand ready: what it reaches is what
+/// the kernel's TCP allows on this machine. It is no controller: it knows only the load's hosts.
+#[derive(Debug, Args)]
+pub(super) struct ResponderArgs {
+    /// Where it listens
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6653")]
+    pub(super) listen: String,
+
+    /// Ask for packets again and again instead of sleeping until one comes
+    #[arg(long)]
+    pub(super) spin: bool,
+
+    /// The core that it stays on
+    #[arg(long, value_name = "CORE")]
+    pub(super) core: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ModeArg {
+    /// As many packet_ins as the socket takes
+    Throughput,
+    /// One packet_in in flight per switch
+    Latency,
+    /// --in-flight packet_ins per switch, checked against Little's law
+    Window,
+    /// --rate packet_ins per second and switch; latency counts from when one was due
+    Rate,
+    /// Each switch connects, is known, disconnects, and connects again
+    Connect,
+    /// All switches connect at once, until the last is known; once a run
+    Storm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum OrderArg {
+    /// One after the other
+    InOrder,
+    /// Each as likely as any other
+    Random,
+    /// The k-th 1/k times as often as the first
+    Zipf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum DestinationsArg {
+    /// All to one host: its table entry never leaves the cache
+    One,
+    /// To each of the hosts that also send, as likely as to any other
+    Uniform,
+    /// To the k-th of them 1/k times as often as to the first
+    Zipf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LoadArgs {
+    /// The controller
+    #[arg(long, short, value_name = "HOST:PORT", default_value = "127.0.0.1:6653")]
+    pub(super) connect: String,
+
+    /// What is measured
+    #[arg(long, short, value_name = "MODE", default_value = "throughput")]
+    pub(super) mode: ModeArg,
+
+    /// Packet_ins in flight per switch, for --mode window
+    #[arg(long, value_name = "N")]
+    pub(super) in_flight: Option<u32>,
+
+    /// Packet_ins per second and switch, for --mode rate
+    #[arg(long, value_name = "N")]
+    pub(super) rate: Option<f64>,
+
+    /// Switches, up to 10,000
+    #[arg(long, short, value_name = "N", default_value_t = 16)]
+    pub(super) switches: u32,
+
+    /// The version of OpenFlow that the switches speak
+    #[arg(long, value_name = "VERSION", default_value = "1.0",
+          value_parser = PossibleValuesParser::new(["1.0", "1.3"]))]
+    pub(super) of: String,
+
+    /// The switches do not buffer packets: each has to come back by a packet_out
+    #[arg(long)]
+    pub(super) unbuffered: bool,
+
+    /// Hosts of each switch, up to 10,000,000
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(super) macs: u32,
+
+    /// In which order they send
+    #[arg(long, value_name = "ORDER", default_value = "in-order")]
+    pub(super) order: OrderArg,
+
+    /// Where they send to
+    #[arg(long, value_name = "WHICH", default_value = "one")]
+    pub(super) dst: DestinationsArg,
+
+    /// Where random choices start; the same makes the same packets
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// Datapath id of the first switch, for several generators at one controller
+    #[arg(long, value_name = "DPID", default_value_t = 1)]
+    pub(super) first_dpid: u32,
+
+    /// Threads of the generator
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) threads: usize,
+
+    /// Cores that its threads stay on, in turn
+    #[arg(long, value_name = "CORE,CORE", value_delimiter = ',')]
+    pub(super) cores: Vec<usize>,
+
+    /// Runs; the result is their median
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(super) runs: u32,
+
+    /// Seconds that each run measures
+    #[arg(long, short, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(super) duration: Duration,
+
+    /// Seconds of load before each measurement
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(super) warm_up: Duration,
+
+    /// Switches that connect per second before the test; 0 for as fast as they can
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) ramp: u32,
+
+    /// Seconds after which an answer counts as missing
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(super) answer_timeout: Duration,
+
+    /// Seconds that a switch may take until the controller knows it
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(super) connect_timeout: Duration,
+
+    /// Measure the CPU time and memory of this process, the controller
+    #[arg(long, value_name = "PID", conflicts_with = "controller")]
+    pub(super) pid: Option<u32>,
+
+    /// Start this controller, measure it, and end it
+    ///
+    /// The command is run by a shell that it takes the place of. A script has to `exec` the
+    /// controller, since only the process itself is measured.
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) controller: Option<String>,
+
+    /// The core that this controller stays on
+    #[arg(long, value_name = "CORE", requires = "controller")]
+    pub(super) controller_core: Option<usize>,
+
+    /// Estimate energy from this thermal design power where it cannot be measured
+    #[arg(long, value_name = "WATTS")]
+    pub(super) tdp_watts: Option<f64>,
+
+    /// Print JSON instead of a table
+    #[arg(long, conflicts_with = "cbench")]
+    pub(super) json: bool,
+
+    /// Print cbench's last line instead of a table
+    #[arg(long)]
+    pub(super) cbench: bool,
+}
+
+/// A time in seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "give seconds, such as 5 or 0.5".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|_| "give seconds, 0 or more".to_owned())
+}

@@ -1,0 +1,228 @@
+//! `bellrock bench`: the load generator's command line, its progress, and where its report goes.
+//!
+//! All that measures is in `bellrock-bench`; this only translates.
+
+mod args;
+
+use std::io::IsTerminal;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use bellrock_bench::{
+    BenchError, Controller, Cores, Destinations, Idle, Load, Mode, Order, Progress, Report,
+    Responder, ResponderSettings, Step, Watch,
+};
+use bellrock_openflow::Version;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Failure, print};
+pub(super) use args::Bench;
+use args::{BenchCommand, DestinationsArg, LoadArgs, ModeArg, OrderArg, ResponderArgs};
+
+/// A test that takes longer than this shows its progress, on a terminal.
+const SHOW_PROGRESS: Duration = Duration::from_secs(2);
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Load(_) | BenchError::NoSuchCore { .. } => {
+                Failure::Wrong(error.to_string())
+            }
+            _ => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Does what the command line says.
+pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
+    match &bench.command {
+        Some(BenchCommand::Responder(responder)) => respond(responder),
+        None => test(&bench.load),
+    }
+}
+
+fn respond(args: &ResponderArgs) -> Result<(), Failure> {
+    let idle = if args.spin { Idle::Spin } else { Idle::Sleep };
+    let listen = resolve(&args.listen)?;
+    let responder = Responder::start(&ResponderSettings { listen, idle, core: args.core })?;
+    eprintln!("the responder listens on {}", responder.address());
+    Ok(responder.wait()?)
+}
+
+fn test(args: &LoadArgs) -> Result<(), Failure> {
+    let load = load(args)?;
+    load.check().map_err(BenchError::from)?;
+    // Ends with this function.
+    let controller = match &args.controller {
+        Some(command) => {
+            let timeout = load.connect_timeout;
+            Some(Controller::start(command, args.controller_core, load.target, timeout)?)
+        }
+        None => None,
+    };
+    let pid = args.pid.or(controller.as_ref().map(Controller::pid));
+    let bar = bar(&load);
+    let mut progress = |progress: Progress| show(&bar, &load, progress);
+    let report =
+        bellrock_bench::run(&load, &Watch { pid, tdp_watts: args.tdp_watts }, &mut progress);
+    bar.finish_and_clear();
+    drop(controller);
+    let report = report?;
+    tell(args, &report)?;
+    verdict(&report)
+}
+
+/// What the exit status says: whether all went well, and all answers were right.
+fn verdict(report: &Report) -> Result<(), Failure> {
+    if let Some(failure) = &report.failure {
+        return Err(Failure::Failed(failure.clone()));
+    }
+    if report.runs.iter().all(|run| run.done == 0) {
+        return Err(Failure::Failed("nothing that was sent was answered rightly".into()));
+    }
+    if !report.summary.tally.is_clean() {
+        return Err(Failure::Failed("not all answers were right; the report has them".into()));
+    }
+    Ok(())
+}
+
+fn tell(args: &LoadArgs, report: &Report) -> Result<(), Failure> {
+    if args.json {
+        return print(&format!("{}\n", serde_json::to_string_pretty(report)?));
+    }
+    if args.cbench {
+        return print(&format!("{}\n", report.cbench()));
+    }
+    print(&report.to_string())
+}
+
+fn load(args: &LoadArgs) -> Result<Load, Failure> {
+    let mode = match (args.mode, args.in_flight, args.rate) {
+        (ModeArg::Throughput, None, None) => Mode::Throughput,
+        (ModeArg::Latency, None, None) => Mode::Latency,
+        (ModeArg::Window, Some(n), None) => Mode::Window(n),
+        (ModeArg::Rate, None, Some(rate)) => Mode::Rate(rate),
+        (ModeArg::Connect, None, None) => Mode::Connect,
+        (ModeArg::Storm, None, None) => Mode::Storm,
+        (ModeArg::Window, None, _) => {
+            return Err(Failure::Wrong("--mode window needs --in-flight N".into()));
+        }
+        (ModeArg::Rate, _, None) => {
+            return Err(Failure::Wrong("--mode rate needs --rate N".into()));
+        }
+        (_, Some(_), _) => {
+            return Err(Failure::Wrong("--in-flight goes with --mode window only".into()));
+        }
+        (_, _, Some(_)) => return Err(Failure::Wrong("--rate goes with --mode rate only".into())),
+    };
+    Ok(Load {
+        target: resolve(&args.connect)?,
+        version: if args.of == "1.3" { Version::V1_3 } else { Version::V1_0 },
+        switches: args.switches,
+        first_dpid: args.first_dpid,
+        threads: args.threads,
+        cores: match args.cores.is_empty() {
+            true => Cores::Any,
+            false => Cores::List(args.cores.clone()),
+        },
+        mode,
+        buffered: !args.unbuffered,
+        macs: args.macs,
+        order: match args.order {
+            OrderArg::InOrder => Order::InOrder,
+            OrderArg::Random => Order::Random,
+            OrderArg::Zipf => Order::Zipf,
+        },
+        destinations: match args.dst {
+            DestinationsArg::One => Destinations::One,
+            DestinationsArg::Uniform => Destinations::Uniform,
+            DestinationsArg::Zipf => Destinations::Zipf,
+        },
+        seed: args.seed,
+        ramp_per_second: args.ramp,
+        warm_up: args.warm_up,
+        duration: args.duration,
+        runs: args.runs,
+        answer_timeout: args.answer_timeout,
+        connect_timeout: args.connect_timeout,
+    })
+}
+
+/// An address by number or by name.
+fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        Failure::Wrong(format!("{text:?} is no address; give HOST:PORT, such as 127.0.0.1:6653"))
+    })
+}
+
+/// A bar for all runs; hidden where nobody would see it, or not for long.
+fn bar(load: &Load) -> ProgressBar {
+    let whole = (load.warm_up + load.duration) * load.runs;
+    if whole < SHOW_PROGRESS || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(u64::from(load.runs) * 1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, load: &Load, progress: Progress) {
+    let Progress { step, run, up, done, share } = progress;
+    let share = if step == Step::Measuring { share.unwrap_or(0.0) } else { 0.0 };
+    bar.set_position(u64::from(run.saturating_sub(1)) * 1000 + (share * 1000.0) as u64);
+    bar.set_message(match step {
+        Step::Connecting => format!("{up} of {} switches are up", load.switches),
+        Step::Learning => "destinations are made known".to_owned(),
+        Step::WarmingUp => format!("run {run} of {}: warms up", load.runs),
+        Step::Measuring => format!("run {run} of {}: {done} so far", load.runs),
+        Step::Draining => format!("run {run} of {}: the last answers", load.runs),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::args::{Cli, Command};
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Load, String> {
+        let all = ["bellrock", "bench"].into_iter().chain(arguments.iter().copied());
+        let cli = Cli::try_parse_from(all).map_err(|error| error.to_string())?;
+        let Command::Bench(bench) = cli.command else { panic!("it is bench") };
+        load(&bench.load).map_err(|failure| match failure {
+            Failure::Failed(text) | Failure::Wrong(text) => text,
+        })
+    }
+
+    #[test]
+    fn without_flags_it_is_the_default_load() {
+        let (parsed, default) = (parse(&[]).unwrap(), Load::default());
+        assert_eq!(format!("{parsed:?}"), format!("{default:?}"));
+    }
+
+    #[test]
+    fn every_mode_can_be_asked_for() {
+        let mode = |arguments: &[&str]| parse(arguments).map(|load| load.mode);
+        assert_eq!(mode(&["--mode", "latency"]), Ok(Mode::Latency));
+        assert_eq!(mode(&["--mode", "window", "--in-flight", "7"]), Ok(Mode::Window(7)));
+        assert_eq!(mode(&["--mode", "rate", "--rate", "0.5"]), Ok(Mode::Rate(0.5)));
+        assert_eq!(mode(&["--mode", "connect"]), Ok(Mode::Connect));
+        assert_eq!(mode(&["--mode", "storm"]), Ok(Mode::Storm));
+        assert!(mode(&["--mode", "window"]).unwrap_err().contains("needs --in-flight"));
+        assert!(mode(&["--mode", "rate"]).unwrap_err().contains("needs --rate"));
+        assert!(mode(&["--in-flight", "7"]).unwrap_err().contains("--mode window only"));
+        assert!(mode(&["--rate", "7"]).unwrap_err().contains("--mode rate only"));
+    }
+
+    #[test]
+    fn what_is_no_address_or_time_is_told() {
+        assert!(parse(&["--connect", "nowhere"]).unwrap_err().contains("give HOST:PORT"));
+        assert!(parse(&["--duration", "-1"]).is_err());
+        assert!(parse(&["--of", "1.4"]).is_err());
+        assert_eq!(parse(&["--duration", "0.25"]).unwrap().duration, Duration::from_millis(250));
+    }
+}

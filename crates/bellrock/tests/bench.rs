@@ -1,0 +1,192 @@
+//! The load generator against this controller, both as the commands that users run: every answer of
+//! the learning switch is verified, in every mode.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail it by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+const BELLROCK: &str = env!("CARGO_BIN_EXE_bellrock");
+
+/// Short runs, and patience: others may keep the machine busy, and what comes is tested, not when.
+const SHORT: [&str; 12] = [
+    "--runs",
+    "2",
+    "--duration",
+    "0.15",
+    "--warm-up",
+    "0.02",
+    "--answer-timeout",
+    "20",
+    "--connect-timeout",
+    "30",
+    "--switches",
+    "4",
+];
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+/// What `bellrock bench` says: exit status, standard output, standard error.
+fn bench(arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(BELLROCK);
+    command.arg("bench").args(arguments).args(SHORT).stdin(Stdio::null());
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+/// A configuration of the learning switch, removed in the end.
+struct Config(PathBuf);
+
+impl Config {
+    fn with_match(kind: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("bellrock-bench-{process}-{next}.yaml");
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, format!("apps:\n  - learning:\n      match: {kind}\n")).unwrap();
+        Config(path)
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs the generator against a controller that it starts and ends itself.
+fn against_bellrock(config: &Config, arguments: &[&str]) -> Value {
+    let address = free_address().to_string();
+    let controller = format!(
+        "{BELLROCK} run --config {} --listen {address} --control none --log-level warn",
+        config.0.display()
+    );
+    let all = [&["--controller", &controller, "--connect", &address, "--json"], arguments].concat();
+    let (status, out, error) = bench(&all);
+    assert_eq!(status, 0, "{arguments:?}: {out}\n{error}");
+    serde_json::from_str(&out).unwrap_or_else(|wrong| panic!("{wrong}: {out}"))
+}
+
+#[test]
+fn every_answer_of_the_learning_switch_is_right() {
+    let modes: [&[&str]; 4] = [
+        &["--mode", "throughput"],
+        &["--mode", "latency"],
+        &["--mode", "window", "--in-flight", "5"],
+        &["--mode", "rate", "--rate", "300"],
+    ];
+    let kinds: [&[&str]; 4] = [
+        &["--of", "1.0"],
+        &["--of", "1.0", "--unbuffered"],
+        &["--of", "1.3"],
+        &["--of", "1.3", "--unbuffered"],
+    ];
+    let hosts: [&[&str]; 2] =
+        [&["--macs", "50"], &["--macs", "500", "--order", "random", "--dst", "uniform"]];
+    for (kind, config) in ["exact", "l2"].map(|kind| (kind, Config::with_match(kind))) {
+        for (index, (mode, version)) in
+            modes.iter().flat_map(|mode| kinds.map(|kind| (mode, kind))).enumerate()
+        {
+            let arguments = [mode, version, hosts[index % 2]].concat();
+            let report = against_bellrock(&config, &arguments);
+            let tally = &report["summary"]["tally"];
+            assert!(tally["verified"].as_u64() > Some(50), "{kind} {arguments:?}: {tally}");
+            assert_eq!(tally["verified"], tally["sent"], "{kind} {arguments:?}: {tally}");
+            assert!(report["runs"][0]["controller"]["resident_bytes"].as_u64() > Some(1 << 20));
+        }
+    }
+}
+
+#[test]
+fn switches_connect_again_and_again() {
+    let config = Config::with_match("l2");
+    for mode in ["connect", "storm"] {
+        for version in ["1.0", "1.3"] {
+            let report = against_bellrock(&config, &["--mode", mode, "--of", version]);
+            let done = report["runs"][0]["done"].as_u64();
+            assert!(done >= Some(if mode == "storm" { 4 } else { 1 }), "{report}");
+        }
+    }
+}
+
+/// A responder that was started, and is ended with the test.
+struct Running(Child, String);
+
+impl Running {
+    fn responder() -> Self {
+        let mut command = Command::new(BELLROCK);
+        command.args(["bench", "responder", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Running(child, address)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_responder_answers_the_load_and_the_report_reads_well() {
+    let responder = Running::responder();
+    let pid = responder.0.id().to_string();
+    let (status, out, error) = bench(&["--connect", &responder.1, "--pid", &pid]);
+    assert_eq!(status, 0, "{out}{error}");
+    for part in
+        ["4 switches, OpenFlow 1.0", "flow set-ups/s", "0 wrong", "0 extra", "of the controller"]
+    {
+        assert!(out.contains(part), "no {part:?} in\n{out}");
+    }
+    let (status, out, _) = bench(&["--connect", &responder.1, "--cbench"]);
+    assert_eq!(status, 0);
+    assert!(out.starts_with("RESULT: 4 switches 2 tests min/max/avg/stdev = "), "{out}");
+    assert_eq!(out.lines().count(), 1);
+}
+
+#[test]
+fn bad_use_is_told() {
+    let address = free_address().to_string();
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["--connect", &address], 1, "nobody listens on"),
+        (&["--connect", "x"], 2, "give HOST:PORT"),
+        (&["--macs", "0"], 2, "macs cannot be 0; give 1 to 10000000"),
+        (&["--dst", "uniform", "--macs", "1"], 2, "give 2 to 10000000"),
+        (&["--mode", "window"], 2, "needs --in-flight"),
+        (&["--cores", "100000"], 2, "core 100000 cannot be pinned to"),
+        (&["--controller", "false", "--connect", &address], 1, "before it listened"),
+        (&["--pid", "4294967295"], 1, "process 4294967295 cannot be measured"),
+    ];
+    for (arguments, expected, text) in cases {
+        let (status, out, error) = bench(arguments);
+        assert_eq!(status, expected, "{arguments:?}: {error}");
+        assert!(error.contains(text), "{arguments:?}: {error}");
+        assert_eq!(out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn more_switches_than_files_are_told_with_the_limit() {
+    let line = format!("ulimit -n 100; exec {BELLROCK} bench --switches 90");
+    let output = Command::new("sh").args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains("90 switches need 154 open files, and this process may have 100"),
+        "{error}"
+    );
+    assert!(error.contains("ulimit -Hn"), "{error}");
+}
