@@ -158,6 +158,19 @@ fn the_responder_answers_the_load_and_the_report_reads_well() {
 }
 
 #[test]
+fn a_controller_is_compared_with_the_responder() {
+    let config = Config::with_match("exact");
+    let report = against_bellrock(&config, &["--pairs", "2"]);
+    for of in ["controller", "reference"] {
+        let tally = &report[of]["summary"]["tally"];
+        assert!(tally["verified"].as_u64() > Some(50), "{tally}");
+        assert_eq!(tally["verified"], tally["sent"], "{tally}");
+    }
+    assert!(report["rate"]["median"].as_f64() > Some(0.0), "{report}");
+    assert!(report["controller"]["load"]["target"] != report["reference"]["load"]["target"]);
+}
+
+#[test]
 fn bad_use_is_told() {
     let address = free_address().to_string();
     let cases: [(&[&str], i32, &str); 8] = [

@@ -132,6 +132,9 @@ pub enum BenchError {
     /// Where a controller is to be started, one runs.
     #[error("something listens on {0} already; end it, or have the controller listen elsewhere")]
     AlreadyListens(SocketAddr),
+    /// One half of a comparison.
+    #[error("a comparison needs both halves, and one ended before its time: {0}")]
+    EndedEarly(String),
     /// A message could not be written.
     #[error("a message could not be written: {0}; this is a fault of the generator")]
     Encode(#[from] bellrock_openflow::EncodeError),

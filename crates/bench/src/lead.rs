@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::control::{Control, Measured, Note, Phase};
+use crate::control::{Control, Latencies, Measured, Note, Phase};
 use crate::driver::Driver;
 use crate::error::BenchError;
 use crate::load::{Cores, Load, Mode};
-use crate::report::{Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Summary};
+use crate::report::{Bound, Energy, Fairness, Latency, Little, Report, Run};
 use crate::threads::{allow_files, check_cores, pin};
 use crate::usage::{self, ProcessCpu, ProcessUse};
 use crate::verify::Tally;
@@ -84,26 +84,18 @@ pub fn run(
     let mut lead = Lead::start(load, watch, progress)?;
     lead.prepare()?;
     let mut runs = Vec::new();
-    let mut latency = None;
+    let mut latency = Latencies::new()?.take();
     let mut failure = None;
     for number in 1..=load.runs {
         let outcome = lead.one_run(number)?;
         runs.extend(outcome.run);
-        match &mut latency {
-            None => latency = Some(outcome.latency),
-            Some(all) => merge(all, &outcome.latency),
-        }
+        merge(&mut latency, &outcome.latency);
         failure = outcome.failure.map(|error| error.to_string());
         if failure.is_some() {
             break;
         }
     }
-    let empty = Histogram::new(3).map_err(|error| BenchError::System {
-        what: "make a histogram",
-        error: std::io::Error::other(error),
-    })?;
-    let summary = Summary::of(&runs, latency.as_ref().unwrap_or(&empty));
-    Ok(Report { load: LoadSummary::of(load), runs, summary, failure })
+    Ok(Report::new(load, runs, latency, failure))
 }
 
 /// Adds one histogram to another. Both have the same bounds, so nothing can be out of them.
@@ -346,7 +338,7 @@ impl<'p> Lead<'p> {
     fn outcome(&self, collected: Collected, after: &After) -> Result<Outcome, BenchError> {
         let Collected { mut measured, tally, failure } = collected;
         measured.sort_by_key(|one| one.thread);
-        let mut latency = crate::control::Latencies::new()?.take();
+        let mut latency = Latencies::new()?.take();
         let mut lateness = latency.clone();
         for one in &measured {
             merge(&mut latency, &one.latency);

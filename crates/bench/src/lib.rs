@@ -26,6 +26,7 @@
 //! sent is a pure function of a number ([`draw`]), written by patching ([`packet`]); what comes is
 //! compared with what a right answer would look like (`verify`).
 
+mod compare;
 mod control;
 pub mod draw;
 mod driver;
@@ -43,6 +44,7 @@ mod usage;
 mod verify;
 mod window;
 
+pub use compare::{Comparison, ENOUGH_PAIRS, Reference, compare};
 pub use error::{BenchError, LoadError};
 pub use lead::{Progress, Step, Watch, run};
 pub use load::{

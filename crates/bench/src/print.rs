@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
     use crate::load::Load;
-    use crate::report::{Energy, Fairness, LoadSummary, Summary};
+    use crate::report::{Energy, Fairness};
 
     fn run(rate: f64, bound: Bound) -> Run {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
@@ -288,8 +288,7 @@ mod tests {
     }
 
     fn report(runs: Vec<Run>) -> Report {
-        let summary = Summary::of(&runs, &Histogram::new(3).unwrap());
-        Report { load: LoadSummary::of(&Load::default()), runs, summary, failure: None }
+        Report::new(&Load::default(), runs, Histogram::new(3).unwrap(), None)
     }
 
     #[test]

@@ -21,6 +21,30 @@ pub struct Report {
     pub summary: Summary,
     /// Why it ended before its time. The last run is not complete then.
     pub failure: Option<String>,
+    /// Latencies of all runs, from which more reports can be put together.
+    #[serde(skip)]
+    pub(crate) histogram: Histogram<u64>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        load: &Load,
+        runs: Vec<Run>,
+        histogram: Histogram<u64>,
+        failure: Option<String>,
+    ) -> Self {
+        let summary = Summary::of(&runs, &histogram);
+        Report { load: LoadSummary::of(load), runs, summary, failure, histogram }
+    }
+
+    /// Takes in the runs of another report on the same load.
+    pub(crate) fn absorb(&mut self, other: Report) {
+        self.runs.extend(other.runs);
+        self.failure = self.failure.take().or(other.failure);
+        // Both have the same bounds, so nothing can be out of them.
+        let _ = self.histogram.add(&other.histogram);
+        self.summary = Summary::of(&self.runs, &self.histogram);
+    }
 }
 
 /// What was asked for, by its names on the command line.

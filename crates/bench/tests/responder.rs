@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bellrock_bench::{
-    BenchError, Destinations, Idle, Load, Mode, Order, Report, Responder, ResponderSettings, Watch,
-    run,
+    BenchError, Comparison, Destinations, Idle, Load, Mode, Order, Reference, Report, Responder,
+    ResponderSettings, Watch, compare, run,
 };
 use bellrock_openflow::Version;
 
@@ -141,6 +141,27 @@ fn what_a_test_costs_is_in_the_report() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["load"]["mode"], "throughput");
     assert!(json["summary"]["rate"]["median"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_responder_compared_with_itself_is_measured_in_pairs() {
+    let responder = responder();
+    let load = Load { runs: 1, duration: Duration::from_millis(60), ..load(&responder) };
+    let pid = std::process::id();
+    let watch = Watch { pid: Some(pid), tdp_watts: None };
+    let reference = Reference { target: responder.address(), pid };
+    let comparison = compare(&load, &watch, &reference, 3, &mut |_, _| {}).unwrap();
+    assert!(comparison.is_clean());
+    let Comparison { controller, reference, rate, p50, .. } = &comparison;
+    assert_eq!((controller.runs.len(), reference.runs.len()), (3, 3));
+    let runs = controller.runs.iter().chain(&reference.runs);
+    assert!(runs.map(|run| run.latency.as_ref().unwrap().count).all(|count| count > 0));
+    let counts = controller.runs.iter().map(|run| run.latency.as_ref().unwrap().count);
+    assert_eq!(controller.summary.latency.as_ref().unwrap().count, counts.sum::<u64>());
+    assert!(rate.least > 0.0 && rate.least <= rate.median && rate.median <= rate.most);
+    assert!(p50.is_some());
+    let text = comparison.to_string();
+    assert!(text.contains("median of 3 pairs") && text.contains("an impression"), "{text}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ Examples:
   bellrock bench --mode latency --switches 1 --duration 10
   bellrock bench --mode window --in-flight 8 --of 1.3 --unbuffered
   bellrock bench --switches 64 --macs 100000 --order random --dst uniform --pid $(pidof controller)
+  bellrock bench --controller 'bellrock run --workers 1' --controller-core 0 --cores 1 --pairs 9
   bellrock bench responder &                what this machine's TCP allows: bench it like a controller
 
 Exit status: 0 when all was well and all answers right, 1 when not, 2 when the command line is wrong.";
@@ -153,9 +154,9 @@ pub(super) struct LoadArgs {
     #[arg(long, value_name = "CORE,CORE", value_delimiter = ',')]
     pub(super) cores: Vec<usize>,
 
-    /// Runs; the result is their median
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(super) runs: u32,
+    /// Runs; the result is their median [default: 3]
+    #[arg(long, value_name = "N")]
+    pub(super) runs: Option<u32>,
 
     /// Seconds that each run measures
     #[arg(long, short, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
@@ -191,6 +192,13 @@ pub(super) struct LoadArgs {
     /// The core that this controller stays on
     #[arg(long, value_name = "CORE", requires = "controller")]
     pub(super) controller_core: Option<usize>,
+
+    /// Compare with the canned responder, in so many pairs of runs in turn; 9 are enough
+    ///
+    /// The responder is started beside the controller, on the same core, and sleeps while it is not
+    /// its turn. --runs is then the runs of each half of a pair, 1 unless it is given.
+    #[arg(long, value_name = "N", conflicts_with = "cbench")]
+    pub(super) pairs: Option<u32>,
 
     /// Estimate energy from this thermal design power where it cannot be measured
     #[arg(long, value_name = "WATTS")]

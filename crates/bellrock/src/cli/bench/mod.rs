@@ -5,12 +5,12 @@
 mod args;
 
 use std::io::IsTerminal;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
 
 use bellrock_bench::{
-    BenchError, Controller, Cores, Destinations, Idle, Load, Mode, Order, Progress, Report,
-    Responder, ResponderSettings, Step, Watch,
+    BenchError, Controller, Cores, Destinations, Idle, Load, Mode, Order, Progress, Reference,
+    Report, Responder, ResponderSettings, Step, Watch,
 };
 use bellrock_openflow::Version;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -61,15 +61,48 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
         None => None,
     };
     let pid = args.pid.or(controller.as_ref().map(Controller::pid));
-    let bar = bar(&load);
-    let mut progress = |progress: Progress| show(&bar, &load, progress);
-    let report =
-        bellrock_bench::run(&load, &Watch { pid, tdp_watts: args.tdp_watts }, &mut progress);
+    let watch = Watch { pid, tdp_watts: args.tdp_watts };
+    if let Some(pairs) = args.pairs {
+        return compare(args, &load, &watch, pairs);
+    }
+    let bar = bar(&load, 1);
+    let report = bellrock_bench::run(&load, &watch, &mut |progress| show(&bar, &load, progress));
     bar.finish_and_clear();
     drop(controller);
     let report = report?;
     tell(args, &report)?;
     verdict(&report)
+}
+
+/// Measures the controller and the responder in turn.
+fn compare(args: &LoadArgs, load: &Load, watch: &Watch, pairs: u32) -> Result<(), Failure> {
+    let target = free_address()?;
+    let bellrock = std::env::current_exe()?;
+    let command = format!("'{}' bench responder --listen {target}", bellrock.display());
+    let core = args.controller_core;
+    let responder = Controller::start(&command, core, target, load.connect_timeout)?;
+    let bar = bar(load, pairs * 2);
+    let reference = Reference { target, pid: responder.pid() };
+    let comparison =
+        bellrock_bench::compare(load, watch, &reference, pairs, &mut |pair, progress| {
+            show(&bar, load, progress);
+            bar.set_prefix(format!("pair {pair} of {pairs}, "));
+        });
+    bar.finish_and_clear();
+    let comparison = comparison?;
+    match args.json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?))?,
+        false => print(&comparison.to_string())?,
+    }
+    match comparison.is_clean() {
+        true => Ok(()),
+        false => Err(Failure::Failed("not all answers were right; the report has them".into())),
+    }
+}
+
+/// An address of this machine that nobody listens on.
+fn free_address() -> Result<SocketAddr, Failure> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 /// What the exit status says: whether all went well, and all answers were right.
@@ -142,7 +175,7 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         ramp_per_second: args.ramp,
         warm_up: args.warm_up,
         duration: args.duration,
-        runs: args.runs,
+        runs: args.runs.unwrap_or(if args.pairs.is_some() { 1 } else { 3 }),
         answer_timeout: args.answer_timeout,
         connect_timeout: args.connect_timeout,
     })
@@ -156,14 +189,14 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// A bar for all runs; hidden where nobody would see it, or not for long.
-fn bar(load: &Load) -> ProgressBar {
-    let whole = (load.warm_up + load.duration) * load.runs;
+/// A bar for all runs of so many tests; hidden where nobody would see it, or not for long.
+fn bar(load: &Load, tests: u32) -> ProgressBar {
+    let whole = (load.warm_up + load.duration) * load.runs * tests;
     if whole < SHOW_PROGRESS || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(u64::from(load.runs) * 1000);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {prefix}{msg}") {
         bar.set_style(style);
     }
     bar
