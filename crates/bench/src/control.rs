@@ -87,6 +87,8 @@ impl Control {
 /// What a thread tells the lead.
 #[derive(Debug)]
 pub(crate) enum Note {
+    /// The load is on, or the measurement has begun: the thread has entered that phase.
+    Entered,
     /// The phase is done: all are connected, or all destinations are learnt.
     Ready,
     /// What was measured. Comes when the phase after the measurement is entered.

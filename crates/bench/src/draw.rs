@@ -5,7 +5,7 @@
 //! and what was sent cannot be confused with what should have been.
 
 use crate::load::{Destinations, Load, Order};
-use crate::packet::{Packet, UPLINK_PORT, host_port, mac};
+use crate::packet::{Mac, Packet, UPLINK_PORT, host_port};
 
 /// How the packets of all switches of a test are drawn.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub struct Pattern {
     order: Order,
     destinations: Destinations,
     seed: u64,
+    /// 2^64 divided by `macs`, rounded up: a division by it is a multiplication by this.
+    reciprocal: u64,
     /// Natural logarithm of `macs + 1`, for Zipf.
     log_macs: f64,
 }
@@ -27,13 +29,14 @@ impl Pattern {
             order: load.order,
             destinations: load.destinations,
             seed: load.seed,
+            reciprocal: (u64::MAX / u64::from(load.macs)).wrapping_add(1),
             log_macs: f64::from(load.macs + 1).ln(),
         }
     }
 
     /// The packet with this number of the switch with this datapath id.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn packet(&self, dpid: u32, number: u64) -> Packet {
         let random = match (self.order, self.destinations) {
             (Order::InOrder, Destinations::One) => 0,
@@ -41,7 +44,7 @@ impl Pattern {
         };
         let (high, low) = ((random >> 32) as u32, random as u32);
         let from = match self.order {
-            Order::InOrder => (number % u64::from(self.macs)) as u32,
+            Order::InOrder => self.remainder(number),
             Order::Random => self.scale(high),
             Order::Zipf => self.zipf(high),
         };
@@ -51,7 +54,7 @@ impl Pattern {
             Destinations::Uniform => self.elsewhere(self.scale(low), in_port),
             Destinations::Zipf => self.elsewhere(self.zipf(low), in_port),
         };
-        let (src, dst) = (mac(in_port, dpid, from), mac(out_port, dpid, to));
+        let (src, dst) = (Mac::of(in_port, dpid, from), Mac::of(out_port, dpid, to));
         Packet { number, in_port, out_port, src, dst }
     }
 
@@ -66,12 +69,24 @@ impl Pattern {
 
     /// The port and the address of a host that has to be known before the test.
     #[must_use]
-    pub fn learnt(&self, dpid: u32, index: u32) -> (u32, [u8; 6]) {
+    pub fn learnt(&self, dpid: u32, index: u32) -> (u32, Mac) {
         let (port, host) = match self.destinations {
             Destinations::One => (UPLINK_PORT, self.macs),
             Destinations::Uniform | Destinations::Zipf => (host_port(index), index),
         };
-        (port, mac(port, dpid, host))
+        (port, Mac::of(port, dpid, host))
+    }
+
+    /// `number` modulo `macs`, for the first 2^40 numbers; those behind start again. (The error of the
+    /// reciprocal is below `macs / 2^64`, so that the quotient is right below `2^64 / macs`.)
+    #[inline]
+    fn remainder(&self, number: u64) -> u32 {
+        let number = number & ((1 << 40) - 1);
+        let quotient = match self.macs {
+            1 => number,
+            _ => ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64,
+        };
+        (number - quotient * u64::from(self.macs)) as u32
     }
 
     /// 0 to `macs - 1`, each as likely as any other.
@@ -118,7 +133,6 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::packet::port_of;
 
     fn pattern(macs: u32, order: Order, destinations: Destinations) -> Pattern {
         Pattern::new(&Load { macs, order, destinations, ..Load::default() })
@@ -138,7 +152,7 @@ mod tests {
                     for number in 0..5_000 {
                         let packet = pattern.packet(9, number);
                         assert!(learnt.contains(&(packet.out_port, packet.dst)), "{packet:?}");
-                        assert_eq!(port_of(packet.src), packet.in_port);
+                        assert_eq!(packet.src.port(), packet.in_port);
                         assert_ne!(packet.in_port, packet.out_port);
                         assert_eq!(packet, pattern.packet(9, number));
                     }
@@ -147,13 +161,29 @@ mod tests {
         }
     }
 
-    fn sources(order: Order, macs: u32, packets: u64) -> BTreeMap<[u8; 6], u32> {
+    fn sources(order: Order, macs: u32, packets: u64) -> BTreeMap<Mac, u32> {
         let pattern = pattern(macs, order, Destinations::One);
         let mut seen = BTreeMap::new();
         for number in 0..packets {
             *seen.entry(pattern.packet(1, number).src).or_default() += 1;
         }
         seen
+    }
+
+    #[test]
+    fn a_remainder_is_that_of_a_division() {
+        for macs in [1, 2, 3, 7, 16, 1000, 9_999_991, 10_000_000] {
+            let pattern = pattern(macs, Order::InOrder, Destinations::One);
+            for near in [0, 1 << 20, 1 << 32, (1 << 40) - 40_000_000] {
+                for number in (near..near + 30_000_000).step_by(999_983).chain(near..near + 50) {
+                    let right = (number % u64::from(macs)) as u32;
+                    assert_eq!(pattern.remainder(number), right, "{number} % {macs}");
+                }
+                let multiple = near / u64::from(macs) * u64::from(macs) + u64::from(macs);
+                assert_eq!(pattern.remainder(multiple), 0, "{multiple} % {macs}");
+                assert_eq!(pattern.remainder(multiple - 1), macs - 1, "{multiple} - 1 % {macs}");
+            }
+        }
     }
 
     #[test]
@@ -173,7 +203,8 @@ mod tests {
     #[test]
     fn by_zipf_the_first_host_sends_much_more_often_than_the_hundredth() {
         let seen = sources(Order::Zipf, 1000, 1_000_000);
-        let count = |host: u32| f64::from(*seen.get(&mac(host_port(host), 1, host)).unwrap_or(&0));
+        let count =
+            |host: u32| f64::from(*seen.get(&Mac::of(host_port(host), 1, host)).unwrap_or(&0));
         let ratio = count(0) / count(99);
         // ln(2) to ln(101/100).
         assert!((55.0..90.0).contains(&ratio), "{ratio}");

@@ -119,6 +119,8 @@ struct Lead<'p> {
 /// What the threads say at the end of a run.
 #[derive(Default)]
 struct Collected {
+    /// Threads that have done the phase.
+    ready: usize,
     measured: Vec<Measured>,
     tally: Tally,
     failure: Option<BenchError>,
@@ -197,9 +199,9 @@ impl<'p> Lead<'p> {
             return Ok(());
         }
         self.enter(Phase::Connect, Step::Connecting);
-        self.all_ready(None)?;
+        self.all_ready(None, &mut Collected::default())?;
         self.enter(Phase::Learn, Step::Learning);
-        self.all_ready(None)
+        self.all_ready(None, &mut Collected::default())
     }
 
     fn enter(&mut self, phase: Phase, step: Step) {
@@ -207,24 +209,37 @@ impl<'p> Lead<'p> {
         self.control.enter(phase);
     }
 
+    /// All threads enter a phase: none may be so late that it misses it.
+    fn enter_all(&mut self, phase: Phase, step: Step, collected: &mut Collected) {
+        self.enter(phase, step);
+        let mut entered = 0;
+        while entered < self.live && collected.failure.is_none() {
+            let Some(note) = self.next_note(None, None) else { return };
+            entered += usize::from(matches!(note, Note::Entered));
+            self.take(note, collected);
+        }
+    }
+
     /// Waits until all threads have done the phase.
-    fn all_ready(&mut self, deadline: Option<Instant>) -> Result<(), BenchError> {
-        let mut ready = 0;
-        while ready < self.live {
-            match self.next_note(deadline, None) {
-                Some(Note::Ready) => ready += 1,
-                Some(Note::Failed { error, .. }) => return Err(error),
-                Some(Note::Measured(_) | Note::Drained(_)) => {}
-                None => {
-                    let up = self.control.up.load(Ordering::Relaxed);
-                    return Err(BenchError::NeverAnswers {
-                        what: "take all switches back",
-                        waited: self.load.connect_timeout * STORM_TIMEOUTS,
-                        ready: up.min(self.load.switches.into()) as u32,
-                        switches: self.load.switches,
-                        hint: "look into its log, or give it more time with --connect-timeout",
-                    });
-                }
+    fn all_ready(
+        &mut self,
+        deadline: Option<Instant>,
+        collected: &mut Collected,
+    ) -> Result<(), BenchError> {
+        while collected.ready < self.live {
+            let Some(note) = self.next_note(deadline, None) else {
+                let up = self.control.up.load(Ordering::Relaxed);
+                return Err(BenchError::NeverAnswers {
+                    what: "take all switches back",
+                    waited: self.load.connect_timeout * STORM_TIMEOUTS,
+                    ready: up.min(self.load.switches.into()) as u32,
+                    switches: self.load.switches,
+                    hint: "look into its log, or give it more time with --connect-timeout",
+                });
+            };
+            self.take(note, collected);
+            if let Some(error) = collected.failure.take() {
+                return Err(error);
             }
         }
         Ok(())
@@ -272,7 +287,8 @@ impl<'p> Lead<'p> {
 
     fn take(&mut self, note: Note, collected: &mut Collected) {
         match note {
-            Note::Ready => {}
+            Note::Entered => {}
+            Note::Ready => collected.ready += 1,
             Note::Measured(measured) => collected.measured.push(*measured),
             Note::Drained(tally) => collected.tally.add(&tally),
             Note::Failed { error, measured, tally } => {
@@ -289,17 +305,19 @@ impl<'p> Lead<'p> {
         let mut collected = Collected::default();
         let storm = self.load.mode == Mode::Storm;
         if !storm {
-            self.enter(Phase::Load, Step::WarmingUp);
+            self.enter_all(Phase::Load, Step::WarmingUp, &mut collected);
             self.let_run(self.load.warm_up, &mut collected);
         }
         let before = self.before();
         if collected.failure.is_none() {
-            self.enter(Phase::Measure, Step::Measuring);
             if storm {
                 self.control.up.store(0, Ordering::Relaxed);
+            }
+            self.enter_all(Phase::Measure, Step::Measuring, &mut collected);
+            if storm && collected.failure.is_none() {
                 let deadline = Instant::now() + self.load.connect_timeout * STORM_TIMEOUTS;
-                self.all_ready(Some(deadline))?;
-            } else {
+                self.all_ready(Some(deadline), &mut collected)?;
+            } else if !storm {
                 self.let_run(self.load.duration, &mut collected);
             }
         }
@@ -336,7 +354,7 @@ impl<'p> Lead<'p> {
     }
 
     fn outcome(&self, collected: Collected, after: &After) -> Result<Outcome, BenchError> {
-        let Collected { mut measured, tally, failure } = collected;
+        let Collected { mut measured, tally, failure, .. } = collected;
         measured.sort_by_key(|one| one.thread);
         let mut latency = Latencies::new()?.take();
         let mut lateness = latency.clone();

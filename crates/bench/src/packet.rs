@@ -54,23 +54,35 @@ const ARP_FRAME_LEN: usize = 60;
 /// Where the sender's address is in an ARP packet.
 const ARP_SENDER_AT: usize = 22;
 
-/// The address of a host: its port in the upper bits of the first byte, which is that of a locally
-/// administered station address; then its switch and its number.
-///
-/// A responder that learns nothing can read the port from it.
-#[must_use]
-#[inline]
-pub const fn mac(port: u32, dpid: u32, host: u32) -> [u8; 6] {
-    let [_, _, s1, s0] = dpid.to_be_bytes();
-    let [_, h2, h1, h0] = host.to_be_bytes();
-    [(port as u8) << 2 | 2, s1, s0, h2, h1, h0]
-}
+/// An Ethernet address as a number, so that it stays in a register until it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mac(u64);
 
-/// The port that an address of [`mac`] is at.
-#[must_use]
-#[inline]
-pub const fn port_of(mac: [u8; 6]) -> u32 {
-    (mac[0] >> 2) as u32
+impl Mac {
+    /// The address of a host: its port in the upper bits of the first byte, which is that of a
+    /// locally administered station address; then its switch and its number.
+    ///
+    /// A responder that learns nothing can read the port from it.
+    #[must_use]
+    #[inline]
+    pub const fn of(port: u32, dpid: u32, host: u32) -> Self {
+        let first = (port as u64) << 2 | 2;
+        Mac(first << 40 | ((dpid & 0xffff) as u64) << 24 | (host & 0xff_ffff) as u64)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    #[inline]
+    pub const fn bytes(self) -> [u8; 6] {
+        let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
+        [a, b, c, d, e, f]
+    }
+
+    /// The port that it is at.
+    #[must_use]
+    pub const fn port(self) -> u32 {
+        (self.0 >> 42) as u32
+    }
 }
 
 /// The port of a host, unless it is the one destination.
@@ -90,9 +102,9 @@ pub struct Packet {
     /// Where its destination was learnt.
     pub out_port: u32,
     /// Who sent it.
-    pub src: [u8; 6],
+    pub src: Mac,
     /// Who it is for.
-    pub dst: [u8; 6],
+    pub dst: Mac,
 }
 
 impl Packet {
@@ -113,8 +125,8 @@ impl Packet {
 
     #[inline]
     pub(crate) fn patch_frame(&self, frame: &mut [u8; FRAME_LEN]) {
-        frame[DST_AT..DST_AT + 6].copy_from_slice(&self.dst);
-        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&self.src);
+        frame[DST_AT..DST_AT + 6].copy_from_slice(&self.dst.bytes());
+        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&self.src.bytes());
         frame[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&self.id().to_be_bytes());
     }
 }
@@ -206,11 +218,11 @@ impl Template {
     }
 
     /// Makes `message`, a copy of [`Template::arp`], that of a host.
-    pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: [u8; 6]) {
+    pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: Mac) {
         message[self.in_port_at] = port as u8;
         let frame = &mut message[self.frame_at..];
-        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&mac);
-        frame[ARP_SENDER_AT..ARP_SENDER_AT + 6].copy_from_slice(&mac);
+        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&mac.bytes());
+        frame[ARP_SENDER_AT..ARP_SENDER_AT + 6].copy_from_slice(&mac.bytes());
     }
 }
 
@@ -265,7 +277,7 @@ mod tests {
     const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
     fn packet() -> Packet {
-        let (src, dst) = (mac(2, 7, 9_999_997), mac(UPLINK_PORT, 7, 10_000_000));
+        let (src, dst) = (Mac::of(2, 7, 9_999_997), Mac::of(UPLINK_PORT, 7, 10_000_000));
         Packet { number: 0x1_8000_0002, in_port: 2, out_port: UPLINK_PORT, src, dst }
     }
 
@@ -292,7 +304,7 @@ mod tests {
     fn a_host_makes_itself_known_by_an_arp() {
         for version in VERSIONS {
             let template = Template::new(version, true).unwrap();
-            let (mut message, host) = (template.arp().to_vec(), mac(3, 1, 6));
+            let (mut message, host) = (template.arp().to_vec(), Mac::of(3, 1, 6));
             template.patch_arp(&mut message, 3, host);
             let Message { body: FromSwitch::PacketIn(read), .. } =
                 FromSwitch::decode(&message).unwrap()
@@ -300,7 +312,10 @@ mod tests {
                 panic!("it is a packet_in");
             };
             assert_eq!((read.in_port(), read.buffer_id), (Port(3), None));
-            assert_eq!((&read.data[6..12], &read.data[22..28]), (&host[..], &host[..]));
+            assert_eq!(
+                (&read.data[6..12], &read.data[22..28]),
+                (&host.bytes()[..], &host.bytes()[..])
+            );
             assert!(read.is_whole());
         }
     }
@@ -314,9 +329,10 @@ mod tests {
     #[test]
     fn addresses_are_station_addresses_that_tell_their_port() {
         for port in 1..=UPLINK_PORT {
-            let mac = mac(port, 0xffff, 10_000_000);
-            assert_eq!(port_of(mac), port);
-            assert!(bellrock_openflow::MacAddr(mac).is_station());
+            let mac = Mac::of(port, 0xffff, 10_000_000);
+            assert_eq!(mac.port(), port);
+            assert_eq!(mac.bytes()[1..], [0xff, 0xff, 0x98, 0x96, 0x80]);
+            assert!(bellrock_openflow::MacAddr(mac.bytes()).is_station());
         }
     }
 

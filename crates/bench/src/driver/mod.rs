@@ -285,6 +285,9 @@ impl Driver {
         self.entered_ns = now_ns;
         self.told = false;
         (0..self.connections.len()).for_each(|place| self.enqueue(place));
+        if matches!(phase, Phase::Load | Phase::Measure) {
+            self.tell(Note::Entered);
+        }
     }
 
     fn measured(&mut self) -> Measured {

@@ -6,7 +6,7 @@
 //! allows on a machine, and a controller's figures are given as a share of it.
 //!
 //! It is no controller: it reads a destination's port from its address, which only the addresses of
-//! [`crate::packet::mac`] tell.
+//! [`crate::packet::Mac`] tell.
 
 pub mod answer;
 mod connection;

@@ -4,7 +4,7 @@ use bellrock_openflow::{Action, Field, FlowCommand, FlowMod, Instruction, Match,
 
 use super::number_in;
 use crate::packet::{
-    ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
+    ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, Mac, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
 };
 
 /// What is wrong with an answer.
@@ -103,7 +103,7 @@ fn fits(matching: &Match, packet: &Packet) -> bool {
 
 /// What a switch reads in a packet; `None` for fields that the packet does not have.
 fn value(field: Field, packet: &Packet) -> Option<u128> {
-    let mac = |mac: [u8; 6]| mac.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+    let mac = |mac: Mac| mac.bytes().iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
     let ip = |ip: [u8; 4]| u128::from(u32::from_be_bytes(ip));
     Some(match field {
         Field::InPort | Field::InPhyPort => packet.in_port.into(),

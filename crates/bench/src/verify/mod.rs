@@ -181,7 +181,7 @@ impl Verifier {
             },
             None => None,
         };
-        if let (Some(number), Some(shape)) = (guess, &mut self.flow_mod) {
+        if let (Some(number), Some(shape)) = (guess, &self.flow_mod) {
             let packet = self.pattern.packet(dpid, number);
             if shape.fits(message, &packet) {
                 return match shape.is_buffered(message) {
@@ -201,7 +201,7 @@ impl Verifier {
         window: &mut Window,
         now_ns: u64,
     ) -> Answer {
-        if let Some(shape) = &mut self.packet_out
+        if let Some(shape) = &self.packet_out
             && let Some(id) = shape.packet_id(message)
             && let Which::Waiting(number) = window.which(id)
         {

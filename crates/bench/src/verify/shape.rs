@@ -2,17 +2,15 @@
 //! to packet.
 //!
 //! It is made of a message that was read whole and found right ([`super::full`]). Another message
-//! that differs from it only in `xid` and cookie, in the fields that name the packet, and there has
-//! what its packet has, means the same for its packet. So [`Shape::fits`] puts the packet's
-//! addresses, ports and `buffer_id` in, and compares all bytes. A message that needs more than that
+//! that differs from it only in `xid` and cookie, and in the fields that name the packet, where it
+//! has what its packet has, means the same for its packet. So [`Shape::fits`] compares those fields
+//! with the packet, and all other bytes with the right answer's. A message that needs more than that
 //! to be understood has no shape, and is read whole each time.
 
 use bellrock_openflow::Version;
 
 use super::number_in;
-use crate::packet::{FRAME_LEN, NO_BUFFER, Packet};
-
-const XID: std::ops::Range<usize> = 4..8;
+use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
 
 /// Where the `buffer_id` of a flow_mod is.
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
@@ -42,6 +40,9 @@ enum Buffer {
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     bytes: Vec<u8>,
+    /// All ones where a byte has to be as in `bytes`, zero where it is looked at by itself, or may
+    /// be anything.
+    fixed: Vec<u8>,
     cookie_at: Option<usize>,
     buffer_at: usize,
     buffer: Buffer,
@@ -83,6 +84,7 @@ impl Shape {
         let through_flows = message.get(out_port_at) != Some(&(packet.out_port as u8));
         Shape {
             bytes: message.to_vec(),
+            fixed: vec![0xff; message.len()],
             cookie_at: None,
             buffer_at: 8,
             buffer: if has_frame { Buffer::Never } else { Buffer::Always },
@@ -107,6 +109,7 @@ impl Shape {
         let counts = |bit: u32, at: usize| (wildcards & bit == 0).then_some(at);
         Some(Shape {
             bytes: message.to_vec(),
+            fixed: vec![0xff; message.len()],
             cookie_at: Some(48),
             buffer_at: flow_mod_buffer_at(Version::V1_0),
             buffer: Buffer::Either,
@@ -129,6 +132,7 @@ impl Shape {
         const ACTION: [u8; 4] = [0, 0, 0, 16];
         let mut shape = Shape {
             bytes: message.to_vec(),
+            fixed: vec![0xff; message.len()],
             cookie_at: Some(8),
             buffer_at: flow_mod_buffer_at(Version::V1_3),
             buffer: Buffer::Either,
@@ -169,45 +173,48 @@ impl Shape {
 
     /// The shape, if it has its places right: the message that it was made of has to fit.
     fn holds(mut self, message: &[u8], packet: &Packet) -> Option<Self> {
+        let frame_places = |at: usize| [(at + DST_AT, 6), (at + SRC_AT, 6), (at + NUMBER_AT, 4)];
+        let free = [
+            Some((XID_AT, 4)),
+            self.cookie_at.map(|at| (at, 8)),
+            Some((self.buffer_at, 4)),
+            self.in_port_at.map(|at| (at, 1)),
+            self.src_at.map(|at| (at, 6)),
+            self.dst_at.map(|at| (at, 6)),
+            self.out_port_at.map(|at| (at, 1)),
+        ];
+        let in_frame = self.frame_at.map(frame_places).into_iter().flatten();
+        for (at, len) in free.into_iter().flatten().chain(in_frame) {
+            self.fixed.get_mut(at..at + len)?.fill(0);
+        }
         self.fits(message, packet).then_some(self)
     }
 
     /// Whether a message is, but for `xid` and cookie, what it should be for this packet.
     #[inline]
-    pub(super) fn fits(&mut self, message: &[u8], packet: &Packet) -> bool {
+    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> bool {
         if message.len() != self.bytes.len() {
             return false;
         }
-        let buffered = match self.buffer {
-            Buffer::Either => self.is_buffered(message),
-            Buffer::Always => true,
-            Buffer::Never => false,
+        let buffer_id = match self.buffer {
+            Buffer::Either if !self.is_buffered(message) => NO_BUFFER,
+            Buffer::Either | Buffer::Always => packet.id(),
+            Buffer::Never => NO_BUFFER,
         };
-        let bytes = self.bytes.as_mut_slice();
-        bytes[XID].copy_from_slice(&message[XID]);
-        if let Some(at) = self.cookie_at {
-            bytes[at..at + 8].copy_from_slice(&message[at..at + 8]);
-        }
-        let buffer_id = if buffered { packet.id() } else { NO_BUFFER };
-        bytes[self.buffer_at..self.buffer_at + 4].copy_from_slice(&buffer_id.to_be_bytes());
-        if let Some(at) = self.in_port_at {
-            bytes[at] = packet.in_port as u8;
-        }
-        if let Some(at) = self.src_at {
-            bytes[at..at + 6].copy_from_slice(&packet.src);
-        }
-        if let Some(at) = self.dst_at {
-            bytes[at..at + 6].copy_from_slice(&packet.dst);
-        }
-        if let Some(at) = self.out_port_at {
-            bytes[at] = packet.out_port as u8;
-        }
-        if let Some(at) = self.frame_at
-            && let Some(frame) = bytes[at..].first_chunk_mut()
-        {
-            packet.patch_frame(frame);
-        }
-        bytes == message
+        let byte = |at: Option<usize>, value: u32| {
+            at.is_none_or(|at| message.get(at) == Some(&(value as u8)))
+        };
+        has(message, Some(self.buffer_at), buffer_id.to_be_bytes())
+            && byte(self.in_port_at, packet.in_port)
+            && byte(self.out_port_at, packet.out_port)
+            && has(message, self.src_at, packet.src.bytes())
+            && has(message, self.dst_at, packet.dst.bytes())
+            && self.frame_at.is_none_or(|at| {
+                has(message, Some(at + DST_AT), packet.dst.bytes())
+                    && has(message, Some(at + SRC_AT), packet.src.bytes())
+                    && has(message, Some(at + NUMBER_AT), packet.id().to_be_bytes())
+            })
+            && same(message, &self.bytes, &self.fixed)
     }
 
     /// Whether a message has a `buffer_id`.
@@ -224,4 +231,27 @@ impl Shape {
             None => message.get(self.buffer_at..)?.first_chunk().copied().map(u32::from_be_bytes),
         }
     }
+}
+
+/// Whether there are these bytes at a place, if it is one.
+#[inline(always)]
+fn has<const N: usize>(message: &[u8], at: Option<usize>, bytes: [u8; N]) -> bool {
+    at.is_none_or(|at| message.get(at..at + N) == Some(&bytes))
+}
+
+/// Whether two messages of the same length are the same where `fixed` has ones. Word by word without
+/// a branch, which compilers make vector instructions of.
+#[inline(always)]
+fn same(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
+    let (message, message_end) = message.as_chunks::<8>();
+    let (bytes, bytes_end) = bytes.as_chunks::<8>();
+    let (fixed, fixed_end) = fixed.as_chunks::<8>();
+    let words = message.iter().zip(bytes).zip(fixed);
+    let differ = words.fold(0, |differ, ((message, bytes), fixed)| {
+        let (message, bytes) = (u64::from_ne_bytes(*message), u64::from_ne_bytes(*bytes));
+        differ | (message ^ bytes) & u64::from_ne_bytes(*fixed)
+    });
+    let ends = message_end.iter().zip(bytes_end).zip(fixed_end);
+    let end_differs = ends.fold(0, |differ, ((m, b), fixed)| differ | (m ^ b) & fixed);
+    differ == 0 && end_differs == 0
 }

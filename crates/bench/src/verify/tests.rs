@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::load::{Destinations, Load, Order};
-use crate::packet::{Packet, UPLINK_PORT};
+use crate::packet::{Mac, Packet, UPLINK_PORT};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 const DPID: u32 = 7;
@@ -70,7 +70,7 @@ fn exact(packet: &Packet) -> Match {
 }
 
 fn l2(packet: &Packet) -> Match {
-    let mac = bellrock_openflow::MacAddr;
+    let mac = |mac: Mac| bellrock_openflow::MacAddr(mac.bytes());
     Match::any().in_port(Port(packet.in_port)).eth_src(mac(packet.src)).eth_dst(mac(packet.dst))
 }
 
@@ -198,14 +198,14 @@ fn what_is_no_answer_is_not_judged() {
 #[test]
 fn a_mask_that_fits_one_packet_is_not_taken_for_one_that_fits_the_next() {
     let packet = pattern().packet(DPID, 0);
-    let bits = u128::from(packet.src[5]);
+    let bits = u128::from(packet.src.bytes()[5]);
     let masked = |packet: &Packet| {
-        let dst = Match::any().eth_dst(bellrock_openflow::MacAddr(packet.dst));
+        let dst = Match::any().eth_dst(bellrock_openflow::MacAddr(packet.dst.bytes()));
         let matching = dst.with_masked(Field::EthSrc, bits, 0xff);
         flow(Version::V1_3, &matching, Some(packet.id()), packet.out_port)
     };
     let next = (1..).map(|number| pattern().packet(DPID, number));
-    let next = next.take(15).find(|next| next.src[5] != packet.src[5]).unwrap();
+    let next = next.take(15).find(|next| next.src.bytes()[5] != packet.src.bytes()[5]).unwrap();
     let tally = Bench::all(Version::V1_3, &[masked(&packet), masked(&next)]);
     assert_eq!((tally.verified, tally.wrong_match), (1, 1), "{tally:?}");
 }
