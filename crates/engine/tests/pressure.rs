@@ -67,14 +67,15 @@ fn a_flooding_switch_leaves_another_of_its_worker_its_turns() {
     let mut quiet = Peer::up(&engine, Version::V1_3, 1);
     let flooder = Flooder::start(Peer::up(&engine, Version::V1_3, 2), true);
     until("the flood runs", || flooder.answered() > 1000);
-    let (before, reads_before) = (flooder.answered(), counter(&engine, "reads"));
+    let before = flooder.answered();
     let pings = 500;
     for sequence in 0..pings {
         quiet.ping(sequence);
     }
-    let (answered, reads) = (flooder.answered() - before, counter(&engine, "reads") - reads_before);
+    // How often each was read depends on how the system schedules their threads; that both got on
+    // does not.
+    let answered = flooder.answered() - before;
     assert!(answered > pings, "the flooder got {answered} answers meanwhile");
-    assert!(reads > 2 * pings, "{reads} reads: both had their turns");
     flooder.stop();
 }
 
