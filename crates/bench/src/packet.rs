@@ -78,6 +78,22 @@ impl Mac {
         [a, b, c, d, e, f]
     }
 
+    /// Writes it to the first six bytes of `to`, in two stores.
+    #[inline(always)]
+    pub(crate) fn write(self, to: &mut [u8]) {
+        to[..4].copy_from_slice(&((self.0 >> 16) as u32).to_be_bytes());
+        to[4..6].copy_from_slice(&(self.0 as u16).to_be_bytes());
+    }
+
+    /// The address in the first six bytes, in two loads: byte by byte it would go through memory and
+    /// wait there.
+    #[inline(always)]
+    pub(crate) fn read(from: &[u8]) -> Option<Self> {
+        let [a, b, c, d, e, f] = *from.first_chunk()?;
+        let (high, low) = (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]));
+        Some(Mac(u64::from(high) << 16 | u64::from(low)))
+    }
+
     /// The port that it is at.
     #[must_use]
     pub const fn port(self) -> u32 {
@@ -125,8 +141,8 @@ impl Packet {
 
     #[inline]
     pub(crate) fn patch_frame(&self, frame: &mut [u8; FRAME_LEN]) {
-        frame[DST_AT..DST_AT + 6].copy_from_slice(&self.dst.bytes());
-        frame[SRC_AT..SRC_AT + 6].copy_from_slice(&self.src.bytes());
+        self.dst.write(&mut frame[DST_AT..]);
+        self.src.write(&mut frame[SRC_AT..]);
         frame[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&self.id().to_be_bytes());
     }
 }
@@ -332,6 +348,8 @@ mod tests {
             let mac = Mac::of(port, 0xffff, 10_000_000);
             assert_eq!(mac.port(), port);
             assert_eq!(mac.bytes()[1..], [0xff, 0xff, 0x98, 0x96, 0x80]);
+            assert_eq!(Mac::read(&mac.bytes()), Some(mac));
+            assert_eq!(Mac::read(&mac.bytes()[1..]), None);
             assert!(bellrock_openflow::MacAddr(mac.bytes()).is_station());
         }
     }

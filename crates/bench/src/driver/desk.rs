@@ -11,8 +11,9 @@ use crate::load::{Load, Mode};
 use crate::packet::Template;
 use crate::verify::{Tally, Verifier};
 
-/// Bytes read at a time.
-pub(super) const READ_LEN: usize = 256 * 1024;
+/// Bytes read at a time. More would save few system calls, and the answers would have left the cache
+/// again before they are looked at.
+pub(super) const READ_LEN: usize = 64 * 1024;
 
 /// Bytes of the longest message, whose beginning may stand before what is read.
 pub(super) const CARRY_LEN: usize = 1 << 16;

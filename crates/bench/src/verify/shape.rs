@@ -10,7 +10,7 @@
 use bellrock_openflow::Version;
 
 use super::number_in;
-use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
+use crate::packet::{DST_AT, FRAME_LEN, Mac, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
 
 /// Where the `buffer_id` of a flow_mod is.
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
@@ -204,15 +204,15 @@ impl Shape {
         let byte = |at: Option<usize>, value: u32| {
             at.is_none_or(|at| message.get(at) == Some(&(value as u8)))
         };
-        has(message, Some(self.buffer_at), buffer_id.to_be_bytes())
+        number_at(message, self.buffer_at) == Some(buffer_id)
             && byte(self.in_port_at, packet.in_port)
             && byte(self.out_port_at, packet.out_port)
-            && has(message, self.src_at, packet.src.bytes())
-            && has(message, self.dst_at, packet.dst.bytes())
+            && is_address(message, self.src_at, packet.src)
+            && is_address(message, self.dst_at, packet.dst)
             && self.frame_at.is_none_or(|at| {
-                has(message, Some(at + DST_AT), packet.dst.bytes())
-                    && has(message, Some(at + SRC_AT), packet.src.bytes())
-                    && has(message, Some(at + NUMBER_AT), packet.id().to_be_bytes())
+                is_address(message, Some(at + DST_AT), packet.dst)
+                    && is_address(message, Some(at + SRC_AT), packet.src)
+                    && number_at(message, at + NUMBER_AT) == Some(packet.id())
             })
             && same(message, &self.bytes, &self.fixed)
     }
@@ -220,7 +220,7 @@ impl Shape {
     /// Whether a message has a `buffer_id`.
     #[inline]
     pub(super) fn is_buffered(&self, message: &[u8]) -> bool {
-        message.get(self.buffer_at..self.buffer_at + 4) != Some(&NO_BUFFER.to_be_bytes())
+        number_at(message, self.buffer_at) != Some(NO_BUFFER)
     }
 
     /// The number of the packet that a packet_out is about, by its `buffer_id` or its frame.
@@ -228,15 +228,21 @@ impl Shape {
     pub(super) fn packet_id(&self, message: &[u8]) -> Option<u32> {
         match self.frame_at {
             Some(at) => <&[u8; FRAME_LEN]>::try_from(message.get(at..)?).ok().map(number_in),
-            None => message.get(self.buffer_at..)?.first_chunk().copied().map(u32::from_be_bytes),
+            None => number_at(message, self.buffer_at),
         }
     }
 }
 
-/// Whether there are these bytes at a place, if it is one.
+/// Whether there is this address at a place, if it is one.
 #[inline(always)]
-fn has<const N: usize>(message: &[u8], at: Option<usize>, bytes: [u8; N]) -> bool {
-    at.is_none_or(|at| message.get(at..at + N) == Some(&bytes))
+fn is_address(message: &[u8], at: Option<usize>, mac: Mac) -> bool {
+    at.is_none_or(|at| message.get(at..).and_then(Mac::read) == Some(mac))
+}
+
+/// The 32 bits at a place.
+#[inline(always)]
+fn number_at(message: &[u8], at: usize) -> Option<u32> {
+    message.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
 }
 
 /// Whether two messages of the same length are the same where `fixed` has ones. Word by word without
