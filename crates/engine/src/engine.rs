@@ -88,6 +88,7 @@ impl Engine {
                 index,
                 core,
                 settings: settings.worker,
+                idle: settings.idle,
                 shared: Arc::clone(&shared),
                 poll,
                 inbox: Arc::clone(&inboxes[index]),

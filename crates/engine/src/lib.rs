@@ -13,6 +13,7 @@
 mod acceptor;
 mod engine;
 mod halt;
+mod idle;
 mod linger;
 mod monitor;
 mod queue;
@@ -24,6 +25,7 @@ mod waker;
 pub use bellrock_session as session;
 pub use bellrock_worker::{COUNTERS, Limits, Settings as WorkerSettings, WriteMode};
 pub use engine::Engine;
+pub use idle::Idle;
 pub use monitor::{AppCounter, Monitor, SeenHost, Status, WorkerCounters};
 pub use settings::{
     DEFAULT_LISTEN, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError,

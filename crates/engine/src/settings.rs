@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use bellrock_worker::Settings as WorkerSettings;
 
+use crate::idle::Idle;
+
 /// Where switches connect unless something else is asked for: this machine only, on the port that
 /// IANA gave to OpenFlow.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6653));
@@ -38,6 +40,8 @@ pub struct Settings {
     pub workers: usize,
     /// Which core each stays on.
     pub pin: Pinning,
+    /// How each waits when it has nothing to do.
+    pub idle: Idle,
     /// Limits, write mode and sessions.
     pub worker: WorkerSettings,
 }
@@ -48,6 +52,7 @@ impl Default for Settings {
             listen: vec![DEFAULT_LISTEN],
             workers: 0,
             pin: Pinning::default(),
+            idle: Idle::default(),
             worker: WorkerSettings::default(),
         }
     }

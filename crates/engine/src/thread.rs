@@ -14,6 +14,7 @@ use mio::{Poll, Token};
 use tracing::{debug, warn};
 
 use crate::halt::Halt;
+use crate::idle::{Idle, Waits};
 use crate::sockets::{Sockets, Turn};
 use crate::waker::Sleeper;
 
@@ -74,6 +75,7 @@ pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) core: Option<core_affinity::CoreId>,
     pub(crate) settings: Settings,
+    pub(crate) idle: Idle,
     pub(crate) shared: Arc<Shared>,
     pub(crate) poll: Poll,
     pub(crate) inbox: Arc<Inbox>,
@@ -87,6 +89,7 @@ pub(crate) struct Thread {
     worker: Worker,
     sockets: Sockets,
     poll: Poll,
+    waits: Waits,
     /// Sockets to be read, each once, in this order.
     ready: VecDeque<Key>,
     inbox: Arc<Inbox>,
@@ -116,6 +119,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
         sockets: Sockets::new(registry, high_water),
         poll: start.poll,
+        waits: Waits::new(start.idle),
         ready: VecDeque::new(),
         inbox: start.inbox,
         taken: 0,
@@ -146,14 +150,60 @@ impl Thread {
         Ok(())
     }
 
-    /// Sleeps until something is to be done.
+    /// Waits until something is to be done: asks first where that pays, then sleeps.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        self.inbox.sleeper.falls_asleep();
-        let timeout = if self.has_work() { Some(Duration::ZERO) } else { self.sleep_time() };
-        let outcome = self.poll.poll(events, timeout);
-        self.inbox.sleeper.is_awake();
+        if self.has_work() {
+            self.poll(events, Some(Duration::ZERO))?;
+            self.sockets.now = self.epoch.elapsed();
+            return Ok(());
+        }
+        let began = self.epoch.elapsed();
+        if !self.ask(events, began)? {
+            self.sleep(events, began)?;
+        }
         self.sockets.now = self.epoch.elapsed();
-        match outcome {
+        Ok(())
+    }
+
+    /// Asks again and again, for as long as that pays. `true`: there is something to do.
+    fn ask(&mut self, events: &mut Events, began: Duration) -> io::Result<bool> {
+        let spin = self.waits.spin();
+        if spin == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let until = match (self.sleep_time(began), spin) {
+            (Some(sleep), None) => Some(sleep),
+            (Some(sleep), Some(spin)) => Some(sleep.min(spin)),
+            (None, spin) => spin,
+        };
+        loop {
+            self.poll(events, Some(Duration::ZERO))?;
+            if !events.is_empty() || self.has_work() {
+                self.waits.asked(true);
+                return Ok(true);
+            }
+            if until.is_some_and(|until| self.epoch.elapsed().saturating_sub(began) >= until) {
+                self.waits.asked(false);
+                return Ok(spin.is_none());
+            }
+        }
+    }
+
+    /// Sleeps until an event, a wake-up, or the next timer.
+    fn sleep(&mut self, events: &mut Events, began: Duration) -> io::Result<()> {
+        self.inbox.sleeper.falls_asleep();
+        let now = self.epoch.elapsed();
+        let timeout = if self.has_work() { Some(Duration::ZERO) } else { self.sleep_time(now) };
+        let outcome = self.poll(events, timeout);
+        self.inbox.sleeper.is_awake();
+        if !events.is_empty() {
+            self.waits.slept(self.epoch.elapsed().saturating_sub(began));
+        }
+        outcome
+    }
+
+    fn poll(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
             _ => Ok(()),
         }
@@ -170,8 +220,7 @@ impl Thread {
 
     /// Time to the next timer; `None` to sleep until an event. Connections that are being closed,
     /// or may have stalled, have no events of their own.
-    fn sleep_time(&self) -> Option<Duration> {
-        let now = self.epoch.elapsed();
+    fn sleep_time(&self, now: Duration) -> Option<Duration> {
         let timer = self.worker.next_timer().map(|at| at.saturating_sub(now));
         let linger = self.sockets.lingering.wait(now);
         let connected = self.worker.connections() > 0;

@@ -56,6 +56,7 @@ fn settings(config: &Config) -> Settings {
             Pinning::Auto | Pinning::None => 0,
         }),
         pin: config.pin.clone(),
+        idle: config.idle,
         worker: WorkerSettings {
             limits: config.limits,
             write: config.write,

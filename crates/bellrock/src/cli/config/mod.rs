@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use bellrock_engine::session::Settings as SessionSettings;
-use bellrock_engine::{Limits, Pinning, WriteMode};
+use bellrock_engine::{Idle, Limits, Pinning, WriteMode};
 
 use apps::AppChoice;
 use settings::Setting;
@@ -41,6 +41,7 @@ pub(crate) struct Config {
     /// `None`: one for each core.
     pub(crate) workers: Option<usize>,
     pub(crate) pin: Pinning,
+    pub(crate) idle: Idle,
     pub(crate) write: WriteMode,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
@@ -73,6 +74,7 @@ impl Default for Config {
             apps: vec![AppChoice::Learning(Default::default())],
             workers: None,
             pin: engine.pin,
+            idle: engine.idle,
             write: engine.worker.write,
             log_level: LogLevel::INFO,
             log_format: LogFormat::Human,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bellrock_api::Version;
 use bellrock_engine::session::Versions;
-use bellrock_engine::{MAX_WORKERS, Pinning, WriteMode};
+use bellrock_engine::{Idle, MAX_WORKERS, Pinning, WriteMode};
 
 use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
@@ -128,6 +128,16 @@ const THREADS: &[Setting<Config>] = &[
         },
     },
     Setting {
+        key: "idle",
+        value: "MODE",
+        about: "How a worker waits when it has nothing to do. adaptive: where that has paid lately, \
+                it asks for work again and again for up to 100 microseconds, and sleeps then. sleep: it \
+                sleeps at once. spin: it never sleeps, which takes a whole core for each worker.",
+        many: false,
+        set: |config, texts| put(&mut config.idle, values::choice(one(texts), IDLE_MODES)),
+        show: |config| values::show_choice(&config.idle, IDLE_MODES),
+    },
+    Setting {
         key: "write",
         value: "MODE",
         about: "When answers are written. coalesce: all answers to what one read brought, in one \
@@ -141,6 +151,8 @@ const THREADS: &[Setting<Config>] = &[
 
 const WORKERS: RangeInclusive<u64> = 1..=MAX_WORKERS as u64;
 const CORES: RangeInclusive<u64> = 0..=4095;
+const IDLE_MODES: &[(&str, Idle)] =
+    &[("adaptive", Idle::Adaptive), ("sleep", Idle::Sleep), ("spin", Idle::Spin)];
 const WRITE_MODES: &[(&str, WriteMode)] =
     &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];
 
