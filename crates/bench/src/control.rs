@@ -146,11 +146,17 @@ impl Latencies {
     /// Adds one. Longer ones than a minute count as a minute.
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
+        self.add_times(ns, 1);
+    }
+
+    /// Adds the same one so many times.
+    #[inline]
+    pub(crate) fn add_times(&mut self, ns: u64, times: u64) {
         if self.last.0 == ns {
-            self.last.1 += 1;
+            self.last.1 += times;
         } else {
             self.flush();
-            self.last = (ns, 1);
+            self.last = (ns, times);
         }
     }
 

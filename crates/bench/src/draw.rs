@@ -4,6 +4,8 @@
 //! number tells again what the packet was. So the generator's memory does not grow with the load,
 //! and what was sent cannot be confused with what should have been.
 
+use std::ops::Range;
+
 use crate::load::{Destinations, Load, Order};
 use crate::packet::{Mac, Packet, UPLINK_PORT, host_port};
 
@@ -56,6 +58,13 @@ impl Pattern {
         };
         let (src, dst) = (Mac::of(in_port, dpid, from), Mac::of(out_port, dpid, to));
         Packet { number, in_port, out_port, src, dst }
+    }
+
+    /// The packets with these numbers.
+    #[inline(always)]
+    pub fn packets(&self, dpid: u32, numbers: Range<u64>) -> impl Iterator<Item = Packet> + use<> {
+        let pattern = *self;
+        numbers.map(move |number| pattern.packet(dpid, number))
     }
 
     /// Hosts that have to be known before the test, for [`Pattern::learnt`].

@@ -21,6 +21,9 @@ use bellrock_openflow::{
 /// Bytes of each frame.
 pub const FRAME_LEN: usize = 64;
 
+/// Bytes of a packet_in of 1.0, which are those of cbench's.
+pub(crate) const PACKET_IN_10_LEN: usize = 82;
+
 /// Bytes of the longest packet_in, that of 1.3.
 pub const MAX_PACKET_IN_LEN: usize = 106;
 
@@ -78,20 +81,10 @@ impl Mac {
         [a, b, c, d, e, f]
     }
 
-    /// Writes it to the first six bytes of `to`, in two stores.
-    #[inline(always)]
-    pub(crate) fn write(self, to: &mut [u8]) {
-        to[..4].copy_from_slice(&((self.0 >> 16) as u32).to_be_bytes());
-        to[4..6].copy_from_slice(&(self.0 as u16).to_be_bytes());
-    }
-
-    /// The address in the first six bytes, in two loads: byte by byte it would go through memory and
-    /// wait there.
-    #[inline(always)]
-    pub(crate) fn read(from: &[u8]) -> Option<Self> {
-        let [a, b, c, d, e, f] = *from.first_chunk()?;
-        let (high, low) = (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]));
-        Some(Mac(u64::from(high) << 16 | u64::from(low)))
+    /// It as a number of 48 bits.
+    #[inline]
+    pub(crate) const fn number(self) -> u64 {
+        self.0
     }
 
     /// The port that it is at.
@@ -141,8 +134,10 @@ impl Packet {
 
     #[inline]
     pub(crate) fn patch_frame(&self, frame: &mut [u8; FRAME_LEN]) {
-        self.dst.write(&mut frame[DST_AT..]);
-        self.src.write(&mut frame[SRC_AT..]);
+        // The source is right behind the destination: two stores for both.
+        let high = self.dst.0 << 16 | self.src.0 >> 32;
+        frame[DST_AT..DST_AT + 8].copy_from_slice(&high.to_be_bytes());
+        frame[DST_AT + 8..DST_AT + 12].copy_from_slice(&(self.src.0 as u32).to_be_bytes());
         frame[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&self.id().to_be_bytes());
     }
 }
@@ -176,9 +171,8 @@ fn frame_template() -> [u8; FRAME_LEN] {
 pub struct Template {
     bytes: Vec<u8>,
     arp: Vec<u8>,
+    version: Version,
     buffered: bool,
-    in_port_at: usize,
-    frame_at: usize,
 }
 
 /// Where the `xid` and the `buffer_id` are in a packet_in of either version.
@@ -194,8 +188,7 @@ impl Template {
         let frame = frame_template();
         let bytes = encode(version, buffered.then_some(0), 1, &frame)?;
         let arp = encode(version, None, 1, &arp_frame())?;
-        let (in_port_at, frame_at) = offsets(version);
-        Ok(Template { bytes, arp, buffered, in_port_at, frame_at })
+        Ok(Template { bytes, arp, version, buffered })
     }
 
     /// Bytes of the message: 82 in 1.0, 106 in 1.3.
@@ -214,15 +207,30 @@ impl Template {
     /// Makes `message`, a copy of the template, the packet_in of `packet`.
     #[inline]
     pub fn patch(&self, message: &mut [u8], packet: &Packet) {
-        let id = packet.id().to_be_bytes();
-        message[XID_AT..XID_AT + 4].copy_from_slice(&id);
-        if self.buffered {
-            message[BUFFER_ID_AT..BUFFER_ID_AT + 4].copy_from_slice(&id);
-        }
-        // Port numbers are below 256, and the upper bytes of their fields are zero already.
-        message[self.in_port_at] = packet.in_port as u8;
-        if let Some(frame) = message[self.frame_at..].first_chunk_mut() {
-            packet.patch_frame(frame);
+        self.patch_all(message, std::iter::once(*packet));
+    }
+
+    /// Makes `messages`, copies of the template one behind the other, the packet_ins of as many packets.
+    #[inline]
+    pub fn patch_all(&self, messages: &mut [u8], packets: impl Iterator<Item = Packet>) {
+        const PORT_10: usize = offsets(Version::V1_0).0;
+        const PORT_13: usize = offsets(Version::V1_3).0;
+        const FRAME_10: usize = offsets(Version::V1_0).1;
+        const FRAME_13: usize = offsets(Version::V1_3).1;
+        // All places are constants in each of these, so that nothing is left to be checked.
+        match (self.version, self.buffered) {
+            (Version::V1_0, true) => {
+                patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, true>(messages, packets);
+            }
+            (Version::V1_0, false) => {
+                patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, false>(messages, packets);
+            }
+            (Version::V1_3, true) => {
+                patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, true>(messages, packets);
+            }
+            (Version::V1_3, false) => {
+                patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, false>(messages, packets);
+            }
         }
     }
 
@@ -235,10 +243,32 @@ impl Template {
 
     /// Makes `message`, a copy of [`Template::arp`], that of a host.
     pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: Mac) {
-        message[self.in_port_at] = port as u8;
-        let frame = &mut message[self.frame_at..];
+        let (in_port_at, frame_at) = offsets(self.version);
+        message[in_port_at] = port as u8;
+        let frame = &mut message[frame_at..];
         frame[SRC_AT..SRC_AT + 6].copy_from_slice(&mac.bytes());
         frame[ARP_SENDER_AT..ARP_SENDER_AT + 6].copy_from_slice(&mac.bytes());
+    }
+}
+
+/// Patches messages of one kind.
+#[inline(always)]
+fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const BUFFERED: bool>(
+    messages: &mut [u8],
+    packets: impl Iterator<Item = Packet>,
+) {
+    let (messages, _) = messages.as_chunks_mut::<LEN>();
+    for (message, packet) in messages.iter_mut().zip(packets) {
+        let id = packet.id().to_be_bytes();
+        message[XID_AT..XID_AT + 4].copy_from_slice(&id);
+        if BUFFERED {
+            message[BUFFER_ID_AT..BUFFER_ID_AT + 4].copy_from_slice(&id);
+        }
+        // Port numbers are below 256, and the upper bytes of their fields are zero already.
+        message[IN_PORT] = packet.in_port as u8;
+        if let Some(frame) = message[FRAME..].first_chunk_mut() {
+            packet.patch_frame(frame);
+        }
     }
 }
 
@@ -338,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_packet_in_has_the_size_of_cbench() {
-        assert_eq!(Template::new(Version::V1_0, true).unwrap().len(), 82);
+        assert_eq!(Template::new(Version::V1_0, true).unwrap().len(), PACKET_IN_10_LEN);
         assert_eq!(Template::new(Version::V1_3, true).unwrap().len(), MAX_PACKET_IN_LEN);
     }
 
@@ -348,8 +378,6 @@ mod tests {
             let mac = Mac::of(port, 0xffff, 10_000_000);
             assert_eq!(mac.port(), port);
             assert_eq!(mac.bytes()[1..], [0xff, 0xff, 0x98, 0x96, 0x80]);
-            assert_eq!(Mac::read(&mac.bytes()), Some(mac));
-            assert_eq!(Mac::read(&mac.bytes()[1..]), None);
             assert!(bellrock_openflow::MacAddr(mac.bytes()).is_station());
         }
     }

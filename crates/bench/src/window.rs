@@ -4,6 +4,7 @@
 //! record of when runs of packets were sent. Nothing here knows what an answer is.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::packet::NUMBER_MASK;
 
@@ -70,6 +71,8 @@ pub(crate) struct Window {
     since_ns: u64,
     /// Parts of answers that came, by number modulo its length, a power of two.
     parts: Box<[u8]>,
+    /// How many of them are not zero: packets behind `base` that are answered, or halfway so.
+    marked: u32,
     most: u64,
     /// First numbers of runs of packets that were sent together, and when, in nanoseconds.
     sent: VecDeque<(u64, u64)>,
@@ -84,6 +87,7 @@ impl Window {
             flows: 0,
             since_ns: 0,
             parts: vec![0; most.next_power_of_two() as usize].into(),
+            marked: 0,
             most: most.into(),
             sent: VecDeque::new(),
         }
@@ -173,6 +177,28 @@ impl Window {
         (from..self.next).filter(|number| self.part(*number) & FLOW == 0)
     }
 
+    /// The packets in flight, if no part of an answer has come to any of them.
+    #[inline]
+    pub(crate) fn untouched(&self) -> Option<Range<u64>> {
+        (self.marked == 0).then_some(self.base..self.next)
+    }
+
+    /// The first so many of the packets that are [untouched](Window::untouched) were answered, whole
+    /// and right. `each` is told when they were sent, or were due, in nanoseconds, and how many then.
+    #[inline]
+    pub(crate) fn answered(&mut self, packets: u64, now_ns: u64, mut each: impl FnMut(u64, u64)) {
+        debug_assert!(packets == 0 || self.marked == 0 && packets <= self.in_flight());
+        let end = self.base + packets;
+        while self.base < end {
+            let sent_ns = self.sent_at(self.base);
+            let behind = self.sent.get(1).map_or(end, |(second, _)| end.min(*second));
+            each(sent_ns, behind - self.base);
+            self.base = behind;
+            self.since_ns = now_ns;
+            self.forget_sent();
+        }
+    }
+
     /// Packets that were answered not long ago, the last first.
     pub(crate) fn recent(&self, packets: u64) -> impl Iterator<Item = u64> + use<> {
         let end = self.flows.max(self.base);
@@ -207,6 +233,7 @@ impl Window {
         }
         let after = before | parts | if right { 0 } else { WRONG };
         self.parts[slot] = after;
+        self.marked += u32::from(before == 0);
         if after & DONE != DONE {
             return Progress::Half;
         }
@@ -235,6 +262,7 @@ impl Window {
                 // An answered one: order is restored, and those behind it have their own time.
                 _ => break,
             }
+            self.marked -= u32::from(self.parts[slot] != 0);
             self.parts[slot] = 0;
             self.base += 1;
             self.forget_sent();
@@ -250,6 +278,7 @@ impl Window {
         while self.base < self.next && self.part(self.base) & DONE == DONE {
             let slot = self.slot(self.base);
             self.parts[slot] = 0;
+            self.marked -= 1;
             self.base += 1;
         }
         self.since_ns = now_ns;
@@ -311,6 +340,46 @@ mod tests {
         assert_eq!(window.both(1, true, 200), RIGHT);
         assert_eq!((window.base, window.in_flight()), (3, 1));
         assert_eq!(window.recent(2).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn a_run_of_answers_is_as_many_single_ones() {
+        let mut single = Window::new(8);
+        for (packets, at_ns) in [(2, 100), (1, 200), (4, 300)] {
+            single.sent(packets, at_ns);
+        }
+        let mut run = single.clone();
+        let (mut of_single, mut of_run) = (Vec::new(), Vec::new());
+        for number in 0..5 {
+            if let Progress::Complete { right: true, sent_ns } = single.both(number, true, 400) {
+                of_single.push(sent_ns);
+            }
+        }
+        assert_eq!(run.untouched(), Some(0..7));
+        run.answered(5, 400, |sent_ns, packets| {
+            of_run.extend(std::iter::repeat_n(sent_ns, packets as usize));
+        });
+        assert_eq!(of_run, of_single);
+        assert_eq!(format!("{run:?}"), format!("{single:?}"));
+        run.answered(2, 500, |sent_ns, packets| assert_eq!((sent_ns, packets), (300, 2)));
+        assert_eq!((run.in_flight(), run.untouched()), (0, Some(7..7)));
+    }
+
+    #[test]
+    fn a_window_knows_whether_parts_of_answers_have_come() {
+        let mut window = Window::new(8);
+        window.sent(4, 100);
+        window.both(2, true, 200);
+        assert_eq!(window.untouched(), None);
+        window.both(0, true, 200);
+        window.flow(1, true, 200);
+        assert_eq!(window.untouched(), None);
+        window.packet(1, true, 200);
+        assert_eq!(window.untouched(), Some(3..4));
+        window.packet(3, true, 200);
+        assert_eq!(window.untouched(), None);
+        window.give_up(10_000, 1000);
+        assert_eq!(window.untouched(), Some(4..4));
     }
 
     #[test]

@@ -328,10 +328,9 @@ impl Connection {
         }
         let len = desk.template.len();
         let burst = (room as usize).min(desk.burst.len() / len);
-        let messages = desk.burst.chunks_exact_mut(len).take(burst);
-        for (number, message) in (self.window.next()..).zip(messages) {
-            desk.template.patch(message, &desk.pattern.packet(self.dpid, number));
-        }
+        let first = self.window.next();
+        let packets = desk.pattern.packets(self.dpid, first..first + burst as u64);
+        desk.template.patch_all(&mut desk.burst[..burst * len], packets);
         let sent = self.write_messages(&desk.burst[..burst * len], len)? as u64;
         desk.tally.sent += sent;
         if let Mode::Rate(_) = desk.mode {

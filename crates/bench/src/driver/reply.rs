@@ -31,6 +31,11 @@ impl Connection {
                 && length >= HEADER_LEN
                 && self.stage >= Stage::Greeting;
             if is_answer {
+                let taken = self.right_answers(rest, desk, now_ns);
+                if taken > 0 {
+                    rest = &rest[taken..];
+                    continue;
+                }
                 let Some((message, behind)) = rest.split_at_checked(length) else { break };
                 self.answer(message, desk, now_ns);
                 rest = behind;
@@ -43,6 +48,21 @@ impl Connection {
             rest = &rest[used..];
         }
         Ok(bytes.len() - rest.len())
+    }
+
+    /// Takes the answers that the stream starts with as long as they are right and in order; says how
+    /// many bytes they were.
+    fn right_answers(&mut self, stream: &[u8], desk: &mut Desk, now_ns: u64) -> usize {
+        let (packets, used) = desk.verifier.run(stream, self.dpid, &self.window);
+        if packets > 0 {
+            let latency = &mut desk.latency;
+            self.window.answered(packets, now_ns, |sent_ns, packets| {
+                latency.add_times(now_ns.saturating_sub(sent_ns), packets);
+            });
+            desk.tally.verified += packets;
+            self.done += packets;
+        }
+        used
     }
 
     #[inline]

@@ -12,11 +12,12 @@ use bellrock_openflow::{
 };
 
 use crate::packet::{
-    ETH_IPV4, FRAME_LEN, IP_DST, IP_SRC, MAX_PACKET_IN_LEN, NO_BUFFER, PROTO_UDP, UDP_DST, UDP_SRC,
+    ETH_IPV4, FRAME_LEN, IP_DST, IP_SRC, MAX_PACKET_IN_LEN, NO_BUFFER, PACKET_IN_10_LEN, PROTO_UDP,
+    UDP_DST, UDP_SRC,
 };
 
 /// Bytes of a packet_in of 1.0 and of 1.3.
-const IN_10: usize = 82;
+const IN_10: usize = PACKET_IN_10_LEN;
 const IN_13: usize = MAX_PACKET_IN_LEN;
 
 /// Bytes of the answers: a flow_mod, and behind it a packet_out where the packet was not buffered.

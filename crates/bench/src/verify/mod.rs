@@ -13,7 +13,8 @@
 //!
 //! Reading each answer whole would cost more than the controller spends on making it. So the first
 //! answer that was read and found right is kept as a [`shape`], and later ones are compared with what
-//! it would look like for their packet, byte by byte. Any difference leads to the full reading.
+//! it would look like for their packet, byte by byte. Any difference leads to the full reading. Runs of
+//! right answers in order, which is what comes as a rule, are taken together ([`Verifier::run`]).
 
 pub(crate) mod full;
 pub(crate) mod shape;
@@ -22,7 +23,7 @@ use bellrock_openflow::{Message, ToSwitch, Version};
 use serde::Serialize;
 
 use crate::draw::Pattern;
-use crate::packet::{FRAME_LEN, NO_BUFFER};
+use crate::packet::{FRAME_LEN, NO_BUFFER, Packet};
 use crate::window::{Progress, Which, Window};
 use full::Fault;
 use shape::Shape;
@@ -151,6 +152,41 @@ pub(crate) struct Verifier {
 impl Verifier {
     pub(crate) fn new(version: Version, pattern: Pattern) -> Self {
         Verifier { version, pattern, flow_mod: None, packet_out: None }
+    }
+
+    /// Takes the answers that a stream starts with, as long as they are those that come when all is
+    /// well: whole, right, of the known shapes, and in the order in which the packets were sent. Says
+    /// how many packets they answer, and how many bytes they are; the window has to be told.
+    ///
+    /// What it stops at goes through [`Verifier::check`], so what is right or wrong is said there.
+    #[inline]
+    pub(crate) fn run(&self, stream: &[u8], dpid: u32, window: &Window) -> (u64, usize) {
+        let (Some(flow), Some(waiting)) = (&self.flow_mod, window.untouched()) else {
+            return (0, 0);
+        };
+        let (first, mut used) = (waiting.start, 0);
+        for number in waiting {
+            let packet = self.pattern.packet(dpid, number);
+            let end = used + flow.len();
+            let message = stream.get(used..end).filter(|message| flow.fits(message, &packet));
+            let Some(message) = message else { return (number - first, used) };
+            used = match flow.is_buffered(message) {
+                true => end,
+                false => match self.sent_on(stream, end, &packet) {
+                    Some(end) => end,
+                    None => return (number - first, used),
+                },
+            };
+        }
+        (window.next() - first, used)
+    }
+
+    /// Where the packet_out ends that begins there, if it is the right one for a packet.
+    #[inline]
+    fn sent_on(&self, stream: &[u8], at: usize, packet: &Packet) -> Option<usize> {
+        let shape = self.packet_out.as_ref()?;
+        let end = at + shape.len();
+        shape.fits(stream.get(at..end)?, packet).then_some(end)
     }
 
     /// Checks a whole message of type [`FLOW_MOD`] or [`PACKET_OUT`] that came to a switch.

@@ -10,7 +10,7 @@
 use bellrock_openflow::Version;
 
 use super::number_in;
-use crate::packet::{DST_AT, FRAME_LEN, Mac, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
+use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
 
 /// Where the `buffer_id` of a flow_mod is.
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
@@ -24,6 +24,42 @@ pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
 
 /// A port field: where its last byte is. Its upper bytes are zero in a right answer.
 type PortAt = usize;
+
+/// Where a field is: the place of the eight bytes whose last are the field's, and which of their bits
+/// are. It is compared as one number, so that there is one load and no branch for each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    at: u16,
+    mask: u64,
+}
+
+impl Place {
+    /// That of a field of at most eight bytes. All fields end behind the header, so there are eight.
+    fn of(at: usize, len: usize, message_len: usize) -> Option<Self> {
+        let start = (at + len).checked_sub(8).filter(|start| start + 8 <= message_len)?;
+        let mask = u64::MAX.checked_shr(64 - 8 * len as u32)?;
+        Some(Place { at: start.try_into().ok()?, mask })
+    }
+
+    /// That of a field that a message may not have. Then anything is right there.
+    fn of_option(at: Option<usize>, len: usize, message_len: usize) -> Option<Self> {
+        at.map_or(Some(Place::default()), |at| Place::of(at, len, message_len))
+    }
+
+    /// What a message has there.
+    #[inline(always)]
+    fn read(self, message: &[u8]) -> Option<u64> {
+        let at = usize::from(self.at);
+        let bytes = message.get(at..at + 8)?.first_chunk()?;
+        Some(u64::from_be_bytes(*bytes) & self.mask)
+    }
+
+    /// Not zero where a message does not have this value there.
+    #[inline(always)]
+    fn differs(self, message: &[u8], value: u64) -> u64 {
+        self.read(message).map_or(u64::MAX, |read| read ^ value & self.mask)
+    }
+}
 
 /// Whether a message of a shape has a `buffer_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +79,26 @@ pub(crate) struct Shape {
     /// All ones where a byte has to be as in `bytes`, zero where it is looked at by itself, or may
     /// be anything.
     fixed: Vec<u8>,
+    buffer_id: Place,
+    buffer: Buffer,
+    in_port: Place,
+    out_port: Place,
+    src: Place,
+    dst: Place,
+    frame: Option<FramePlaces>,
+    frame_at: Option<usize>,
+}
+
+/// Where in a message the parts of a frame are that change.
+#[derive(Clone, Copy, Debug)]
+struct FramePlaces {
+    dst: Place,
+    src: Place,
+    number: Place,
+}
+
+/// Where the parts of a message are that change from packet to packet.
+struct Places {
     cookie_at: Option<usize>,
     buffer_at: usize,
     buffer: Buffer,
@@ -57,11 +113,11 @@ impl Shape {
     /// That of a flow_mod that was found right for `packet`. `None` if it is of a kind that has to
     /// be read whole: with masks, or with more than one instruction and one action.
     pub(super) fn of_flow_mod(message: &[u8], version: Version, packet: &Packet) -> Option<Self> {
-        let shape = match version {
-            Version::V1_0 => Shape::of_flow_mod_10(message)?,
-            Version::V1_3 => Shape::of_flow_mod_13(message)?,
+        let places = match version {
+            Version::V1_0 => Places::of_flow_mod_10(message)?,
+            Version::V1_3 => Places::of_flow_mod_13(message)?,
         };
-        shape.holds(message, packet)
+        Shape::with(&places, message, packet)
     }
 
     /// That of a packet_out that was found right for `packet`. `None` if it has more than one
@@ -82,9 +138,7 @@ impl Shape {
         let names_port = u16::from_be_bytes([in_port[0], in_port[1]]) == packet.in_port as u16;
         let out_port_at = head + if version == Version::V1_0 { 5 } else { 7 };
         let through_flows = message.get(out_port_at) != Some(&(packet.out_port as u8));
-        Shape {
-            bytes: message.to_vec(),
-            fixed: vec![0xff; message.len()],
+        let places = Places {
             cookie_at: None,
             buffer_at: 8,
             buffer: if has_frame { Buffer::Never } else { Buffer::Always },
@@ -93,10 +147,84 @@ impl Shape {
             dst_at: None,
             out_port_at: (!through_flows).then_some(out_port_at),
             frame_at: has_frame.then_some(frame_at),
+        };
+        Shape::with(&places, message, packet)
+    }
+    /// The shape of a message, if its places are right: the message itself has to fit.
+    fn with(places: &Places, message: &[u8], packet: &Packet) -> Option<Self> {
+        let len = message.len();
+        let frame = match places.frame_at {
+            None => None,
+            Some(at) => Some(FramePlaces {
+                dst: Place::of(at + DST_AT, 6, len)?,
+                src: Place::of(at + SRC_AT, 6, len)?,
+                number: Place::of(at + NUMBER_AT, 4, len)?,
+            }),
+        };
+        let mut fixed = vec![0xff; len];
+        for (at, len) in places.changing() {
+            fixed.get_mut(at..at + len)?.fill(0);
         }
-        .holds(message, packet)
+        let shape = Shape {
+            bytes: message.to_vec(),
+            fixed,
+            buffer_id: Place::of(places.buffer_at, 4, len)?,
+            buffer: places.buffer,
+            in_port: Place::of_option(places.in_port_at, 1, len)?,
+            out_port: Place::of_option(places.out_port_at, 1, len)?,
+            src: Place::of_option(places.src_at, 6, len)?,
+            dst: Place::of_option(places.dst_at, 6, len)?,
+            frame,
+            frame_at: places.frame_at,
+        };
+        shape.fits(message, packet).then_some(shape)
     }
 
+    /// Bytes of a message of this shape.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether a message is, but for `xid` and cookie, what it should be for this packet.
+    #[inline(always)]
+    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> bool {
+        let unbuffered = self.buffer_id.differs(message, NO_BUFFER.into());
+        let buffered = self.buffer_id.differs(message, packet.id().into());
+        let mut differ = match self.buffer {
+            Buffer::Either if unbuffered == 0 => 0,
+            Buffer::Either | Buffer::Always => buffered,
+            Buffer::Never => unbuffered,
+        };
+        differ |= self.in_port.differs(message, packet.in_port.into())
+            | self.out_port.differs(message, packet.out_port.into())
+            | self.src.differs(message, packet.src.number())
+            | self.dst.differs(message, packet.dst.number());
+        if let Some(frame) = self.frame {
+            differ |= frame.dst.differs(message, packet.dst.number())
+                | frame.src.differs(message, packet.src.number())
+                | frame.number.differs(message, packet.id().into());
+        }
+        differ == 0 && same(message, &self.bytes, &self.fixed)
+    }
+
+    /// Whether a message has a `buffer_id`.
+    #[inline]
+    pub(super) fn is_buffered(&self, message: &[u8]) -> bool {
+        self.buffer_id.differs(message, NO_BUFFER.into()) != 0
+    }
+
+    /// The number of the packet that a packet_out is about, by its `buffer_id` or its frame.
+    #[inline]
+    pub(super) fn packet_id(&self, message: &[u8]) -> Option<u32> {
+        match self.frame_at {
+            Some(at) => <&[u8; FRAME_LEN]>::try_from(message.get(at..)?).ok().map(number_in),
+            None => self.buffer_id.read(message).map(|id| id as u32),
+        }
+    }
+}
+
+impl Places {
     fn of_flow_mod_10(message: &[u8]) -> Option<Self> {
         const LEN: usize = 80;
         const IN_PORT: u32 = 1;
@@ -107,9 +235,7 @@ impl Shape {
         }
         let wildcards = u32::from_be_bytes(*message.get(8..)?.first_chunk()?);
         let counts = |bit: u32, at: usize| (wildcards & bit == 0).then_some(at);
-        Some(Shape {
-            bytes: message.to_vec(),
-            fixed: vec![0xff; message.len()],
+        Some(Places {
             cookie_at: Some(48),
             buffer_at: flow_mod_buffer_at(Version::V1_0),
             buffer: Buffer::Either,
@@ -130,9 +256,7 @@ impl Shape {
         const METADATA: u8 = 2;
         const INSTRUCTION: [u8; 4] = [0, 4, 0, 24];
         const ACTION: [u8; 4] = [0, 0, 0, 16];
-        let mut shape = Shape {
-            bytes: message.to_vec(),
-            fixed: vec![0xff; message.len()],
+        let mut places = Places {
             cookie_at: Some(8),
             buffer_at: flow_mod_buffer_at(Version::V1_3),
             buffer: Buffer::Either,
@@ -150,9 +274,9 @@ impl Shape {
             let header: [u8; 4] = *message.get(at..)?.first_chunk()?;
             at += 4;
             match header {
-                IN_PORT => shape.in_port_at = Some(at + 3),
-                ETH_DST => shape.dst_at = Some(at),
-                ETH_SRC => shape.src_at = Some(at),
+                IN_PORT => places.in_port_at = Some(at + 3),
+                ETH_DST => places.dst_at = Some(at),
+                ETH_SRC => places.src_at = Some(at),
                 // What else is said of ports and addresses, with masks, may fit one packet and not
                 // the next.
                 [0x80, 0, field, _] if field >> 1 <= ETH_SRC[2] >> 1 && field >> 1 != METADATA => {
@@ -167,12 +291,12 @@ impl Shape {
         let one = message.get(instruction..)?.starts_with(&INSTRUCTION)
             && message.get(action..)?.starts_with(&ACTION)
             && message.len() == instruction + 24;
-        shape.out_port_at = Some(action + 7);
-        one.then_some(shape)
+        places.out_port_at = Some(action + 7);
+        one.then_some(places)
     }
 
-    /// The shape, if it has its places right: the message that it was made of has to fit.
-    fn holds(mut self, message: &[u8], packet: &Packet) -> Option<Self> {
+    /// All of them, with how many bytes they have.
+    fn changing(&self) -> impl Iterator<Item = (usize, usize)> {
         let frame_places = |at: usize| [(at + DST_AT, 6), (at + SRC_AT, 6), (at + NUMBER_AT, 4)];
         let free = [
             Some((XID_AT, 4)),
@@ -184,71 +308,39 @@ impl Shape {
             self.out_port_at.map(|at| (at, 1)),
         ];
         let in_frame = self.frame_at.map(frame_places).into_iter().flatten();
-        for (at, len) in free.into_iter().flatten().chain(in_frame) {
-            self.fixed.get_mut(at..at + len)?.fill(0);
-        }
-        self.fits(message, packet).then_some(self)
-    }
-
-    /// Whether a message is, but for `xid` and cookie, what it should be for this packet.
-    #[inline]
-    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> bool {
-        if message.len() != self.bytes.len() {
-            return false;
-        }
-        let buffer_id = match self.buffer {
-            Buffer::Either if !self.is_buffered(message) => NO_BUFFER,
-            Buffer::Either | Buffer::Always => packet.id(),
-            Buffer::Never => NO_BUFFER,
-        };
-        let byte = |at: Option<usize>, value: u32| {
-            at.is_none_or(|at| message.get(at) == Some(&(value as u8)))
-        };
-        number_at(message, self.buffer_at) == Some(buffer_id)
-            && byte(self.in_port_at, packet.in_port)
-            && byte(self.out_port_at, packet.out_port)
-            && is_address(message, self.src_at, packet.src)
-            && is_address(message, self.dst_at, packet.dst)
-            && self.frame_at.is_none_or(|at| {
-                is_address(message, Some(at + DST_AT), packet.dst)
-                    && is_address(message, Some(at + SRC_AT), packet.src)
-                    && number_at(message, at + NUMBER_AT) == Some(packet.id())
-            })
-            && same(message, &self.bytes, &self.fixed)
-    }
-
-    /// Whether a message has a `buffer_id`.
-    #[inline]
-    pub(super) fn is_buffered(&self, message: &[u8]) -> bool {
-        number_at(message, self.buffer_at) != Some(NO_BUFFER)
-    }
-
-    /// The number of the packet that a packet_out is about, by its `buffer_id` or its frame.
-    #[inline]
-    pub(super) fn packet_id(&self, message: &[u8]) -> Option<u32> {
-        match self.frame_at {
-            Some(at) => <&[u8; FRAME_LEN]>::try_from(message.get(at..)?).ok().map(number_in),
-            None => number_at(message, self.buffer_at),
-        }
+        free.into_iter().flatten().chain(in_frame)
     }
 }
 
-/// Whether there is this address at a place, if it is one.
-#[inline(always)]
-fn is_address(message: &[u8], at: Option<usize>, mac: Mac) -> bool {
-    at.is_none_or(|at| message.get(at..).and_then(Mac::read) == Some(mac))
-}
-
-/// The 32 bits at a place.
-#[inline(always)]
-fn number_at(message: &[u8], at: usize) -> Option<u32> {
-    message.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
-}
-
-/// Whether two messages of the same length are the same where `fixed` has ones. Word by word without
-/// a branch, which compilers make vector instructions of.
+/// Whether a message has the length of another, and is the same where `fixed` has ones. Lengths that
+/// are frequent are constants, so that compilers make straight vector code of the comparison.
 #[inline(always)]
 fn same(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
+    match message.len() {
+        // flow_mod of 1.0; of 1.3 with all fields, and with ports and addresses only; packet_out with
+        // a frame of 1.0 and 1.3.
+        80 => same_of::<80>(message, bytes, fixed),
+        160 => same_of::<160>(message, bytes, fixed),
+        104 => same_of::<104>(message, bytes, fixed),
+        88 => same_of::<88>(message, bytes, fixed),
+        128 => same_of::<128>(message, bytes, fixed),
+        _ => message.len() == bytes.len() && differences(message, bytes, fixed) == 0,
+    }
+}
+
+#[inline(always)]
+fn same_of<const N: usize>(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
+    let chunk = <&[u8; N]>::try_from;
+    match (chunk(message), chunk(bytes), chunk(fixed)) {
+        (Ok(message), Ok(bytes), Ok(fixed)) => differences(message, bytes, fixed) == 0,
+        _ => false,
+    }
+}
+
+/// The bits by which messages of the same length differ where `fixed` has ones, put on top of each
+/// other. Word by word without a branch.
+#[inline(always)]
+fn differences(message: &[u8], bytes: &[u8], fixed: &[u8]) -> u64 {
     let (message, message_end) = message.as_chunks::<8>();
     let (bytes, bytes_end) = bytes.as_chunks::<8>();
     let (fixed, fixed_end) = fixed.as_chunks::<8>();
@@ -258,6 +350,5 @@ fn same(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
         differ | (message ^ bytes) & u64::from_ne_bytes(*fixed)
     });
     let ends = message_end.iter().zip(bytes_end).zip(fixed_end);
-    let end_differs = ends.fold(0, |differ, ((m, b), fixed)| differ | (m ^ b) & fixed);
-    differ == 0 && end_differs == 0
+    ends.fold(differ, |differ, ((m, b), fixed)| differ | u64::from((m ^ b) & fixed))
 }

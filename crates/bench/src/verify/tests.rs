@@ -36,6 +36,11 @@ impl Bench {
         Bench { window, tally: Tally::default() }
     }
 
+    /// One that has sent nothing yet.
+    fn empty() -> Self {
+        Bench { window: Window::new(IN_FLIGHT), tally: Tally::default() }
+    }
+
     fn check(&mut self, verifier: &mut Verifier, message: &[u8]) -> Answer {
         verifier.check(message, DPID, &mut self.window, 2, &mut self.tally)
     }
@@ -254,5 +259,78 @@ proptest! {
             );
             prop_assert_eq!(by_shape.tally, whole.tally);
         }
+    }
+
+    /// A stream of answers, most of them right and in order, says the same by runs as message by
+    /// message, each read whole: in the counts, in what is still waited for, and in the latencies.
+    #[test]
+    fn runs_of_answers_say_what_the_full_reading_says(
+        v13: bool,
+        buffered: bool,
+        bursts in prop::collection::vec(1..6_u64, 1..4),
+        faults in prop::collection::vec((any::<prop::sample::Index>(), 0..6_u8, changes()), 0..4),
+    ) {
+        let version = VERSIONS[usize::from(v13)];
+        let (mut quick, mut whole) = (Bench::empty(), Bench::empty());
+        for (at_ns, packets) in (1..).zip(&bursts) {
+            quick.window.sent(*packets, at_ns);
+            whole.window.sent(*packets, at_ns);
+        }
+        let mut messages: Vec<Vec<u8>> = (0..bursts.iter().sum())
+            .flat_map(|number| match buffered {
+                true => vec![right(version, number)],
+                false => unbuffered(version, number).to_vec(),
+            })
+            .collect();
+        for (place, fault, changes) in faults {
+            let at = place.index(messages.len());
+            match fault {
+                0 => drop(messages.remove(at)),
+                1 => messages.insert(at, messages[at].clone()),
+                2 => messages.swap(0, at),
+                _ => {
+                    let len = messages[at].len();
+                    for (place, byte) in changes {
+                        messages[at][4 + place.index(len - 4)] = byte;
+                    }
+                }
+            }
+            if messages.is_empty() {
+                break;
+            }
+        }
+        let mut of_whole = Vec::new();
+        for message in &messages {
+            let mut slow = Verifier::new(version, pattern());
+            if let Answer::SetUp { sent_ns } = whole.check(&mut slow, message) {
+                of_whole.push(sent_ns);
+            }
+        }
+        let (mut verifier, mut of_quick) = (Verifier::new(version, pattern()), Vec::new());
+        let stream = messages.concat();
+        let mut rest = stream.as_slice();
+        while let Some(length) = rest.get(2..4) {
+            let (packets, used) = verifier.run(rest, DPID, &quick.window);
+            quick.window.answered(packets, 2, |sent_ns, packets| {
+                of_quick.extend(std::iter::repeat_n(sent_ns, packets as usize));
+            });
+            quick.tally.verified += packets;
+            if used > 0 {
+                rest = &rest[used..];
+                continue;
+            }
+            let (message, behind) = rest.split_at(usize::from(u16::from_be_bytes([length[0], length[1]])));
+            if let Answer::SetUp { sent_ns } = quick.check(&mut verifier, message) {
+                of_quick.push(sent_ns);
+            }
+            rest = behind;
+        }
+        prop_assert_eq!(quick.tally, whole.tally);
+        prop_assert_eq!(of_quick, of_whole);
+        let end = |bench: &mut Bench| {
+            let missing: Vec<u64> = bench.window.without_flow().collect();
+            (missing, bench.window.in_flight(), bench.window.give_up(u64::MAX, 0))
+        };
+        prop_assert_eq!(end(&mut quick), end(&mut whole));
     }
 }
