@@ -143,16 +143,12 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// The two lines of a hash: different ones, unless there is but one. There must be one.
     #[inline]
     pub(crate) fn homes(&self, at: Hashed) -> [usize; LINES_PER_KEY] {
-        // A product's upper half spreads 32 bits evenly over any number of lines (Lemire 2019), so
-        // that the number need not be a power of two.
-        let count = self.count;
-        let spread = |bits: u32| ((u64::from(bits) * count as u64) >> 32) as usize;
-        let first = spread((at.hash >> 32) as u32);
-        let second = spread(at.hash as u32);
+        let first = self.first_home(at);
+        let second = spread(at.hash as u32, self.count);
         if first != second {
             [first, second]
         } else {
-            [first, if first + 1 == count { 0 } else { first + 1 }]
+            [first, if first + 1 == self.count { 0 } else { first + 1 }]
         }
     }
 
@@ -160,31 +156,37 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     #[inline]
     pub(crate) fn prefetch(&self, at: Hashed) {
         if self.count > 0 {
-            prefetch::read(self.line(self.homes(at)[0]));
+            prefetch::read(self.line(self.first_home(at)));
         }
     }
 
-    /// The entry of the key. (Not by way of [`Lines::find`], so that its line is looked for once.)
-    #[inline]
-    pub(crate) fn entry(&self, at: Hashed) -> Option<Entry<V>> {
-        if self.count == 0 {
-            return None;
-        }
-        let [first, second] = self.homes(at);
-        self.entry_in(first, at.key).or_else(|| self.entry_in(second, at.key))
+    /// Where the key lies, if that is its first line, as seven of eight do. For a table that is not
+    /// being drained.
+    #[inline(always)]
+    pub(crate) fn find_first(&self, at: Hashed) -> Option<(&Line<V>, usize)> {
+        let line = self.first_home(at);
+        #[cfg(test)]
+        crate::work::touched(1);
+        let line = self.chunks.get(line / CHUNK_LINES)?.get(line % CHUNK_LINES)?;
+        line.find(at.key).map(|slot| (line, slot))
     }
 
-    #[inline]
-    fn entry_in(&self, line: usize, key: u64) -> Option<Entry<V>> {
-        if line < self.drained {
-            return None;
-        }
-        let line = self.line(line);
-        line.find(key).map(|slot| line.entry(slot))
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn find_first_mut(&mut self, at: Hashed) -> Option<(&mut Line<V>, usize)> {
+        let line = self.first_home(at);
+        #[cfg(test)]
+        crate::work::touched(1);
+        let line = self.chunks.get_mut(line / CHUNK_LINES)?.get_mut(line % CHUNK_LINES)?;
+        line.find(at.key).map(|slot| (line, slot))
+    }
+
+    #[inline(always)]
+    fn first_home(&self, at: Hashed) -> usize {
+        spread((at.hash >> 32) as u32, self.count)
     }
 
     /// Where the key lies.
-    #[inline]
     pub(crate) fn find(&self, at: Hashed) -> Option<Place> {
         if self.count == 0 {
             return None;
@@ -193,7 +195,15 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.find_in(first, at.key).or_else(|| self.find_in(second, at.key))
     }
 
-    #[inline]
+    /// Where the key lies, if that is not its first line.
+    pub(crate) fn find_second(&self, at: Hashed) -> Option<Place> {
+        if self.count == 0 {
+            return None;
+        }
+        let [_, second] = self.homes(at);
+        self.find_in(second, at.key)
+    }
+
     fn find_in(&self, line: usize, key: u64) -> Option<Place> {
         if line < self.drained {
             return None;
@@ -249,6 +259,13 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         let [first, second] = self.homes(seed.hash(key));
         if line == first { second } else { first }
     }
+}
+
+/// Spreads 32 bits evenly over any number of lines, which need not be a power of two: by the upper
+/// half of a product (Lemire 2019).
+#[inline(always)]
+fn spread(bits: u32, count: usize) -> usize {
+    ((u64::from(bits) * count as u64) >> 32) as usize
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Seed {
         Self { words: [0; 4] }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hash(&self, key: u64) -> Hashed {
         let [a, b, c, d] = self.words;
         Hashed { key, hash: fold(fold(key ^ a, b) ^ c, d) }
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Seed {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     (product as u64) ^ ((product >> 64) as u64)

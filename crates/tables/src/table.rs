@@ -164,7 +164,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     }
 
     /// [`FlatTable::lookup_fresh`] of a key that this table has hashed.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
         self.find_entry(at)
             .filter(|entry| age(entry.stamp, now) <= max_age)
@@ -177,10 +177,20 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     }
 
     /// The same for a key that this table has hashed.
-    #[inline]
+    #[inline(always)]
     pub fn touch_hashed(&mut self, at: Hashed, now: u32) -> Option<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
-        let (part, place) = self.find(at)?;
+        if let Some((line, slot)) = self.main.find_first_mut(at) {
+            let value = line.entry(slot).value;
+            line.refresh(slot, value, stamp(now));
+            return Some(value);
+        }
+        self.touch_elsewhere(at, now)
+    }
+
+    #[inline(never)]
+    fn touch_elsewhere(&mut self, at: Hashed, now: u32) -> Option<V> {
+        let (part, place) = self.find_elsewhere(at)?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
         line.refresh(place.slot, value, stamp(now));
@@ -413,12 +423,28 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.main.target() + self.old.undrained()
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_entry(&self, at: Hashed) -> Option<Entry<V>> {
-        self.main.entry(at).or_else(|| self.old_if_any()?.entry(at))
+        match self.main.find_first(at) {
+            Some((line, slot)) => Some(line.entry(slot)),
+            None => self.find_entry_elsewhere(at),
+        }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn find_entry_elsewhere(&self, at: Hashed) -> Option<Entry<V>> {
+        let (part, place) = self.find_elsewhere(at)?;
+        Some(self.part(part).line(place.line).entry(place.slot))
+    }
+
+    /// What is left to look at for a key that is not in its first line.
+    fn find_elsewhere(&self, at: Hashed) -> Option<(Part, Place)> {
+        match self.main.find_second(at) {
+            Some(place) => Some((Part::Main, place)),
+            None => self.old_if_any()?.find(at).map(|place| (Part::Old, place)),
+        }
+    }
+
     fn find(&self, at: Hashed) -> Option<(Part, Place)> {
         match self.main.find(at) {
             Some(place) => Some((Part::Main, place)),
@@ -426,18 +452,18 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// What a resize drains, if there is one now: rarely, which the compiler is told, so that it lays
-    /// out the other way straight.
-    #[inline]
+    /// What a resize drains, if there is one now.
     fn old_if_any(&self) -> Option<&Lines<V>> {
-        #[cold]
-        fn found<T>(old: &T) -> Option<&T> {
-            Some(old)
-        }
-        if self.old.target() > 0 { found(&self.old) } else { None }
+        (self.old.target() > 0).then_some(&self.old)
     }
 
-    #[inline]
+    fn part(&self, part: Part) -> &Lines<V> {
+        match part {
+            Part::Main => &self.main,
+            Part::Old => &self.old,
+        }
+    }
+
     fn part_mut(&mut self, part: Part) -> &mut Lines<V> {
         match part {
             Part::Main => &mut self.main,
