@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::error::BenchError;
+use crate::usage::Reads;
 use crate::verify::Tally;
 
 /// The longest latency that is told apart from longer ones, in nanoseconds: a minute.
@@ -123,6 +124,8 @@ pub(crate) struct Measured {
     pub(crate) lateness: Histogram<u64>,
     /// Connections that failed.
     pub(crate) failed_connections: u64,
+    /// What was read from the controller.
+    pub(crate) reads: Reads,
 }
 
 /// Latencies in nanoseconds. The same several times in a row, as when many answers come with one

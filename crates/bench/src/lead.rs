@@ -13,9 +13,10 @@ use crate::control::{Control, Latencies, Measured, Note, Phase};
 use crate::driver::Driver;
 use crate::error::BenchError;
 use crate::load::{Cores, Load, Mode};
+use crate::packet;
 use crate::report::{Bound, Energy, Fairness, Latency, Little, Report, Run};
 use crate::threads::{allow_files, check_cores, pin};
-use crate::usage::{self, ProcessCpu, ProcessUse};
+use crate::usage::{self, ProcessCpu, ProcessUse, Reads};
 use crate::verify::Tally;
 
 /// How often progress is told.
@@ -386,12 +387,21 @@ impl<'p> Lead<'p> {
         let most = by_thread.iter().map(Vec::len).max().unwrap_or(0);
         let nth = |nth| by_thread.iter().filter_map(move |rates| rates.get(nth).copied());
         let per_switch: Vec<f64> = (0..most).flat_map(nth).collect();
-        let done = measured.iter().flat_map(|one| &one.done).sum();
+        let done: u64 = measured.iter().flat_map(|one| &one.done).sum();
         let rate = per_switch.iter().sum();
         let busy: Vec<f64> =
             measured.iter().map(|one| one.cpu.as_secs_f64() / seconds(one)).collect();
         let busiest = busy.iter().copied().fold(0.0, f64::max);
         let controller = after.controller.clone();
+        let each = |seconds: fn(&ProcessUse) -> f64| {
+            let used = controller.as_ref().filter(|_| done > 0);
+            used.map(|used| seconds(used) * 1e9 / done as f64)
+        };
+        let sent_bytes = done * packet::packet_in_len(self.load.version) as u64;
+        let reads = Reads {
+            calls: measured.iter().map(|one| one.reads.calls).sum(),
+            bytes: measured.iter().map(|one| one.reads.bytes).sum(),
+        };
         let latency = Latency::of(latency);
         Run {
             complete: true,
@@ -407,10 +417,13 @@ impl<'p> Lead<'p> {
             failed_connections: measured.iter().map(|one| one.failed_connections).sum(),
             generator_cpu_s: measured.iter().map(|one| one.cpu.as_secs_f64()).sum(),
             generator_threads: busy,
-            controller_cpu_ns: controller
+            generator_bytes_per_read: reads.bytes as f64 / reads.calls.max(1) as f64,
+            controller_cpu_ns: each(|used| used.cpu_s),
+            controller_user_ns: each(|used| used.user_s),
+            controller_system_ns: each(|used| used.system_s),
+            controller_bytes_per_read: controller
                 .as_ref()
-                .filter(|_| done > 0)
-                .map(|used| used.cpu_s() * 1e9 / done as f64),
+                .and_then(|used| used.bytes_per_read(sent_bytes)),
             bound: Bound::of(
                 self.load.mode,
                 busiest,

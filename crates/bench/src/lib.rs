@@ -56,5 +56,5 @@ pub use report::{
     Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Spread, Summary,
 };
 pub use responder::{Idle, Responder, ResponderSettings};
-pub use usage::ProcessUse;
+pub use usage::{ProcessUse, Reads};
 pub use verify::Tally;

@@ -251,6 +251,14 @@ impl Template {
     }
 }
 
+/// Bytes of a packet_in.
+pub(crate) const fn packet_in_len(version: Version) -> usize {
+    match version {
+        Version::V1_0 => PACKET_IN_10_LEN,
+        Version::V1_3 => MAX_PACKET_IN_LEN,
+    }
+}
+
 /// Patches messages of one kind.
 #[inline(always)]
 fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const BUFFERED: bool>(

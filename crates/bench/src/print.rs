@@ -184,6 +184,25 @@ fn costs(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             ns.median, ns.least, ns.most
         )?;
     }
+    let (user, system) = (report.summary.controller_user_ns, report.summary.controller_system_ns);
+    if let Some((user, system)) = user.zip(system) {
+        writeln!(
+            f,
+            "          of that {:.1} ns in user mode and {:.1} ns in the kernel, as it samples them",
+            user.median, system.median
+        )?;
+    }
+    if !report.is_connecting() {
+        let by_generator = Number(report.summary.generator_bytes_per_read.median);
+        match report.summary.controller_bytes_per_read {
+            Some(bytes) => writeln!(
+                f,
+                "reads     {} bytes each by the controller, {by_generator} by the generator",
+                Number(bytes.median)
+            )?,
+            None => writeln!(f, "reads     {by_generator} bytes each by the generator")?,
+        }
+    }
     if let Some(used) = report.runs.last().and_then(|run| run.controller.as_ref()) {
         const MIB: f64 = 1024.0 * 1024.0;
         writeln!(
@@ -279,8 +298,12 @@ mod tests {
             failed_connections: 0,
             generator_threads: vec![0.5],
             generator_cpu_s: 0.5,
+            generator_bytes_per_read: 6000.0,
             controller: None,
             controller_cpu_ns: Some(42.0),
+            controller_user_ns: Some(30.0),
+            controller_system_ns: Some(12.0),
+            controller_bytes_per_read: Some(50_000.0),
             bound,
             little: Some(Little { asked: 16.0, measured: 8.0 }),
             energy: Energy::of(None, Some(50.0), 1.0, rate as u64),
@@ -314,6 +337,8 @@ mod tests {
             "1 wrong (1 output",
             "8.0 of 16 in flight (50%): does NOT hold",
             "42.0 ns of the controller",
+            "30.0 ns in user mode and 12.0 ns in the kernel",
+            "50,000 bytes each by the controller, 6,000 by the generator",
             "ESTIMATED",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

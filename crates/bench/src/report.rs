@@ -4,7 +4,7 @@
 //! verified flow set-ups, or switches that became known where connections are tested.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load::{Destinations, Load, Mode, Order};
 use crate::usage::ProcessUse;
@@ -136,10 +136,18 @@ pub struct Run {
     pub generator_threads: Vec<f64>,
     /// CPU seconds of the generator's threads.
     pub generator_cpu_s: f64,
+    /// Bytes that the generator got with each read, in the mean.
+    pub generator_bytes_per_read: f64,
     /// What the controller used, if its process is known.
     pub controller: Option<ProcessUse>,
     /// CPU nanoseconds of the controller for each done.
     pub controller_cpu_ns: Option<f64>,
+    /// Those of them in user mode.
+    pub controller_user_ns: Option<f64>,
+    /// Those of them in the kernel.
+    pub controller_system_ns: Option<f64>,
+    /// Bytes that the controller got with each read, in the mean, if it reads by read(2).
+    pub controller_bytes_per_read: Option<f64>,
     /// Who set the pace.
     pub bound: Bound,
     /// Little's law, in the window modes.
@@ -179,7 +187,7 @@ impl Fairness {
 }
 
 /// Median, least and most of some numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle one; the mean of both where there are two.
     pub median: f64,
@@ -205,7 +213,7 @@ impl Spread {
 }
 
 /// Latencies in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// How many there were.
     pub count: u64,
@@ -348,6 +356,18 @@ pub struct Summary {
     pub latency: Option<Latency>,
     /// CPU nanoseconds of the controller for each done.
     pub controller_cpu_ns: Option<Spread>,
+    /// Those of them in user mode.
+    pub controller_user_ns: Option<Spread>,
+    /// Those of them in the kernel.
+    pub controller_system_ns: Option<Spread>,
+    /// Bytes that the controller got with each read, if it reads by read(2).
+    pub controller_bytes_per_read: Option<Spread>,
+    /// Bytes that the generator got with each read.
+    pub generator_bytes_per_read: Spread,
+    /// The share of the time that the controller's busiest thread was running.
+    pub controller_busy: Option<Spread>,
+    /// The same of the generator's.
+    pub generator_busy: Spread,
     /// Done per joule.
     pub done_per_joule: Option<Spread>,
     /// What all messages were.
@@ -371,6 +391,14 @@ impl Summary {
             jain: spread(&|run| Some(run.fairness.jain)).unwrap_or_default(),
             latency: Latency::of(latency),
             controller_cpu_ns: spread(&|run| run.controller_cpu_ns),
+            controller_user_ns: spread(&|run| run.controller_user_ns),
+            controller_system_ns: spread(&|run| run.controller_system_ns),
+            controller_bytes_per_read: spread(&|run| run.controller_bytes_per_read),
+            generator_bytes_per_read: spread(&|run| Some(run.generator_bytes_per_read))
+                .unwrap_or_default(),
+            controller_busy: spread(&|run| Some(run.controller.as_ref()?.busiest_thread)),
+            generator_busy: spread(&|run| run.generator_threads.iter().copied().reduce(f64::max))
+                .unwrap_or_default(),
             done_per_joule: spread(&|run| run.energy.map(|energy| energy.done_per_joule)),
             tally,
             bound: match () {

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -21,13 +21,24 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// CPU time of a process and its threads at one time, in steps of 10 ms.
+/// What a process and its threads had used at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessCpu {
+    /// In steps of 10 ms; how it is divided is sampled.
     user: Duration,
     system: Duration,
-    /// By thread id.
+    /// By thread id: in nanoseconds where the kernel tells them, at most a tick behind.
     threads: Vec<(u32, Duration)>,
+    reads: Option<Reads>,
+}
+
+/// What a process has read by read(2) and its like; what it got by recv(2) is not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Reads {
+    /// Calls, those that found nothing included.
+    pub calls: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 impl ProcessCpu {
@@ -40,14 +51,33 @@ impl ProcessCpu {
             let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // A thread may be gone by now.
-            if let Ok(text) = fs::read_to_string(entry.path().join("stat")) {
-                let (user, system) = stat_times(&text)?;
-                threads.push((tid, user + system));
+            if let Some(time) = thread_time(&entry.path()) {
+                threads.push((tid, time));
             }
         }
-        Ok(ProcessCpu { user, system, threads })
+        // Only its owner and root may read it.
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        Ok(ProcessCpu { user, system, threads, reads: io_reads(&io) })
     }
+}
+
+/// CPU time of a thread, by its folder in `/proc`. `None`: it has gone.
+fn thread_time(task: &Path) -> Option<Duration> {
+    // A kernel without scheduler statistics has no such file, or zeros in it.
+    let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let nanoseconds = schedstat.split_whitespace().next().and_then(|ns| ns.parse().ok());
+    if let Some(ns) = nanoseconds.filter(|ns| *ns > 0) {
+        return Some(Duration::from_nanos(ns));
+    }
+    let (user, system) = stat_times(&fs::read_to_string(task.join("stat")).ok()?).ok()?;
+    Some(user + system)
+}
+
+/// Bytes and calls in an `io` file.
+fn io_reads(text: &str) -> Option<Reads> {
+    let number =
+        |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    Some(Reads { calls: number("syscr:")?, bytes: number("rchar:")? })
 }
 
 /// User and system time in a `stat` file: its 14th and 15th field. The second field, the name, is in
@@ -64,10 +94,15 @@ fn stat_times(text: &str) -> io::Result<(Duration, Duration)> {
 /// What a process used during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessUse {
-    /// CPU seconds in user mode.
+    /// CPU seconds of all its threads, to the nanosecond where the kernel tells so.
+    pub cpu_s: f64,
+    /// Those of them in user mode. How time is divided between both modes is sampled by the kernel
+    /// some hundred times a second.
     pub user_s: f64,
-    /// CPU seconds in the kernel.
+    /// Those of them in the kernel.
     pub system_s: f64,
+    /// What it has read by read(2), if that can be known.
+    pub reads: Option<Reads>,
     /// The share of the measurement that its busiest thread was running, 0 to 1.
     pub busiest_thread: f64,
     /// Resident memory at the end, in bytes.
@@ -81,24 +116,48 @@ impl ProcessUse {
     pub(crate) fn since(pid: u32, before: &ProcessCpu, elapsed: Duration) -> io::Result<Self> {
         let now = ProcessCpu::read(pid)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let busiest = now.threads.iter().map(|(tid, time)| {
+        let used = |(tid, time): &(u32, Duration)| {
             let known = before.threads.iter().find(|(other, _)| other == tid);
             time.saturating_sub(known.map_or(Duration::ZERO, |(_, time)| *time))
+        };
+        let busiest = now.threads.iter().map(used).max().unwrap_or_default().as_secs_f64();
+        let user = now.user.saturating_sub(before.user);
+        let system = now.system.saturating_sub(before.system);
+        // Time of threads that have ended is only in the sum of the process.
+        let all_live =
+            before.threads.iter().all(|(tid, _)| now.threads.iter().any(|(t, _)| t == tid));
+        let cpu_s = match all_live {
+            true => now.threads.iter().map(used).sum::<Duration>().as_secs_f64(),
+            false => (user + system).as_secs_f64(),
+        };
+        let user_share = match (user + system).as_secs_f64() {
+            0.0 => 0.0,
+            sum => user.as_secs_f64() / sum,
+        };
+        let reads = now.reads.zip(before.reads).map(|(now, before)| Reads {
+            calls: now.calls.saturating_sub(before.calls),
+            bytes: now.bytes.saturating_sub(before.bytes),
         });
-        let busiest = busiest.max().unwrap_or_default().as_secs_f64();
         Ok(ProcessUse {
-            user_s: now.user.saturating_sub(before.user).as_secs_f64(),
-            system_s: now.system.saturating_sub(before.system).as_secs_f64(),
+            cpu_s,
+            user_s: cpu_s * user_share,
+            system_s: cpu_s * (1.0 - user_share),
+            reads,
             busiest_thread: busiest / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
             resident_bytes: kibibytes(&status, "VmRSS:"),
             peak_resident_bytes: kibibytes(&status, "VmHWM:"),
         })
     }
 
-    /// All its CPU time, in seconds.
+    /// Bytes of each read(2), if what it has read at all is at least as much as what was sent to it:
+    /// else it reads by other calls.
     #[must_use]
-    pub fn cpu_s(&self) -> f64 {
-        self.user_s + self.system_s
+    pub fn bytes_per_read(&self, sent: u64) -> Option<f64> {
+        /// What is sent and read at a time is not the same to the byte.
+        const NEARLY: f64 = 0.5;
+        let reads = self.reads.filter(|reads| reads.calls > 0)?;
+        let bytes = reads.bytes as f64;
+        (sent > 0 && bytes >= sent as f64 * NEARLY).then(|| bytes / reads.calls as f64)
     }
 }
 
@@ -176,6 +235,33 @@ mod tests {
         assert!(used.resident_bytes > 100 * 1024, "{used:?}");
         assert!(used.peak_resident_bytes >= used.resident_bytes);
         assert!(ProcessCpu::read(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn bytes_of_each_read_are_known_where_it_reads_by_read() {
+        let text = "rchar: 4000\nwchar: 7\nsyscr: 4\nsyscw: 1\n";
+        assert_eq!(io_reads(text), Some(Reads { calls: 4, bytes: 4000 }));
+        assert_eq!(io_reads(""), None);
+        let pid = std::process::id();
+        let before = ProcessCpu::read(pid).unwrap();
+        let text = fs::read_to_string("/proc/self/stat").unwrap();
+        let used = ProcessUse::since(pid, &before, Duration::from_secs(1)).unwrap();
+        assert!(used.reads.unwrap().bytes >= text.len() as u64, "{used:?}");
+        assert!(used.bytes_per_read(text.len() as u64).is_some());
+        assert_eq!(used.bytes_per_read(1 << 40), None, "that came by recv");
+        assert_eq!(used.bytes_per_read(0), None);
+    }
+
+    #[test]
+    fn cpu_time_is_finer_than_a_tick() {
+        let pid = std::process::id();
+        let before = ProcessCpu::read(pid).unwrap();
+        let start = thread_cpu();
+        while thread_cpu() - start < Duration::from_millis(15) {}
+        let used = ProcessUse::since(pid, &before, Duration::from_secs(1)).unwrap();
+        // Others of this process run too; what is behind is a tick at most.
+        assert!(used.cpu_s > 0.005, "{used:?}");
+        assert!((used.user_s + used.system_s - used.cpu_s).abs() < 1e-9, "{used:?}");
     }
 
     #[test]

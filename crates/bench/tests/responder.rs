@@ -136,6 +136,10 @@ fn what_a_test_costs_is_in_the_report() {
     let run = &report.runs[0];
     assert!(run.controller.as_ref().unwrap().resident_bytes > 1 << 20);
     assert!(run.controller_cpu_ns.is_some());
+    let parts = run.controller_user_ns.unwrap() + run.controller_system_ns.unwrap();
+    assert!((parts - run.controller_cpu_ns.unwrap()).abs() < 0.01, "{run:?}");
+    assert!(run.generator_bytes_per_read > 80.0, "{run:?}");
+    assert!(run.controller_bytes_per_read.unwrap() > 40.0, "the responder is in this process");
     assert!(run.energy.is_some());
     assert_eq!(run.generator_threads.len(), 1);
     let json = serde_json::to_value(&report).unwrap();

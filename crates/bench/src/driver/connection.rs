@@ -209,6 +209,8 @@ impl Connection {
                 // A short read has emptied the socket; the poller tells of what comes after.
                 self.readable = read == READ_LEN;
                 desk.heard_ns = now_ns;
+                desk.reads.calls += 1;
+                desk.reads.bytes += read as u64;
                 self.received(&receive[..carried + read], desk, now_ns)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -9,6 +9,7 @@ use crate::draw::Pattern;
 use crate::error::BenchError;
 use crate::load::{Load, Mode};
 use crate::packet::Template;
+use crate::usage::Reads;
 use crate::verify::{Tally, Verifier};
 
 /// Bytes read at a time. More would save few system calls, and the answers would have left the cache
@@ -40,6 +41,8 @@ pub(super) struct Desk {
     pub(super) tally: Tally,
     pub(super) latency: Latencies,
     pub(super) lateness: Latencies,
+    /// What was read.
+    pub(super) reads: Reads,
     /// Packet_ins to one switch are not sent in throughput mode while fewer than so many may be.
     pub(super) least_burst: u64,
     /// When a message came last, in nanoseconds.
@@ -67,6 +70,7 @@ impl Desk {
             tally: Tally::default(),
             latency: Latencies::new()?,
             lateness: Latencies::new()?,
+            reads: Reads::default(),
             least_burst: u64::from(load.in_flight() / 4).clamp(1, 256),
             heard_ns: 0,
             schedule: Schedule::default(),

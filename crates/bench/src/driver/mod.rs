@@ -19,7 +19,7 @@ use crate::control::{Control, Measured, Note, Phase};
 use crate::error::BenchError;
 use crate::load::{Load, Mode};
 use crate::poller::{Poller, Ready};
-use crate::usage::thread_cpu;
+use crate::usage::{Reads, thread_cpu};
 use crate::verify::Tally;
 use connection::{Connection, Stage, State, Trouble};
 use desk::{Desk, Schedule};
@@ -273,6 +273,7 @@ impl Driver {
                 self.connections.iter_mut().for_each(|connection| connection.done = 0);
                 self.desk.latency.take();
                 self.desk.lateness.take();
+                self.desk.reads = Reads::default();
                 self.failed_connections = 0;
                 self.cpu = thread_cpu();
             }
@@ -299,6 +300,7 @@ impl Driver {
             latency: self.desk.latency.take(),
             lateness: self.desk.lateness.take(),
             failed_connections: self.failed_connections,
+            reads: self.desk.reads,
         }
     }
 

@@ -238,7 +238,7 @@ mod tests {
                     assert!(matches!(answer, Answer::SetUp { .. } | Answer::Part), "{answer:?}");
                     answers = rest;
                 }
-                assert_eq!(tally.verified, PACKETS.into());
+                assert_eq!(tally.verified, u64::from(PACKETS));
                 assert_eq!(answerer.answer(&input[used..]).0, 0, "it is no packet_in");
             }
         }

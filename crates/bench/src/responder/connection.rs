@@ -1,6 +1,6 @@
 //! One switch at the responder: its socket, and the handshake as a controller does it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::TcpStream;
 
 use bellrock_openflow::{
@@ -84,7 +84,8 @@ impl Connection {
         let carried = self.carry.len();
         input[..carried].copy_from_slice(&self.carry);
         let room = &mut input[carried..carried + super::READ_LEN];
-        let read = match self.stream.read(room) {
+        // read(2), not recv(2): only that is counted in `/proc/PID/io`.
+        let read = match rustix::io::read(&self.stream, room).map_err(io::Error::from) {
             Ok(0) => return Ok(State::Closed),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
