@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::BenchError;
-use crate::threads::{check_cores, pin};
+use crate::threads::{check_cores, keep_on};
 
 /// Time that a controller has to end after SIGTERM, before it gets SIGKILL.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts a command line by `sh`, on a core of its own if one is named, and waits until
+    /// Starts a command line by `sh`, on cores of its own if some are named, and waits until
     /// somebody listens on `address`. What it prints goes to standard error.
     ///
     /// The process that is measured is that of the command: one that starts the controller and
@@ -34,11 +34,11 @@ impl Controller {
     /// It cannot be started, it ends, or nobody listens in time. Nothing is left behind then.
     pub fn start(
         command_line: &str,
-        core: Option<usize>,
+        cores: &[usize],
         address: SocketAddr,
         timeout: Duration,
     ) -> Result<Self, BenchError> {
-        check_cores(core.as_slice())?;
+        check_cores(cores)?;
         if TcpStream::connect_timeout(&address, LOOK_EVERY).is_ok() {
             return Err(BenchError::AlreadyListens(address));
         }
@@ -46,7 +46,7 @@ impl Controller {
             command_line: command_line.to_owned(),
             why: error,
         };
-        let child = spawn(command_line, core)
+        let child = spawn(command_line, cores)
             .map_err(|error| failed(format!("it cannot be started: {error}")))?;
         let mut controller = Controller { child };
         let start = Instant::now();
@@ -69,14 +69,14 @@ impl Controller {
     }
 }
 
-/// A process inherits the core of the thread that starts it, so there is one for that.
-fn spawn(command_line: &str, core: Option<usize>) -> io::Result<Child> {
+/// A process inherits the cores of the thread that starts it, so there is one for that.
+fn spawn(command_line: &str, cores: &[usize]) -> io::Result<Child> {
     let mut command = Command::new("sh");
     // Standard output is the report's.
     command.arg("-c").arg(format!("exec {command_line} >&2")).stdin(Stdio::null());
     std::thread::scope(|scope| {
         let spawned = scope.spawn(|| {
-            core.map_or(Ok(()), pin).map_err(io::Error::other)?;
+            keep_on(cores).map_err(io::Error::other)?;
             command.spawn()
         });
         spawned.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
@@ -114,7 +114,7 @@ mod tests {
     fn a_command_that_ends_or_never_listens_is_told_of() {
         let start = |command, timeout| {
             let timeout = Duration::from_millis(timeout);
-            Controller::start(command, None, free_address(), timeout).unwrap_err().to_string()
+            Controller::start(command, &[], free_address(), timeout).unwrap_err().to_string()
         };
         let ended = start("sh -c 'exit 3'", 10_000);
         assert!(ended.contains("it ended (exit status: 3) before it listened"), "{ended}");
@@ -127,7 +127,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let timeout = Duration::from_secs(1);
-        let error = Controller::start("sleep 60", None, address, timeout).unwrap_err();
+        let error = Controller::start("sleep 60", &[], address, timeout).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use core_affinity::CoreId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::error::BenchError;
 
@@ -11,17 +12,31 @@ const OTHER_FILES: u64 = 64;
 
 /// Keeps the calling thread on a core.
 pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
-    if core_affinity::set_for_current(CoreId { id: core }) {
+    match core_affinity::set_for_current(CoreId { id: core }) {
+        true => Ok(()),
+        false => Err(BenchError::NoSuchCore { core, usable: usable_cores() }),
+    }
+}
+
+/// Keeps the calling thread, and what it starts, on some cores; anywhere if none is named.
+pub(crate) fn keep_on(cores: &[usize]) -> Result<(), BenchError> {
+    if cores.is_empty() {
         return Ok(());
     }
-    let usable = core_affinity::get_core_ids().unwrap_or_default();
-    Err(BenchError::NoSuchCore { core, usable: usable.iter().map(|core| core.id).collect() })
+    check_cores(cores)?;
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    sched_setaffinity(None, &set).map_err(BenchError::system("pin to cores"))
+}
+
+/// The cores that this process may use.
+pub(crate) fn usable_cores() -> Vec<usize> {
+    core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect()
 }
 
 /// Whether a core can be pinned to, before threads are started.
 pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
-    let usable: Vec<usize> =
-        core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect();
+    let usable = usable_cores();
     match cores.iter().find(|core| !usable.contains(core)) {
         Some(core) => Err(BenchError::NoSuchCore { core: *core, usable }),
         None => Ok(()),

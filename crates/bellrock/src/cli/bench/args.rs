@@ -5,6 +5,9 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::suite::{ReportArgs, SuiteArgs};
+use super::targets::TargetsArgs;
+
 /// Measure a controller: play switches, and verify every answer
 ///
 /// Any controller that speaks OpenFlow 1.0 or 1.3 and has a learning switch will do. A flow set-up is
@@ -31,6 +34,7 @@ Examples:
   bellrock bench --mode window --in-flight 8 --of 1.3 --unbuffered
   bellrock bench --switches 64 --macs 100000 --order random --dst uniform --pid $(pidof controller)
   bellrock bench --controller 'bellrock run --workers 1' --controller-core 0 --cores 1 --pairs 9
+  bellrock bench suite --quick --out bench  the studies' experiments, with plots
   bellrock bench responder &                what this machine's TCP allows: bench it like a controller
 
 Exit status: 0 when all was well and all answers right, 1 when not, 2 when the command line is wrong.";
@@ -38,6 +42,9 @@ Exit status: 0 when all was well and all answers right, 1 when not, 2 when the c
 #[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
     Responder(ResponderArgs),
+    Suite(Box<SuiteArgs>),
+    Report(ReportArgs),
+    Targets(Box<TargetsArgs>),
 }
 
 /// Answer the load with the least work that passes its verification
@@ -50,13 +57,21 @@ pub(super) struct ResponderArgs {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6653")]
     pub(super) listen: String,
 
-    /// Ask for packets again and again instead of sleeping until one comes
-    #[arg(long)]
-    pub(super) spin: bool,
+    /// How it waits for packets
+    #[arg(long, value_name = "HOW", default_value = "sleep")]
+    pub(super) idle: IdleArg,
 
     /// The core that it stays on
     #[arg(long, value_name = "CORE")]
     pub(super) core: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum IdleArg {
+    /// It sleeps until one comes
+    Sleep,
+    /// It asks again and again: less delay, a whole core
+    Spin,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -214,7 +229,7 @@ pub(super) struct LoadArgs {
 }
 
 /// A time in seconds.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "give seconds, such as 5 or 0.5".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "give seconds, 0 or more".to_owned())
 }

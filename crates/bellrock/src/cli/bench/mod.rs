@@ -3,6 +3,8 @@
 //! All that measures is in `bellrock-bench`; this only translates.
 
 mod args;
+mod suite;
+mod targets;
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -17,7 +19,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Failure, print};
 pub(super) use args::Bench;
-use args::{BenchCommand, DestinationsArg, LoadArgs, ModeArg, OrderArg, ResponderArgs};
+use args::{
+    BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, seconds,
+};
 
 /// A test that takes longer than this shows its progress, on a terminal.
 const SHOW_PROGRESS: Duration = Duration::from_secs(2);
@@ -37,12 +41,18 @@ impl From<BenchError> for Failure {
 pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
     match &bench.command {
         Some(BenchCommand::Responder(responder)) => respond(responder),
+        Some(BenchCommand::Suite(args)) => suite::run(args),
+        Some(BenchCommand::Report(args)) => suite::report(args),
+        Some(BenchCommand::Targets(args)) => targets::run(args),
         None => test(&bench.load),
     }
 }
 
 fn respond(args: &ResponderArgs) -> Result<(), Failure> {
-    let idle = if args.spin { Idle::Spin } else { Idle::Sleep };
+    let idle = match args.idle {
+        IdleArg::Sleep => Idle::Sleep,
+        IdleArg::Spin => Idle::Spin,
+    };
     let listen = resolve(&args.listen)?;
     let responder = Responder::start(&ResponderSettings { listen, idle, core: args.core })?;
     eprintln!("the responder listens on {}", responder.address());
@@ -56,7 +66,7 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
     let controller = match &args.controller {
         Some(command) => {
             let timeout = load.connect_timeout;
-            Some(Controller::start(command, args.controller_core, load.target, timeout)?)
+            Some(Controller::start(command, args.controller_core.as_slice(), load.target, timeout)?)
         }
         None => None,
     };
@@ -80,7 +90,7 @@ fn compare(args: &LoadArgs, load: &Load, watch: &Watch, pairs: u32) -> Result<()
     let bellrock = std::env::current_exe()?;
     let command = format!("'{}' bench responder --listen {target}", bellrock.display());
     let core = args.controller_core;
-    let responder = Controller::start(&command, core, target, load.connect_timeout)?;
+    let responder = Controller::start(&command, core.as_slice(), target, load.connect_timeout)?;
     let bar = bar(load, pairs * 2);
     let reference = Reference { target, pid: responder.pid() };
     let comparison =

@@ -1,0 +1,227 @@
+//! `bellrock bench suite` and `bellrock bench report`: who takes part, and how it went.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bellrock_bench::Step;
+use bellrock_bench::peer::{self, Contestant, PeerError, Role};
+use bellrock_bench::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
+use bellrock_openflow::Version;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::super::{Failure, print};
+use super::{resolve, seconds};
+
+/// What each run measures, and the load before it, if nothing else is said; then in the short form.
+const DURATION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(500)];
+const WARM_UP: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(200)];
+
+/// Rounds, if nothing else is said; then in the short form.
+const RUNS: [u32; 2] = [3, 1];
+
+/// Steps of the bar for each run.
+const STEPS: u64 = 100;
+
+/// What our controller runs with: flows of all fields, as the studies' controllers made.
+const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
+
+/// Repeat the studies' experiments, and report with plots
+///
+/// Each experiment is measured with this controller, the canned responder, and peers if some are
+/// named, in turns on the same cores. Results are raw JSON, plots as SVG and PNG, and a report that
+/// is one HTML file: our curve, the responder's, the peers', and what the study published.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(in crate::cli) struct SuiteArgs {
+    /// Which: threads, switches, macs, latency, window, fairness, batch, energy [default: all]
+    #[arg(value_name = "EXPERIMENT")]
+    experiments: Vec<String>,
+
+    /// The folder for results; not there yet, or empty
+    #[arg(long, short, value_name = "FOLDER")]
+    out: PathBuf,
+
+    /// Fewer points and short runs: a few minutes for an impression
+    #[arg(long)]
+    quick: bool,
+
+    /// Rounds: runs of each controller at each point, in turn; 9 are enough for a result
+    /// [default: 3; 1 with --quick]
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
+
+    /// Seconds that each run measures [default: 3; 0.5 with --quick]
+    #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Seconds of load before each measurement [default: 1; 0.2 with --quick]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    warm_up: Option<Duration>,
+
+    /// Threads of the controllers, where they are not what is varied
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    workers: usize,
+
+    /// The version of OpenFlow that the switches speak
+    #[arg(long, value_name = "VERSION", default_value = "1.0",
+          value_parser = PossibleValuesParser::new(["1.0", "1.3"]))]
+    of: String,
+
+    /// Measure this controller instead of `bellrock run`
+    ///
+    /// {port} in the command is the port on which it has to listen, {address} the same with
+    /// 127.0.0.1: before it, {workers} its threads, {read_bytes} what one read may take. A command
+    /// that starts the controller has to `exec` it.
+    #[arg(long, value_name = "COMMAND")]
+    controller: Option<String>,
+
+    /// Measure another controller beside it, under the same load on the same cores; several times
+    /// for several
+    ///
+    /// The places in the command are those of --controller. Two are built in and need no command:
+    /// ovs-testcontroller and os-ken; `scripts/tools install peers` installs them.
+    #[arg(long = "peer", value_name = "NAME=COMMAND")]
+    peers: Vec<String>,
+
+    /// Where controllers listen whose command has neither {port} nor {address}
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6653")]
+    connect: String,
+
+    /// Estimate energy from this thermal design power where it cannot be measured
+    #[arg(long, value_name = "WATTS", value_parser = watts)]
+    tdp_watts: Option<f64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock bench suite --quick --out /tmp/bench
+  bellrock bench suite switches macs --runs 9 --out results
+  bellrock bench suite latency --out results --peer ovs-testcontroller --peer os-ken
+  bellrock bench suite --out results --peer 'nox=nox_core -i ptcp:{port} switch'
+  bellrock bench report results             plots and reports again, from the raw JSON
+
+Exit status: 0 when all was well and all answers of the controller right, 1 when not, 2 when the
+command line is wrong.";
+
+/// Draw a suite's plots and reports again, from its raw JSON
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReportArgs {
+    /// The folder of a suite, or of one experiment in it
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+fn watts(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|watts: &f64| watts.is_finite() && *watts > 0.0);
+    number.ok_or_else(|| "give watts, more than 0".to_owned())
+}
+
+impl From<SuiteError> for Failure {
+    fn from(error: SuiteError) -> Self {
+        match error {
+            SuiteError::Bench(error) => (*error).into(),
+            SuiteError::Unknown { .. } | SuiteError::NoRuns | SuiteError::NotEmpty(_) => {
+                Failure::Wrong(error.to_string())
+            }
+            _ => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<PeerError> for Failure {
+    fn from(error: PeerError) -> Self {
+        match error {
+            PeerError::NotInstalled { .. } => Failure::Failed(error.to_string()),
+            _ => Failure::Wrong(error.to_string()),
+        }
+    }
+}
+
+/// Measures.
+pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
+    let form = usize::from(args.quick);
+    let suite = Suite {
+        experiments: args.experiments.clone(),
+        folder: args.out.clone(),
+        contestants: contestants(args)?,
+        connect: resolve(&args.connect)?,
+        version: if args.of == "1.3" { Version::V1_3 } else { Version::V1_0 },
+        quick: args.quick,
+        runs: args.runs.unwrap_or(RUNS[form]),
+        duration: args.duration.unwrap_or(DURATION[form]),
+        warm_up: args.warm_up.unwrap_or(WARM_UP[form]),
+        workers: args.workers,
+        tdp_watts: args.tdp_watts,
+    };
+    let bar = match std::io::stderr().is_terminal() {
+        true => ProgressBar::new(1),
+        false => ProgressBar::hidden(),
+    };
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {eta} to go  {msg}") {
+        bar.set_style(style);
+    }
+    let finished = suite::run(&suite, &mut |progress| show(&bar, &progress));
+    bar.finish_and_clear();
+    tell(&finished?)
+}
+
+/// Draws again.
+pub(super) fn report(args: &ReportArgs) -> Result<(), Failure> {
+    print(&format!("{}\n", suite::redraw(&args.folder)?.display()))
+}
+
+/// The controller, the responder, and the peers, in the order of their turns.
+fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
+    let bellrock = peer::quoted(&std::env::current_exe()?);
+    let contestant = |name: &str, role, command| Contestant {
+        name: name.to_owned(),
+        role,
+        command,
+        file: None,
+        most_switches: None,
+    };
+    let ours = match &args.controller {
+        Some(command) => contestant("controller", Role::Ours, command.clone()),
+        None => {
+            let command = format!(
+                "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
+                 --bytes-per-turn {{read_bytes}} --control none --log-level warn"
+            );
+            let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
+            Contestant { file, ..contestant("bellrock", Role::Ours, command) }
+        }
+    };
+    let command = format!("{bellrock} bench responder --listen {{address}}");
+    let mut all = vec![ours, contestant("responder", Role::Responder, command)];
+    for text in &args.peers {
+        let peer = peer::parse(text)?;
+        if all.iter().any(|other| other.name == peer.name) {
+            return Err(PeerError::Name(peer.name).into());
+        }
+        all.push(peer);
+    }
+    Ok(all)
+}
+
+fn show(bar: &ProgressBar, progress: &SuiteProgress<'_>) {
+    let SuiteProgress { run, of, experiment, contestant, label, inner } = progress;
+    let share = if inner.step == Step::Measuring { inner.share.unwrap_or(0.0) } else { 0.0 };
+    bar.set_length(u64::from(*of) * STEPS);
+    let done = u64::from(run.saturating_sub(1)) * STEPS + (share * STEPS as f64) as u64;
+    bar.set_position(done);
+    bar.set_message(format!("{experiment}: {label}, {contestant} (run {run} of {of})"));
+}
+
+fn tell(finished: &Finished) -> Result<(), Failure> {
+    for note in finished.notes.iter().chain(&finished.others) {
+        eprintln!("{note}");
+    }
+    print(&format!("{}\n", finished.report.display()))?;
+    match finished.faults.as_slice() {
+        [] => Ok(()),
+        faults => Err(Failure::Failed(faults.join("\n"))),
+    }
+}

@@ -1,0 +1,243 @@
+//! Controllers that run in turns under the same load: the one that a suite is about, the canned
+//! responder, and others for comparison.
+//!
+//! Each is a command line with places to fill in. Two others are built in; where they are not
+//! installed, the error says how they get there.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The learning switch for os-ken.
+const OS_KEN_SCRIPT: &str = include_str!("../peers/os_ken_learning.py");
+
+/// What it is called beside the results.
+const OS_KEN_FILE: &str = "os_ken_learning.py";
+
+/// The names of the peers that are built in.
+pub const BUILT_IN: [&str; 2] = ["ovs-testcontroller", "os-ken"];
+
+/// The variable with the folder that peers are installed in.
+const FOLDER_VARIABLE: &str = "BELLROCK_PEERS";
+
+/// Switches that ovs-testcontroller takes: a bound in its source (`MAX_SWITCHES`).
+const OVS_TESTCONTROLLER_SWITCHES: u32 = 16;
+
+/// The longest name.
+const MAX_NAME: usize = 40;
+
+/// What a contestant is in the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The controller that the suite is about.
+    Ours,
+    /// The canned responder.
+    Responder,
+    /// Another controller.
+    Peer,
+}
+
+/// A controller that is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contestant {
+    /// Its name in the report.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// The command line. In it `{port}` and `{address}` stand for where it has to listen,
+    /// `{workers}` for its threads, `{read_bytes}` for what one read may take, and `{file}` for the
+    /// path of its file.
+    pub command: String,
+    /// A file that it needs, such as a configuration: name and contents. It is written beside the
+    /// results, where it also tells what was run.
+    pub file: Option<(String, String)>,
+    /// Switches that it takes at most, if that is known.
+    pub most_switches: Option<u32>,
+}
+
+/// What is filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) target: SocketAddr,
+    pub(crate) workers: usize,
+    pub(crate) read_bytes: u32,
+}
+
+impl Contestant {
+    /// Whether it can be told where to listen.
+    #[must_use]
+    pub fn listens_anywhere(&self) -> bool {
+        self.command.contains("{port}") || self.command.contains("{address}")
+    }
+
+    /// Whether it can be told how much to read.
+    pub(crate) fn has_read_size(&self) -> bool {
+        self.command.contains("{read_bytes}")
+    }
+
+    /// Its command line.
+    pub(crate) fn command_line(&self, places: Places<'_>) -> String {
+        let name = self.file.as_ref().map_or("", |(name, _)| name);
+        self.command
+            .replace("{file}", &quoted(&places.folder.join(name)))
+            .replace("{port}", &places.target.port().to_string())
+            .replace("{address}", &places.target.to_string())
+            .replace("{workers}", &places.workers.to_string())
+            .replace("{read_bytes}", &places.read_bytes.to_string())
+    }
+}
+
+/// What is wrong with a peer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// Neither a name and a command nor one that is built in.
+    #[error(
+        "{0:?} is no peer; give NAME=\"COMMAND\", or one that is built in: ovs-testcontroller, os-ken"
+    )]
+    Unknown(String),
+    /// A name that is no name, or that is taken.
+    #[error(
+        "a peer cannot be called {0:?}; give letters, digits, dots, underscores and hyphens, at most \
+         40, and each name once; bellrock and responder are taken"
+    )]
+    Name(String),
+    /// A command without anything in it.
+    #[error("the peer {0} has no command; give {0}=\"COMMAND\"")]
+    NoCommand(String),
+    /// Not installed.
+    #[error(
+        "the peer {name} is not installed: {missing} is not there; run `scripts/tools install peers` \
+             in Bellrock's sources ({how})"
+    )]
+    NotInstalled {
+        /// Which.
+        name: &'static str,
+        /// What was looked for.
+        missing: String,
+        /// What that does.
+        how: &'static str,
+    },
+}
+
+/// Reads `NAME=COMMAND`, or the name of a peer that is built in.
+///
+/// # Errors
+/// [`PeerError`].
+pub fn parse(text: &str) -> Result<Contestant, PeerError> {
+    match text.split_once('=') {
+        Some((name, command)) => {
+            let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            let taken = ["bellrock", "responder"].contains(&name);
+            if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(good) || taken {
+                return Err(PeerError::Name(name.to_owned()));
+            }
+            if command.trim().is_empty() {
+                return Err(PeerError::NoCommand(name.to_owned()));
+            }
+            Ok(peer(name, command.trim().to_owned()))
+        }
+        None if text == BUILT_IN[0] => ovs_testcontroller(),
+        None if text == BUILT_IN[1] => os_ken(),
+        None => Err(PeerError::Unknown(text.to_owned())),
+    }
+}
+
+fn peer(name: &str, command: String) -> Contestant {
+    Contestant { name: name.to_owned(), role: Role::Peer, command, file: None, most_switches: None }
+}
+
+/// A path as the shell takes it.
+#[must_use]
+pub fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// Debian's package openvswitch-testcontroller.
+fn ovs_testcontroller() -> Result<Contestant, PeerError> {
+    let name = BUILT_IN[0];
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders = env::split_paths(&path).chain(["/usr/bin".into(), "/usr/sbin".into()]);
+    let Some(program) = folders.find_map(|folder| existing(folder.join(name))) else {
+        return Err(PeerError::NotInstalled {
+            name,
+            missing: name.to_owned(),
+            how: "Debian's package openvswitch-testcontroller",
+        });
+    };
+    // Without a control socket, for which it would need a folder of Open vSwitch's.
+    let command = format!("{} --unixctl=none ptcp:{{port}}:127.0.0.1", quoted(&program));
+    Ok(Contestant { most_switches: Some(OVS_TESTCONTROLLER_SWITCHES), ..peer(name, command) })
+}
+
+/// os-ken of PyPI, in a virtual environment, with the learning switch of ours.
+fn os_ken() -> Result<Contestant, PeerError> {
+    let name = BUILT_IN[1];
+    let python = peers_folder().join("os-ken/bin/python");
+    let Some(python) = existing(python.clone()) else {
+        return Err(PeerError::NotInstalled {
+            name,
+            missing: python.display().to_string(),
+            how: "os-ken from PyPI, into a virtual environment; BELLROCK_PEERS names the folder",
+        });
+    };
+    let command = format!("{} {{file}} 127.0.0.1 {{port}}", quoted(&python));
+    let file = Some((OS_KEN_FILE.to_owned(), OS_KEN_SCRIPT.to_owned()));
+    Ok(Contestant { file, ..peer(name, command) })
+}
+
+/// The folder that peers are installed in, as `scripts/tools` has it.
+fn peers_folder() -> PathBuf {
+    let folder = |name: &str| env::var_os(name).filter(|folder| !folder.is_empty());
+    match (folder(FOLDER_VARIABLE), folder("XDG_DATA_HOME"), folder("HOME")) {
+        (Some(folder), _, _) => folder.into(),
+        (None, Some(data), _) => PathBuf::from(data).join("bellrock/peers"),
+        (None, None, home) => {
+            PathBuf::from(home.unwrap_or_default()).join(".local/share/bellrock/peers")
+        }
+    }
+}
+
+fn existing(path: PathBuf) -> Option<PathBuf> {
+    path.is_file().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_peer_is_a_name_and_a_command_with_places() {
+        let peer = parse("pox=./pox.py --port={port} --threads={workers}").unwrap();
+        assert_eq!((peer.name.as_str(), peer.role), ("pox", Role::Peer));
+        assert!(peer.listens_anywhere() && !peer.has_read_size());
+        let target = "127.0.0.1:7".parse().unwrap();
+        let places = Places { folder: Path::new("/f"), target, workers: 2, read_bytes: 1 };
+        assert_eq!(peer.command_line(places), "./pox.py --port=7 --threads=2");
+        let file = Some(("a'b".to_owned(), String::new()));
+        let other = Contestant { command: "x {file} {address}".into(), file, ..peer.clone() };
+        assert_eq!(other.command_line(places), "x '/f/a'\\''b' 127.0.0.1:7");
+        assert!(!parse("nox=nox_core -i ptcp:6633").unwrap().listens_anywhere());
+    }
+
+    #[test]
+    fn what_is_no_peer_is_told() {
+        assert!(wrong("nox").contains("built in: ovs-testcontroller, os-ken"));
+        assert!(wrong("=x").contains("cannot be called \"\""));
+        assert!(wrong("responder=x").contains("are taken"));
+        assert!(wrong("a/b=x").contains("cannot be called"));
+        assert!(wrong("a= ").contains("has no command"));
+    }
+
+    #[test]
+    fn the_script_for_os_ken_is_some_30_lines() {
+        let lines = OS_KEN_SCRIPT.lines().filter(|line| !line.is_empty()).count();
+        assert!((20..45).contains(&lines), "{lines}");
+    }
+}

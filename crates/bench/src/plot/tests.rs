@@ -1,0 +1,70 @@
+//! Pictures have in them what the data has.
+
+use super::*;
+
+fn plot() -> Plot {
+    let series = |name: &str, group: &str, whose, shape| Series {
+        name: name.into(),
+        group: group.into(),
+        whose,
+        second: false,
+        shape,
+    };
+    let spread = Point { spread: Some((2e6, 4e6)), hollow: true, ..Point::at(64.0, 3e6) };
+    Plot {
+        name: "rate".into(),
+        title: "Rate & more".into(),
+        x: Axis::new("switches", Scale::Log, Unit::Count),
+        y: Axis::new("flow set-ups per second", Scale::Auto, Unit::Count),
+        series: vec![
+            series(
+                "bellrock",
+                "here",
+                Whose::Ours,
+                Shape::Curve(vec![Point::at(16.0, 4e6), spread]),
+            ),
+            series("a <peer>", "here", Whose::Peer(0), Shape::Curve(vec![Point::at(16.0, 1e5)])),
+            series("Beacon", "NUST 2013", Whose::Published(0), Shape::Level(2e6)),
+            series("a bound", "NUST 2013", Whose::Published(1), Shape::Upright(32.0)),
+            series("many", "here", Whose::Responder, Shape::Line(vec![Point::at(16.0, 5e6); 2])),
+        ],
+    }
+}
+
+#[test]
+fn an_svg_has_all_names_axes_and_marks() {
+    let text = svg(&plot()).unwrap();
+    for part in ["Rate &amp; more", "switches", "flow set-ups per second", "1M", "50"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    for part in ["bellrock", "a &lt;peer&gt;", "Beacon", "NUST 2013", "generator-bound"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    assert!(text.contains("#145CCC"), "the colour of ours");
+    assert!(!text.contains("href"), "it loads nothing");
+}
+
+#[test]
+fn a_png_can_be_read_and_shows_something() {
+    let file = png(&plot()).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height), (WIDTH * PNG_SCALE, LEAST_HEIGHT * PNG_SCALE));
+    let ours = pixels.chunks(3).filter(|pixel| *pixel == [20, 92, 204]).count();
+    assert!(ours > 100, "{ours} pixels of ours");
+    let white = pixels.chunks(3).filter(|pixel| *pixel == [255; 3]).count();
+    assert!(white > pixels.len() / 6, "most of it is background");
+}
+
+#[test]
+fn an_empty_plot_and_a_long_legend_are_drawn_too() {
+    let mut plot = plot();
+    let one = plot.series[0].clone();
+    plot.series = vec![one; 40];
+    let text = svg(&plot).unwrap();
+    assert!(!text.contains(&format!("height=\"{LEAST_HEIGHT}\"")), "it has grown");
+    plot.series.clear();
+    svg(&plot).unwrap();
+    png(&plot).unwrap();
+}

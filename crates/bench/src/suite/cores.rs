@@ -1,0 +1,49 @@
+//! Who runs on which core.
+
+/// Threads of the generator for each of the controller's, where there are cores for them.
+const GENERATORS_PER_WORKER: usize = 2;
+
+/// The cores of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) controller: Vec<usize>,
+    pub(super) generator: Vec<usize>,
+    /// There were not enough for both.
+    pub(super) shared: bool,
+}
+
+impl Share {
+    /// The first cores are the controller's, one for each of its threads, and the next ones the
+    /// generator's. It shares the last one with the controller if none is left.
+    pub(super) fn of(cores: &[usize], workers: usize) -> Self {
+        let workers = workers.clamp(1, cores.len().max(1));
+        let (controller, rest) = cores.split_at(workers.min(cores.len()));
+        let most = workers * GENERATORS_PER_WORKER;
+        let generator: Vec<usize> = rest.iter().copied().take(most).collect();
+        let shared = generator.is_empty();
+        let generator = match shared {
+            true => controller.last().copied().into_iter().collect(),
+            false => generator,
+        };
+        Share { controller: controller.to_vec(), generator, shared }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(cores: &[usize], workers: usize) -> (Vec<usize>, Vec<usize>, bool) {
+        let Share { controller, generator, shared } = Share::of(cores, workers);
+        (controller, generator, shared)
+    }
+
+    #[test]
+    fn both_have_cores_of_their_own_while_there_are_some() {
+        assert_eq!(share(&[0, 1], 1), (vec![0], vec![1], false));
+        assert_eq!(share(&[0, 1], 2), (vec![0, 1], vec![1], true));
+        assert_eq!(share(&[4, 5, 6, 7], 1), (vec![4], vec![5, 6], false));
+        assert_eq!(share(&[4, 5, 6, 7], 3), (vec![4, 5, 6], vec![7], false));
+        assert_eq!(share(&[3], 1), (vec![3], vec![3], true));
+    }
+}

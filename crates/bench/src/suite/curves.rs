@@ -1,0 +1,181 @@
+//! From what was measured, and what was published, to the curves of a plot.
+
+use crate::peer::Role;
+use crate::plot::{Axis, Plot, Point, Scale, Series, Shape, Unit, Whose};
+use crate::published::{Figure, Reading};
+use crate::report::Spread;
+
+use super::record::{Figures, Outcome, Record};
+
+/// What a number of an outcome is, and how it is shown.
+pub(super) type Number = fn(&Figures) -> Option<Spread>;
+
+/// Where an outcome is on the axis.
+pub(super) type Place = fn(&Outcome, &Figures) -> Option<f64>;
+
+/// Where the experiment put it.
+pub(super) const AS_ASKED: Place = |outcome, _| Some(outcome.x);
+
+/// Flow set-ups a second.
+pub(super) const RATE: Number = |figures| Some(figures.rate());
+
+/// CPU nanoseconds for each.
+pub(super) const CPU: Number = |figures| figures.cpu();
+
+/// A plot of curves over an axis.
+pub(super) struct Curves<'r> {
+    pub(super) record: &'r Record,
+    /// The file's name.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    /// Lines of outcomes, and what is added to the contestant's name for each.
+    pub(super) lines: &'static [(&'static str, &'static str)],
+    pub(super) place: Place,
+    pub(super) number: Number,
+    pub(super) published: &'static [Figure],
+}
+
+impl Curves<'_> {
+    /// The plot; `None` if nothing of it was measured.
+    pub(super) fn plot(self) -> Option<Plot> {
+        let mut series = Vec::new();
+        let mut marks: Vec<f64> = Vec::new();
+        for (nth, (line, suffix)) in self.lines.iter().enumerate() {
+            for contestant in 0..self.record.contestants.len() {
+                let points = self.points(line, contestant);
+                if points.is_empty() {
+                    continue;
+                }
+                marks.extend(points.iter().map(|point| point.x));
+                let shape = Shape::Curve(points);
+                series.push(measured(self.record, contestant, suffix, nth > 0, shape));
+            }
+        }
+        if series.is_empty() {
+            return None;
+        }
+        series.sort_by_key(|one| order(one.whose));
+        series.extend(published(self.published));
+        marks.sort_by(f64::total_cmp);
+        // Where there is no room for all, what was measured here goes first.
+        for figure in self.published {
+            if let Reading::Points(points) = figure.reading {
+                marks.extend(points.iter().map(|(x, _)| *x));
+            }
+        }
+        let x = Axis { marks, ..self.x };
+        Some(Plot { name: self.name.into(), title: self.title.into(), x, y: self.y, series })
+    }
+
+    fn points(&self, line: &str, contestant: usize) -> Vec<Point> {
+        let rated = self.y.unit == Unit::Count;
+        let mut points: Vec<Point> = outcomes(self.record, line, contestant)
+            .filter_map(|(outcome, figures)| {
+                let Spread { median, least, most } = (self.number)(figures)?;
+                Some(Point {
+                    x: (self.place)(outcome, figures)?,
+                    y: median,
+                    spread: (most > least).then_some((least, most)),
+                    hollow: rated && figures.generator_bound,
+                })
+            })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
+    }
+}
+
+/// Distributions of latency at one point, of all contestants.
+pub(super) fn distribution(
+    record: &Record,
+    name: &'static str,
+    title: &'static str,
+    line: &str,
+    references: &[Figure],
+) -> Option<Plot> {
+    let mut series = Vec::new();
+    for contestant in 0..record.contestants.len() {
+        let latency = outcomes(record, line, contestant).find_map(|(_, f)| f.latency.as_ref());
+        if let Some(latency) = latency {
+            let points = latency.cdf.iter().map(|(share, ns)| Point::at(*ns as f64, *share));
+            let shape = Shape::Line(points.collect());
+            series.push(measured(record, contestant, "", false, shape));
+        }
+    }
+    if series.is_empty() {
+        return None;
+    }
+    series.sort_by_key(|one| order(one.whose));
+    series.extend(published(references));
+    Some(Plot {
+        name: name.into(),
+        title: title.into(),
+        x: Axis::new("latency of a flow set-up, at most", Scale::Log, Unit::Time),
+        y: Axis::new("share of the flow set-ups", Scale::Linear, Unit::Percent),
+        series,
+    })
+}
+
+/// Outcomes of a contestant in a line that came to an end.
+fn outcomes<'r>(
+    record: &'r Record,
+    line: &'r str,
+    contestant: usize,
+) -> impl Iterator<Item = (&'r Outcome, &'r Figures)> {
+    let of = move |one: &&Outcome| one.contestant == contestant && one.line == line;
+    let found = record.outcomes.iter().filter(of);
+    found.filter_map(|one| one.figures.as_ref().map(|figures| (one, figures)))
+}
+
+fn measured(
+    record: &Record,
+    contestant: usize,
+    suffix: &str,
+    second: bool,
+    shape: Shape,
+) -> Series {
+    let entrant = &record.contestants[contestant];
+    let earlier = &record.contestants[..contestant];
+    let peers = earlier.iter().filter(|other| other.role == Role::Peer).count();
+    let (whose, name) = match entrant.role {
+        Role::Ours => (Whose::Ours, entrant.name.clone()),
+        Role::Responder => (Whose::Responder, "canned responder (1 thread)".to_owned()),
+        Role::Peer => (Whose::Peer(peers), entrant.name.clone()),
+    };
+    let cores = if record.machine.cores == 1 { "core" } else { "cores" };
+    Series {
+        name: format!("{name}{suffix}"),
+        group: format!("Measured here: {} {cores}, verified", record.machine.cores),
+        whose,
+        second,
+        shape,
+    }
+}
+
+/// The order in the legend.
+fn order(whose: Whose) -> usize {
+    match whose {
+        Whose::Ours => 0,
+        Whose::Responder => 1,
+        Whose::Peer(n) | Whose::Published(n) => 2 + n,
+    }
+}
+
+fn published(figures: &[Figure]) -> Vec<Series> {
+    let series = figures.iter().enumerate().map(|(nth, figure)| Series {
+        name: figure.what.into(),
+        group: figure.study.heading(),
+        whose: Whose::Published(nth),
+        second: false,
+        shape: match figure.reading {
+            Reading::Points(points) => {
+                Shape::Curve(points.iter().map(|(x, y)| Point::at(*x, *y)).collect())
+            }
+            Reading::Level(y) => Shape::Level(y),
+            Reading::Upright(x) => Shape::Upright(x),
+        },
+    });
+    series.collect()
+}

@@ -1,0 +1,114 @@
+//! The folder of a suite: what is written where, and read again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::peer::Contestant;
+use crate::plot::{self, Plot};
+
+use super::error::SuiteError;
+use super::experiments::{EXPERIMENTS, experiment};
+use super::html;
+use super::record::{FORMAT, Record};
+
+const RAW: &str = "raw.json";
+const REPORT: &str = "report.html";
+const LOGS: &str = "logs";
+
+/// Makes the folder, and in it what contestants need.
+pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<(), SuiteError> {
+    fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
+    if fs::read_dir(folder).map_err(SuiteError::file(folder))?.next().is_some() {
+        return Err(SuiteError::NotEmpty(folder.to_owned()));
+    }
+    let logs = folder.join(LOGS);
+    fs::create_dir(&logs).map_err(SuiteError::file(&logs))?;
+    for (name, text) in contestants.iter().filter_map(|contestant| contestant.file.as_ref()) {
+        save(&folder.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Where a contestant's words go.
+pub(super) fn log(folder: &Path, contestant: &Contestant) -> PathBuf {
+    folder.join(LOGS).join(format!("{}.log", contestant.name))
+}
+
+/// Writes all that there is to say of an experiment.
+pub(super) fn write(folder: &Path, record: &Record) -> Result<(), SuiteError> {
+    fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
+    let raw = folder.join(RAW);
+    let text = serde_json::to_vec(record)
+        .map_err(|error| SuiteError::Raw { path: raw.clone(), error: error.to_string() })?;
+    save(&raw, &text)?;
+    draw(folder, record)
+}
+
+/// Writes the report on all experiments.
+pub(super) fn write_all(folder: &Path, records: &[Record]) -> Result<PathBuf, SuiteError> {
+    let report = folder.join(REPORT);
+    save(&report, html::report(records)?.as_bytes())?;
+    Ok(report)
+}
+
+/// Makes plots and reports again from the raw data in a folder: that of a suite, or of one
+/// experiment. Returns the report.
+///
+/// # Errors
+/// There is no raw data, or it is not understood, or a file cannot be written.
+pub fn redraw(folder: &Path) -> Result<PathBuf, SuiteError> {
+    if folder.join(RAW).is_file() {
+        let record = read(&folder.join(RAW))?;
+        draw(folder, &record)?;
+        return Ok(folder.join(REPORT));
+    }
+    let mut records = Vec::new();
+    for experiment in EXPERIMENTS {
+        let part = folder.join(experiment.name);
+        if part.join(RAW).is_file() {
+            let record = read(&part.join(RAW))?;
+            draw(&part, &record)?;
+            records.push(record);
+        }
+    }
+    if records.is_empty() {
+        return Err(SuiteError::NoResults(folder.to_owned()));
+    }
+    write_all(folder, &records)
+}
+
+/// The plots of an experiment that something was measured for.
+pub(super) fn plots(record: &Record) -> Vec<Plot> {
+    let known = experiment(&record.experiment);
+    known.map_or_else(Vec::new, |one| (one.plots)(record).into_iter().flatten().collect())
+}
+
+fn draw(folder: &Path, record: &Record) -> Result<(), SuiteError> {
+    for plot in plots(record) {
+        let file = |ending: &str| folder.join(format!("{}.{ending}", plot.name));
+        save(&file("svg"), plot::svg(&plot)?.as_bytes())?;
+        save(&file("png"), &plot::png(&plot)?)?;
+    }
+    let report = html::report(std::slice::from_ref(record))?;
+    save(&folder.join(REPORT), report.as_bytes())
+}
+
+fn read(path: &Path) -> Result<Record, SuiteError> {
+    let text = fs::read(path).map_err(SuiteError::file(path))?;
+    let wrong = |error: String| SuiteError::Raw { path: path.to_owned(), error };
+    let record: Record = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    if record.format != FORMAT {
+        return Err(wrong(format!("its format is {}, and this reads {FORMAT}", record.format)));
+    }
+    if experiment(&record.experiment).is_none() {
+        return Err(wrong(format!("there is no experiment {:?}", record.experiment)));
+    }
+    if record.outcomes.iter().any(|outcome| record.entrant(outcome).is_none()) {
+        return Err(wrong("an outcome is nobody's".to_owned()));
+    }
+    Ok(record)
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<(), SuiteError> {
+    fs::write(path, bytes).map_err(SuiteError::file(path))
+}

@@ -1,0 +1,415 @@
+//! The studies' experiments, by name, each into a folder with raw data, plots and a report.
+//!
+//! # What it is
+//! [`run`] measures: at each point of an experiment every contestant in turn, so many rounds, each
+//! time a fresh process, on the same cores. [`redraw`] makes plots and reports again from the raw data.
+//! [`EXPERIMENTS`] is the table of what there is.
+//!
+//! # What it is not
+//! It knows no controller: the caller says how they are started ([`Contestant`]).
+//!
+//! # Files
+//! In the folder: `report.html` with everything, files of the contestants, `logs/`, and for each
+//! experiment `raw.json`, SVG and PNG of each plot, and `report.html`. Reports are one file each and
+//! load nothing.
+
+mod cores;
+mod curves;
+mod error;
+mod experiments;
+mod files;
+mod html;
+pub(crate) mod machine;
+mod record;
+mod rows;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bellrock_openflow::Version;
+use serde_json::Value;
+
+use crate::error::BenchError;
+use crate::lead::{self, Progress, Watch};
+use crate::load::{Cores, Load};
+use crate::peer::{Contestant, Places, Role};
+use crate::process::Controller;
+use crate::report::Report;
+use crate::threads::{allow_files, usable_cores};
+
+use cores::Share;
+pub use error::SuiteError;
+use experiments::{Case, READ_BYTES, Scope};
+pub use experiments::{EXPERIMENTS, Experiment, experiment};
+pub use files::redraw;
+use machine::{Machine, now};
+use record::{Entrant, FORMAT, Outcome, Settings};
+pub use record::{Figures, Record};
+
+/// Time that a contestant has to listen after it was started.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The experiments, by name; all if there are none.
+    pub experiments: Vec<String>,
+    /// Where results go: a folder that is not there yet, or empty.
+    pub folder: PathBuf,
+    /// Who takes part, in the order of their turns. One is [`Role::Ours`].
+    pub contestants: Vec<Contestant>,
+    /// Where those listen that cannot be told.
+    pub connect: SocketAddr,
+    /// The version that the switches speak.
+    pub version: Version,
+    /// Fewer points.
+    pub quick: bool,
+    /// Rounds: runs of each contestant at each point.
+    pub runs: u32,
+    /// Time that each run measures.
+    pub duration: Duration,
+    /// Time of load before it.
+    pub warm_up: Duration,
+    /// Threads of the controllers where they are not varied.
+    pub workers: usize,
+    /// Power to estimate energy from where it cannot be measured.
+    pub tdp_watts: Option<f64>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SuiteProgress<'a> {
+    /// The run, from 1.
+    pub run: u32,
+    /// Of so many.
+    pub of: u32,
+    /// In which experiment.
+    pub experiment: &'a str,
+    /// Of whom.
+    pub contestant: &'a str,
+    /// At which point.
+    pub label: &'a str,
+    /// How far that run is.
+    pub inner: Progress,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The report on everything.
+    pub report: PathBuf,
+    /// What went wrong with the controller that the suite is about: runs that ended before their
+    /// time, and answers that were not right.
+    pub faults: Vec<String>,
+    /// The same of peers and the responder.
+    pub others: Vec<String>,
+    /// What a reader has to know.
+    pub notes: Vec<String>,
+}
+
+/// Does the experiments, and writes what came of them.
+///
+/// # Errors
+/// What is wrong before anything is measured; and when results cannot be written. What goes wrong
+/// with a contestant while it is measured is noted, and the others go on.
+pub fn run(
+    suite: &Suite,
+    progress: &mut dyn FnMut(SuiteProgress<'_>),
+) -> Result<Finished, SuiteError> {
+    let chosen = choose(&suite.experiments)?;
+    if suite.runs == 0 {
+        return Err(SuiteError::NoRuns);
+    }
+    let cores = usable_cores();
+    let scope = Scope {
+        quick: suite.quick,
+        cores: cores.len().max(1),
+        workers: suite.workers,
+        version: suite.version,
+        warm_up: suite.warm_up,
+        duration: suite.duration,
+    };
+    let cases: Vec<_> = chosen.iter().map(|one| (one, (one.cases)(&scope))).collect();
+    for case in cases.iter().flat_map(|(_, cases)| cases) {
+        case.load.check().map_err(BenchError::from)?;
+        allow_files(case.load.switches)?;
+    }
+    files::prepare(&suite.folder, &suite.contestants)?;
+    let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
+    let mut work = Work { suite, folder, cores, run: 0, of: 0, progress };
+    work.of = cases.iter().flat_map(|(_, cases)| cases).map(|case| work.runs_of(case)).sum();
+    work.try_all()?;
+    let mut records = Vec::new();
+    for (experiment, cases) in &cases {
+        let record = work.experiment(experiment, cases);
+        files::write(&work.folder.join(experiment.name), &record)?;
+        records.push(record);
+    }
+    let report = files::write_all(&work.folder, &records)?;
+    Ok(finished(report, &records))
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, SuiteError> {
+    if names.is_empty() {
+        return Ok(EXPERIMENTS.iter().collect());
+    }
+    let mut chosen: Vec<&'static Experiment> = Vec::new();
+    for name in names {
+        let found = experiment(name).ok_or_else(|| SuiteError::unknown(name))?;
+        if !chosen.iter().any(|one| one.name == found.name) {
+            chosen.push(found);
+        }
+    }
+    Ok(chosen)
+}
+
+struct Work<'s, 'p> {
+    suite: &'s Suite,
+    folder: PathBuf,
+    /// Cores that there are.
+    cores: Vec<usize>,
+    run: u32,
+    of: u32,
+    progress: &'p mut dyn FnMut(SuiteProgress<'_>),
+}
+
+impl Work<'_, '_> {
+    /// Starts each contestant once, so that one that does not come up is told of before hours are
+    /// spent.
+    fn try_all(&self) -> Result<(), SuiteError> {
+        for contestant in &self.suite.contestants {
+            let share = Share::of(&self.cores, 1);
+            let started = self.start(contestant, 1, READ_BYTES, &share);
+            started.map_err(|error| self.died(contestant, error))?;
+        }
+        Ok(())
+    }
+
+    fn died(&self, contestant: &Contestant, error: BenchError) -> SuiteError {
+        SuiteError::Contestant {
+            name: contestant.name.clone(),
+            error: Box::new(error),
+            log: files::log(&self.folder, contestant),
+        }
+    }
+
+    fn start(
+        &self,
+        contestant: &Contestant,
+        workers: usize,
+        read_bytes: u32,
+        share: &Share,
+    ) -> Result<(Controller, SocketAddr), BenchError> {
+        let target = match contestant.listens_anywhere() {
+            true => free_address()?,
+            false => self.suite.connect,
+        };
+        let places = Places { folder: &self.folder, target, workers, read_bytes };
+        let log = crate::peer::quoted(&files::log(&self.folder, contestant));
+        let line = format!("{} 2>>{log}", contestant.command_line(places));
+        let controller = Controller::start(&line, &share.controller, target, START_TIMEOUT)?;
+        Ok((controller, target))
+    }
+
+    /// Who is measured at a point.
+    fn takes_part(&self, contestant: &Contestant, case: &Case) -> bool {
+        let few_enough = contestant.most_switches.is_none_or(|most| case.load.switches <= most);
+        few_enough && (case.read_bytes.is_none() || contestant.has_read_size())
+    }
+
+    fn runs_of(&self, case: &Case) -> u32 {
+        let part = self.suite.contestants.iter().filter(|one| self.takes_part(one, case));
+        part.count() as u32 * self.suite.runs
+    }
+
+    fn experiment(&mut self, experiment: &Experiment, cases: &[Case]) -> Record {
+        let suite = self.suite;
+        let mut record = Record {
+            format: FORMAT,
+            bellrock: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: experiment.name.to_owned(),
+            began: now(),
+            machine: Machine::this(self.cores.len()),
+            settings: Settings {
+                openflow: suite.version.to_string(),
+                quick: suite.quick,
+                runs: suite.runs,
+                duration_s: suite.duration.as_secs_f64(),
+                warm_up_s: suite.warm_up.as_secs_f64(),
+                tdp_watts: suite.tdp_watts,
+            },
+            contestants: suite.contestants.iter().map(Entrant::of).collect(),
+            notes: self.notes(cases),
+            outcomes: Vec::new(),
+        };
+        for case in cases {
+            record.outcomes.extend(self.case(experiment, case));
+        }
+        record.note_what_is_missing();
+        record
+    }
+
+    /// What a reader has to know before he sees a figure.
+    fn notes(&self, cases: &[Case]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let shared: Vec<_> =
+            cases.iter().filter(|case| Share::of(&self.cores, case.workers).shared).collect();
+        if let Some(first) = shared.first() {
+            notes.push(format!(
+                "This machine has {} core(s) to use. At {} the generator shares cores with the \
+                 controller, so that both get less than on a larger machine: such a rate says how \
+                 the two get on with each other, not how the controller grows.",
+                self.cores.len(),
+                first.label
+            ));
+        }
+        for contestant in &self.suite.contestants {
+            let cases = || cases.iter();
+            let out: Vec<&Case> =
+                cases().filter(|case| !self.takes_part(contestant, case)).collect();
+            let Some(first) = out.first() else { continue };
+            let name = &contestant.name;
+            notes.push(match contestant.most_switches {
+                Some(most) if first.load.switches > most => {
+                    format!("{name} takes at most {most} switches, and has no points beyond.")
+                }
+                _ => format!(
+                    "{name} cannot be told how much to read at a time, and has no points where that \
+                     is varied."
+                ),
+            });
+        }
+        notes
+    }
+
+    /// All contestants at a point, in turn.
+    fn case(&mut self, experiment: &Experiment, case: &Case) -> Vec<Outcome> {
+        let share = Share::of(&self.cores, case.workers);
+        let suite = self.suite;
+        let part = suite.contestants.iter().enumerate();
+        let part: Vec<_> = part.filter(|(_, one)| self.takes_part(one, case)).collect();
+        let mut results: Vec<(Option<Report>, Option<String>)> = vec![(None, None); part.len()];
+        for _ in 0..suite.runs {
+            for ((_, contestant), (report, failure)) in part.iter().zip(&mut results) {
+                self.run += 1;
+                if failure.is_some() {
+                    continue;
+                }
+                match self.turn(experiment, case, contestant, &share) {
+                    Ok(more) => {
+                        *failure = more.failure.clone();
+                        match report {
+                            Some(report) => report.absorb(more),
+                            None => *report = Some(more),
+                        }
+                    }
+                    Err(error) => *failure = Some(error.to_string()),
+                }
+            }
+        }
+        let outcome = |((index, _), (report, failure)): (&(usize, _), (Option<Report>, _))| {
+            let figures = report.as_ref().and_then(Figures::of);
+            Outcome {
+                contestant: *index,
+                line: case.line.to_owned(),
+                x: case.x,
+                label: case.label.clone(),
+                controller_cores: share.controller.clone(),
+                generator_cores: share.generator.clone(),
+                figures,
+                failure,
+                report: serde_json::to_value(&report).unwrap_or(Value::Null),
+            }
+        };
+        part.iter().zip(results).map(outcome).collect()
+    }
+
+    /// One run of one contestant, in a process of its own.
+    fn turn(
+        &mut self,
+        experiment: &Experiment,
+        case: &Case,
+        contestant: &Contestant,
+        share: &Share,
+    ) -> Result<Report, BenchError> {
+        let read_bytes = case.read_bytes.unwrap_or(READ_BYTES);
+        let (controller, target) = self.start(contestant, case.workers, read_bytes, share)?;
+        let load = Load {
+            target,
+            threads: share.generator.len(),
+            cores: Cores::List(share.generator.clone()),
+            ..case.load.clone()
+        };
+        let watch = Watch { pid: Some(controller.pid()), tdp_watts: self.suite.tdp_watts };
+        lead::run(&load, &watch, &mut |inner| {
+            (self.progress)(SuiteProgress {
+                run: self.run,
+                of: self.of,
+                experiment: experiment.name,
+                contestant: &contestant.name,
+                label: &case.label,
+                inner,
+            });
+        })
+    }
+}
+
+impl Entrant {
+    fn of(contestant: &Contestant) -> Self {
+        let Contestant { name, role, command, .. } = contestant;
+        Entrant { name: name.clone(), role: *role, command: command.clone() }
+    }
+}
+
+impl Record {
+    /// Notes what a reader would look for in vain.
+    fn note_what_is_missing(&mut self) {
+        let figures = || self.outcomes.iter().filter_map(|one| one.figures.as_ref());
+        if self.experiment == "energy" && figures().all(|figures| figures.per_joule.is_none()) {
+            self.notes.push(
+                "Energy was not measured: this process cannot read the processor's counters (RAPL; \
+                 often only root can), and no --tdp-watts was given for an estimate. What is shown \
+                 instead is CPU time."
+                    .to_owned(),
+            );
+        }
+        if self.experiment == "energy" && figures().any(|figures| figures.joules_estimated) {
+            let watts = self.settings.tdp_watts.unwrap_or_default();
+            self.notes.push(format!(
+                "Energy is an estimate: {watts} W of thermal design power times the time. The \
+                 machine uses less when it is not busy."
+            ));
+        }
+    }
+}
+
+fn finished(report: PathBuf, records: &[Record]) -> Finished {
+    let (mut faults, mut others, mut notes) = (Vec::new(), Vec::new(), Vec::<String>::new());
+    for record in records {
+        notes.extend(record.notes.iter().map(|note| format!("{}: {note}", record.experiment)));
+        for outcome in &record.outcomes {
+            let Some(entrant) = record.entrant(outcome) else { continue };
+            let place = format!("{}, {}, {}", record.experiment, outcome.label, entrant.name);
+            let wrong = outcome.figures.as_ref().map_or(0, |figures| figures.not_right);
+            let list = if entrant.role == Role::Ours { &mut faults } else { &mut others };
+            list.extend(outcome.failure.as_ref().map(|failure| format!("{place}: {failure}")));
+            if wrong > 0 {
+                list.push(format!("{place}: {wrong} answers wrong, missing or too many"));
+            }
+        }
+    }
+    Finished { report, faults, others, notes }
+}
+
+/// An address of this machine that nobody listens on.
+fn free_address() -> Result<SocketAddr, BenchError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    listener.and_then(|listener| listener.local_addr()).map_err(BenchError::system("find a port"))
+}
+
+/// The names of all experiments, for messages and help.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    EXPERIMENTS.iter().map(|one| one.name).collect()
+}

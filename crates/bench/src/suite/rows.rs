@@ -1,0 +1,121 @@
+//! The table of an experiment: a row for each contestant at each point.
+
+use crate::peer::Role;
+use crate::plot::Unit;
+use crate::report::Spread;
+
+use super::record::{Figures, Outcome, Record, shares};
+
+/// What stands over the columns, and what it means.
+pub(super) const COLUMNS: [(&str, &str); 11] = [
+    ("at", "the point that was measured"),
+    ("who", "the controller"),
+    ("set-ups/s", "verified flow set-ups a second: median of the runs, least to most"),
+    (
+        "of responder's",
+        "that as a share of the responder's rate, run by run: median, least to most",
+    ),
+    ("CPU each", "CPU time of the controller's process for each flow set-up, median"),
+    ("of responder's", "that in times of the responder's, run by run: median, least to most"),
+    ("p50", "half of the latencies were at most this"),
+    ("p99", "99% of the latencies were at most this"),
+    ("Jain", "Jain's index of fairness over the switches"),
+    ("bytes a read", "what the controller got with each read, in the mean, where it is known"),
+    ("remarks", "what else has to be known"),
+];
+
+/// A row of the table.
+pub(super) struct Row {
+    pub(super) role: Role,
+    /// It is the first at its point.
+    pub(super) first: bool,
+    pub(super) cells: [String; COLUMNS.len()],
+}
+
+/// The rows of an experiment.
+pub(super) fn rows(record: &Record) -> Vec<Row> {
+    let mut last = None;
+    let mut rows = Vec::new();
+    for outcome in &record.outcomes {
+        let Some(entrant) = record.entrant(outcome) else { continue };
+        let point = (outcome.line.as_str(), outcome.x);
+        let first = last.replace(point) != Some(point);
+        let cells = cells(record, outcome, entrant.role);
+        let label = if first { outcome.label.clone() } else { String::new() };
+        let [rate, share, cpu, cpu_share, p50, p99, jain, read, remarks] = cells;
+        let name = entrant.name.clone();
+        let cells = [label, name, rate, share, cpu, cpu_share, p50, p99, jain, read, remarks];
+        rows.push(Row { role: entrant.role, first, cells });
+    }
+    rows
+}
+
+fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
+    let remarks = remarks(outcome);
+    let Some(figures) = &outcome.figures else {
+        let [a, b, c, d, e, f, g, h] = Default::default();
+        return [a, b, c, d, e, f, g, h, remarks];
+    };
+    let responder = record.responder_at(outcome).filter(|_| role != Role::Responder);
+    let share = responder.and_then(|other| shares(&figures.rates, &other.rates));
+    let cpu_share = responder.and_then(|other| shares(&figures.cpu_ns, &other.cpu_ns));
+    let latency = |of: fn(&crate::report::Latency) -> u64| {
+        figures.latency.as_ref().map_or(String::new(), |one| Unit::Time.write(of(one) as f64))
+    };
+    let text = |spread: Option<Spread>, write: fn(f64) -> String| {
+        spread.map_or(String::new(), |spread| with_spread(spread, write))
+    };
+    [
+        with_spread(figures.rate(), |number| Unit::Count.write(number)),
+        text(share, share_text),
+        figures.cpu().map_or(String::new(), |cpu| Unit::Time.write(cpu.median)),
+        text(cpu_share, |number| format!("{number:.2}")),
+        latency(|one| one.p50),
+        latency(|one| one.p99),
+        format!("{:.4}", figures.jain.median),
+        figures.bytes_per_read.map_or(String::new(), |read| Unit::Bytes.write(read.median)),
+        remarks,
+    ]
+}
+
+/// Small shares with the digits that tell them apart.
+fn share_text(share: f64) -> String {
+    match share {
+        small if small < 0.0995 => format!("{:.2}%", small * 100.0),
+        _ => Unit::Percent.write(share),
+    }
+}
+
+fn with_spread(spread: Spread, write: impl Fn(f64) -> String) -> String {
+    let Spread { median, least, most } = spread;
+    let (low, high) = (write(least), write(most));
+    match low == high {
+        true => write(median),
+        false => format!("{} ({low} to {high})", write(median)),
+    }
+}
+
+fn remarks(outcome: &Outcome) -> String {
+    let mut remarks = Vec::new();
+    if let Some(figures) = &outcome.figures {
+        let Figures { generator_bound, not_right, unfinished, verified, little, .. } = figures;
+        let least = outcome.label.contains("thread") || outcome.label.contains("flight");
+        if *generator_bound {
+            remarks.push("generator-bound: not a result".to_owned());
+        }
+        if *not_right > 0 {
+            remarks.push(format!("{not_right} answers not right, {verified} right"));
+        }
+        if *unfinished > 0 {
+            remarks.push(format!("{unfinished} still queued 10 s later"));
+        }
+        if let Some(little) = little.filter(|_| least) {
+            remarks.push(format!("Little {:.0}%", little.median * 100.0));
+        }
+    }
+    if outcome.generator_cores.iter().any(|core| outcome.controller_cores.contains(core)) {
+        remarks.push("shares a core with the generator".to_owned());
+    }
+    remarks.extend(outcome.failure.clone());
+    remarks.join("; ")
+}
