@@ -4,7 +4,6 @@
 
 mod args;
 mod suite;
-mod targets;
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -43,7 +42,6 @@ pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Responder(responder)) => respond(responder),
         Some(BenchCommand::Suite(args)) => suite::run(args),
         Some(BenchCommand::Report(args)) => suite::report(args),
-        Some(BenchCommand::Targets(args)) => targets::run(args),
         None => test(&bench.load),
     }
 }
