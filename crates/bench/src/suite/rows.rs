@@ -99,7 +99,6 @@ fn remarks(outcome: &Outcome) -> String {
     let mut remarks = Vec::new();
     if let Some(figures) = &outcome.figures {
         let Figures { generator_bound, not_right, unfinished, verified, little, .. } = figures;
-        let least = outcome.label.contains("thread") || outcome.label.contains("flight");
         if *generator_bound {
             remarks.push("generator-bound: not a result".to_owned());
         }
@@ -109,7 +108,7 @@ fn remarks(outcome: &Outcome) -> String {
         if *unfinished > 0 {
             remarks.push(format!("{unfinished} still queued 10 s later"));
         }
-        if let Some(little) = little.filter(|_| least) {
+        if let Some(little) = little {
             remarks.push(format!("Little {:.0}%", little.median * 100.0));
         }
     }
