@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bellrock_api::SwitchInfo;
+use bellrock_api::{Dpid, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
 use bellrock_worker::{Query, Shared};
 
@@ -101,16 +101,25 @@ impl Monitor {
         self.ask(|reply| Query::Hosts(limit, reply))
     }
 
+    /// Has a switch handed over to another worker, soon: between two of its turns, with all that
+    /// waits for it. Workers that are overloaded do this by themselves. `false` if there is no
+    /// such switch or worker, or the mailbox of the switch's is full.
+    #[must_use]
+    pub fn hand_over(&self, dpid: Dpid, worker: usize) -> bool {
+        self.shared.hand_over(dpid, worker)
+    }
+
+    /// Which worker has a switch.
+    #[must_use]
+    pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
+        self.shared.worker_of(dpid)
+    }
+
     /// Asks all workers at once, and puts their answers together. Workers that do not answer in
     /// time are left out.
     fn ask<R>(&self, question: impl Fn(SyncSender<Vec<R>>) -> Query) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
-        for worker in 0..self.inboxes.len() {
-            if let Some(mailbox) = self.shared.mailbox(worker) {
-                // A full mailbox: that worker is left out.
-                let _ = mailbox.ask(question(reply.clone()));
-            }
-        }
+        self.shared.ask(|| question(reply.clone()));
         drop(reply);
         let deadline = Instant::now() + ANSWER_WAIT;
         let mut all = Vec::new();

@@ -1,12 +1,13 @@
 //! The sockets of a worker: reading, writing, queues for what the kernel does not take, closing.
 
+use std::any::Any;
 use std::io::{self, Read};
 use std::time::Duration;
 
 use bellrock_worker::{Key, ReadOutcome, Transport};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::linger::Lingering;
 use crate::queue::{Queue, write_some};
@@ -55,13 +56,8 @@ impl Sockets {
     }
 
     /// Takes a new connection in, under the key that the worker is about to give it.
-    pub(crate) fn insert(&mut self, key: Key, mut stream: TcpStream) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.registry.register(&mut stream, Token(key), interest)?;
-        if self.slots.len() <= key {
-            self.slots.resize_with(key + 1, || None);
-        }
-        let socket = Socket {
+    pub(crate) fn insert(&mut self, key: Key, stream: TcpStream) -> io::Result<()> {
+        let mut socket = Socket {
             stream,
             queue: Queue::default(),
             ready: false,
@@ -71,10 +67,24 @@ impl Sockets {
             blocked_since: self.now,
             failed: false,
         };
+        self.register(key, &mut socket)?;
+        self.put(key, socket);
+        Ok(())
+    }
+
+    /// From here on the poller tells of the socket; what is there already it tells at once.
+    fn register(&self, key: Key, socket: &mut Socket) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.registry.register(&mut socket.stream, Token(key), interest)
+    }
+
+    fn put(&mut self, key: Key, socket: Socket) {
+        if self.slots.len() <= key {
+            self.slots.resize_with(key + 1, || None);
+        }
         if let Some(slot) = self.slots.get_mut(key) {
             *slot = Some(socket);
         }
-        Ok(())
     }
 
     fn get(&mut self, key: Key) -> Option<&mut Socket> {
@@ -235,6 +245,37 @@ impl Transport for Sockets {
         }
         if !socket.failed {
             self.lingering.add(socket.stream, socket.queue, self.now);
+        }
+    }
+
+    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+        // One that has failed stays: its worker is about to hear of it.
+        let socket = self.get(key).filter(|socket| !socket.failed)?;
+        let blocked = std::mem::take(&mut socket.blocked);
+        // The new worker's poller tells of all that is there.
+        (socket.ready, socket.hung_up) = (false, false);
+        let mut socket = self.slots.get_mut(key)?.take()?;
+        if blocked {
+            self.blocked.retain(|other| *other != key);
+        }
+        if let Err(error) = self.registry.deregister(&mut socket.stream) {
+            debug!(key, %error, "deregistering failed");
+        }
+        Some(Box::new(socket))
+    }
+
+    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+        // Nothing else is ever detached.
+        let Ok(mut socket) = channel.downcast::<Socket>() else { return };
+        let registered = self.register(key, &mut socket);
+        if !socket.queue.is_empty() {
+            socket.blocked = true;
+            self.blocked.push(key);
+        }
+        self.put(key, *socket);
+        if let Err(error) = registered {
+            warn!(key, %error, "a connection that was handed over is lost");
+            self.fail(key);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bellrock_worker::{Key, Settings, Shared, Worker};
+use bellrock_worker::{Key, LOAD_WINDOW, Settings, Shared, Worker};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
 use mio::net::TcpStream;
@@ -45,7 +45,8 @@ pub(crate) struct Inbox {
     pub(crate) streams: ArrayQueue<std::net::TcpStream>,
     /// Connections that the acceptor has left here; it alone writes this.
     pub(crate) given: AtomicUsize,
-    /// Those of them that are gone; the worker alone writes this.
+    /// Those of them that are gone, less those that other workers have handed over to this one, so
+    /// it may wrap around below zero; the worker alone writes this.
     gone: AtomicUsize,
     pub(crate) sleeper: Sleeper,
 }
@@ -59,7 +60,10 @@ impl Inbox {
     /// Connections that the worker has or is about to get.
     pub(crate) fn load(&self) -> usize {
         let gone = self.gone.load(Ordering::Relaxed);
-        self.given.load(Ordering::Relaxed).saturating_sub(gone)
+        let load = self.given.load(Ordering::Relaxed).wrapping_sub(gone);
+        // Below zero for a moment: it has told that one is gone, and the acceptor's word that it
+        // was given is not seen yet.
+        if load > usize::MAX / 2 { 0 } else { load }
     }
 
     /// Closes what the acceptor has left. Only when both have ended.
@@ -84,6 +88,25 @@ pub(crate) struct Start {
     pub(crate) epoch: Instant,
 }
 
+/// How busy a worker may be in a window to be taken for as good as idle: it need not wake up only
+/// to tell that it is idle now.
+const QUIET: Duration = Duration::from_millis(10);
+
+/// What of the present window of time was spent on waiting.
+#[derive(Default)]
+struct Meter {
+    since: Duration,
+    idle: Duration,
+    /// In the window before there was more to do than [`QUIET`].
+    was_busy: bool,
+}
+
+impl Meter {
+    fn until(&self) -> Duration {
+        self.since + LOAD_WINDOW
+    }
+}
+
 /// A worker and its world.
 pub(crate) struct Thread {
     worker: Worker,
@@ -101,6 +124,8 @@ pub(crate) struct Thread {
     epoch: Instant,
     settings: Settings,
     next_stall_check: Duration,
+    /// How busy the worker is.
+    meter: Meter,
     /// Mail was left from the last turn.
     mail_left: bool,
 }
@@ -129,6 +154,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         epoch: start.epoch,
         settings: start.settings,
         next_stall_check: STALL_CHECK,
+        meter: Meter::default(),
         mail_left: false,
     };
     thread.work()
@@ -145,6 +171,7 @@ impl Thread {
             self.mail_left = self.worker.mail(self.sockets.now, &mut self.sockets);
             self.worker.timers(self.sockets.now, &mut self.sockets);
             self.check_sockets();
+            self.tell_how_busy();
         }
         self.shut_down();
         Ok(())
@@ -162,6 +189,7 @@ impl Thread {
             self.sleep(events, began)?;
         }
         self.sockets.now = self.epoch.elapsed();
+        self.meter.idle += self.sockets.now.saturating_sub(began);
         Ok(())
     }
 
@@ -225,7 +253,9 @@ impl Thread {
         let linger = self.sockets.lingering.wait(now);
         let connected = self.worker.connections() > 0;
         let stall = connected.then(|| self.next_stall_check.saturating_sub(now));
-        [timer, linger, stall].into_iter().flatten().min()
+        // The others have to hear that it is not busy any more.
+        let meter = self.meter.was_busy.then(|| self.meter.until().saturating_sub(now));
+        [timer, linger, stall, meter].into_iter().flatten().min()
     }
 
     fn look_at(&mut self, events: &Events) {
@@ -311,8 +341,20 @@ impl Thread {
         self.tell_load();
     }
 
+    /// Ends the window in which it was counted how busy the worker is, when that is over.
+    fn tell_how_busy(&mut self) {
+        let now = self.sockets.now;
+        if now < self.meter.until() {
+            return;
+        }
+        let window = now.saturating_sub(self.meter.since);
+        let busy = window.saturating_sub(self.meter.idle);
+        self.worker.window(busy, window, now, &mut self.sockets);
+        self.meter = Meter { since: now, idle: Duration::ZERO, was_busy: busy > QUIET };
+    }
+
     fn tell_load(&self) {
-        let gone = self.taken - self.worker.connections();
+        let gone = self.taken.wrapping_sub(self.worker.connections());
         self.inbox.gone.store(gone, Ordering::Relaxed);
     }
 

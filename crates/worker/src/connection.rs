@@ -9,6 +9,7 @@ use bellrock_api::openflow::{PortReason, PortStatus};
 use bellrock_api::{Description, Dpid, Error, Handler, Requests, SwitchInfo, ToSwitch};
 use bellrock_session::{Close, Controller, RequestKind, SwitchDescription};
 
+use crate::balance::Burden;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 
@@ -25,11 +26,20 @@ pub(crate) struct Connection {
     pub(crate) limit: Option<RateLimit>,
     /// Bytes of its unfinished multipart replies, as the worker has counted them.
     pub(crate) unfinished: usize,
+    /// What it brings, for the decision who is handed over.
+    pub(crate) burden: Burden,
     pub(crate) stage: Stage,
     /// When it is looked at again.
     pub(crate) timer: Option<Duration>,
     /// Set while it is asked for a sign of life because another claims its datapath id.
     pub(crate) challenge: Option<Box<Challenge>>,
+}
+
+impl Connection {
+    /// The datapath id that is this connection's own.
+    pub(crate) fn dpid(&self) -> Option<Dpid> {
+        self.stage.claimed().map(|info| info.dpid)
+    }
 }
 
 /// How far a connection has come.

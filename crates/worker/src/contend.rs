@@ -53,10 +53,9 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(connection) = self.connections.get_mut(who.key).filter(|c| c.serial == who.serial)
-        else {
-            return self.answer(claimant, false);
-        };
+        // One that was handed over is not here any more: the claimant asks again where it is now.
+        let Some(key) = self.here(who) else { return self.answer(claimant, false) };
+        let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.challenge {
             Some(challenge) if challenge.claimants.len() >= DUPLICATE_CLAIMANTS => {
                 return self.answer(claimant, true);
@@ -70,8 +69,8 @@ impl Worker {
                 let _ = connection.session.probe(&mut self.out);
             }
         }
-        self.flush(who.key, transport);
-        self.set_timer(who.key);
+        self.flush(key, transport);
+        self.set_timer(key);
     }
 
     /// The old connection has shown that it is alive.

@@ -45,6 +45,10 @@ counters! {
     switches_up,
     /// Switches that went down.
     switches_down,
+    /// Switches that were handed over to another worker.
+    switches_handed_over,
+    /// Switches that were taken over from another worker.
+    switches_taken_over,
     /// Auxiliary connections that were refused.
     auxiliary_refused,
     /// Connections that were refused because their datapath id is connected and alive.

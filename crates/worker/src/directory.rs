@@ -1,18 +1,20 @@
 //! Who is connected, and to which worker: what the workers share.
 //!
 //! Behind a lock, which is taken when a switch comes, goes or changes a port, and when an app
-//! looks another switch up; never for a packet.
+//! looks another switch up or sends it something; never for a packet. Senders share it, and hold
+//! it until their message is in a mailbox: see `hand_over`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bellrock_api::openflow::MAX_MESSAGE_LEN;
 use bellrock_api::openflow::Out;
 use bellrock_api::{Directory, Dpid, DynApp, Error, Network, Result, SwitchInfo, ToSwitch};
 
+use crate::balance::Loads;
 use crate::counters::Counters;
-use crate::mailbox::{ConnectionId, Mail, Mailbox};
+use crate::mailbox::{ConnectionId, Mail, Mailbox, Query};
 use crate::settings::MAIL_BACKLOG_BYTES;
 
 /// What a worker needs besides itself: the apps, and the other workers.
@@ -28,12 +30,20 @@ pub struct Shared {
     apps: Vec<Box<dyn DynApp>>,
     posts: Arc<Posts>,
     counters: Vec<Arc<Counters>>,
+    loads: Loads,
 }
 
 /// The part of it that apps reach by [`Network`].
 struct Posts {
     mailboxes: Vec<Mailbox>,
-    switches: Mutex<BTreeMap<Dpid, Entry>>,
+    directory: RwLock<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    switches: BTreeMap<Dpid, Entry>,
+    /// Workers that have stopped, and take no switches any more.
+    stopped: BTreeSet<usize>,
 }
 
 struct Entry {
@@ -50,8 +60,9 @@ impl Shared {
     #[must_use]
     pub fn new(parts: SharedParts) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
-        let posts = Arc::new(Posts { mailboxes: parts.mailboxes, switches: Mutex::default() });
-        let shared = Arc::new(Shared { apps: parts.apps, posts, counters });
+        let loads = Loads::of(parts.mailboxes.len());
+        let posts = Arc::new(Posts { mailboxes: parts.mailboxes, directory: RwLock::default() });
+        let shared = Arc::new(Shared { apps: parts.apps, posts, counters, loads });
         let network = shared.network();
         for app in &shared.apps {
             app.start(&network);
@@ -77,6 +88,50 @@ impl Shared {
         &self.counters
     }
 
+    /// Asks all workers at once, each by a question of its own. A switch that is handed over
+    /// meanwhile is in the answer of one of them. One whose mailbox is full is left out.
+    pub fn ask(&self, question: impl Fn() -> Query) {
+        let _nobody_moves = self.posts.read();
+        for mailbox in &self.posts.mailboxes {
+            let _ = mailbox.ask(question());
+        }
+    }
+
+    /// Has a switch handed over to another worker, soon. `false` if there is no such switch or
+    /// worker, or the mailbox of the switch's is full.
+    #[must_use]
+    pub fn hand_over(&self, dpid: Dpid, to: usize) -> bool {
+        let directory = self.posts.read();
+        let Some(entry) = directory.switches.get(&dpid).filter(|entry| entry.up) else {
+            return false;
+        };
+        let who = entry.id;
+        to < self.posts.mailboxes.len() && self.post(who.worker, Mail::HandOver { who, to })
+    }
+
+    /// Which worker has a switch.
+    #[must_use]
+    pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
+        self.posts.read().switches.get(&dpid).map(|entry| entry.id.worker)
+    }
+
+    pub(crate) fn loads(&self) -> &Loads {
+        &self.loads
+    }
+
+    /// Holds the directory alone: nobody posts anything to a switch meanwhile.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held(self.posts.write())
+    }
+
+    /// Puts mail into a mailbox, or gives it back.
+    pub(crate) fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
+        match self.mailbox(worker) {
+            Some(mailbox) => mailbox.give(mail),
+            None => Err(mail),
+        }
+    }
+
     pub(crate) fn apps(&self) -> &[Box<dyn DynApp>] {
         &self.apps
     }
@@ -88,7 +143,7 @@ impl Shared {
         info: &Arc<SwitchInfo>,
         backlog: &Arc<AtomicUsize>,
     ) -> std::result::Result<(), ConnectionId> {
-        let mut switches = self.posts.lock();
+        let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get(&info.dpid) {
             return Err(entry.id);
         }
@@ -99,7 +154,8 @@ impl Shared {
 
     /// What is known of a switch has changed, or it is up now.
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
-        if let Some(entry) = self.posts.lock().get_mut(&info.dpid).filter(|entry| entry.id == id) {
+        let switches = &mut self.posts.write().switches;
+        if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
             entry.info = Arc::clone(info);
             entry.up = true;
         }
@@ -107,8 +163,8 @@ impl Shared {
 
     /// A connection gives its datapath id back.
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
-        let mut switches = self.posts.lock();
-        if switches.get(&dpid).is_some_and(|entry| entry.id == id) {
+        let switches = &mut self.posts.write().switches;
+        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial)) {
             switches.remove(&dpid);
         }
     }
@@ -118,39 +174,70 @@ impl Shared {
     }
 }
 
+impl Entry {
+    fn is(&self, serial: u64) -> bool {
+        self.id.serial == serial
+    }
+}
+
+/// The directory, held by one alone.
+pub(crate) struct Held<'a>(RwLockWriteGuard<'a, Entries>);
+
+impl Held<'_> {
+    /// Whether a worker takes switches.
+    pub(crate) fn takes_switches(&self, worker: usize) -> bool {
+        !self.0.stopped.contains(&worker)
+    }
+
+    /// A worker looks into its mailbox once more, and never again.
+    pub(crate) fn stops(&mut self, worker: usize) {
+        self.0.stopped.insert(worker);
+    }
+
+    /// A switch is another worker's from now on.
+    pub(crate) fn moved(&mut self, dpid: Dpid, serial: u64, to: usize) {
+        if let Some(entry) = self.0.switches.get_mut(&dpid).filter(|entry| entry.is(serial)) {
+            entry.id.worker = to;
+        }
+    }
+}
+
 impl Posts {
     /// A panic under this lock leaves the map whole: each change is one call.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Dpid, Entry>> {
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.directory.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.directory.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Directory for Posts {
     fn switches(&self) -> Vec<Arc<SwitchInfo>> {
-        let switches = self.lock();
+        let switches = &self.read().switches;
         switches.values().filter(|entry| entry.up).map(|entry| Arc::clone(&entry.info)).collect()
     }
 
     fn switch(&self, dpid: Dpid) -> Option<Arc<SwitchInfo>> {
-        let switches = self.lock();
+        let switches = &self.read().switches;
         switches.get(&dpid).filter(|entry| entry.up).map(|entry| Arc::clone(&entry.info))
     }
 
     fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
-        let (id, version) = {
-            let switches = self.lock();
-            let up = switches.get(&dpid).filter(|entry| entry.up);
-            let entry = up.ok_or(Error::UnknownSwitch(dpid))?;
-            if entry.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
-                return Err(Error::Backlog(dpid));
-            }
-            (entry.id, entry.info.version)
-        };
         let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+        // Held until the message is in the mailbox: the switch must not go to another worker
+        // meanwhile, or the next message could overtake this one.
+        let directory = self.read();
+        let up = directory.switches.get(&dpid).filter(|entry| entry.up);
+        let entry = up.ok_or(Error::UnknownSwitch(dpid))?;
+        if entry.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
+            return Err(Error::Backlog(dpid));
+        }
         // Nobody asked to hear what becomes of it: no app owns this id.
-        message.encode(version, 0, &mut out)?;
-        let mail = Mail::Send { to: id, bytes: out.as_slice().into() };
-        match self.mailboxes.get(id.worker).is_some_and(|mailbox| mailbox.push(mail)) {
+        message.encode(entry.info.version, 0, &mut out)?;
+        let mail = Mail::Send { to: entry.id, bytes: out.as_slice().into() };
+        match self.mailboxes.get(entry.id.worker).is_some_and(|mailbox| mailbox.push(mail)) {
             true => Ok(()),
             false => Err(Error::Backlog(dpid)),
         }

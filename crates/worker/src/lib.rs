@@ -9,12 +9,14 @@
 //! It is not a thread, has no socket and reads no clock: crate `engine` gives it those, and a test
 //! gives it virtual ones. All dispatch is in this crate and nowhere else.
 
+mod balance;
 mod clean;
 mod connection;
 mod contend;
 mod counters;
 mod directory;
 mod dispatch;
+mod hand_over;
 mod limit;
 mod log_budget;
 mod mailbox;
@@ -26,6 +28,6 @@ mod worker;
 pub use counters::{COUNTERS, Counters};
 pub use directory::{Shared, SharedParts};
 pub use mailbox::{AppCounter, Mailbox, Query, SeenHost, Wake};
-pub use settings::{Limits, Settings, WriteMode};
+pub use settings::{LOAD_WINDOW, Limits, Settings, WriteMode};
 pub use transport::{Key, ReadOutcome, Transport};
 pub use worker::Worker;

@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use bellrock_api::{Dpid, HostEntry};
 use crossbeam_queue::ArrayQueue;
 
+use crate::hand_over::Moving;
 use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 use crate::transport::Key;
 
@@ -15,11 +16,13 @@ pub trait Wake: Send + Sync + 'static {
     fn wake(&self);
 }
 
-/// A connection of a worker, told apart from later ones in the same place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A connection of a worker, told apart from all others of all workers.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionId {
     pub(crate) worker: usize,
+    /// Its place there, if it was not handed over.
     pub(crate) key: Key,
+    /// Its own, wherever it goes.
     pub(crate) serial: u64,
 }
 
@@ -31,6 +34,10 @@ pub(crate) enum Mail {
     AreYouAlive { who: ConnectionId, claimant: ConnectionId },
     /// The answer, to the claimant.
     OldConnection { claimant: ConnectionId, alive: bool },
+    /// Hand this switch over to that worker.
+    HandOver { who: ConnectionId, to: usize },
+    /// A switch that is handed over to this worker.
+    Take(Box<Moving>),
     /// A question of the operator's.
     Query(Query),
 }
@@ -76,7 +83,8 @@ impl Mailbox {
         Mailbox { queue, bytes, wake }
     }
 
-    /// Asks the worker something. `false` if its mailbox is full.
+    /// Asks the worker something. `false` if its mailbox is full. Who asks all workers asks them by
+    /// [`crate::Shared::ask`].
     #[must_use]
     pub fn ask(&self, query: Query) -> bool {
         self.push(Mail::Query(query))
@@ -90,17 +98,22 @@ impl Mailbox {
 
     #[must_use]
     pub(crate) fn push(&self, mail: Mail) -> bool {
+        self.give(mail).is_ok()
+    }
+
+    /// The same, and what has no room comes back.
+    pub(crate) fn give(&self, mail: Mail) -> Result<(), Mail> {
         let bytes = mail.bytes();
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         // What has no bytes, such as questions of life and death, always has room.
         let fits = bytes == 0 || before.saturating_add(bytes) <= MAILBOX_BYTES;
-        let pushed = fits && self.queue.push(mail).is_ok();
-        if pushed {
+        let given = if fits { self.queue.push(mail) } else { Err(mail) };
+        if given.is_ok() {
             self.wake.wake();
         } else {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-        pushed
+        given
     }
 
     pub(crate) fn pop(&self) -> Option<Mail> {

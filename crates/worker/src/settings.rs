@@ -46,14 +46,27 @@ impl Default for Limits {
 }
 
 /// What a worker can be told.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Bounds.
     pub limits: Limits,
     /// When answers are written.
     pub write: WriteMode,
+    /// Whether a worker that stays overloaded hands switches over to an idle one.
+    pub hand_over: bool,
     /// Versions and times of the sessions.
     pub session: bellrock_session::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            limits: Limits::default(),
+            write: WriteMode::default(),
+            hand_over: true,
+            session: bellrock_session::Settings::default(),
+        }
+    }
 }
 
 impl Settings {
@@ -109,3 +122,24 @@ pub(crate) const MAIL_BACKLOG_BYTES: usize = 4 * 1024 * 1024;
 
 /// Mail that is dealt with before switches are read again.
 pub(crate) const MAIL_PER_TURN: usize = 1024;
+
+/// How long a worker counts how busy it is, before it tells the others.
+pub const LOAD_WINDOW: Duration = Duration::from_millis(100);
+
+/// Thousandths of a window that a worker is busy at least to be overloaded.
+pub(crate) const OVERLOADED_PERMILLE: u16 = 900;
+
+/// Thousandths of a window that a worker may be busy to be handed switches over: so far below
+/// [`OVERLOADED_PERMILLE`] that none goes to and fro.
+pub(crate) const IDLE_PERMILLE: u16 = 500;
+
+/// Windows without a break that a worker is overloaded before it hands switches over: a burst is
+/// over by then.
+pub(crate) const HAND_OVER_WINDOWS: u32 = 5;
+
+/// Switches that are handed over at once; nobody can send to any switch meanwhile. More go after as
+/// many windows again.
+pub(crate) const HAND_OVER_SWITCHES: usize = 256;
+
+/// How long a switch stays with the worker that it was handed over to.
+pub(crate) const HAND_OVER_REST: Duration = Duration::from_secs(10);

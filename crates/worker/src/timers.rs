@@ -46,10 +46,10 @@ impl Timers {
     }
 }
 
-/// The next moment at which timers fire: at least as late as asked, together with others.
+/// The next moment at which timers fire, together with others: never before the one that was asked
+/// for, not by a nanosecond, or else a timer would be set again and be due at once, for ever.
 fn round_up(at: Duration) -> Duration {
-    let grain = TIMER_GRAIN.as_millis() as u64;
-    Duration::from_millis((at.as_micros() as u64).div_ceil(1000).next_multiple_of(grain))
+    Duration::from_nanos((at.as_nanos() as u64).next_multiple_of(TIMER_GRAIN.as_nanos() as u64))
 }
 
 #[cfg(test)]
@@ -70,6 +70,8 @@ mod tests {
         assert_eq!(timers.due(ms(150)), Some((ms(150), 1, 10)));
         assert_eq!(timers.due(ms(150)), Some((ms(150), 2, 20)));
         assert_eq!(timers.due(ms(1000)), None);
+        let just_after = ms(100) + Duration::from_nanos(1);
+        assert_eq!(timers.set(just_after, 1, 10, None), Some(ms(150)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What carries bytes between a worker and its switches.
 
+use std::any::Any;
+
 /// A connection, by its place in the worker. Places are used again after a connection is closed.
 pub type Key = usize;
 
@@ -32,4 +34,18 @@ pub trait Transport {
     /// Closes the connection, after what is queued has had its chance to go out. The worker has
     /// forgotten the key already.
     fn close(&mut self, key: Key);
+
+    /// Takes a connection out, with all that waits in it, for the transport of another worker;
+    /// `None` if it cannot leave.
+    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+        let _ = key;
+        None
+    }
+
+    /// Takes in what the transport of another worker, or this one, has given away by
+    /// [`Transport::detach`], under a new key. If that fails, the worker is told that the
+    /// connection was [closed](crate::Worker::closed).
+    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+        let _ = (key, channel);
+    }
 }

@@ -1,6 +1,6 @@
 //! The worker itself: connections in, bytes and time in, bytes out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,7 @@ use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
+use crate::balance::{Burden, Strain};
 use crate::connection::{Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
@@ -26,17 +27,23 @@ use crate::settings::{
 use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
 
+/// Serials of connections have their first worker's number above so many bits, so that no two of a
+/// controller are the same.
+const SERIAL_BITS: u32 = 48;
+
 /// One worker: see the crate's documentation.
 ///
 /// `now` is the time since a start that all workers of a controller share, and never goes back.
 pub struct Worker {
-    index: usize,
-    settings: Settings,
+    pub(crate) index: usize,
+    pub(crate) settings: Settings,
     pub(crate) shared: Arc<Shared>,
     network: Network,
     pub(crate) counters: Arc<Counters>,
     pub(crate) apps: Vec<App>,
     pub(crate) connections: Slab<Connection>,
+    /// Where those connections are that were handed over to this worker, by their serials.
+    pub(crate) arrived: BTreeMap<u64, Key>,
     next_serial: u64,
     /// What the switch whose turn it is has sent; all switches take turns with it.
     receive: Box<[u8]>,
@@ -44,7 +51,10 @@ pub struct Worker {
     pub(crate) out: Out,
     timers: Timers,
     /// Bytes of unfinished multipart replies of all connections.
-    unfinished: usize,
+    pub(crate) unfinished: usize,
+    /// Mail that a hand-over found in the mailbox and that was not its business.
+    pub(crate) postponed: VecDeque<Mail>,
+    pub(crate) strain: Strain,
     pub(crate) log: LogBudget,
     /// Counters of handlers whose switches are gone.
     past: BTreeMap<(&'static str, &'static str), u64>,
@@ -68,11 +78,14 @@ impl Worker {
             counters: shared.counters().get(index).cloned().unwrap_or_default(),
             apps,
             connections: Slab::new(),
-            next_serial: 0,
+            arrived: BTreeMap::new(),
+            next_serial: (index as u64) << SERIAL_BITS,
             receive: vec![0; settings.receive_buffer_bytes()].into_boxed_slice(),
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: Timers::default(),
             unfinished: 0,
+            postponed: VecDeque::new(),
+            strain: Strain::default(),
             log: LogBudget::default(),
             past: BTreeMap::new(),
             shared,
@@ -116,6 +129,7 @@ impl Worker {
             carry: Vec::new(),
             backlog: Arc::default(),
             unfinished: 0,
+            burden: Burden::default(),
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
             stage: Stage::Handshake,
             timer: None,
@@ -147,6 +161,7 @@ impl Worker {
             }
             ReadOutcome::Bytes { n, more } => {
                 connection.session.received(now);
+                connection.burden.add(&self.strain, n);
                 self.counters.reads.add(1);
                 self.counters.bytes_in.add(n as u64);
                 self.received(key, carried + n, now, transport);
@@ -238,7 +253,8 @@ impl Worker {
     /// Deals with mail. Returns whether there may be more.
     pub fn mail<T: Transport>(&mut self, now: Duration, transport: &mut T) -> bool {
         for _ in 0..MAIL_PER_TURN {
-            let mail = self.shared.mailbox(self.index).and_then(|mailbox| mailbox.pop());
+            let postponed = self.postponed.pop_front();
+            let mail = postponed.or_else(|| self.shared.mailbox(self.index)?.pop());
             match mail {
                 None => return false,
                 Some(Mail::Send { to, bytes }) => self.post(to, &bytes, transport),
@@ -249,20 +265,21 @@ impl Worker {
                     self.old_connection(claimant, alive, now, transport);
                     self.flush(claimant.key, transport);
                 }
+                Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, transport),
+                Some(Mail::Take(moving)) => self.take(*moving, now, transport),
                 Some(Mail::Query(query)) => self.query(query, now),
             }
         }
         true
     }
 
-    fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
-        let connection = self.connections.get(to.key);
-        if connection.is_none_or(|connection| connection.serial != to.serial) {
+    pub(crate) fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
+        let Some(key) = self.here(to) else {
             self.counters.mail_undeliverable.add(1);
             return;
-        }
+        };
         self.counters.mail_in.add(1);
-        self.send(to.key, bytes, transport);
+        self.send(key, bytes, transport);
     }
 
     fn query(&self, query: Query, now: Duration) {
@@ -431,6 +448,8 @@ impl Worker {
 
     /// The controller stops: every connection is closed, after what was accepted for it.
     pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        // Whoever hands switches over to it from here on is told that it takes none.
+        self.shared.hold().stops(self.index);
         self.mail_that_is_there(now, transport);
         let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -443,7 +462,8 @@ impl Worker {
 
     /// Deals with as much mail as a mailbox holds, and not with what comes all the while.
     fn mail_that_is_there<T: Transport>(&mut self, now: Duration, transport: &mut T) {
-        for _ in 0..MAILBOX_MESSAGES.div_ceil(MAIL_PER_TURN) {
+        let most = MAILBOX_MESSAGES + self.postponed.len();
+        for _ in 0..most.div_ceil(MAIL_PER_TURN) {
             if !self.mail(now, transport) {
                 return;
             }
@@ -463,6 +483,7 @@ impl Worker {
         let Some(id) = self.id(key) else { return };
         let Some(mut connection) = self.connections.try_remove(key) else { return };
         transport.close(key);
+        self.arrived.remove(&connection.serial);
         self.unfinished -= connection.unfinished;
         self.count_end(&end);
         count_session(&self.counters, &mut connection.session);

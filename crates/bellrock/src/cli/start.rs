@@ -60,6 +60,7 @@ fn settings(config: &Config) -> Settings {
         worker: WorkerSettings {
             limits: config.limits,
             write: config.write,
+            hand_over: config.hand_over,
             session: config.session,
         },
     }

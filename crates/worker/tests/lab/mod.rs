@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use bellrock_api::openflow::{
 use bellrock_api::{DynApp, Port, Version};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
-    Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+    Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
 };
 
 /// Nobody sleeps here.
@@ -25,6 +26,7 @@ impl Wake for Awake {
 
 #[derive(Default)]
 struct Wire {
+    switch: SwitchId,
     to_worker: VecDeque<u8>,
     to_switch: VecDeque<u8>,
     /// Bytes that wait because the switch takes none.
@@ -39,7 +41,7 @@ struct Wire {
 }
 
 #[derive(Default)]
-pub struct Wires(BTreeMap<Key, Wire>);
+pub struct Wires(BTreeMap<Key, Wire>, Vec<(SwitchId, Key)>);
 
 impl Transport for Wires {
     fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
@@ -67,6 +69,16 @@ impl Transport for Wires {
 
     fn close(&mut self, key: Key) {
         self.0.get_mut(&key).unwrap().closed = true;
+    }
+
+    fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.0.remove(&key).unwrap()))
+    }
+
+    fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
+        let wire = *channel.downcast::<Wire>().unwrap();
+        self.1.push((wire.switch, key));
+        self.0.insert(key, wire);
     }
 }
 
@@ -122,7 +134,7 @@ impl Lab {
     ) -> SwitchId {
         let (owner, wires) = &mut self.workers[worker];
         let key = owner.next_key();
-        wires.0.insert(key, Wire::default());
+        wires.0.insert(key, Wire { switch: self.switches.len(), ..Wire::default() });
         for old in self.switches.iter_mut().filter(|old| (old.worker, old.key) == (worker, key)) {
             old.gone = true;
         }
@@ -218,7 +230,35 @@ impl Lab {
                 while worker.mail(self.now, wires) {}
                 worker.timers(self.now, wires);
             }
+            self.follow();
         }
+    }
+
+    /// Looks which switches are whose by now.
+    fn follow(&mut self) {
+        for (worker, (_, wires)) in self.workers.iter_mut().enumerate() {
+            for (switch, key) in wires.1.drain(..) {
+                (self.switches[switch].worker, self.switches[switch].key) = (worker, key);
+            }
+        }
+    }
+
+    /// A window of time is over in which each worker was so busy, in thousandths.
+    pub fn window(&mut self, busy: &[u32]) {
+        self.now += LOAD_WINDOW;
+        for ((worker, wires), busy) in self.workers.iter_mut().zip(busy) {
+            worker.window(LOAD_WINDOW * *busy / 1000, LOAD_WINDOW, self.now, wires);
+        }
+        self.run();
+    }
+
+    /// A counter of each worker.
+    pub fn counters(&self, name: &str) -> Vec<u64> {
+        let of = |(worker, _): &(Worker, Wires)| {
+            let counters = worker.counters().read();
+            counters.iter().find(|(its, _)| *its == name).unwrap().1
+        };
+        self.workers.iter().map(of).collect()
     }
 
     /// Time passes, in steps in which everything happens.

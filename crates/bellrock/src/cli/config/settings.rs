@@ -138,6 +138,15 @@ const THREADS: &[Setting<Config>] = &[
         show: |config| values::show_choice(&config.idle, IDLE_MODES),
     },
     Setting {
+        key: "hand_over",
+        value: "BOOL",
+        about: "Whether a worker that stays overloaded hands whole switches over to an idle one \
+                (switches_handed_over): true or false.",
+        many: false,
+        set: |config, texts| put(&mut config.hand_over, values::choice(one(texts), BOOLS)),
+        show: |config| values::show_choice(&config.hand_over, BOOLS),
+    },
+    Setting {
         key: "write",
         value: "MODE",
         about: "When answers are written. coalesce: all answers to what one read brought, in one \
@@ -153,6 +162,7 @@ const WORKERS: RangeInclusive<u64> = 1..=MAX_WORKERS as u64;
 const CORES: RangeInclusive<u64> = 0..=4095;
 const IDLE_MODES: &[(&str, Idle)] =
     &[("adaptive", Idle::Adaptive), ("sleep", Idle::Sleep), ("spin", Idle::Spin)];
+const BOOLS: &[(&str, bool)] = &[("true", true), ("false", false)];
 const WRITE_MODES: &[(&str, WriteMode)] =
     &[("coalesce", WriteMode::Coalesce), ("immediate", WriteMode::Immediate)];
 

@@ -1,0 +1,253 @@
+//! Who hands switches over, to whom, and which: Maestro's case, where all busy switches happen to
+//! be one worker's while another has nothing to do.
+//!
+//! Each worker decides for itself, from what it has done and from what the others publish of
+//! themselves: one word each, written once a window and never for a packet. What is done about
+//! the decision is in `hand_over`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use crate::settings::{HAND_OVER_SWITCHES, HAND_OVER_WINDOWS, IDLE_PERMILLE, OVERLOADED_PERMILLE};
+use crate::transport::Key;
+
+/// A share of the time, in thousandths.
+pub(crate) type Permille = u16;
+
+/// What a worker tells the others of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// How much of the last window it was busy.
+    pub(crate) busy: Permille,
+    /// Its connections.
+    pub(crate) connections: usize,
+}
+
+/// What all workers have published.
+#[derive(Debug)]
+pub(crate) struct Loads(Box<[CachePadded<AtomicU64>]>);
+
+impl Loads {
+    pub(crate) fn of(workers: usize) -> Self {
+        Loads((0..workers).map(|_| CachePadded::default()).collect())
+    }
+
+    pub(crate) fn publish(&self, worker: usize, load: Load) {
+        if let Some(word) = self.0.get(worker) {
+            word.store(to_word(load), Ordering::Relaxed);
+        }
+    }
+
+    /// The one with the most time left, if it has enough of it and room for another connection.
+    pub(crate) fn idlest(&self, but: usize, max_connections: usize) -> Option<(usize, Load)> {
+        let loads = self.0.iter().map(|word| from_word(word.load(Ordering::Relaxed)));
+        let fits = |load: &Load| load.busy <= IDLE_PERMILLE && load.connections < max_connections;
+        let others = loads.enumerate().filter(|(worker, load)| *worker != but && fits(load));
+        others.min_by_key(|(_, load)| (load.busy, load.connections))
+    }
+
+    /// Reserves time of a worker for what it is about to get: others that look for somebody idle
+    /// see it. `false`: somebody else was faster, or it has told something new meanwhile.
+    pub(crate) fn reserve(&self, worker: usize, seen: Load, expected: Load) -> bool {
+        let (seen, expected) = (to_word(seen), to_word(expected));
+        self.0.get(worker).is_some_and(|word| {
+            word.compare_exchange(seen, expected, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        })
+    }
+}
+
+fn to_word(load: Load) -> u64 {
+    (load.connections as u64) << 16 | u64::from(load.busy)
+}
+
+fn from_word(word: u64) -> Load {
+    Load { busy: word as Permille, connections: (word >> 16) as usize }
+}
+
+/// The share of a window that was busy.
+pub(crate) fn permille(busy: Duration, window: Duration) -> Permille {
+    let share = busy.as_nanos() * 1000 / window.as_nanos().max(1);
+    share.min(1000) as Permille
+}
+
+/// For how long a worker has been overloaded.
+#[derive(Debug, Default)]
+pub(crate) struct Strain {
+    windows: u32,
+    /// The number of this time of overload; what switches bring is counted anew in each.
+    time: u32,
+}
+
+impl Strain {
+    /// A window is over. `true`: the worker has been overloaded for long enough to do something.
+    pub(crate) fn window(&mut self, busy: Permille) -> bool {
+        if busy < OVERLOADED_PERMILLE {
+            self.windows = 0;
+            return false;
+        }
+        if self.windows == 0 {
+            self.time = self.time.wrapping_add(1);
+        }
+        self.windows += 1;
+        // The first window begins before the count does.
+        self.windows > HAND_OVER_WINDOWS
+    }
+
+    /// Switches were handed over: what is left is measured anew.
+    pub(crate) fn relieved(&mut self) {
+        self.windows = 0;
+    }
+}
+
+/// What a switch brings its worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Burden {
+    time: u32,
+    bytes: u64,
+    /// Until then it stays where it is.
+    rest_until: Duration,
+}
+
+impl Burden {
+    /// So many bytes came from it. Bytes stand for the work that they make, as far as can be told
+    /// without looking at a clock for every read.
+    #[inline]
+    pub(crate) fn add(&mut self, strain: &Strain, bytes: usize) {
+        if self.time != strain.time {
+            (self.time, self.bytes) = (strain.time, 0);
+        }
+        self.bytes += bytes as u64;
+    }
+
+    /// What it brought in this time of overload.
+    pub(crate) fn bytes(&self, strain: &Strain) -> u64 {
+        if self.time == strain.time { self.bytes } else { 0 }
+    }
+
+    pub(crate) fn rests(&self, now: Duration) -> bool {
+        now < self.rest_until
+    }
+
+    /// Of a switch that has come to another worker, and stays there until then.
+    pub(crate) fn resting(rest_until: Duration) -> Self {
+        Burden { rest_until, ..Burden::default() }
+    }
+}
+
+/// Which switches to hand over, and how busy they will keep the other worker. `bytes` is what each
+/// that may go has brought, `total` what all of them have, those that may not go too.
+///
+/// The largest first, as long as both workers are not beyond the middle between them: so the
+/// other never becomes the busier one, and one switch that is all the load stays.
+pub(crate) fn pick(
+    mut bytes: Vec<(u64, Key)>,
+    total: u64,
+    mine: Permille,
+    theirs: Permille,
+    room: usize,
+) -> (Vec<Key>, Permille) {
+    bytes.sort_unstable_by(|one, other| other.cmp(one));
+    let half = u64::from(mine.saturating_sub(theirs)) / 2;
+    let (mut keys, mut moved) = (Vec::new(), 0);
+    for (bytes, key) in bytes {
+        if keys.len() >= room.min(HAND_OVER_SWITCHES) || bytes == 0 {
+            break;
+        }
+        let share = bytes.saturating_mul(u64::from(mine)) / total.max(1);
+        if moved + share <= half {
+            moved += share;
+            keys.push(key);
+        }
+    }
+    (keys, moved as Permille)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picked(bytes: &[u64], mine: Permille, theirs: Permille) -> Vec<Key> {
+        let of = bytes.iter().copied().zip(0..).collect();
+        let (mut keys, moved) = pick(of, bytes.iter().sum(), mine, theirs, usize::MAX);
+        assert!(moved <= (mine - theirs) / 2, "{moved} of {mine} to {theirs}");
+        keys.sort_unstable();
+        keys
+    }
+
+    #[test]
+    fn half_of_the_difference_goes_and_never_more() {
+        assert_eq!(picked(&[10; 16], 1000, 0).len(), 8);
+        assert_eq!(picked(&[10; 16], 1000, 500).len(), 4);
+        assert_eq!(picked(&[10; 3], 1000, 0).len(), 1);
+        assert_eq!(picked(&[10, 10], 1000, 0).len(), 1);
+        assert_eq!(picked(&[600, 400], 1000, 0), [1]);
+        assert_eq!(picked(&[900, 60, 40], 1000, 0), [1, 2]);
+        assert_eq!(picked(&[450, 300, 200, 50], 1000, 0), [0, 3]);
+    }
+
+    #[test]
+    fn what_is_all_the_load_and_what_is_none_stays() {
+        assert_eq!(picked(&[10], 1000, 0), []);
+        assert_eq!(picked(&[10, 0, 0], 1000, 0), []);
+        assert_eq!(picked(&[10; 4], 950, 950), []);
+    }
+
+    #[test]
+    fn no_more_go_than_there_is_room_for() {
+        let many: Vec<_> = (0..1000).map(|key| (1, key)).collect();
+        assert_eq!(pick(many.clone(), 1000, 1000, 0, 3).0.len(), 3);
+        assert_eq!(pick(many, 1000, 1000, 0, usize::MAX).0.len(), HAND_OVER_SWITCHES);
+    }
+
+    #[test]
+    fn a_worker_is_overloaded_when_it_was_so_for_some_windows_without_a_break() {
+        let mut strain = Strain::default();
+        for _ in 0..HAND_OVER_WINDOWS {
+            assert!(!strain.window(1000));
+        }
+        assert!(strain.window(OVERLOADED_PERMILLE));
+        assert!(!strain.window(OVERLOADED_PERMILLE - 1));
+        assert!(!strain.window(1000));
+    }
+
+    #[test]
+    fn what_a_switch_brought_before_does_not_count() {
+        let (mut strain, mut burden) = (Strain::default(), Burden::default());
+        burden.add(&strain, 100);
+        strain.window(1000);
+        assert_eq!(burden.bytes(&strain), 0);
+        burden.add(&strain, 7);
+        strain.window(1000);
+        burden.add(&strain, 8);
+        assert_eq!(burden.bytes(&strain), 15);
+    }
+
+    #[test]
+    fn the_idlest_other_worker_is_found_and_can_be_reserved_once() {
+        let loads = Loads::of(4);
+        let load = |busy, connections| Load { busy, connections };
+        for (worker, its) in
+            [load(990, 5), load(300, 5), load(200, 9), load(100, 10)].into_iter().enumerate()
+        {
+            loads.publish(worker, its);
+        }
+        assert_eq!(loads.idlest(0, 100), Some((3, load(100, 10))));
+        assert_eq!(loads.idlest(0, 10), Some((2, load(200, 9))));
+        assert_eq!(loads.idlest(3, 6), Some((1, load(300, 5))));
+        assert_eq!(loads.idlest(1, 5), None);
+        assert!(loads.reserve(3, load(100, 10), load(550, 14)));
+        assert!(!loads.reserve(3, load(100, 10), load(550, 14)));
+        assert_eq!(loads.idlest(0, 100), Some((2, load(200, 9))));
+    }
+
+    #[test]
+    fn shares_of_a_window_are_thousandths() {
+        let ms = Duration::from_millis;
+        assert_eq!(permille(ms(0), ms(100)), 0);
+        assert_eq!(permille(ms(25), ms(100)), 250);
+        assert_eq!(permille(ms(101), ms(100)), 1000);
+        assert_eq!(permille(ms(1), ms(0)), 1000);
+    }
+}
