@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STEPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fmt fuzz deny
+.PHONY: help run test bench fmt fuzz deny
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ run: ## build the release binary and start the controller on its embedded defaul
 
 test: ## install what the tests need (as root), then run every check (STEPS="a b" for some)
 	@scripts/test $(STEPS)
+
+bench: ## measure what the engine has to reach, in some five minutes, into docs/performance.md (needs valgrind)
+	@scripts/bench
 
 fmt: ## format the Rust sources
 	cargo fmt --all

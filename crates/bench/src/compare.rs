@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::error::BenchError;
 use crate::lead::{Progress, Watch, run};
 use crate::load::Load;
+use crate::process::Stopped;
 use crate::report::{Bound, Report, Spread, Summary};
 
 /// Pairs that are enough for a result that is worth telling.
@@ -57,25 +58,61 @@ pub fn compare(
     pairs: u32,
     progress: &mut dyn FnMut(u32, Progress),
 ) -> Result<Comparison, BenchError> {
-    let other_load = Load { target: reference.target, ..load.clone() };
-    let other_watch = Watch { pid: Some(reference.pid), ..*watch };
-    let mut half = |pair, load, watch| {
-        let report = run(load, watch, &mut |at| progress(pair, at))?;
+    let ours = Side { load: load.clone(), watch: *watch, stops: false };
+    let theirs = Side {
+        load: Load { target: reference.target, ..load.clone() },
+        watch: Watch { pid: Some(reference.pid), ..*watch },
+        stops: false,
+    };
+    alternate(&ours, &theirs, pairs, progress)
+}
+
+/// One of two that take turns.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The load that is put on it.
+    pub load: Load,
+    /// What is measured beside it.
+    pub watch: Watch,
+    /// Whether its process is stopped by a signal while it is not its turn. One that spins would
+    /// otherwise take the core from the other.
+    pub stops: bool,
+}
+
+impl Side {
+    fn stop(&self) -> Option<Stopped> {
+        self.watch.pid.filter(|_| self.stops).map(Stopped::new)
+    }
+}
+
+/// Measures two in turn, so many times.
+///
+/// # Errors
+/// As [`run`]; and when either ends before its time.
+pub fn alternate(
+    ours: &Side,
+    theirs: &Side,
+    pairs: u32,
+    progress: &mut dyn FnMut(u32, Progress),
+) -> Result<Comparison, BenchError> {
+    let mut half = |pair, side: &Side, other: &Side| {
+        let _stopped = other.stop();
+        let report = run(&side.load, &side.watch, &mut |at| progress(pair, at))?;
         match &report.failure {
             None => Ok(report),
             Some(failure) => Err(BenchError::EndedEarly(failure.clone())),
         }
     };
-    let mut controller = half(1, load, watch)?;
-    let mut reference = half(1, &other_load, &other_watch)?;
+    let mut controller = half(1, ours, theirs)?;
+    let mut reference = half(1, theirs, ours)?;
     let mut ratios = Ratios::default();
     ratios.add(&controller.summary, &reference.summary);
     for pair in 2..=pairs {
-        let ours = half(pair, load, watch)?;
-        let theirs = half(pair, &other_load, &other_watch)?;
-        ratios.add(&ours.summary, &theirs.summary);
-        controller.absorb(ours);
-        reference.absorb(theirs);
+        let our_half = half(pair, ours, theirs)?;
+        let their_half = half(pair, theirs, ours)?;
+        ratios.add(&our_half.summary, &their_half.summary);
+        controller.absorb(our_half);
+        reference.absorb(their_half);
     }
     let spread = |ratios: &[f64]| (!ratios.is_empty()).then(|| Spread::of(ratios));
     Ok(Comparison {

@@ -26,6 +26,7 @@
 //! sent is a pure function of a number ([`draw`]), written by patching ([`packet`]); what comes is
 //! compared with what a right answer would look like (`verify`).
 
+pub mod callgrind;
 mod compare;
 mod control;
 pub mod draw;
@@ -43,12 +44,13 @@ pub mod published;
 mod report;
 pub mod responder;
 pub mod suite;
+pub mod targets;
 mod threads;
 mod usage;
 mod verify;
 mod window;
 
-pub use compare::{Comparison, ENOUGH_PAIRS, Reference, compare};
+pub use compare::{Comparison, ENOUGH_PAIRS, Reference, Side, alternate, compare};
 pub use error::{BenchError, LoadError};
 pub use lead::{Progress, Step, Watch, run};
 pub use load::{

@@ -241,7 +241,7 @@ impl fmt::Display for Line<'_> {
 }
 
 /// Nanoseconds, in the unit that reads well.
-struct Time(f64);
+pub(crate) struct Time(pub(crate) f64);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -100,6 +100,25 @@ impl Drop for Controller {
     }
 }
 
+/// A process that is stopped until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stopped(Option<Pid>);
+
+impl Stopped {
+    /// Stops one of ours. One that has ended is no error here; it shows when it is measured.
+    pub(crate) fn new(pid: u32) -> Self {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let _ = pid.map(|pid| kill_process(pid, Signal::STOP));
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = self.0.map(|pid| kill_process(pid, Signal::CONT));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};

@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::suite::{ReportArgs, SuiteArgs};
+use super::targets::TargetsArgs;
 
 /// Measure a controller: play switches, and verify every answer
 ///
@@ -43,6 +44,7 @@ pub(super) enum BenchCommand {
     Responder(ResponderArgs),
     Suite(Box<SuiteArgs>),
     Report(ReportArgs),
+    Targets(Box<TargetsArgs>),
 }
 
 /// Answer the load with the least work that passes its verification

@@ -4,6 +4,7 @@
 
 mod args;
 mod suite;
+mod targets;
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -42,6 +43,7 @@ pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Responder(responder)) => respond(responder),
         Some(BenchCommand::Suite(args)) => suite::run(args),
         Some(BenchCommand::Report(args)) => suite::report(args),
+        Some(BenchCommand::Targets(args)) => targets::run(args),
         None => test(&bench.load),
     }
 }

@@ -1,0 +1,162 @@
+//! `bellrock bench targets`: the table of what the engine has to reach, measured.
+
+use std::path::PathBuf;
+
+use bellrock_bench::peer::{self, Contestant, Role};
+use bellrock_bench::targets::{self, Effort, News, ROWS, Targets, TargetsError, Verdict};
+use clap::Args;
+
+use super::super::{Failure, print};
+
+/// What our controller runs with: flows of all fields. All else is the default.
+const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
+
+/// Measure what the engine has to reach, and print the table
+///
+/// Each row is measured with fresh processes on the same two cores, one for controllers and one for
+/// the generator, in pairs of runs in turn, against the canned responder or against the same
+/// controller under another load. Times are told and judged, and no reason to fail.
+///
+/// `make bench` does this with all that it needs.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(in crate::cli) struct TargetsArgs {
+    /// Rows by name [default: all]
+    #[arg(value_name = "ROW")]
+    rows: Vec<String>,
+
+    /// Three short pairs for each row: some five minutes, for an impression (the default)
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// Nine pairs of three seconds for each row
+    #[arg(long)]
+    full: bool,
+
+    /// Print the names of the rows and what is asked, and measure nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Write the table to this Markdown file too
+    #[arg(long, value_name = "FILE.md")]
+    out: Option<PathBuf>,
+
+    /// Measure this controller instead of `bellrock run`
+    ///
+    /// {address} in the command is where it has to listen, {workers} its threads. A command that
+    /// starts the controller has to `exec` it.
+    #[arg(long, value_name = "COMMAND")]
+    controller: Option<String>,
+
+    /// The core that controllers stay on
+    #[arg(long, value_name = "CORE", default_value_t = 0)]
+    controller_core: usize,
+
+    /// The core that the generator stays on
+    #[arg(long, value_name = "CORE", default_value_t = 1)]
+    core: usize,
+
+    /// The worker's benchmark, built for release, to count instructions in by valgrind
+    ///
+    /// `cargo bench -p bellrock-worker --bench packet_in --no-run` builds it and prints where it is.
+    #[arg(long, value_name = "FILE")]
+    packet_in_bench: Option<PathBuf>,
+
+    /// The command that measures uneven load; it ends with status 0 if all is as it should be
+    #[arg(long, value_name = "COMMAND")]
+    uneven_bench: Option<String>,
+
+    /// What is measured, for the page
+    #[arg(long, value_name = "TEXT", default_value = "not told")]
+    commit: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  make bench                                   all rows, quick, into docs/performance.md
+  bellrock bench targets learning-1.0 learning-1.3
+  bellrock bench targets --full --out performance.md --commit $(git rev-parse --short HEAD)
+
+Exit status: 0 when the rows were measured, whether targets were met or not; 1 when not; 2 when the
+command line is wrong.";
+
+impl From<TargetsError> for Failure {
+    fn from(error: TargetsError) -> Self {
+        match error {
+            TargetsError::Bench(error) => error.into(),
+            _ => Failure::Wrong(error.to_string()),
+        }
+    }
+}
+
+/// Measures.
+pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
+    if args.list {
+        let lines =
+            ROWS.iter().map(|row| format!("{:<20}{}: {}\n", row.name, row.what, row.target));
+        return print(&lines.collect::<String>());
+    }
+    // Files that controllers need; it goes with this function.
+    let folder = Folder::new()?;
+    let bellrock = peer::quoted(&std::env::current_exe()?);
+    let responder = format!("{bellrock} bench responder --listen {{address}}");
+    let targets = Targets {
+        rows: args.rows.clone(),
+        effort: if args.full { Effort::Full } else { Effort::Quick },
+        ours: ours(args, &bellrock),
+        spinning_responder: format!("{responder} --idle spin"),
+        responder,
+        controller_core: Some(args.controller_core),
+        generator_core: Some(args.core),
+        packet_in: args.packet_in_bench.clone(),
+        uneven: args.uneven_bench.clone(),
+        folder: folder.0.clone(),
+    };
+    let outcomes = targets::run(&targets, &mut |news| match news {
+        News::Begins(row) => eprintln!("{}: {}", row.name, row.what),
+        News::Done(outcome) => match &outcome.verdict {
+            Verdict::NotMeasured(why) => eprintln!("  not measured: {why}"),
+            verdict => eprintln!("  {}: {}", outcome.measured, verdict.text()),
+        },
+    })?;
+    let page = targets::page(&outcomes, targets.effort, &args.commit);
+    if let Some(out) = &args.out {
+        std::fs::write(out, &page)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", out.display())))?;
+    }
+    print(&page)
+}
+
+fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
+    let (command, file) = match &args.controller {
+        Some(command) => (command.clone(), None),
+        None => {
+            let command = format!(
+                "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
+                 --control none --log-level error"
+            );
+            (command, Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned())))
+        }
+    };
+    let name = String::from("ours");
+    Contestant { name, role: Role::Ours, command, file, most_switches: None }
+}
+
+/// A folder of our own, removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("bellrock-targets-{}", std::process::id()));
+        std::fs::create_dir(&folder)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+        Ok(Folder(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It is in the folder for such files, where others clean up too.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

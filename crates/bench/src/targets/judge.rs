@@ -1,0 +1,135 @@
+//! What a measurement says of a target.
+
+use crate::compare::Comparison;
+use crate::print::Time;
+use crate::report::Spread;
+
+use super::rows::{Check, Figure};
+
+/// What became of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is as it has to be.
+    Met,
+    /// It is not.
+    Missed,
+    /// Nothing is asked of it.
+    Told,
+    /// It could not be measured, and why.
+    NotMeasured(String),
+}
+
+impl Verdict {
+    /// As the table has it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::Missed => "MISSED",
+            Verdict::Told => "told",
+            Verdict::NotMeasured(_) => "not measured",
+        }
+    }
+
+    /// That of several parts: missed if one is.
+    pub(super) fn of(parts: &[Option<bool>]) -> Self {
+        match () {
+            () if parts.contains(&Some(false)) => Verdict::Missed,
+            () if parts.contains(&Some(true)) => Verdict::Met,
+            () => Verdict::Told,
+        }
+    }
+}
+
+/// Judges a comparison: what it says, and what that is worth.
+pub(super) fn judge(checks: &[Check], found: &Comparison) -> (String, Verdict) {
+    let parts: Vec<(String, Option<bool>)> =
+        checks.iter().map(|check| one(*check, found)).collect();
+    let text: Vec<&str> = parts.iter().map(|(text, _)| text.as_str()).collect();
+    let mut measured = text.join("; ");
+    let verdicts: Vec<Option<bool>> = parts.iter().map(|(_, verdict)| *verdict).collect();
+    let mut verdict = Verdict::of(&verdicts);
+    if !found.is_clean() {
+        measured.push_str("; NOT ALL ANSWERS WERE RIGHT");
+        verdict = Verdict::Missed;
+    }
+    (measured, verdict)
+}
+
+fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
+    let (figure, judged): (_, Box<dyn Fn(f64) -> Option<bool>>) = match check {
+        Check::AtMost(figure, most) => (figure, Box::new(move |x| Some(x <= most))),
+        Check::AtLeast(figure, least) => (figure, Box::new(move |x| Some(x >= least))),
+        Check::Told(figure) => (figure, Box::new(|_| None)),
+        Check::P99Under(ms) => {
+            let p99 = found.controller.summary.latency.as_ref().map(|latency| latency.p99 as f64);
+            let text = p99.map_or("no latency".to_owned(), |ns| format!("p99 {}", Time(ns)));
+            return (text, Some(p99.is_some_and(|ns| ns < ms * 1e6)));
+        }
+    };
+    let (name, spread) = match figure {
+        Figure::Cpu => ("CPU", found.cpu),
+        Figure::Rate => ("rate", Some(found.rate)),
+        Figure::P50 => ("p50", found.p50),
+        Figure::P99 => ("p99", found.p99),
+    };
+    match spread {
+        Some(spread) => (format!("{name} {}", Ratio(spread)), judged(spread.median)),
+        None => (format!("{name} unknown"), judged(f64::NAN)),
+    }
+}
+
+/// A ratio with its spread.
+pub(super) struct Ratio(pub(super) Spread);
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Spread { median, least, most } = self.0;
+        let digits = if median >= 100.0 { 0 } else { 2 };
+        write!(f, "{median:.digits$} ({least:.digits$} to {most:.digits$})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+    use crate::load::Load;
+    use crate::report::Report;
+
+    fn comparison(cpu: f64) -> Comparison {
+        let report = || Report::new(&Load::default(), vec![], Histogram::new(3).unwrap(), None);
+        let spread = |median| Spread { median, least: median, most: median };
+        Comparison {
+            pairs: 3,
+            controller: report(),
+            reference: report(),
+            rate: spread(0.9),
+            cpu: Some(spread(cpu)),
+            p50: None,
+            p99: None,
+        }
+    }
+
+    #[test]
+    fn a_row_is_missed_if_a_part_of_it_is() {
+        let checks = [Check::AtMost(Figure::Cpu, 1.33), Check::Told(Figure::Rate)];
+        let (text, verdict) = judge(&checks, &comparison(1.2));
+        assert_eq!(text, "CPU 1.20 (1.20 to 1.20); rate 0.90 (0.90 to 0.90)");
+        assert_eq!(verdict, Verdict::Met);
+        assert_eq!(judge(&checks, &comparison(1.34)).1, Verdict::Missed);
+        assert_eq!(judge(&checks[1..], &comparison(9.0)).1, Verdict::Told);
+        let unknown = [Check::AtMost(Figure::P50, 1.15)];
+        assert_eq!(judge(&unknown, &comparison(1.0)).1, Verdict::Missed, "unknown is not met");
+    }
+
+    #[test]
+    fn wrong_answers_meet_no_target() {
+        let mut found = comparison(1.0);
+        found.controller.summary.tally.wrong_match = 1;
+        let (text, verdict) = judge(&[Check::AtMost(Figure::Cpu, 1.33)], &found);
+        assert!(text.contains("NOT ALL ANSWERS WERE RIGHT"), "{text}");
+        assert_eq!(verdict, Verdict::Missed);
+    }
+}

@@ -1,0 +1,330 @@
+//! The table of targets, as data: what is measured, under which load, and what is asked of it.
+
+use bellrock_openflow::Version;
+
+use crate::load::{Destinations, Load, Mode};
+use crate::responder::Idle;
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name, to ask for it alone.
+    pub name: &'static str,
+    /// What is measured.
+    pub what: &'static str,
+    /// What is asked of it.
+    pub target: &'static str,
+    pub(super) measure: Measure,
+}
+
+/// How a row is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Measure {
+    /// The controller and the canned responder under the same load.
+    Responder { load: Shape, idle: Idle, checks: &'static [Check] },
+    /// The controller under a load and the controller under another.
+    Itself { load: Shape, than: Shape, checks: &'static [Check] },
+    /// The controller with so many workers and with one.
+    Workers { workers: usize, checks: &'static [Check] },
+    /// User instructions for each packet_in of the worker with the learning switch, in memory.
+    Instructions { version: Version, most: f64 },
+    /// How evenly switches are served.
+    Fairness { load: Shape, jain: f64, slowest: f64 },
+    /// So many switches that hardly send anything.
+    Idle { switches: u32, connect_s: f64, memory_mib: f64, cpu: f64 },
+    /// Another controller: how much faster ours has to be.
+    Peer { name: &'static str, version: Version, least: f64 },
+    /// A command that measures it by itself, and ends with status 0 if all is as it should be.
+    UnevenLoad,
+}
+
+/// What is asked of the ratio of two that take turns, ours by the other's.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Check {
+    AtMost(Figure, f64),
+    AtLeast(Figure, f64),
+    /// Only told.
+    Told(Figure),
+    /// The latency of ours that 1% exceed, in milliseconds.
+    P99Under(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Figure {
+    Cpu,
+    Rate,
+    P50,
+    P99,
+}
+
+/// What differs between the loads of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) version: Version,
+    pub(super) switches: u32,
+    pub(super) macs: u32,
+    pub(super) mode: Mode,
+    pub(super) buffered: bool,
+    pub(super) destinations: Destinations,
+}
+
+impl Shape {
+    /// A load of this shape; the rest is that of `load`.
+    pub(super) fn on(self, load: Load) -> Load {
+        let Shape { version, switches, macs, mode, buffered, destinations } = self;
+        Load { version, switches, macs, mode, buffered, destinations, ..load }
+    }
+}
+
+/// The load that the others are compared with: cbench's.
+const BASE: Shape = Shape {
+    version: Version::V1_0,
+    switches: 16,
+    macs: 1000,
+    mode: Mode::Throughput,
+    buffered: true,
+    destinations: Destinations::One,
+};
+const BASE_13: Shape = Shape { version: Version::V1_3, ..BASE };
+const LATENCY: Shape = Shape { mode: Mode::Latency, ..BASE };
+
+/// So many hosts in all, on 16 switches, each a destination too.
+const fn macs(each: u32) -> Shape {
+    Shape { macs: each, destinations: Destinations::Uniform, ..BASE }
+}
+
+const fn switches(switches: u32) -> Shape {
+    Shape { switches, ..BASE }
+}
+
+use Check::{AtLeast, AtMost, P99Under, Told};
+use Figure::{Cpu, P50, P99, Rate};
+
+const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
+const AS_QUICK: &[Check] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
+const ONLY_TOLD: &[Check] = &[Told(Cpu), Told(Rate)];
+
+/// All rows, in the order in which they are measured.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "learning-1.0",
+        what: "learning, exact, buffered, 1.0, 16 switches, 1,000 MACs each",
+        target: "CPU at most 1.33 of the responder's",
+        measure: Measure::Responder {
+            load: BASE,
+            idle: Idle::Sleep,
+            checks: &[AtMost(Cpu, 1.33), Told(Rate)],
+        },
+    },
+    Row {
+        name: "instructions-1.0",
+        what: "user instructions for each packet_in, 1.0",
+        target: "at most 200",
+        measure: Measure::Instructions { version: Version::V1_0, most: 200.0 },
+    },
+    Row {
+        name: "learning-1.3",
+        what: "the same on 1.3",
+        target: "CPU at most 1.5 of the responder's",
+        measure: Measure::Responder {
+            load: BASE_13,
+            idle: Idle::Sleep,
+            checks: &[AtMost(Cpu, 1.5), Told(Rate)],
+        },
+    },
+    Row {
+        name: "instructions-1.3",
+        what: "user instructions for each packet_in, 1.3",
+        target: "at most 300",
+        measure: Measure::Instructions { version: Version::V1_3, most: 300.0 },
+    },
+    Row {
+        name: "unbuffered-1.0",
+        what: "unbuffered packets, 1.0",
+        target: "told",
+        measure: Measure::Responder {
+            load: Shape { buffered: false, ..BASE },
+            idle: Idle::Sleep,
+            checks: ONLY_TOLD,
+        },
+    },
+    Row {
+        name: "unbuffered-1.3",
+        what: "unbuffered packets, 1.3",
+        target: "told",
+        measure: Measure::Responder {
+            load: Shape { buffered: false, ..BASE_13 },
+            idle: Idle::Sleep,
+            checks: ONLY_TOLD,
+        },
+    },
+    Row {
+        name: "switches-64",
+        what: "64 switches",
+        target: "CPU within 1.15 of that at 16",
+        measure: Measure::Itself { load: switches(64), than: BASE, checks: AS_CHEAP },
+    },
+    Row {
+        name: "switches-1000",
+        what: "1,000 switches",
+        target: "CPU within 1.15 of that at 16",
+        measure: Measure::Itself { load: switches(1000), than: BASE, checks: AS_CHEAP },
+    },
+    Row {
+        name: "switches-5000",
+        what: "5,000 switches",
+        target: "CPU within 1.15 of that at 16",
+        measure: Measure::Itself { load: switches(5000), than: BASE, checks: AS_CHEAP },
+    },
+    Row {
+        name: "macs-1e6",
+        what: "10^6 MACs in all, uniform destinations",
+        target: "rate at least 0.6 of that at 10^3",
+        measure: Measure::Itself {
+            load: macs(62_500),
+            than: macs(64),
+            checks: &[AtLeast(Rate, 0.6), Told(Cpu)],
+        },
+    },
+    Row {
+        name: "macs-1e7",
+        what: "10^7 MACs in all, uniform destinations",
+        target: "rate at least 0.5 of that at 10^3",
+        measure: Measure::Itself {
+            load: macs(625_000),
+            than: macs(64),
+            checks: &[AtLeast(Rate, 0.5), Told(Cpu)],
+        },
+    },
+    Row {
+        name: "workers-2",
+        what: "2 workers instead of 1, on the same cores",
+        target: "told (instructions for 1 to 16 workers are asserted by a test)",
+        measure: Measure::Workers { workers: 2, checks: ONLY_TOLD },
+    },
+    Row {
+        name: "latency-1-sleep",
+        what: "latency, 1 switch, against a sleeping responder",
+        target: "p50 and p99 within 1.15",
+        measure: Measure::Responder {
+            load: Shape { switches: 1, ..LATENCY },
+            idle: Idle::Sleep,
+            checks: AS_QUICK,
+        },
+    },
+    Row {
+        name: "latency-1-spin",
+        what: "latency, 1 switch, against a spinning responder",
+        target: "p50 and p99 within 1.15",
+        measure: Measure::Responder {
+            load: Shape { switches: 1, ..LATENCY },
+            idle: Idle::Spin,
+            checks: AS_QUICK,
+        },
+    },
+    Row {
+        name: "latency-64-sleep",
+        what: "latency, 64 switches, against a sleeping responder",
+        target: "p50 and p99 within 1.15",
+        measure: Measure::Responder {
+            load: Shape { switches: 64, ..LATENCY },
+            idle: Idle::Sleep,
+            checks: AS_QUICK,
+        },
+    },
+    Row {
+        name: "latency-64-spin",
+        what: "latency, 64 switches, against a spinning responder",
+        target: "p50 and p99 within 1.15",
+        measure: Measure::Responder {
+            load: Shape { switches: 64, ..LATENCY },
+            idle: Idle::Spin,
+            checks: AS_QUICK,
+        },
+    },
+    Row {
+        name: "ping-pong-1500",
+        what: "ping-pong, 1,500 switches",
+        target: "p99 under 10 ms and within 1.25 of the responder's",
+        measure: Measure::Responder {
+            load: Shape { switches: 1500, ..LATENCY },
+            idle: Idle::Sleep,
+            checks: &[P99Under(10.0), AtMost(P99, 1.25)],
+        },
+    },
+    Row {
+        name: "fairness-64",
+        what: "fairness, 64 switches",
+        target: "Jain at least 0.99, slowest at least 0.8 of the median",
+        measure: Measure::Fairness { load: switches(64), jain: 0.99, slowest: 0.8 },
+    },
+    Row {
+        name: "fairness-256",
+        what: "fairness, 256 switches",
+        target: "Jain at least 0.99, slowest at least 0.8 of the median",
+        measure: Measure::Fairness { load: switches(256), jain: 0.99, slowest: 0.8 },
+    },
+    Row {
+        name: "fairness-1000",
+        what: "fairness, 1,000 switches",
+        target: "Jain at least 0.99, slowest at least 0.8 of the median",
+        measure: Measure::Fairness { load: switches(1000), jain: 0.99, slowest: 0.8 },
+    },
+    Row {
+        name: "uneven",
+        what: "uneven load: 2 workers, all busy switches on one of them",
+        target: "after hand-over at least 1.6 times the rate before; order kept, nothing lost",
+        measure: Measure::UnevenLoad,
+    },
+    Row {
+        name: "idle-10000",
+        what: "10,000 idle switches, a packet_in every 10 s from each",
+        target: "connected in 10 s, memory under 100 MiB, CPU at most 1.3 of the responder's loop",
+        measure: Measure::Idle { switches: 10_000, connect_s: 10.0, memory_mib: 100.0, cpu: 1.3 },
+    },
+    Row {
+        name: "ovs-testcontroller",
+        what: "against ovs-testcontroller, 1.0",
+        target: "at least 100 times its rate",
+        measure: Measure::Peer { name: "ovs-testcontroller", version: Version::V1_0, least: 100.0 },
+    },
+    Row {
+        name: "os-ken",
+        what: "against os-ken, 1.0",
+        target: "at least 500 times its rate",
+        measure: Measure::Peer { name: "os-ken", version: Version::V1_0, least: 500.0 },
+    },
+];
+
+/// The load under which another controller is measured: so few packets in flight that it is not long
+/// behind when the run ends, and enough to keep it busy.
+pub(super) fn peer_load(version: Version) -> Shape {
+    Shape { version, mode: Mode::Window(64), ..BASE }
+}
+
+/// The load under which ours is then.
+pub(super) fn base(version: Version) -> Shape {
+    Shape { version, ..BASE }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_loads_that_can_be() {
+        let names: BTreeSet<_> = ROWS.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), ROWS.len());
+        for row in ROWS {
+            let loads = match row.measure {
+                Measure::Responder { load, .. } | Measure::Fairness { load, .. } => vec![load],
+                Measure::Itself { load, than, .. } => vec![load, than],
+                Measure::Peer { version, .. } => vec![peer_load(version), base(version)],
+                _ => vec![],
+            };
+            assert!(loads.iter().all(|load| load.on(Load::default()).check().is_ok()), "{row:?}");
+        }
+    }
+}
