@@ -1,7 +1,7 @@
 //! The sockets of a worker: reading, writing, queues for what the kernel does not take, closing.
 
 use std::any::Any;
-use std::io::{self, Read};
+use std::io;
 use std::time::Duration;
 
 use bellrock_worker::{Key, ReadOutcome, Transport};
@@ -193,7 +193,9 @@ impl Transport for Sockets {
     fn read(&mut self, key: Key, buffer: &mut [u8]) -> ReadOutcome {
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };
         loop {
-            match socket.stream.read(buffer) {
+            // read(2), where the standard library takes recv(2): the system tells everybody how much a
+            // process gets with each read(2), and that says how well it batches.
+            match rustix::io::read(&socket.stream, &mut *buffer).map_err(io::Error::from) {
                 Ok(0) => return ReadOutcome::Closed,
                 Ok(n) => {
                     // An edge-triggered poller does not tell again that the peer has hung up.
