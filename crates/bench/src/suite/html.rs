@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::compare::ENOUGH_PAIRS;
 use crate::peer::Role;
 use crate::plot::{self, PlotError, Unit};
 use crate::published::{Fact, STUDIES};
@@ -78,7 +79,7 @@ fn facts_of_machine(page: &mut String, record: &Record) {
     };
     row("machine", format!("{}, {} core(s) to use, {memory}", machine.processor, machine.cores));
     row("kernel", machine.kernel.clone());
-    row("load before", format!("{:.2} processes", machine.load_average));
+    row("busy before", format!("{:.2} processes, on average", machine.load_average));
     row("began", date(record.began));
     row(
         "measured",
@@ -88,7 +89,11 @@ fn facts_of_machine(page: &mut String, record: &Record) {
             settings.runs,
             settings.duration_s,
             settings.warm_up_s,
-            if settings.quick { "; the short form (--quick): an impression" } else { "" }
+            match (settings.quick, settings.runs < ENOUGH_PAIRS) {
+                (true, _) => "; the short form (--quick): an impression, not a result",
+                (false, true) => "; fewer than 9 runs: an impression, not a result",
+                (false, false) => "",
+            }
         ),
     );
     for entrant in &record.contestants {

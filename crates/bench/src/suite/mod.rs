@@ -50,6 +50,9 @@ pub use record::{Figures, Record};
 /// Time that a contestant has to listen after it was started.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A machine with more processes than this that want to run, on average, is not quiet.
+const QUIET: f64 = 0.5;
+
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct Suite {
@@ -137,7 +140,8 @@ pub fn run(
     }
     files::prepare(&suite.folder, &suite.contestants)?;
     let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
-    let mut work = Work { suite, folder, cores, run: 0, of: 0, progress };
+    let machine = Machine::this(cores.len());
+    let mut work = Work { suite, folder, machine, cores, run: 0, of: 0, progress };
     work.of = cases.iter().flat_map(|(_, cases)| cases).map(|case| work.runs_of(case)).sum();
     work.try_all()?;
     let mut records = Vec::new();
@@ -167,6 +171,8 @@ fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, SuiteError> {
 struct Work<'s, 'p> {
     suite: &'s Suite,
     folder: PathBuf,
+    /// As it was before anything was measured.
+    machine: Machine,
     /// Cores that there are.
     cores: Vec<usize>,
     run: u32,
@@ -230,7 +236,7 @@ impl Work<'_, '_> {
             bellrock: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.name.to_owned(),
             began: now(),
-            machine: Machine::this(self.cores.len()),
+            machine: self.machine.clone(),
             settings: Settings {
                 openflow: suite.version.to_string(),
                 quick: suite.quick,
@@ -253,6 +259,13 @@ impl Work<'_, '_> {
     /// What a reader has to know before he sees a figure.
     fn notes(&self, cases: &[Case]) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.machine.load_average > QUIET {
+            notes.push(format!(
+                "The machine was busy with something else before ({:.2} processes on average): \
+                 what was measured is less than it can do.",
+                self.machine.load_average
+            ));
+        }
         let shared: Vec<_> =
             cases.iter().filter(|case| Share::of(&self.cores, case.workers).shared).collect();
         if let Some(first) = shared.first() {
@@ -413,3 +426,6 @@ fn free_address() -> Result<SocketAddr, BenchError> {
 pub fn names() -> Vec<&'static str> {
     EXPERIMENTS.iter().map(|one| one.name).collect()
 }
+
+#[cfg(test)]
+mod tests;

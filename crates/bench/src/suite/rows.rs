@@ -91,7 +91,7 @@ fn with_spread(spread: Spread, write: impl Fn(f64) -> String) -> String {
     let (low, high) = (write(least), write(most));
     match low == high {
         true => write(median),
-        false => format!("{} ({low} to {high})", write(median)),
+        false => format!("{} ({low}\u{2013}{high})", write(median)),
     }
 }
 
