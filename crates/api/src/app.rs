@@ -86,10 +86,7 @@ pub trait Handler: Send + 'static {
     /// an app with a table larger than the cache overrides it, to hash and prefetch all keys
     /// before it looks up the first.
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        while let Some(packet) = batch.next(switch) {
-            let verdict = self.packet_in(switch, packet);
-            batch.settle(switch, verdict);
-        }
+        batch.each(switch, self);
     }
 
     /// A port was added, removed or changed. [`Switch::info`] has the change already.

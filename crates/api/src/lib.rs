@@ -30,9 +30,9 @@ pub use app::{App, DynApp, Handler, Verdict};
 pub use batch::{BATCH_PACKETS, Batch};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
-    Action, EncodeError, ErrorCode, ErrorMessage, Field, FlowFlags, FlowMod, FlowRemoved,
-    FlowRemovedReason, Instruction, MacAddr, Match, Port, PortDesc, PortReason, PortStatus,
-    ReplyBody, ToSwitch, Version,
+    Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowFlags, FlowMod, FlowRemoved,
+    FlowRemovedReason, FlowTemplate, Instruction, MacAddr, Match, PacketInReason, PacketInView,
+    Port, PortDesc, PortReason, PortStatus, ReplyBody, ToSwitch, Version,
 };
 pub use error::{Error, Result};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};

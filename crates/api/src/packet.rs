@@ -2,16 +2,13 @@
 
 use std::ops::Deref;
 
-use bellrock_openflow::{self as openflow, MacAddr, Port};
+use bellrock_openflow::{MacAddr, PacketInView};
 
-/// A packet_in, with its ingress port at hand and its headers readable.
+/// A packet_in, with the headers of its packet readable.
 ///
-/// It dereferences to the message itself ([`openflow::PacketIn`]).
+/// It dereferences to the message itself ([`PacketInView`]).
 #[derive(Clone, Copy, Debug)]
-pub struct PacketIn<'b> {
-    message: openflow::PacketIn<'b>,
-    in_port: Port,
-}
+pub struct PacketIn<'b>(PacketInView<'b>);
 
 /// A VLAN tag, a customer's or a provider's (IEEE 802.1Q §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,24 +26,9 @@ const TPID_PROVIDER: [u8; 2] = [0x88, 0xa8];
 impl<'b> PacketIn<'b> {
     /// Wraps a message.
     #[must_use]
-    #[inline]
-    pub fn new(message: openflow::PacketIn<'b>) -> Self {
-        let in_port = message.in_port();
-        PacketIn { message, in_port }
-    }
-
-    /// Where it came in; [`Port::ANY`] if the switch did not say.
-    #[must_use]
-    #[inline]
-    pub fn in_port(&self) -> Port {
-        self.in_port
-    }
-
-    /// The packet's bytes, from its Ethernet header on. Cut short where the switch buffers it.
-    #[must_use]
-    #[inline]
-    pub fn data(&self) -> &'b [u8] {
-        self.message.data.0
+    #[inline(always)]
+    pub fn new(message: PacketInView<'b>) -> Self {
+        PacketIn(message)
     }
 
     /// Ethernet destination. `None` if the packet is shorter than an Ethernet header.
@@ -85,9 +67,10 @@ impl<'b> PacketIn<'b> {
 }
 
 impl<'b> Deref for PacketIn<'b> {
-    type Target = openflow::PacketIn<'b>;
+    type Target = PacketInView<'b>;
 
+    #[inline(always)]
     fn deref(&self) -> &Self::Target {
-        &self.message
+        &self.0
     }
 }

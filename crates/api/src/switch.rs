@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, FlowMod, List, Match, MultipartRequest, Out, PacketOut, Port, RequestBody,
-    ToSwitch, Version, frame,
+    Action, Bytes, EncodeError, Filling, FlowMod, FlowTemplate, List, Match, MultipartRequest, Out,
+    PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
 };
 
 use crate::{Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
@@ -15,9 +15,6 @@ pub struct Xid(pub u32);
 
 /// What a runtime keeps of the messages of a connection that expect answers.
 pub trait Requests {
-    /// A new transaction id of the app with this place in the chain.
-    fn next_xid(&mut self, app: u8) -> u32;
-
     /// A message that expects an answer is about to be sent under this id.
     ///
     /// # Errors
@@ -36,6 +33,7 @@ pub trait Requests {
 pub struct Switch<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
+    xids: &'a mut xid::Counter,
     requests: &'a mut dyn Requests,
     now: Duration,
     app: u8,
@@ -43,17 +41,19 @@ pub struct Switch<'a> {
 }
 
 impl<'a> Switch<'a> {
-    /// For runtimes: the switch `info`, whose messages go to `out`, for the app at place `app`.
+    /// For runtimes: the switch `info`, whose messages go to `out`, for the app that owns the
+    /// transaction ids of this number, and these cookies.
     #[must_use]
+    #[inline]
     pub fn new(
         info: &'a SwitchInfo,
         out: &'a mut Out,
+        xids: &'a mut xid::Counter,
         requests: &'a mut dyn Requests,
         now: Duration,
-        app: u8,
-        cookie: Cookie,
+        (app, cookie): (u8, Cookie),
     ) -> Self {
-        Switch { info, out, requests, now, app, cookie }
+        Switch { info, out, xids, requests, now, app, cookie }
     }
 
     /// What is known of it.
@@ -105,19 +105,38 @@ impl<'a> Switch<'a> {
     /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
     #[inline]
     pub fn packet_out_with(&mut self, packet: &PacketIn<'_>, actions: &[Action<'_>]) -> Result<()> {
-        let data = match packet.buffer_id {
-            Some(_) => Bytes(&[]),
-            None if packet.is_whole() => packet.data,
-            None => {
-                let (have, total) = (packet.data().len(), usize::from(packet.total_len));
-                return Err(Error::Truncated { have, total });
-            }
-        };
+        if packet.buffer_id().is_none() {
+            return self.packet_out_whole(packet, actions);
+        }
         self.write(&ToSwitch::PacketOut(PacketOut {
-            buffer_id: packet.buffer_id,
+            buffer_id: packet.buffer_id(),
             in_port: packet.in_port(),
             actions: List::of(actions),
-            data,
+            data: Bytes(&[]),
+        }))?;
+        Ok(())
+    }
+
+    /// Does `actions` to a packet, as it came in the message. Where the switch kept it, its buffer is
+    /// not used.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] when the message does not have all of the packet.
+    #[inline]
+    pub fn packet_out_whole(
+        &mut self,
+        packet: &PacketIn<'_>,
+        actions: &[Action<'_>],
+    ) -> Result<()> {
+        if !packet.is_whole() {
+            let (have, total) = (packet.data().len(), usize::from(packet.total_len()));
+            return Err(Error::Truncated { have, total });
+        }
+        self.write(&ToSwitch::PacketOut(PacketOut {
+            buffer_id: None,
+            in_port: packet.in_port(),
+            actions: List::of(actions),
+            data: Bytes(packet.data()),
         }))?;
         Ok(())
     }
@@ -151,6 +170,24 @@ impl<'a> Switch<'a> {
     #[inline]
     pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid> {
         self.write(&ToSwitch::FlowMod(flow.cookie(self.cookie.with(flow.cookie))))
+    }
+
+    /// Adds, changes or removes flows as a template says: what [`Switch::install`] does, for flows
+    /// that are installed by the million. The flow_mod gets its values then, and is
+    /// [finished](Filling::finish).
+    ///
+    /// # Errors
+    /// [`Error::Encode`], also for a template of another version.
+    #[inline(always)]
+    pub fn install_from<'f>(&'f mut self, template: &'f FlowTemplate) -> Result<Filling<'f>> {
+        if template.version() != self.info.version {
+            let what = "a flow template of another version";
+            return Err(EncodeError::Unsupported { what, version: self.info.version }.into());
+        }
+        let xid = self.xids.next(self.app);
+        let mut flow = template.fill(xid, self.out)?;
+        flow.cookie_high(self.cookie.high());
+        Ok(flow)
     }
 
     /// Removes this app's flows that `matching` covers and that send to `out_port`
@@ -217,7 +254,7 @@ impl<'a> Switch<'a> {
 
     #[inline]
     fn write(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
-        let xid = self.requests.next_xid(self.app);
+        let xid = self.xids.next(self.app);
         message.encode(self.info.version, xid, self.out)?;
         Ok(Xid(xid))
     }
@@ -228,6 +265,7 @@ impl<'a> Switch<'a> {
     }
 
     /// For runtimes: takes back what was written since the buffer had this length.
+    #[cold]
     pub fn undo_to(&mut self, mark: usize) {
         let mut taken_back = self.out.as_slice().get(mark..).unwrap_or(&[]);
         while let Ok(Some(message)) = frame(taken_back) {

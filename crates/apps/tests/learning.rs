@@ -5,10 +5,12 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{Out, PortConfig, PortState};
-use bellrock_api::{Batch, ErrorCode, Handler, MacAddr, Port, PortReason, PortStatus, Verdict};
+use bellrock_api::{
+    ErrorCode, Handler, MacAddr, PacketIn, PacketInView, Port, PortReason, PortStatus, Verdict,
+};
 use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_tables::Budget;
-use lab::{A, B, C, Lab, Packet, VERSIONS, port_desc, tagged, udp, udp_in_vlan};
+use lab::{A, B, C, Lab, Packet, VERSIONS, batch, port_desc, tagged, udp, udp_in_vlan};
 
 const NONE: [&str; 0] = [];
 const UDP_LEN: usize = 14 + 20 + 8 + 200;
@@ -473,7 +475,9 @@ fn every_packet_is_consumed() {
     on_both(|mut lab| {
         for dst in [A, B, MacAddr::BROADCAST, MacAddr([1, 0x80, 0xc2, 0, 0, 0])] {
             let packet = Packet::new(1, udp(A, dst));
-            let verdict = lab.with(|handler, switch| handler.packet_in(switch, &packet.message()));
+            let message = packet.message(lab.info.version);
+            let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
+            let verdict = lab.with(|handler, switch| handler.packet_in(switch, &packet));
             assert_eq!(verdict, Ok(Verdict::Consume));
         }
     });
@@ -488,8 +492,8 @@ fn when_a_removal_is_lost_all_flows_go_at_the_next_second() {
         let mut small = Out::with_capacity(200);
         std::mem::swap(&mut lab.out, &mut small);
         let packet = Packet::new(3, udp(A, B));
-        let mut batch = Batch::new();
-        batch.push(packet.message());
+        let message = packet.message(lab.info.version);
+        let mut batch = batch(lab.info.version, &message);
         lab.with(|handler, switch| handler.packet_ins(switch, &mut batch));
         assert_eq!((batch.errors().0, lab.out.len()), (1, 0));
         std::mem::swap(&mut lab.out, &mut small);

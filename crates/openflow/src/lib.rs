@@ -8,6 +8,7 @@
 //! - The same types are written with `encode` into an [`Out`]. A view that was read encodes back to
 //!   the bytes that it came from; values built by hand have one canonical form, and
 //!   `decode(encode(x)) == x`.
+//! - A [`FlowTemplate`] writes flow_mods that differ in a few values only, by the million.
 //! - Everything prints ([`std::fmt::Display`]), in the spirit of `ovs-ofctl ofp-print`; with the
 //!   feature `serde` everything serialises.
 //!
@@ -44,7 +45,9 @@ mod oxm;
 mod port;
 mod print;
 mod reader;
+mod template;
 mod wire;
+pub mod xid;
 
 pub use action::Action;
 pub use address::MacAddr;
@@ -62,3 +65,4 @@ pub use out::Out;
 pub use port::{
     Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStatus,
 };
+pub use template::{Filling, FlowTemplate, MAX_TEMPLATE_LEN};

@@ -46,11 +46,17 @@ impl<'a> MatchView<'a> {
 
     /// The ingress port, without looking at more than it has to.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn in_port(&self) -> Option<Port> {
         match self.0 {
             Repr::InPort(port) => Some(port),
-            // As a rule it is the first field, and the only one.
+            other => MatchView(other).look_for_in_port(),
+        }
+    }
+
+    // By value, so that nobody who asks for the port has to have the match in memory.
+    fn look_for_in_port(self) -> Option<Port> {
+        match self.0 {
             Repr::Oxm([0x80, 0x00, 0x00, 0x04, a, b, c, d, ..]) => {
                 Some(Port(u32::from_be_bytes([*a, *b, *c, *d])))
             }

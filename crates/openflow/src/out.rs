@@ -69,6 +69,16 @@ impl Out {
         Ok(())
     }
 
+    /// The next `N` bytes, to be written to, and the length, to which what was written of them is
+    /// then added.
+    #[inline(always)]
+    pub(crate) fn window<const N: usize>(
+        &mut self,
+    ) -> Result<(&mut [u8; N], &mut usize), EncodeError> {
+        let room = self.bytes.get_mut(self.len..).and_then(|room| room.first_chunk_mut());
+        Ok((room.ok_or(EncodeError::Full)?, &mut self.len))
+    }
+
     /// Writes one message: header, then what `body` writes, then the length.
     ///
     /// Until it is closed its length reads as zero, which no receiver takes for a message; if

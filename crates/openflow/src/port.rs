@@ -44,6 +44,7 @@ impl Port {
         (self.0 > 0 && self <= Port::MAX) || self == Port::LOCAL
     }
 
+    #[inline]
     pub(crate) const fn from_v10(number: u16) -> Port {
         if number >= Self::FIRST_RESERVED_V10 {
             Port(0xffff_0000 | number as u32)
@@ -52,9 +53,14 @@ impl Port {
         }
     }
 
+    #[inline]
     pub(crate) fn to_v10(self) -> Result<u16, EncodeError> {
+        if self.0 < 0xfff8 { Ok(self.0 as u16) } else { self.reserved_to_v10() }
+    }
+
+    #[cold]
+    fn reserved_to_v10(self) -> Result<u16, EncodeError> {
         match self.0 {
-            0..0xfff8 => Ok(self.0 as u16),
             0xffff_fff8.. => Ok(self.0 as u16),
             _ => Err(EncodeError::Unsupported { what: "this port number", version: Version::V1_0 }),
         }

@@ -6,8 +6,7 @@ mod messages;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, FlowMod, Frame, FromSwitch, Hello, Match, Message, MessageKind,
-    Out, Port, ToSwitch, Version, frame,
+    Action, Bytes, EncodeError, FlowMod, Hello, Match, Out, Port, ToSwitch, Version, frame,
 };
 
 use crate::close::{Close, Stop};
@@ -19,11 +18,6 @@ use crate::requests::{RequestError, RequestKind, Requests};
 use crate::settings::Settings;
 use crate::xid;
 use handshake::Stage;
-
-/// `OFPT_PACKET_IN`, the same number in both versions.
-const PACKET_IN: u8 = 10;
-const _: () = assert!(matches!(MessageKind::PacketIn.wire(Version::V1_0), Some(PACKET_IN)));
-const _: () = assert!(matches!(MessageKind::PacketIn.wire(Version::V1_3), Some(PACKET_IN)));
 
 /// The controller's end of one connection.
 ///
@@ -87,26 +81,6 @@ impl Controller {
     /// The connection has to be closed.
     #[inline]
     pub fn next<'b>(
-        &mut self,
-        stream: &'b [u8],
-        now: Duration,
-        out: &mut Out,
-    ) -> Result<Option<(usize, Event<'b>)>, Close> {
-        // The one message that comes by the million. What is wrong with one is found out below.
-        if let Ok(Some(Frame { header, bytes })) = frame(stream)
-            && header.kind == PACKET_IN
-            && header.version == self.version.wire()
-            && self.is_ready()
-            && let Ok(Message { xid, body: FromSwitch::PacketIn(packet), .. }) =
-                FromSwitch::decode(bytes)
-        {
-            return Ok(Some((bytes.len(), Event::PacketIn { xid, packet })));
-        }
-        self.next_of_any_kind(stream, now, out)
-    }
-
-    #[inline(never)]
-    fn next_of_any_kind<'b>(
         &mut self,
         stream: &'b [u8],
         now: Duration,
@@ -232,7 +206,14 @@ impl Controller {
         kind: RequestKind,
         now: Duration,
     ) -> Result<(), RequestError> {
-        self.requests.add(xid, kind, self.settings.max_requests, now)
+        self.split().1.request(xid, kind, now)
+    }
+
+    /// The transaction ids and the requests, each to be used beside the other.
+    #[inline]
+    pub fn split(&mut self) -> (&mut xid::Counter, Pending<'_>) {
+        let Controller { xids, requests, settings, .. } = self;
+        (xids, Pending { requests, max_requests: settings.max_requests })
     }
 
     /// Gives up a request that has waited for its answer longer than
@@ -287,6 +268,39 @@ impl Controller {
         let xid = self.xids.next(xid::SESSION);
         ToSwitch::EchoRequest(Bytes(&[])).encode(self.version, xid, out)?;
         Ok(xid)
+    }
+}
+
+/// The requests of a session that are not answered.
+#[derive(Debug)]
+pub struct Pending<'s> {
+    requests: &'s mut Requests,
+    max_requests: u16,
+}
+
+impl Pending<'_> {
+    /// See [`Controller::request`].
+    ///
+    /// # Errors
+    /// Too many are unanswered, or the xid is in use.
+    pub fn request(
+        &mut self,
+        xid: u32,
+        kind: RequestKind,
+        now: Duration,
+    ) -> Result<(), RequestError> {
+        self.requests.add(xid, kind, self.max_requests, now)
+    }
+
+    /// See [`Controller::cancel`].
+    pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {
+        self.requests.end(xid)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.requests.iter().count()
     }
 }
 

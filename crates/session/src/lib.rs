@@ -51,10 +51,10 @@ mod limiter;
 mod requests;
 mod settings;
 pub mod switch;
-pub mod xid;
 
+pub use bellrock_openflow::xid;
 pub use close::Close;
-pub use controller::Controller;
+pub use controller::{Controller, Pending};
 pub use description::{MAX_PORTS, SwitchDescription};
 pub use event::{Counters, Event};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};

@@ -188,7 +188,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.touch_elsewhere(at, now)
     }
 
-    #[inline(never)]
+    #[cold]
     fn touch_elsewhere(&mut self, at: Hashed, now: u32) -> Option<V> {
         let (part, place) = self.find_elsewhere(at)?;
         let line = self.part_mut(part).line_mut(place.line);
@@ -431,7 +431,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn find_entry_elsewhere(&self, at: Hashed) -> Option<Entry<V>> {
         let (part, place) = self.find_elsewhere(at)?;
         Some(self.part(part).line(place.line).entry(place.slot))

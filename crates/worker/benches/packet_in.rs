@@ -41,7 +41,7 @@ impl Transport for Wire {
     fn read(&mut self, _: Key, buffer: &mut [u8]) -> ReadOutcome {
         let rest = &self.incoming[self.at..];
         let n = rest.len().min(buffer.len());
-        buffer[..n].copy_from_slice(&rest[..n]);
+        copy(&rest[..n], &mut buffer[..n]);
         self.at += n;
         if n == 0 { ReadOutcome::Empty } else { ReadOutcome::Bytes { n, more: true } }
     }
@@ -55,6 +55,17 @@ impl Transport for Wire {
     fn close(&mut self, _: Key) {
         panic!("closed");
     }
+}
+
+/// What the kernel does in a controller. Callgrind counts each byte that memcpy's `rep movsb` moves as
+/// an instruction, so this copies in registers.
+fn copy(from: &[u8], to: &mut [u8]) {
+    let (from, from_end) = from.as_chunks::<64>();
+    let (to, to_end) = to.as_chunks_mut::<64>();
+    for (from, to) in from.iter().zip(to) {
+        *to = *std::hint::black_box(from);
+    }
+    to_end.copy_from_slice(from_end);
 }
 
 fn mac(n: u32) -> [u8; 6] {

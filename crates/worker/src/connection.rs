@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{PortReason, PortStatus};
 use bellrock_api::{Description, Dpid, Error, Handler, Requests, SwitchInfo, ToSwitch};
-use bellrock_session::{Close, Controller, RequestKind, SwitchDescription};
+use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
 
 use crate::balance::Burden;
 use crate::limit::RateLimit;
@@ -125,15 +125,10 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
     }
 }
 
-/// A session, as [`bellrock_api::Switch`] needs it.
-pub(crate) struct Ids<'a>(pub(crate) &'a mut Controller);
+/// The requests of a session, as [`bellrock_api::Switch`] needs them.
+pub(crate) struct Asked<'a>(pub(crate) Pending<'a>);
 
-impl Requests for Ids<'_> {
-    #[inline]
-    fn next_xid(&mut self, app: u8) -> u32 {
-        self.0.next_xid(app)
-    }
-
+impl Requests for Asked<'_> {
     fn expect_nothing(&mut self, xid: u32) {
         self.0.cancel(xid);
     }
@@ -157,7 +152,7 @@ impl Requests for Ids<'_> {
         };
         self.0
             .request(xid, kind, now)
-            .map_err(|_| Error::TooManyRequests { waiting: self.0.unanswered().count() })
+            .map_err(|_| Error::TooManyRequests { waiting: self.0.count() })
     }
 }
 

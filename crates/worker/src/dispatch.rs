@@ -10,7 +10,7 @@ use bellrock_api::{DynApp, Result, Switch};
 use bellrock_session::{Controller, Event, xid};
 use tracing::{debug, error, warn};
 
-use crate::connection::{Ids, Stage, Up, apply};
+use crate::connection::{Asked, Stage, Up, apply};
 use crate::counters::Counters;
 use crate::log_budget::LogBudget;
 use crate::transport::{Key, Transport};
@@ -31,9 +31,10 @@ impl Call<'_> {
     /// taken back.
     fn one(&mut self, place: usize, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
         let mark = self.out.len();
-        let mut ids = Ids(self.session);
-        let mut switch =
-            Switch::new(self.info, self.out, &mut ids, self.now, owner(place), app.cookie);
+        let (xids, pending) = self.session.split();
+        let mut asked = Asked(pending);
+        let id = (owner(place), app.cookie);
+        let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match catch_unwind(AssertUnwindSafe(|| call(&mut switch))) {
             Ok(Ok(())) => return,
@@ -73,15 +74,16 @@ impl Worker {
     pub(crate) fn packets(&mut self, key: Key, batch: &mut Batch<'_>, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(up) = &mut connection.stage else { return };
-        let packets = batch.packets().len();
-        let mut ids = Ids(&mut connection.session);
+        let packets = batch.len();
+        let (xids, pending) = connection.session.split();
+        let mut asked = Asked(pending);
         for (place, (handler, app)) in up.handlers.iter_mut().zip(&self.apps).enumerate() {
             if batch.consumed() as usize == packets {
                 break;
             }
             batch.rewind();
-            let mut switch =
-                Switch::new(&up.info, &mut self.out, &mut ids, now, owner(place), app.cookie);
+            let id = (owner(place), app.cookie);
+            let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, id);
             // Each panic costs the packet that it happened over; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
                 let call = || handler.packet_ins(&mut switch, batch);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::Out;
-use bellrock_api::{Batch, Cookie, Network, PacketIn, SwitchInfo};
+use bellrock_api::{Batch, Cookie, Network, SwitchInfo};
 use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
 use tracing::{debug, info, warn};
@@ -205,43 +205,56 @@ impl Worker {
         transport: &mut T,
     ) -> usize {
         let mut used = 0;
-        let mut batch = Batch::new();
+        let mut batch = Batch::new(stream);
         let mut batch_bytes = 0;
         let batch_max = if self.settings.write == WriteMode::Immediate { 0 } else { BATCH_BYTES };
         loop {
             let Some(connection) = self.connections.get_mut(key) else { return used };
-            let rest = stream.get(used..).unwrap_or(&[]);
-            let next = connection.session.next(rest, now, &mut self.out);
-            if let Ok(Some((n, Event::PacketIn { packet, .. }))) = next {
-                used += n;
-                if !matches!(connection.stage, Stage::Up(_)) {
+            let takes_packets = matches!(connection.stage, Stage::Up(_));
+            if takes_packets && batch.is_empty() {
+                batch.begin(connection.session.version());
+            }
+            if takes_packets && connection.limit.is_none() && batch_bytes <= batch_max {
+                let end = batch.fill(used, batch_max - batch_bytes);
+                batch_bytes += end - used;
+                used = end;
+            }
+            let is_full = batch.is_full() || batch_bytes > batch_max;
+            let next = if is_full {
+                Ok(None)
+            } else {
+                let rest = stream.get(used..).unwrap_or(&[]);
+                connection.session.next(rest, now, &mut self.out)
+            };
+            if let Ok(Some((n, Event::PacketIn { .. }))) = next {
+                if !takes_packets {
                     self.counters.packet_ins_early.add(1);
                 } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
-                    batch.push(PacketIn::new(packet));
+                    batch.push(used);
                     batch_bytes += n;
                 } else {
                     self.counters.packet_ins_over_limit.add(1);
                 }
-                if !batch.is_full() && batch_bytes <= batch_max {
-                    continue;
-                }
+                used += n;
+                continue;
             }
             // Anything else than a packet ends the batch, so that all events stay in order.
-            if !batch.packets().is_empty() {
+            if !batch.is_empty() {
                 self.packets(key, &mut batch, now);
-                (batch, batch_bytes) = (Batch::new(), 0);
+                batch.clear();
+                batch_bytes = 0;
                 if self.out.len() > FLUSH_BYTES || self.settings.write == WriteMode::Immediate {
                     self.flush(key, transport);
                 }
             }
             match next {
-                Ok(Some((_, Event::PacketIn { .. }))) => {}
+                Ok(None) if is_full => {}
+                Ok(None) => return used,
                 Ok(Some((_, Event::OutFull))) => self.flush(key, transport),
                 Ok(Some((n, event))) => {
                     used += n;
                     self.event(key, event, now, transport);
                 }
-                Ok(None) => return used,
                 Err(close) => {
                     self.close(key, End::Session(close), now, transport);
                     return used;

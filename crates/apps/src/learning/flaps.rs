@@ -44,10 +44,15 @@ impl Flaps {
         false
     }
 
-    #[inline]
     pub(super) fn is_flapping(&self, host: HostKey) -> bool {
         let flaps = |watched: &Watched| watched.host == host && watched.moves >= MOVES_TO_FLAP;
         self.watched.iter().any(flaps)
+    }
+
+    /// Whether anybody has moved of late: if not, nobody is flapping.
+    #[inline(always)]
+    pub(super) fn are_watched(&self) -> bool {
+        !self.watched.is_empty()
     }
 
     /// Stops watching addresses that are calm.

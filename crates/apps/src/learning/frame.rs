@@ -1,57 +1,139 @@
 //! What forwarding looks at: the Ethernet header, and the keys that the table has for its addresses.
 
-use bellrock_api::{MacAddr, PacketIn, Port, VlanTag};
+use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
 /// The Ethernet header of a packet, with its VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) src: MacAddr,
-    pub(super) dst: MacAddr,
+pub(super) struct Frame<'p> {
+    /// All of it that every packet has.
+    header: &'p [u8; HEADER_LEN],
+    /// Source and destination, each in the low 48 bits.
+    src: u64,
+    dst: u64,
+    /// Its VLAN, as in [`HostKey`].
+    key_vlan: u64,
     /// The outermost tag.
     pub(super) vlan: Option<VlanTag>,
     /// The Ethernet type behind that tag.
     pub(super) eth_type: u16,
 }
 
-const ETH_TYPE_AT: usize = 12;
-const ETH_TYPE_BEHIND_TAG_AT: usize = 16;
+const HEADER_LEN: usize = 14;
+const TAG_LEN: usize = 4;
 const ETH_TYPE_LLDP: u16 = 0x88cc;
+pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
+const GROUP: u64 = 1 << 40;
 
-impl Frame {
+impl<'p> Frame<'p> {
     /// `None` for a packet that ends before its Ethernet header (or its VLAN tag) does.
-    pub(super) fn read(packet: &PacketIn<'_>) -> Option<Self> {
-        let vlan = packet.vlan();
-        let at = if vlan.is_some() { ETH_TYPE_BEHIND_TAG_AT } else { ETH_TYPE_AT };
-        let eth_type = u16::from_be_bytes(*packet.data().get(at..)?.first_chunk()?);
-        if vlan.is_none() && is_vlan_tag(eth_type) {
-            return None;
+    pub(super) fn read(packet: &PacketIn<'p>) -> Option<Self> {
+        let frame = Self::read_untagged(packet)?;
+        if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
+    }
+
+    /// Reads the header as if it had no tag. With one, the Ethernet type is the tag's.
+    #[inline(always)]
+    pub(super) fn read_untagged(packet: &PacketIn<'p>) -> Option<Self> {
+        let header: &'p [u8; HEADER_LEN] = packet.data().first_chunk()?;
+        // One read has the destination and what is behind it, one the source and the type.
+        let dst = u64::from_be_bytes(*header.first_chunk()?) >> 16;
+        let src_and_type = u64::from_be_bytes(*header.last_chunk()?);
+        let (src, eth_type) = (src_and_type >> 16, src_and_type as u16);
+        Some(Frame { header, src, dst, key_vlan: 0, vlan: None, eth_type })
+    }
+
+    fn behind_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
+        let eth_type = *packet.data().get(HEADER_LEN + 2..)?.first_chunk()?;
+        let tag = packet.vlan()?;
+        let key_vlan = u64::from(tag.id) << VLAN_SHIFT;
+        let eth_type = u16::from_be_bytes(eth_type);
+        Some(Frame { key_vlan, vlan: Some(tag), eth_type, ..self })
+    }
+
+    #[inline]
+    pub(super) fn src(&self) -> MacAddr {
+        MacAddr(*self.src_bytes())
+    }
+
+    #[inline]
+    pub(super) fn dst(&self) -> MacAddr {
+        MacAddr(*self.dst_bytes())
+    }
+
+    /// Its source as it stands in the packet.
+    #[inline(always)]
+    pub(super) fn src_bytes(&self) -> &'p [u8; 6] {
+        self.addresses().1
+    }
+
+    /// Its destination, likewise.
+    #[inline(always)]
+    pub(super) fn dst_bytes(&self) -> &'p [u8; 6] {
+        self.addresses().0
+    }
+
+    #[inline(always)]
+    fn addresses(&self) -> (&'p [u8; 6], &'p [u8; 6]) {
+        match self.header.as_chunks() {
+            ([dst, src], _) => (dst, src),
+            _ => (&[0; 6], &[0; 6]),
         }
-        Some(Frame { src: packet.eth_src()?, dst: packet.eth_dst()?, vlan, eth_type })
+    }
+
+    /// Whether its source is an address that a station can have.
+    #[inline]
+    pub(super) fn is_from_station(&self) -> bool {
+        self.src != 0 && self.src & GROUP == 0
+    }
+
+    /// Whether it is untagged, from one station to another, and meant to be forwarded: nothing about
+    /// it needs a closer look. (That an address is zero is not looked at: no table has that one.)
+    #[inline(always)]
+    pub(super) fn is_common(&self) -> bool {
+        let is_usual = self.eth_type == ETH_TYPE_IPV4
+            || (self.eth_type != ETH_TYPE_LLDP && !is_vlan_tag(self.eth_type));
+        (self.src | self.dst) & GROUP == 0 && is_usual
+    }
+
+    /// Whether it goes to a group of stations, or to all.
+    #[inline]
+    pub(super) fn is_to_group(&self) -> bool {
+        self.dst & GROUP != 0
+    }
+
+    /// `vlan_vid` of its flow (1.3.5 §7.2.3.7).
+    #[inline]
+    pub(super) fn vlan_vid(&self) -> u16 {
+        self.vlan.map_or(0, |tag| Match::VLAN_PRESENT | tag.id)
     }
 
     /// Bytes before what the Ethernet type is about.
+    #[inline]
     pub(super) fn header_len(&self) -> usize {
-        let at = if self.vlan.is_some() { ETH_TYPE_BEHIND_TAG_AT } else { ETH_TYPE_AT };
-        at + size_of::<u16>()
+        if self.vlan.is_some() { HEADER_LEN + TAG_LEN } else { HEADER_LEN }
     }
 
     /// Whether bridges do not forward it: it is meant for the other end of its link.
+    #[inline]
     pub(super) fn is_link_local(&self) -> bool {
-        self.dst.is_link_local() || self.eth_type == ETH_TYPE_LLDP
+        (self.is_to_group() && self.dst().is_link_local()) || self.eth_type == ETH_TYPE_LLDP
     }
 
     /// The table's key for where it comes from.
+    #[inline]
     pub(super) fn from(&self) -> HostKey {
-        HostKey::new(self.vlan, self.src)
+        HostKey(self.key_vlan | self.src)
     }
 
     /// The table's key for where it goes to.
+    #[inline]
     pub(super) fn to(&self) -> HostKey {
-        HostKey::new(self.vlan, self.dst)
+        HostKey(self.key_vlan | self.dst)
     }
 }
 
 /// Whether an Ethernet type is that of a VLAN tag.
+#[inline]
 pub(super) fn is_vlan_tag(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8)
 }
@@ -66,11 +148,6 @@ pub(super) struct HostKey(pub(super) u64);
 const VLAN_SHIFT: u32 = 48;
 
 impl HostKey {
-    fn new(vlan: Option<VlanTag>, mac: MacAddr) -> Self {
-        let id = vlan.map_or(0, |tag| tag.id);
-        HostKey(u64::from(id) << VLAN_SHIFT | mac.to_u64())
-    }
-
     pub(super) fn mac(self) -> MacAddr {
         MacAddr::from_u64(self.0)
     }
@@ -91,8 +168,15 @@ const HAS_FLOWS: u32 = 1 << 31;
 const LOCAL: u32 = Port::LOCAL.0 & !HAS_FLOWS;
 
 impl Place {
+    /// Whether it is behind the same port as another.
+    #[inline]
+    pub(super) fn is_same_port(self, other: Place) -> bool {
+        (self.0 ^ other.0) & !HAS_FLOWS == 0
+    }
+
     /// `None` for what is no port that hosts can be behind, and for numbers from 0x7ffffffe up, for
     /// which there is no room; no switch is known to use them.
+    #[inline]
     pub(super) fn at(port: Port) -> Option<Self> {
         match port {
             Port::LOCAL => Some(Place(LOCAL)),
@@ -101,6 +185,7 @@ impl Place {
         }
     }
 
+    #[inline]
     pub(super) fn port(self) -> Port {
         match self.0 & !HAS_FLOWS {
             LOCAL => Port::LOCAL,
@@ -108,10 +193,12 @@ impl Place {
         }
     }
 
+    #[inline]
     pub(super) fn has_flows(self) -> bool {
         self.0 & HAS_FLOWS != 0
     }
 
+    #[inline]
     pub(super) fn with_flows(self) -> Self {
         Place(self.0 | HAS_FLOWS)
     }
@@ -119,16 +206,34 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use bellrock_api::PacketInView;
+
+    use super::super::prepared::tests::packet_in;
+
     use super::*;
+
+    fn frame(tag: &[u8]) -> Frame<'static> {
+        let data = [&[2, 3, 4, 5, 6, 7, 2, 0, 0, 0, 0, 1][..], tag, &[8, 0]].concat();
+        let message = packet_in(Port(1), &data).leak();
+        Frame::read(&PacketIn::new(PacketInView::of_any_form(message).unwrap())).unwrap()
+    }
 
     #[test]
     fn a_key_gives_back_what_it_is_made_of() {
-        let mac = MacAddr([2, 3, 4, 5, 6, 7]);
-        let tagged = HostKey::new(Some(VlanTag { id: 4095, pcp: 7 }), mac);
-        assert_eq!((tagged.vlan(), tagged.mac()), (Some(4095), mac));
-        let priority_only = HostKey::new(Some(VlanTag { id: 0, pcp: 7 }), mac);
-        assert_eq!(priority_only, HostKey::new(None, mac));
-        assert_eq!((priority_only.vlan(), priority_only.mac()), (None, mac));
+        let (src, dst) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 3, 4, 5, 6, 7]));
+        let priority_only = [0x81, 0x00, 0xe0, 0x00];
+        for (tag, vlan) in [
+            (&[][..], None),
+            (&[0x81, 0x00, 0xff, 0xff], Some(4095)),
+            (&[0x88, 0xa8, 0x00, 0x07], Some(7)),
+            (&priority_only, None),
+        ] {
+            let frame = frame(tag);
+            assert_eq!((frame.src(), frame.dst(), frame.eth_type), (src, dst, 0x0800));
+            assert_eq!((frame.from().vlan(), frame.from().mac()), (vlan, src));
+            assert_eq!((frame.to().vlan(), frame.to().mac()), (vlan, dst));
+        }
+        assert_eq!(frame(&priority_only).to(), frame(&[]).to());
     }
 
     #[test]

@@ -11,6 +11,10 @@ use super::frame::{HostKey, Place};
 /// those ports were over their limit. Far above what switches have.
 const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
+/// A table of at most so many bytes is taken to be in the cache. About a third of what a core has of
+/// its own (the second-level cache), since the table is not alone there.
+const CACHED_BYTES: usize = 256 * 1024;
+
 pub(super) struct Hosts {
     table: FlatTable<Place>,
     /// Hosts by port, sorted; only ports that have any.
@@ -76,8 +80,34 @@ impl Hosts {
         self.table.prefetch(host);
     }
 
-    /// A host was seen at a place, at `now` in seconds.
+    /// Whether the table is too large for the processor's caches to hold, so that it pays to
+    /// prefetch.
     #[inline]
+    pub(super) fn is_beyond_cache(&self) -> bool {
+        self.table.memory() > CACHED_BYTES
+    }
+
+    /// A packet came from one host to another, at `now` in seconds: where the other is, if both are
+    /// known, are behind different ports, have flows, and the one is where it was. `None` says
+    /// nothing.
+    ///
+    /// Most packets need no more than this. As a function of its own it has the processor's
+    /// registers for itself.
+    #[inline(never)]
+    pub(super) fn with_flows(
+        &mut self,
+        from: HostKey,
+        at: Place,
+        to: HostKey,
+        now: u32,
+    ) -> Option<Place> {
+        let known = self.table.touch_hashed(self.hash(from), now)?;
+        let to = self.find_fresh(self.hash(to), now)?;
+        let usual = known.is_same_port(at) && !to.is_same_port(at);
+        (usual && known.has_flows() && to.has_flows()).then_some(to)
+    }
+
+    /// A host was seen at a place, at `now` in seconds.
     pub(super) fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
         match self.table.touch_hashed(host, now) {
             Some(known) if known.port() == at.port() => Learnt::Known(known),
@@ -113,12 +143,17 @@ impl Hosts {
         }
     }
 
-    #[inline]
     pub(super) fn find(&self, host: Hashed, now: u32) -> Found {
-        match self.table.lookup_fresh_hashed(host, now, self.max_age) {
+        match self.find_fresh(host, now) {
             Some(place) => Found::At(place),
             None => self.table.lookup_hashed(host).map_or(Found::Nowhere, Found::Stale),
         }
+    }
+
+    /// Where a host is, if it was seen lately.
+    #[inline(always)]
+    pub(super) fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
+        self.table.lookup_fresh_hashed(host, now, self.max_age)
     }
 
     /// Notes that there are flows to or from a host.

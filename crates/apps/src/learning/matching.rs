@@ -8,9 +8,8 @@
 
 use bellrock_api::{Field, Match, PacketIn, Version};
 use etherparse::{
-    ArpHardwareId, ArpPacketSlice, EtherType, Ipv4HeaderSlice, LaxIpPayloadSlice, LaxIpv4Slice,
-    LaxIpv6Slice, LaxNetSlice, LenSource, TcpHeaderSlice, TransportSlice, UdpHeaderSlice,
-    ip_number,
+    ArpHardwareId, ArpPacketSlice, EtherType, LaxIpPayloadSlice, LaxIpv4Slice, LaxIpv6Slice,
+    LaxNetSlice, LenSource, TransportSlice, ip_number,
 };
 
 use super::frame::{Frame, is_vlan_tag};
@@ -18,18 +17,10 @@ use super::frame::{Frame, is_vlan_tag};
 /// Ethernet types below are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
 
-/// Ingress port, VLAN, Ethernet source and destination.
-#[inline]
-pub(super) fn l2(packet: &PacketIn<'_>, frame: &Frame) -> Match {
-    let mut matching = Match::any();
-    link(&mut matching, packet, frame);
-    matching
-}
-
 /// The twelve fields of 1.0 (§3.4), as far as the packet has them; in 1.3 also what stands in their
 /// place for IPv6, SCTP and ICMPv6.
-#[inline]
-pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
+#[inline(never)]
+pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame<'_>, version: Version) -> Match {
     let mut matching = Match::any();
     link(&mut matching, packet, frame);
     if let Some(tag) = frame.vlan {
@@ -39,64 +30,19 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> M
         return matching;
     }
     matching.set(Field::EthType, frame.eth_type.into());
-    if !plain_ipv4(&mut matching, packet, frame) {
-        network(&mut matching, packet, frame, version);
-    }
+    network(&mut matching, packet, frame, version);
     matching
 }
 
-#[inline]
-fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) {
+fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame<'_>) {
     matching.set(Field::InPort, packet.in_port().0.into());
-    matching.set(Field::EthSrc, frame.src.to_u64().into());
-    matching.set(Field::EthDst, frame.dst.to_u64().into());
-    let vid = frame.vlan.map_or(0, |tag| Match::VLAN_PRESENT | tag.id);
-    matching.set(Field::VlanVid, vid.into());
-}
-
-/// What nearly all packets are: TCP or UDP over IPv4, without options, whole and in one piece. It
-/// says the same as [`network`], which a test compares, for a fifth of the work. `false`: the packet
-/// is something else, and nothing was set.
-#[inline]
-fn plain_ipv4(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) -> bool {
-    const PLAIN_HEADER_LEN: usize = 20;
-    if EtherType(frame.eth_type) != EtherType::IPV4 {
-        return false;
-    }
-    let behind_link = packet.data().get(frame.header_len()..).unwrap_or(&[]);
-    let Ok(header) = Ipv4HeaderSlice::from_slice(behind_link) else { return false };
-    let length = usize::from(header.total_len());
-    if header.slice().len() != PLAIN_HEADER_LEN || header.is_fragmenting_payload() {
-        return false;
-    }
-    let Some(payload) = behind_link.get(PLAIN_HEADER_LEN..length) else { return false };
-    let protocol = header.protocol();
-    let ports = match protocol {
-        ip_number::TCP => TcpHeaderSlice::from_slice(payload)
-            .map(|tcp| {
-                [(Field::TcpSrc, tcp.source_port()), (Field::TcpDst, tcp.destination_port())]
-            })
-            .ok(),
-        ip_number::UDP => UdpHeaderSlice::from_slice(payload)
-            .map(|udp| {
-                [(Field::UdpSrc, udp.source_port()), (Field::UdpDst, udp.destination_port())]
-            })
-            .ok(),
-        _ => None,
-    };
-    let Some([(src, src_port), (dst, dst_port)]) = ports else { return false };
-    matching.set(Field::IpDscp, header.dcp().value().into());
-    matching.set(Field::IpProto, protocol.0.into());
-    matching.set(Field::Ipv4Src, u32::from_be_bytes(header.source()).into());
-    matching.set(Field::Ipv4Dst, u32::from_be_bytes(header.destination()).into());
-    matching.set(src, src_port.into());
-    matching.set(dst, dst_port.into());
-    true
+    matching.set(Field::EthSrc, frame.src().to_u64().into());
+    matching.set(Field::EthDst, frame.dst().to_u64().into());
+    matching.set(Field::VlanVid, frame.vlan_vid().into());
 }
 
 /// Whatever the packet carries.
-#[inline(never)]
-fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: Version) {
+fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame<'_>, version: Version) {
     let Ok(headers) = packet.headers() else { return };
     // The parser looks into more kinds of tags than a switch does.
     if headers.link_exts.len() != usize::from(frame.vlan.is_some()) {
@@ -220,74 +166,5 @@ fn sctp(matching: &mut Match, payload: &LaxIpPayloadSlice<'_>) {
     {
         matching.set(Field::SctpSrc, u16::from_be_bytes([a, b]).into());
         matching.set(Field::SctpDst, u16::from_be_bytes([c, d]).into());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bellrock_api::Port;
-    use bellrock_api::openflow::{self, Bytes, MatchView, PacketInReason};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A packet of TCP or UDP over IPv4, with some of its bytes changed and perhaps cut.
-    fn packets() -> impl Strategy<Value = (Vec<u8>, u16)> {
-        let changes = prop::collection::vec((12_usize..60, any::<u8>()), 0..4);
-        (any::<bool>(), any::<bool>(), changes, 0_usize..70, 0_u16..4).prop_map(
-            |(is_tcp, tagged, changes, cut, missing)| {
-                let mut packet = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-                if tagged {
-                    packet.extend([0x81, 0, 0x20, 7]);
-                }
-                let protocol = if is_tcp { 6 } else { 17 };
-                packet.extend([8, 0, 0x45, 0xb8, 0, 46, 0, 1, 0, 0, 64, protocol, 0, 0]);
-                packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34, 0, 80, 0, 26, 0, 0]);
-                packet.extend([0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-                for (at, value) in changes {
-                    packet[at] = value;
-                }
-                packet.truncate(packet.len().min(14 + cut));
-                let total = packet.len() as u16 + missing;
-                (packet, total)
-            },
-        )
-    }
-
-    fn packet_in(data: &[u8], total_len: u16) -> PacketIn<'_> {
-        PacketIn::new(openflow::PacketIn {
-            buffer_id: None,
-            total_len,
-            reason: PacketInReason::NoMatch,
-            table: 0,
-            cookie: 0,
-            matching: MatchView::port(Port(1)),
-            data: Bytes(data),
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn the_short_way_says_what_the_long_way_says((data, total) in packets()) {
-            let packet = packet_in(&data, total);
-            if let Some(frame) = Frame::read(&packet) {
-                let (mut short, mut long) = (Match::any(), Match::any());
-                if plain_ipv4(&mut short, &packet, &frame) {
-                    network(&mut long, &packet, &frame, Version::V1_3);
-                    prop_assert_eq!(short, long);
-                } else {
-                    prop_assert_eq!(short, Match::any());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_short_way_is_taken() {
-        let mut data = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28, 0, 1, 0, 0];
-        data.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 5, 0, 6, 0, 8, 0, 0]);
-        let packet = packet_in(&data, data.len() as u16);
-        let frame = Frame::read(&packet).unwrap();
-        assert!(plain_ipv4(&mut Match::any(), &packet, &frame));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! What it is for and how it is set is told in the book; here is how it is made.
 //! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
-//!   the match of a flow, `flaps` watches addresses that do not stay, `backoff` waits after a
+//!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay, `backoff` waits after a
 //!   refusal, `switch` puts them together: it is the handler.
 //! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
@@ -16,12 +16,16 @@ mod flaps;
 mod frame;
 mod hosts;
 mod matching;
+mod prepared;
 mod settings;
 mod switch;
 
-use bellrock_api::{App, Network, SwitchInfo};
+use std::sync::{Arc, OnceLock};
+
+use bellrock_api::{App, Cookie, Network, SwitchInfo, Version};
 use bellrock_tables::Budget;
 
+use prepared::Prepared;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
 
@@ -30,6 +34,8 @@ pub struct Learning {
     settings: LearningSettings,
     budget: Budget,
     seed: Option<u64>,
+    /// One of each version for all switches, so that they are in the cache whichever is served.
+    prepared: [OnceLock<Option<Arc<Prepared>>>; 2],
 }
 
 impl Learning {
@@ -38,7 +44,8 @@ impl Learning {
     /// (`no_memory`).
     #[must_use]
     pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
-        Learning { settings, budget: budget.clone(), seed: None }
+        let budget = budget.clone();
+        Learning { settings, budget, seed: None, prepared: Default::default() }
     }
 
     /// The same with hash tables that are the same in each run, for simulations. Never where
@@ -47,18 +54,33 @@ impl Learning {
     pub fn with_seed(self, seed: u64) -> Self {
         Learning { seed: Some(seed), ..self }
     }
+
+    /// `None` only if a version could not say what the flows of a learning switch are.
+    fn prepared(&self, version: Version) -> Option<Arc<Prepared>> {
+        let [v1_0, v1_3] = &self.prepared;
+        let slot = match version {
+            Version::V1_0 => v1_0,
+            Version::V1_3 => v1_3,
+        };
+        let cookie = Cookie::of_app(NAME);
+        slot.get_or_init(|| Prepared::new(&self.settings, cookie, version).ok().map(Arc::new))
+            .clone()
+    }
 }
+
+const NAME: &str = "learning";
 
 impl App for Learning {
     type Handler = LearningSwitch;
 
     fn name(&self) -> &'static str {
-        "learning"
+        NAME
     }
 
     fn switch_up(&self, _: &Network, info: &SwitchInfo) -> LearningSwitch {
         LearningSwitch::new(
             self.settings,
+            self.prepared(info.version),
             hosts::Hosts::new(&self.settings, &self.budget, self.seed, info),
         )
     }

@@ -1,12 +1,11 @@
 //! The handler: what a learning switch does at each event.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use bellrock_api::openflow;
 use bellrock_api::{
-    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match,
-    PacketIn, Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
+    Action, Batch, ErrorCode, ErrorMessage, Field, FlowMod, Handler, HostEntry, Match, PacketIn,
+    Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
 };
 use bellrock_tables::Hashed;
 
@@ -15,8 +14,8 @@ use super::counters::Counters;
 use super::flaps::Flaps;
 use super::frame::{Frame, HostKey, Place};
 use super::hosts::{Found, Hosts, Learnt};
-use super::matching;
-use super::{LearningSettings, MatchKind};
+use super::prepared::{self, Plain, Prepared};
+use super::{LearningSettings, matching};
 
 /// Seconds in which the whole table is looked through for old entries.
 const SWEEP_S: usize = 60;
@@ -29,6 +28,7 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 /// A learning switch at one switch.
 pub struct LearningSwitch {
     settings: LearningSettings,
+    prepared: Option<Arc<Prepared>>,
     hosts: Hosts,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch had no room for one.
@@ -39,71 +39,94 @@ pub struct LearningSwitch {
     counters: Counters,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
+    /// The second from which on there is no pause, of either kind.
+    no_pause_from_s: u32,
     /// Whether flows are being removed in this event. If it fails, what it wrote is lost.
     removing: bool,
     /// Whether a removal was lost: the flows that should be gone are not known any more.
     removal_lost: bool,
 }
 
-/// A packet whose source and destination were looked up ahead.
+/// A packet whose addresses are read and hashed.
 #[derive(Clone, Copy)]
-struct Seen {
-    frame: Frame,
+struct Seen<'p> {
+    frame: Frame<'p>,
     src: Hashed,
     dst: Hashed,
 }
 
 impl LearningSwitch {
-    pub(super) fn new(settings: LearningSettings, hosts: Hosts) -> Self {
+    pub(super) fn new(
+        settings: LearningSettings,
+        prepared: Option<Arc<Prepared>>,
+        hosts: Hosts,
+    ) -> Self {
         LearningSwitch {
             settings,
+            prepared,
             hosts,
             flaps: Flaps::default(),
             flow_mods: Backoff::default(),
             buffers: Backoff::default(),
             counters: Counters::default(),
             now_s: 0,
+            no_pause_from_s: 0,
             removing: false,
             removal_lost: false,
         }
     }
 
-    /// Reads the addresses of a packet and starts to bring their entries into the cache.
+    /// Starts to bring the entries of a packet's addresses into the cache.
     #[inline]
-    fn look_ahead(&self, packet: &PacketIn<'_>) -> Option<Seen> {
-        let frame = Frame::read(packet)?;
-        let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
-        self.hosts.prefetch(src);
-        if !frame.dst.is_group() {
-            self.hosts.prefetch(dst);
+    fn prefetch(&self, packet: &PacketIn<'_>) {
+        let Some(frame) = Frame::read(packet) else { return };
+        self.hosts.prefetch(self.hosts.hash(frame.from()));
+        if !frame.is_to_group() {
+            self.hosts.prefetch(self.hosts.hash(frame.to()));
         }
-        Some(Seen { frame, src, dst })
     }
 
-    #[inline]
-    fn handle(
-        &mut self,
-        switch: &mut Switch<'_>,
-        packet: &PacketIn<'_>,
-        seen: Option<Seen>,
-    ) -> Result<Verdict> {
-        let answered = self.answer(switch, packet, seen);
-        self.settle(answered).map(|()| Verdict::Consume)
+    /// The way of nearly all packets, straight on: between two hosts that are known, were where
+    /// they are and have flows already, one more flow. `false`: it is another case, for
+    /// [`LearningSwitch::answer`], which would do the same in this one.
+    #[inline(always)]
+    fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<bool> {
+        let Some(frame) = Frame::read_untagged(packet) else { return Ok(false) };
+        let now_s = seconds(switch.now());
+        if !frame.is_common() || now_s < self.no_pause_from_s || self.flaps.are_watched() {
+            return Ok(false);
+        }
+        let Some(at) = Place::at(packet.in_port()) else { return Ok(false) };
+        let Some(to) = self.hosts.with_flows(frame.from(), at, frame.to(), now_s) else {
+            return Ok(false);
+        };
+        self.install(switch, packet, &frame, to.port())?;
+        self.counters.flow_mods += 1;
+        if packet.buffer_id().is_none() {
+            let packet = *packet;
+            self.send_on(switch, &packet, to.port())?;
+        }
+        Ok(true)
     }
 
-    fn answer(
-        &mut self,
-        switch: &mut Switch<'_>,
-        packet: &PacketIn<'_>,
-        seen: Option<Seen>,
-    ) -> Result<()> {
+    #[cold]
+    fn answer(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+        let answered = self.answer_any(switch, packet);
+        if self.removing {
+            self.settle(&answered);
+        }
+        answered
+    }
+
+    fn answer_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
-        let Some(seen) = seen else {
+        let Some(frame) = Frame::read(packet) else {
             self.counters.malformed += 1;
             return self.drop(switch, packet);
         };
-        let Seen { frame, .. } = seen;
-        if !frame.src.is_station() {
+        let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
+        let seen = Seen { frame, src, dst };
+        if !frame.is_from_station() {
             self.counters.bad_source += 1;
             return self.drop(switch, packet);
         }
@@ -112,7 +135,7 @@ impl LearningSwitch {
             self.counters.link_local += 1;
             return self.drop(switch, packet);
         }
-        if frame.dst.is_group() {
+        if frame.is_to_group() {
             return self.flood(switch, packet);
         }
         match self.find(switch, &seen)? {
@@ -130,7 +153,7 @@ impl LearningSwitch {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen,
+        seen: &Seen<'_>,
     ) -> Result<Option<Place>> {
         let Some(at) = Place::at(packet.in_port()) else {
             self.counters.bad_port += 1;
@@ -167,7 +190,7 @@ impl LearningSwitch {
     }
 
     /// Finds the destination of a packet, and forgets it if it was not seen for too long.
-    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen) -> Result<Option<Place>> {
+    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen<'_>) -> Result<Option<Place>> {
         match self.hosts.find(seen.dst, self.now_s) {
             Found::At(place) => Ok(Some(place)),
             Found::Nowhere => Ok(None),
@@ -185,40 +208,96 @@ impl LearningSwitch {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen,
+        seen: &Seen<'_>,
         from: Option<Place>,
         to: Place,
     ) -> Result<()> {
         let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
-            self.counters.packet_outs += u64::from(self.send(switch, packet, to.port())?);
-            return Ok(());
+            return self.send_on(switch, packet, to.port());
         };
-        let matching = match self.settings.matching {
-            MatchKind::L2 => matching::l2(packet, &seen.frame),
-            MatchKind::Exact => matching::exact(packet, &seen.frame, switch.version()),
-        };
-        let actions = [Action::output(to.port())];
-        let flow = FlowMod::add(&matching)
-            .priority(self.settings.priority)
-            .idle_timeout(self.settings.idle_timeout_s)
-            .hard_timeout(self.settings.hard_timeout_s)
-            .buffer_id(packet.buffer_id)
-            .actions(&actions);
-        switch.install(&flow)?;
+        self.install(switch, packet, &seen.frame, to.port())?;
         self.counters.flow_mods += 1;
         self.hosts.note_flows(seen.src, from);
         self.hosts.note_flows(seen.dst, to);
-        if packet.buffer_id.is_none() {
-            self.counters.packet_outs += u64::from(self.send(switch, packet, to.port())?);
+        if packet.buffer_id().is_none() {
+            return self.send_on(switch, packet, to.port());
         }
         Ok(())
     }
 
-    fn may_install(&self, now: Duration, frame: &Frame) -> bool {
+    fn may_install(&self, now: Duration, frame: &Frame<'_>) -> bool {
         self.flow_mods.is_over(now)
             && self.buffers.is_over(now)
             && !self.flaps.is_flapping(frame.from())
             && !self.flaps.is_flapping(frame.to())
+    }
+
+    /// Installs the flow of a packet; the packet goes through it if the switch keeps it. Inlined twice,
+    /// so that the common packet's way knows that there is no tag.
+    #[inline(always)]
+    fn install(
+        &self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        frame: &Frame<'_>,
+        port: Port,
+    ) -> Result<()> {
+        match self.prepared.as_deref() {
+            Some(Prepared::L2(link)) => {
+                let mut flow = switch.install_from(link.of(frame))?;
+                prepared::fill_link(&mut flow, packet, frame, port);
+                flow.finish()?;
+            }
+            Some(Prepared::Exact { tcp, udp }) => match Plain::read(packet, frame) {
+                Some(plain) if plain.is_tcp() => {
+                    let mut flow = switch.install_from(tcp.of(frame))?;
+                    prepared::fill_link(&mut flow, packet, frame, port);
+                    plain.fill(&mut flow, frame, [Field::TcpSrc, Field::TcpDst]);
+                    flow.finish()?;
+                }
+                Some(plain) => {
+                    let mut flow = switch.install_from(udp.of(frame))?;
+                    prepared::fill_link(&mut flow, packet, frame, port);
+                    plain.fill(&mut flow, frame, [Field::UdpSrc, Field::UdpDst]);
+                    flow.finish()?;
+                }
+                None => {
+                    let (packet, frame) = (*packet, *frame);
+                    self.install_exact(switch, &packet, &frame, port)?;
+                }
+            },
+            None => {
+                let (packet, frame) = (*packet, *frame);
+                self.install_exact(switch, &packet, &frame, port)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn install_exact(
+        &self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        frame: &Frame<'_>,
+        port: Port,
+    ) -> Result<()> {
+        let matching = matching::exact(packet, frame, switch.version());
+        let actions = [Action::output(port)];
+        let flow = FlowMod::add(&matching)
+            .priority(self.settings.priority)
+            .idle_timeout(self.settings.idle_timeout_s)
+            .hard_timeout(self.settings.hard_timeout_s)
+            .buffer_id(packet.buffer_id())
+            .actions(&actions);
+        switch.install(&flow)?;
+        Ok(())
+    }
+
+    #[cold]
+    fn send_on(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, to: Port) -> Result<()> {
+        self.counters.packet_outs += u64::from(self.send(switch, packet, to)?);
+        Ok(())
     }
 
     fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
@@ -228,14 +307,13 @@ impl LearningSwitch {
 
     /// Sends a packet by packet_out; whether it could be.
     fn send(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, port: Port) -> Result<bool> {
-        match packet.buffer_id {
+        match packet.buffer_id() {
             None if !packet.is_whole() => {
                 self.counters.truncated += 1;
                 return Ok(false);
             }
             Some(_) if packet.is_whole() && !self.buffers.is_over(switch.now()) => {
-                let unbuffered = openflow::PacketIn { buffer_id: None, ..**packet };
-                switch.packet_out(&PacketIn::new(unbuffered), port)?;
+                switch.packet_out_whole(packet, &[Action::output(port)])?;
             }
             _ => switch.packet_out(packet, port)?,
         }
@@ -244,7 +322,7 @@ impl LearningSwitch {
 
     /// Does not send a packet on, and gives back the room that the switch keeps it in.
     fn drop(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
-        if packet.buffer_id.is_some() && self.buffers.is_over(switch.now()) {
+        if packet.buffer_id().is_some() && self.buffers.is_over(switch.now()) {
             switch.packet_out_with(packet, &[])?;
         }
         Ok(())
@@ -256,11 +334,12 @@ impl LearningSwitch {
         remove_flows(switch, host, at)
     }
 
-    /// Ends an event: notes when removals were taken back with all else that it wrote.
-    fn settle(&mut self, ended: Result<()>) -> Result<()> {
+    /// Ends an event in which flows were removed: notes when removals were taken back with all else
+    /// that it wrote.
+    #[cold]
+    fn settle(&mut self, ended: &Result<()>) {
         self.removal_lost |= self.removing && ended.is_err();
         self.removing = false;
-        ended
     }
 
     /// After a lost removal it is not known which flows are wrong. All go, once; hosts that talk
@@ -325,26 +404,22 @@ fn seconds(now: Duration) -> u32 {
 }
 
 impl Handler for LearningSwitch {
+    #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        let seen = self.look_ahead(packet);
-        self.handle(switch, packet, seen)
+        if !self.install_known(switch, packet)? {
+            // A copy, so that the common packet need not be in memory.
+            let packet = *packet;
+            self.answer(switch, &packet)?;
+        }
+        Ok(Verdict::Consume)
     }
 
-    /// Looks all packets up ahead, so that the memory that each needs is on its way when it is
-    /// needed.
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        let seen: ArrayVec<Option<Seen>, BATCH_PACKETS> = batch
-            .packets()
-            .iter()
-            .enumerate()
-            .map(|(at, packet)| if batch.is_consumed(at) { None } else { self.look_ahead(packet) })
-            .collect();
-        while batch.next(switch).is_some() {
-            let at = batch.current();
-            let Some(packet) = batch.packets().get(at) else { break };
-            let verdict = self.handle(switch, packet, seen.get(at).copied().flatten());
-            batch.settle(switch, verdict);
+        if self.hosts.is_beyond_cache() {
+            // So that the memory that each packet needs is on its way when it is needed.
+            batch.iter().for_each(|packet| self.prefetch(&packet));
         }
+        batch.each(switch, self);
     }
 
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
@@ -352,7 +427,8 @@ impl Handler for LearningSwitch {
             return Ok(());
         }
         let removed = self.port_gone(switch, status.desc.port);
-        self.settle(removed)
+        self.settle(&removed);
+        removed
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, _: Xid, error: &ErrorMessage<'_>) -> Result<()> {
@@ -364,10 +440,14 @@ impl Handler for LearningSwitch {
             Some(ErrorCode::FlowModTableFull) => {
                 self.counters.table_full += 1;
                 self.flow_mods.refused(switch.now());
+                self.no_pause_from_s =
+                    seconds(self.flow_mods.until().max(self.buffers.until())) + 1;
             }
             Some(ErrorCode::RequestBufferUnknown | ErrorCode::RequestBufferEmpty) => {
                 self.counters.buffer_unknown += 1;
                 self.buffers.refused(switch.now());
+                self.no_pause_from_s =
+                    seconds(self.flow_mods.until().max(self.buffers.until())) + 1;
             }
             _ => self.counters.other_errors += 1,
         }
@@ -378,7 +458,8 @@ impl Handler for LearningSwitch {
         self.now_s = seconds(switch.now());
         self.flaps.calm(self.now_s);
         let cleaned = self.make_up_for_lost_removal(switch).and_then(|()| self.sweep(switch));
-        self.settle(cleaned)
+        self.settle(&cleaned);
+        cleaned
     }
 
     fn hosts(&self, report: &mut dyn FnMut(HostEntry)) {

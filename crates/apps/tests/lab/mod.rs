@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    self, Bytes, Capabilities, FixedStr, FlowCommand, Instruction, MatchView, Out, PacketInReason,
-    PacketOut, PortConfig, PortFeatures, PortState,
+    self, Bytes, Capabilities, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN,
+    MatchView, Out, PacketInReason, PacketInView, PacketOut, PortConfig, PortFeatures, PortState,
+    xid,
 };
 use bellrock_api::{
     Action, App, Batch, Cookie, Directory, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
@@ -43,16 +44,10 @@ impl Directory for NoNetwork {
     }
 }
 
-/// Counts transaction ids; the learning switch asks for no answers.
-#[derive(Default)]
-pub struct Xids(u32);
+/// The learning switch asks for no answers.
+pub struct NoRequests;
 
-impl Requests for Xids {
-    fn next_xid(&mut self, _: u8) -> u32 {
-        self.0 += 1;
-        self.0
-    }
-
+impl Requests for NoRequests {
     fn expect_answer(&mut self, _: u32, message: &ToSwitch<'_>, _: Duration) -> Result<()> {
         panic!("asked for an answer: {message:?}");
     }
@@ -88,8 +83,9 @@ impl Packet {
         self
     }
 
-    pub fn message(&self) -> PacketIn<'_> {
-        PacketIn::new(openflow::PacketIn {
+    /// The packet_in that brings it.
+    pub fn message(&self, version: Version) -> Vec<u8> {
+        let packet = openflow::PacketIn {
             buffer_id: self.buffer_id,
             total_len: self.total_len,
             reason: PacketInReason::NoMatch,
@@ -97,8 +93,19 @@ impl Packet {
             cookie: openflow::PacketIn::NO_COOKIE,
             matching: MatchView::port(self.port),
             data: Bytes(&self.data),
-        })
+        };
+        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+        FromSwitch::PacketIn(packet).encode(version, 0, &mut out).unwrap();
+        out.as_slice().to_vec()
     }
+}
+
+/// All packet_ins of a stream, which a handler gets together.
+pub fn batch(version: Version, stream: &[u8]) -> Batch<'_> {
+    let mut batch = Batch::new(stream);
+    batch.begin(version);
+    assert_eq!(batch.fill(0, usize::MAX), stream.len(), "packet_ins of the common form");
+    batch
 }
 
 /// A UDP packet of 200 bytes and more, so that a buffered one comes cut.
@@ -127,7 +134,7 @@ pub fn tagged(mut frame: Vec<u8>, tpid: u16, tci: u16) -> Vec<u8> {
 pub struct Lab<H = LearningSwitch> {
     pub info: SwitchInfo,
     pub out: Out,
-    pub xids: Xids,
+    pub xids: xid::Counter,
     pub now: Duration,
     pub handler: H,
     pub cookie: Cookie,
@@ -150,7 +157,7 @@ impl<H: Handler> Lab<H> {
         Lab {
             info,
             out: Out::with_capacity(1 << 20),
-            xids: Xids::default(),
+            xids: xid::Counter::default(),
             now: Duration::from_secs(1_000),
             handler,
             cookie: Cookie::of_app(app.name()),
@@ -160,12 +167,14 @@ impl<H: Handler> Lab<H> {
     /// One event.
     pub fn with<T>(&mut self, event: impl FnOnce(&mut H, &mut Switch<'_>) -> T) -> T {
         let Lab { info, out, xids, now, handler, cookie } = self;
-        event(handler, &mut Switch::new(info, out, xids, *now, 0, *cookie))
+        event(handler, &mut Switch::new(info, out, xids, &mut NoRequests, *now, (0, *cookie)))
     }
 
     /// One packet, by the method for one; what it sends.
     pub fn packet_in(&mut self, packet: &Packet) -> Vec<String> {
-        self.with(|handler, switch| handler.packet_in(switch, &packet.message())).unwrap();
+        let message = packet.message(self.info.version);
+        let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
+        self.with(|handler, switch| handler.packet_in(switch, &packet)).unwrap();
         self.sent()
     }
 
@@ -176,8 +185,9 @@ impl<H: Handler> Lab<H> {
 
     /// Packets that come together.
     pub fn batch(&mut self, packets: &[Packet]) -> Vec<String> {
-        let mut batch = Batch::new();
-        packets.iter().for_each(|packet| batch.push(packet.message()));
+        let version = self.info.version;
+        let stream: Vec<u8> = packets.iter().flat_map(|packet| packet.message(version)).collect();
+        let mut batch = batch(version, &stream);
         self.with(|handler, switch| handler.packet_ins(switch, &mut batch));
         assert_eq!(batch.errors(), (0, None));
         assert_eq!(batch.consumed(), packets.len() as u32);

@@ -6,6 +6,7 @@ mod handshake;
 mod meter;
 mod multipart;
 mod packet;
+mod packet_view;
 mod queue;
 mod stats;
 
@@ -19,6 +20,7 @@ pub use handshake::{
 pub use meter::{Band, BandType, Meter, MeterCommand, MeterFlags, MeterMod};
 pub use multipart::{MultipartReply, MultipartRequest, ReplyBody, RequestBody};
 pub use packet::{PacketIn, PacketInReason, PacketOut};
+pub use packet_view::PacketInView;
 pub use queue::{Queue, QueueConfig, QueueProperty};
 pub use stats::*;
 

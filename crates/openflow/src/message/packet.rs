@@ -10,6 +10,7 @@ use crate::{
 /// No buffer, on the wire (`OFP_NO_BUFFER`).
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
+#[inline]
 pub(crate) fn buffer_from_wire(id: u32) -> Option<u32> {
     (id != NO_BUFFER).then_some(id)
 }
@@ -30,7 +31,8 @@ pub enum PacketInReason {
 }
 
 impl PacketInReason {
-    fn from_wire(number: u8) -> Self {
+    #[inline]
+    pub(super) fn from_wire(number: u8) -> Self {
         match number {
             0 => PacketInReason::NoMatch,
             1 => PacketInReason::Action,

@@ -118,6 +118,8 @@ wire! {
 
     /// `ofp_packet_in` (§5.4.1).
     PacketIn: 10 { buffer_id: U32, total_len: U16, in_port: U16, reason: u8, pad: u8, }
+    /// The same with its header (§5.1).
+    PacketInHead: 18 { version_and_kind: [u8; 2], length: U16, xid: U32, packet_in: PacketIn, }
 
     /// `ofp_flow_removed` behind its match (§5.4.2).
     FlowRemoved: 40 {

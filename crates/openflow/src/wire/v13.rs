@@ -205,6 +205,15 @@ wire! {
 
     /// `ofp_packet_in` before its match (§7.4.1).
     PacketIn: 16 { buffer_id: U32, total_len: U16, reason: u8, table_id: u8, cookie: U64, }
+    /// The same with its header (§7.1).
+    PacketInFixed: 24 { version_and_kind: [u8; 2], length: U16, xid: U32, packet_in: PacketIn, }
+    /// All up to the packet where the match is nothing but an ingress port (§7.2.3).
+    PacketInHead: 42 {
+        fixed: PacketInFixed,
+        match_head: [u8; 8],
+        in_port: U32,
+        pad: [u8; 6],
+    }
 
     /// `ofp_flow_removed` before its match (§7.4.2).
     FlowRemoved: 40 {

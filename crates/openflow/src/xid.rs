@@ -1,4 +1,4 @@
-//! Transaction ids: who owns which.
+//! Transaction ids with owners: how a controller tells whose message a reply is about.
 //!
 //! A reply and an error carry the xid of the message that they are about, so the xid says to whom
 //! they go. The high eight bits name the owner, the low 24 count:
@@ -36,13 +36,14 @@ pub const fn owner(xid: u32) -> u8 {
     (xid >> COUNT_BITS) as u8
 }
 
-/// Counts up, from 1 to [`MAX_COUNT`] and round again.
+/// The xids of one session: counts up, from 1 to [`MAX_COUNT`] and round again.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(u32);
+pub struct Counter(u32);
 
 impl Counter {
+    /// The next one, with this owner.
     #[inline]
-    pub(crate) fn next(&mut self, owner: u8) -> u32 {
+    pub fn next(&mut self, owner: u8) -> u32 {
         self.0 = if self.0 >= MAX_COUNT { 1 } else { self.0 + 1 };
         xid(owner, self.0)
     }

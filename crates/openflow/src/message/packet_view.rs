@@ -1,0 +1,262 @@
+//! A packet_in that is read where it stands: the one message that comes by the million.
+
+use zerocopy::FromBytes;
+
+use super::packet::{PacketIn, PacketInReason, buffer_from_wire};
+use super::{FromSwitch, Message};
+use crate::wire::{v10, v13};
+use crate::{Port, Version, frame};
+
+/// Version and type of a packet_in.
+const V10_PACKET_IN: [u8; 2] = [1, 10];
+const V13_PACKET_IN: [u8; 2] = [4, 10];
+
+/// A match of 1.3 (type OXM, 12 bytes) with nothing but an ingress port: all before the port.
+const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
+
+/// A checked packet_in, whose fields are read from its bytes when they are asked for. It says the
+/// same as the [`PacketIn`] that [`FromSwitch::decode`] makes of them; an app that looks at three
+/// fields of it pays for three.
+#[derive(Clone, Copy)]
+pub struct PacketInView<'a> {
+    head: Head<'a>,
+    /// The whole message.
+    message: &'a [u8],
+    /// Where in it the packet begins.
+    data_at: usize,
+    in_port: Port,
+}
+
+/// What is before the match.
+#[derive(Clone, Copy)]
+enum Head<'a> {
+    V10(&'a v10::PacketInHead),
+    V13(&'a v13::PacketInFixed),
+}
+
+impl<'a> PacketInView<'a> {
+    /// The packet_in at the start of a stream, if it has the form that nearly all have: in 1.3, a
+    /// match of nothing but the ingress port.
+    ///
+    /// `None` is no judgement. It may be of another form, another message, of another version, not
+    /// be there as a whole, or be wrong; [`frame`] and [`FromSwitch::decode`] tell.
+    #[must_use]
+    #[inline(always)]
+    pub fn common(version: Version, stream: &'a [u8]) -> Option<Self> {
+        let (head, data_at, in_port, len) = match version {
+            Version::V1_0 => {
+                let (head, _) = v10::PacketInHead::ref_from_prefix(stream).ok()?;
+                if head.version_and_kind != V10_PACKET_IN {
+                    return None;
+                }
+                let in_port = Port::from_v10(head.packet_in.in_port.get());
+                (Head::V10(head), size_of_val(head), in_port, head.length.get())
+            }
+            Version::V1_3 => {
+                let (head, _) = v13::PacketInHead::ref_from_prefix(stream).ok()?;
+                if head.fixed.version_and_kind != V13_PACKET_IN || head.match_head != MATCH_IN_PORT
+                {
+                    return None;
+                }
+                let in_port = Port(head.in_port.get());
+                (Head::V13(&head.fixed), size_of_val(head), in_port, head.fixed.length.get())
+            }
+        };
+        let message = stream.get(..usize::from(len)).filter(|message| message.len() >= data_at)?;
+        Some(PacketInView { head, message, data_at, in_port })
+    }
+
+    /// The packet_in at the start of a stream, whatever it matches. `None` if there is none, or not
+    /// a right one.
+    #[must_use]
+    pub fn of_any_form(stream: &'a [u8]) -> Option<Self> {
+        let message = frame(stream).ok()??.bytes;
+        let Ok(Message { version, body: FromSwitch::PacketIn(packet), .. }) =
+            FromSwitch::decode(message)
+        else {
+            return None;
+        };
+        let head = match version {
+            Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
+            Version::V1_3 => Head::V13(v13::PacketInFixed::ref_from_prefix(message).ok()?.0),
+        };
+        let data_at = message.len() - packet.data.len();
+        Some(PacketInView { head, message, data_at, in_port: packet.in_port() })
+    }
+
+    /// Bytes of the whole message.
+    #[must_use]
+    #[inline(always)]
+    pub fn message_len(&self) -> usize {
+        self.message.len()
+    }
+
+    /// See [`PacketIn::buffer_id`].
+    #[must_use]
+    #[inline(always)]
+    pub fn buffer_id(&self) -> Option<u32> {
+        buffer_from_wire(match self.head {
+            Head::V10(head) => head.packet_in.buffer_id.get(),
+            Head::V13(head) => head.packet_in.buffer_id.get(),
+        })
+    }
+
+    /// See [`PacketIn::total_len`].
+    #[must_use]
+    #[inline(always)]
+    pub fn total_len(&self) -> u16 {
+        match self.head {
+            Head::V10(head) => head.packet_in.total_len.get(),
+            Head::V13(head) => head.packet_in.total_len.get(),
+        }
+    }
+
+    /// See [`PacketIn::reason`].
+    #[must_use]
+    pub fn reason(&self) -> PacketInReason {
+        PacketInReason::from_wire(match self.head {
+            Head::V10(head) => head.packet_in.reason,
+            Head::V13(head) => head.packet_in.reason,
+        })
+    }
+
+    /// See [`PacketIn::table`].
+    #[must_use]
+    pub fn table(&self) -> u8 {
+        match self.head {
+            Head::V10(_) => 0,
+            Head::V13(head) => head.packet_in.table_id,
+        }
+    }
+
+    /// See [`PacketIn::cookie`].
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        match self.head {
+            Head::V10(_) => PacketIn::NO_COOKIE,
+            Head::V13(head) => head.packet_in.cookie.get(),
+        }
+    }
+
+    /// Where the packet came in; [`Port::ANY`] if the switch did not say.
+    #[must_use]
+    #[inline(always)]
+    pub fn in_port(&self) -> Port {
+        self.in_port
+    }
+
+    /// The packet, from its Ethernet header on; cut short where the switch buffers it.
+    #[must_use]
+    #[inline(always)]
+    pub fn data(&self) -> &'a [u8] {
+        self.message.get(self.data_at..).unwrap_or(&[])
+    }
+
+    /// Whether [`PacketInView::data`] is the whole packet.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.data().len() >= usize::from(self.total_len())
+    }
+
+    /// All fields, those of its match among them.
+    #[must_use]
+    pub fn decode(&self) -> Option<PacketIn<'a>> {
+        match FromSwitch::decode(self.message).ok()?.body {
+            FromSwitch::PacketIn(packet) => Some(packet),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for PacketInView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.decode().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, Match, MatchView, Out};
+
+    fn encoded(version: Version, packet: PacketIn<'_>) -> Vec<u8> {
+        let mut out = Out::with_capacity(1024);
+        FromSwitch::PacketIn(packet).encode(version, 7, &mut out).unwrap();
+        out.as_slice().to_vec()
+    }
+
+    fn packets(version: Version) -> Vec<Vec<u8>> {
+        let more = Match::any().in_port(Port(5)).metadata(9);
+        let (cookie, table) = match version {
+            Version::V1_0 => (PacketIn::NO_COOKIE, 0),
+            Version::V1_3 => (0x1234_5678_9abc_def0, 3),
+        };
+        let mut all = Vec::new();
+        for matching in [MatchView::port(Port(3)), MatchView::port(Port::LOCAL), (&more).into()] {
+            for (buffer_id, reason) in
+                [(None, PacketInReason::NoMatch), (Some(0), PacketInReason::Unknown(9))]
+            {
+                for data in [&b""[..], b"a packet"] {
+                    let data = Bytes(data);
+                    let packet =
+                        PacketIn { buffer_id, total_len: 8, reason, table, cookie, matching, data };
+                    all.push(encoded(version, packet));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn it_says_what_the_decoded_message_says() {
+        for version in [Version::V1_0, Version::V1_3] {
+            for (nth, mut stream) in packets(version).into_iter().enumerate() {
+                let len = stream.len();
+                stream.extend([0xa5; 7]);
+                let any = PacketInView::of_any_form(&stream).unwrap();
+                let common = PacketInView::common(version, &stream);
+                // In 1.0 there is no other form.
+                assert_eq!(
+                    common.is_some(),
+                    version == Version::V1_0 || nth < 8,
+                    "{version} {nth}"
+                );
+                let decoded = any.decode().unwrap();
+                for view in [Some(any), common].into_iter().flatten() {
+                    assert_eq!(view.message_len(), len);
+                    assert_eq!(view.buffer_id(), decoded.buffer_id);
+                    assert_eq!(view.total_len(), decoded.total_len);
+                    assert_eq!(view.reason(), decoded.reason);
+                    assert_eq!((view.table(), view.cookie()), (decoded.table, decoded.cookie));
+                    assert_eq!(view.in_port(), decoded.in_port());
+                    assert_eq!(view.data(), decoded.data.0);
+                    assert_eq!(view.is_whole(), decoded.is_whole());
+                    assert_eq!(view.decode(), Some(decoded));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_whole_packet_in_is_left_alone() {
+        for version in [Version::V1_0, Version::V1_3] {
+            for message in packets(version) {
+                for len in 0..message.len() {
+                    assert!(PacketInView::common(version, &message[..len]).is_none());
+                    assert!(PacketInView::of_any_form(&message[..len]).is_none());
+                }
+                for at in [0, 1] {
+                    let mut other = message.clone();
+                    other[at] ^= 0x40;
+                    assert!(PacketInView::common(version, &other).is_none());
+                }
+                // A length that cuts into what is before the packet.
+                let mut short = message.clone();
+                short[2..4].copy_from_slice(&17_u16.to_be_bytes());
+                assert!(PacketInView::common(version, &short).is_none());
+                assert!(PacketInView::of_any_form(&short).is_none());
+            }
+        }
+    }
+}

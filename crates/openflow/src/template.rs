@@ -1,0 +1,455 @@
+//! Flow_mods that are alike: encoded once, then sent again and again with other values.
+//!
+//! What a learning switch or a router installs by the million differs in a dozen values: addresses,
+//! ports, the buffer that the packet waits in. A [`FlowTemplate`] is such a flow_mod with the place
+//! of each value in it, as a prepared statement is a query with the places of its parameters.
+//! Writing one is a copy and a few stores; [`FlowMod::add`] and an encoder that looks at every
+//! field cost some ten times as much.
+
+use std::fmt;
+use std::mem::offset_of;
+
+use crate::field::FIELDS;
+use crate::wire::{v10, v13};
+use crate::{
+    Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, Port, ToSwitch,
+    Version,
+};
+
+/// Bytes of the longest template, and of all that is copied at a time.
+pub const MAX_TEMPLATE_LEN: usize = 256;
+
+/// Bytes of the longest value: an IPv6 address.
+const MAX_VALUE_LEN: usize = 16;
+
+/// Every place of a value is below [`MAX_TEMPLATE_LEN`]; with so many bytes behind it, no store needs
+/// a check.
+const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
+
+/// A flow_mod whose values can be replaced: those of the fields in its match, its buffer, and the
+/// port of the output action that ends it.
+///
+/// ```
+/// use bellrock_openflow::{Action, Field, FlowMod, FlowTemplate, MacAddr, Match, Out, Port, Version};
+///
+/// let any = Match::any().in_port(Port(1)).eth_dst(MacAddr([0; 6]));
+/// let flow = FlowMod::add(&any).idle_timeout(60).actions(const { &[Action::output(Port(1))] });
+/// let template = FlowTemplate::new(Version::V1_3, &flow)?;
+///
+/// let mut out = Out::with_capacity(4096);
+/// let mut flow = template.fill(7, &mut out)?;
+/// flow.in_port(Port(3));
+/// flow.set(Field::EthDst, &[2, 0, 0, 0, 0, 9]);
+/// flow.output(Port(4));
+/// flow.finish()?;
+/// # Ok::<(), bellrock_openflow::EncodeError>(())
+/// ```
+#[derive(Clone)]
+pub struct FlowTemplate {
+    /// The message, with the values that it was made with.
+    message: [u8; MAX_TEMPLATE_LEN],
+    len: usize,
+    version: Version,
+    /// The fields that have a place, a bit each, and [`OUTPUT`].
+    fields: u64,
+    /// Where the value of each field stands; 0 for those that have no place.
+    places: [u8; FIELDS],
+    cookie_at: u8,
+    buffer_at: u8,
+    /// The port of the output that the message ends with, if it does.
+    output_at: u8,
+}
+
+impl FlowTemplate {
+    /// Encodes `flow`, whose match has the fields that will get other values; what they are now
+    /// does not matter to those. Fields with masks keep their values, and in 1.0 those do that its
+    /// match has no bytes of their own for: ARP operation, ICMP type and code.
+    ///
+    /// # Errors
+    /// What the version cannot say; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
+    pub fn new(version: Version, flow: &FlowMod<'_>) -> Result<Self, EncodeError> {
+        let matching = flow.matching.to_match();
+        let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
+        ToSwitch::FlowMod(FlowMod { matching: (&matching).into(), ..*flow })
+            .encode(version, 0, &mut out)
+            .map_err(|error| match error {
+                EncodeError::Full => EncodeError::TooLong { what: "flow template" },
+                other => other,
+            })?;
+        let len = out.len();
+        let mut message = [0; MAX_TEMPLATE_LEN];
+        message[..len].copy_from_slice(out.as_slice());
+        let (cookie_at, buffer_at) = match version {
+            Version::V1_0 => (
+                V10_FLOW_AT + offset_of!(v10::FlowMod, cookie),
+                V10_FLOW_AT + offset_of!(v10::FlowMod, buffer_id),
+            ),
+            Version::V1_3 => (
+                HEADER_LEN + offset_of!(v13::FlowMod, cookie),
+                HEADER_LEN + offset_of!(v13::FlowMod, buffer_id),
+            ),
+        };
+        let (mut fields, places) = places(version, &matching);
+        let mut output_at = 0;
+        if ends_with_output(flow) {
+            fields |= OUTPUT;
+            output_at = len
+                - match version {
+                    Version::V1_0 => size_of::<v10::Output>() - offset_of!(v10::Output, port),
+                    Version::V1_3 => size_of::<v13::Output>() - offset_of!(v13::Output, port),
+                };
+        }
+        Ok(FlowTemplate {
+            message,
+            len,
+            version,
+            fields,
+            places,
+            cookie_at: cookie_at as u8,
+            buffer_at: buffer_at as u8,
+            output_at: output_at as u8,
+        })
+    }
+
+    /// The version that it is for.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Begins to write the flow_mod: it gets its values then, and is there when it is
+    /// [finished](Filling::finish). What gets no value keeps that of the template; it has no
+    /// buffered packet unless it is given one.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`] where less than [`MAX_TEMPLATE_LEN`] bytes (and a few) are left.
+    #[inline(always)]
+    pub fn fill<'f>(&'f self, xid: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
+        let (room, out_len) = out.window::<WINDOW_LEN>()?;
+        // Lengths that are known when it is compiled make this moves, not a call: for a flow of 1.0,
+        // for one of 1.3 with all that IPv4 has, and for any.
+        room[..96].copy_from_slice(&self.message[..96]);
+        if self.len > 96 {
+            room[96..160].copy_from_slice(&self.message[96..160]);
+        }
+        if self.len > 160 {
+            room[160..MAX_TEMPLATE_LEN].copy_from_slice(&self.message[160..]);
+        }
+        let mut filling =
+            Filling { template: self, message: room, out_len, filled: 0, bad_port: false };
+        filling.put(XID_AT, &xid.to_be_bytes());
+        Ok(filling)
+    }
+
+    #[cold]
+    fn explain(&self, filled: u64) -> EncodeError {
+        let what = match filled & !self.fields {
+            0 => "this port in a flow template",
+            OUTPUT => "an output port in a flow template that does not end with an output",
+            _ => "a field that its flow template has no place for",
+        };
+        EncodeError::Unsupported { what, version: self.version }
+    }
+}
+
+/// A flow_mod made from a template, while it gets its values. Dropped before it is finished, it was
+/// never there.
+#[must_use = "it is written when it is finished"]
+pub struct Filling<'f> {
+    template: &'f FlowTemplate,
+    message: &'f mut [u8; WINDOW_LEN],
+    out_len: &'f mut usize,
+    /// The fields that were given, a bit each. They are constants where this is called, so that
+    /// the sum is one too.
+    filled: u64,
+    bad_port: bool,
+}
+
+/// The bit in [`Filling::filled`], beyond those of the fields, that stands for the output port.
+const OUTPUT: u64 = 1 << 63;
+const _: () = assert!(FIELDS < 63);
+
+impl Filling<'_> {
+    /// The value of a field of the match, as it stands in a packet: big-endian, and as long as the
+    /// field ([`Field::bytes`]). For the ingress port there is [`Filling::in_port`].
+    ///
+    /// # Panics
+    /// In debug builds, when the value has another length than the field.
+    #[inline(always)]
+    pub fn set<const N: usize>(&mut self, field: Field, value: &[u8; N]) {
+        const { assert!(N <= MAX_VALUE_LEN) }
+        debug_assert_eq!(field.bytes(), N, "{field}");
+        self.filled |= field.bit();
+        let at = self.template.places[field as usize];
+        // The two fields that 1.0 has other bytes for (§5.2.3): the DSCP in the upper bits of its
+        // byte, the VLAN id without a bit that says "tagged". For all others this is no code.
+        if matches!(field, Field::IpDscp | Field::VlanVid) && self.template.version == Version::V1_0
+        {
+            return self.put(at, &v10_value(field, *value));
+        }
+        self.put(at, value);
+    }
+
+    /// The ingress port of the match.
+    #[inline(always)]
+    pub fn in_port(&mut self, port: Port) {
+        self.filled |= Field::InPort.bit();
+        self.port(self.template.places[Field::InPort as usize], port);
+    }
+
+    /// The buffered packet that goes through the new flow.
+    #[inline(always)]
+    pub fn buffer_id(&mut self, buffer_id: u32) {
+        self.put(self.template.buffer_at, &buffer_id.to_be_bytes());
+    }
+
+    /// Where the packets of the flow go: to any port but the controller, for which an output has to
+    /// say how much of a packet it wants.
+    #[inline(always)]
+    pub fn output(&mut self, port: Port) {
+        self.filled |= OUTPUT;
+        self.bad_port |= port == Port::CONTROLLER;
+        self.port(self.template.output_at, port);
+    }
+
+    /// The flow_mod has all its values.
+    ///
+    /// # Errors
+    /// A value that has no place in the template, or a port that the version cannot say. Nothing is
+    /// written then.
+    #[inline(always)]
+    pub fn finish(self) -> Result<(), EncodeError> {
+        if self.filled & !self.template.fields != 0 || self.bad_port {
+            return Err(self.template.explain(self.filled));
+        }
+        *self.out_len += self.template.len;
+        Ok(())
+    }
+
+    /// The upper half of the cookie.
+    #[inline(always)]
+    pub fn cookie_high(&mut self, half: u32) {
+        self.put(self.template.cookie_at, &half.to_be_bytes());
+    }
+
+    #[inline(always)]
+    fn port(&mut self, at: u8, port: Port) {
+        match self.template.version {
+            Version::V1_3 => self.put(at, &port.0.to_be_bytes()),
+            Version::V1_0 => match port.to_v10() {
+                Ok(number) => self.put(at, &number.to_be_bytes()),
+                Err(_) => self.bad_port = true,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, at: u8, value: &[u8; N]) {
+        const { assert!(N <= MAX_VALUE_LEN) }
+        let at = usize::from(at);
+        self.message[at..at + N].copy_from_slice(value);
+    }
+}
+
+const XID_AT: u8 = 4;
+const OXM_HEADER_LEN: usize = 4;
+const V10_FLOW_AT: usize = HEADER_LEN + size_of::<v10::Match>();
+
+/// The value of a field in 1.0, of the two that it has other bytes for.
+#[inline(always)]
+fn v10_value<const N: usize>(field: Field, mut value: [u8; N]) -> [u8; N] {
+    match (field, value.as_mut_slice()) {
+        (Field::IpDscp, [dscp]) => *dscp <<= 2,
+        (Field::VlanVid, [0, 0]) => value = [0xff; N],
+        (Field::VlanVid, [high, _]) => *high &= 0x0f,
+        _ => {}
+    }
+    value
+}
+
+/// The fields whose values can be replaced, a bit each, and where the value of each stands.
+fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
+    let (mut fields, mut places) = (0, [0; FIELDS]);
+    let mut oxm_at = HEADER_LEN + size_of::<v13::FlowMod>() + size_of::<v13::Match>();
+    for field in matching.fields() {
+        let masked = matching.is_masked(field);
+        let place = match version {
+            Version::V1_0 => v10_place(field),
+            Version::V1_3 => Some(oxm_at + OXM_HEADER_LEN),
+        };
+        oxm_at += OXM_HEADER_LEN + field.bytes() * if masked { 2 } else { 1 };
+        if let Some(place) = place.filter(|_| !masked) {
+            places[field as usize] = place as u8;
+            fields |= field.bit();
+        }
+    }
+    (fields, places)
+}
+
+/// Where the value of a field stands in a flow_mod of 1.0, for those that have bytes of their own.
+fn v10_place(field: Field) -> Option<usize> {
+    let at = match field {
+        Field::InPort => offset_of!(v10::Match, in_port),
+        Field::EthSrc => offset_of!(v10::Match, dl_src),
+        Field::EthDst => offset_of!(v10::Match, dl_dst),
+        Field::VlanVid => offset_of!(v10::Match, dl_vlan),
+        Field::VlanPcp => offset_of!(v10::Match, dl_vlan_pcp),
+        Field::EthType => offset_of!(v10::Match, dl_type),
+        Field::IpDscp => offset_of!(v10::Match, nw_tos),
+        Field::IpProto => offset_of!(v10::Match, nw_proto),
+        Field::Ipv4Src | Field::ArpSpa => offset_of!(v10::Match, nw_src),
+        Field::Ipv4Dst | Field::ArpTpa => offset_of!(v10::Match, nw_dst),
+        Field::TcpSrc | Field::UdpSrc => offset_of!(v10::Match, tp_src),
+        Field::TcpDst | Field::UdpDst => offset_of!(v10::Match, tp_dst),
+        _ => return None,
+    };
+    Some(HEADER_LEN + at)
+}
+
+/// Whether the last bytes of the flow_mod are an output action.
+fn ends_with_output(flow: &FlowMod<'_>) -> bool {
+    match flow.instructions.iter().last() {
+        Some(Instruction::ApplyActions(actions) | Instruction::WriteActions(actions)) => {
+            matches!(actions.iter().last(), Some(Action::Output { .. }))
+        }
+        _ => false,
+    }
+}
+
+impl fmt::Debug for FlowTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowTemplate({} bytes of {})", self.len, self.version)
+    }
+}
+
+impl fmt::Debug for Filling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Filling({:?})", self.template)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::MacAddr;
+
+    const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+    const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
+
+    /// A buffer full of old bytes shows whether each one that counts is written.
+    fn dirty() -> Out {
+        let mut out = Out::with_capacity(1024);
+        out.append(&[0xa5; 1024]).unwrap();
+        out.clear();
+        out
+    }
+
+    fn written(version: Version, flow: FlowMod<'_>) -> Vec<u8> {
+        let mut out = dirty();
+        ToSwitch::FlowMod(flow).encode(version, 9, &mut out).unwrap();
+        out.as_slice().to_vec()
+    }
+
+    /// A match with every field that has a place in both versions, and one with a mask.
+    fn tcp(port: u32, n: u8) -> Match {
+        Match::any()
+            .in_port(Port(port))
+            .eth_src(MacAddr([2, 0, 0, 0, 1, n]))
+            .eth_dst(MacAddr([2, 0, 0, 0, 2, n]))
+            .vlan_id(n.into())
+            .vlan_pcp(n % 8)
+            .eth_type(0x0800)
+            .ip_dscp(n % 64)
+            .ip_proto(6)
+            .ipv4_src(Ipv4Addr::new(10, 0, 1, n))
+            .ipv4_dst_prefix(Ipv4Addr::new(10, 0, 2, 0), 24)
+            .tcp_src(1000 + u16::from(n))
+            .tcp_dst(2000 + u16::from(n))
+    }
+
+    #[test]
+    fn a_filled_template_is_what_the_encoder_writes() {
+        for version in VERSIONS {
+            let (one, two) = (tcp(1, 1), tcp(0xff00, 77));
+            let flow = |matching| FlowMod::add(matching).cookie(5).idle_timeout(60).actions(TO_ONE);
+            let template = FlowTemplate::new(version, &flow(&one)).unwrap();
+            let mut out = dirty();
+            let mut filling = template.fill(9, &mut out).unwrap();
+            filling.in_port(Port(0xff00));
+            filling.set(Field::EthSrc, &[2, 0, 0, 0, 1, 77]);
+            filling.set(Field::EthDst, &[2, 0, 0, 0, 2, 77]);
+            filling.set(Field::VlanVid, &[0x10, 77]);
+            filling.set(Field::VlanPcp, &[77 % 8]);
+            filling.set(Field::IpDscp, &[77 % 64]);
+            filling.set(Field::Ipv4Src, &[10, 0, 1, 77]);
+            filling.set(Field::TcpSrc, &1077_u16.to_be_bytes());
+            filling.set(Field::TcpDst, &2077_u16.to_be_bytes());
+            filling.cookie_high(3);
+            filling.buffer_id(4);
+            filling.output(Port(6));
+            filling.finish().unwrap();
+            let to_six = [Action::output(Port(6))];
+            let expected = flow(&two).cookie(3 << 32 | 5).buffer_id(Some(4)).actions(&to_six);
+            assert_eq!(out.as_slice(), written(version, expected), "{version}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
+        for version in VERSIONS {
+            let matching = Match::any().in_port(Port(1)).untagged();
+            let flow = FlowMod::add(&matching).buffer_id(Some(8)).actions(TO_ONE);
+            let template = FlowTemplate::new(version, &flow).unwrap();
+            let mut out = dirty();
+            template.fill(9, &mut out).unwrap().finish().unwrap();
+            assert_eq!(out.as_slice(), written(version, flow), "{version}");
+            drop(template.fill(9, &mut out).unwrap());
+            assert_eq!(out.as_slice(), written(version, flow), "{version}");
+            let mut filling = template.fill(9, &mut out).unwrap();
+            filling.set(Field::VlanVid, &[0, 0]);
+            filling.finish().unwrap();
+            assert_eq!(out.len(), 2 * written(version, flow).len());
+        }
+    }
+
+    #[test]
+    fn what_has_no_place_is_an_error_and_nothing_is_written() {
+        for version in VERSIONS {
+            let matching = Match::any().in_port(Port(1));
+            let output = FlowTemplate::new(version, &FlowMod::add(&matching).actions(TO_ONE));
+            let drop = FlowTemplate::new(version, &FlowMod::add(&matching)).unwrap();
+            let output = output.unwrap();
+            let mut out = dirty();
+            let mut refused = |template: &FlowTemplate, fill: &dyn Fn(&mut Filling<'_>)| {
+                let mut filling = template.fill(9, &mut out).unwrap();
+                fill(&mut filling);
+                let refused = filling.finish();
+                assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
+                assert!(out.is_empty());
+            };
+            refused(&output, &|flow| flow.set(Field::EthType, &[8, 0]));
+            refused(&output, &|flow| flow.output(Port::CONTROLLER));
+            refused(&drop, &|flow| flow.output(Port(2)));
+            if version == Version::V1_0 {
+                refused(&output, &|flow| flow.in_port(Port(0x1_0000)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
+        let any = Match::any();
+        for version in VERSIONS {
+            let template = FlowTemplate::new(version, &FlowMod::add(&any)).unwrap();
+            let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
+            assert_eq!(template.fill(9, &mut out).err(), Some(EncodeError::Full));
+            let many = [Action::output(Port(1)); 40];
+            assert_eq!(
+                FlowTemplate::new(version, &FlowMod::add(&any).actions(&many)).err(),
+                Some(EncodeError::TooLong { what: "flow template" })
+            );
+        }
+    }
+}
