@@ -81,6 +81,12 @@ impl Mac {
         [a, b, c, d, e, f]
     }
 
+    /// The address of another host of the same switch, if this is that of host 0 at port 0.
+    #[inline(always)]
+    pub(crate) const fn moved(self, port: u32, host: u32) -> Self {
+        Mac(self.0 | (port as u64) << 42 | host as u64)
+    }
+
     /// It as a number of 48 bits.
     #[inline]
     pub(crate) const fn number(self) -> u64 {

@@ -331,8 +331,14 @@ impl Connection {
         let len = desk.template.len();
         let burst = (room as usize).min(desk.burst.len() / len);
         let first = self.window.next();
-        let packets = desk.pattern.packets(self.dpid, first..first + burst as u64);
-        desk.template.patch_all(&mut desk.burst[..burst * len], packets);
+        let messages = &mut desk.burst[..burst * len];
+        match desk.pattern.in_turn(self.dpid, first) {
+            Some(packets) => desk.template.patch_all(messages, packets),
+            None => {
+                let packets = desk.pattern.packets(self.dpid, first..first + burst as u64);
+                desk.template.patch_all(messages, packets);
+            }
+        }
         let sent = self.write_messages(&desk.burst[..burst * len], len)? as u64;
         desk.tally.sent += sent;
         if let Mode::Rate(_) = desk.mode {

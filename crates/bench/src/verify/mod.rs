@@ -164,21 +164,34 @@ impl Verifier {
         let (Some(flow), Some(waiting)) = (&self.flow_mod, window.untouched()) else {
             return (0, 0);
         };
-        let (first, mut used) = (waiting.start, 0);
-        for number in waiting {
-            let packet = self.pattern.packet(dpid, number);
-            let end = used + flow.len();
-            let message = stream.get(used..end).filter(|message| flow.fits(message, &packet));
-            let Some(message) = message else { return (number - first, used) };
-            used = match flow.is_buffered(message) {
-                true => end,
-                false => match self.sent_on(stream, end, &packet) {
-                    Some(end) => end,
-                    None => return (number - first, used),
-                },
-            };
+        match self.pattern.in_turn(dpid, waiting.start) {
+            Some(packets) => {
+                self.run_of(stream, flow, packets.take((waiting.end - waiting.start) as usize))
+            }
+            None => self.run_of(stream, flow, self.pattern.packets(dpid, waiting)),
         }
-        (window.next() - first, used)
+    }
+
+    #[inline(always)]
+    fn run_of(
+        &self,
+        stream: &[u8],
+        flow: &Shape,
+        packets: impl Iterator<Item = Packet>,
+    ) -> (u64, usize) {
+        let (mut answered, mut used) = (0, 0);
+        for packet in packets {
+            let end = used + flow.len();
+            let end = match stream.get(used..end).and_then(|message| flow.fits(message, &packet)) {
+                Some(true) => Some(end),
+                Some(false) => self.sent_on(stream, end, &packet),
+                None => None,
+            };
+            let Some(end) = end else { break };
+            used = end;
+            answered += 1;
+        }
+        (answered, used)
     }
 
     /// Where the packet_out ends that begins there, if it is the right one for a packet.
@@ -186,7 +199,7 @@ impl Verifier {
     fn sent_on(&self, stream: &[u8], at: usize, packet: &Packet) -> Option<usize> {
         let shape = self.packet_out.as_ref()?;
         let end = at + shape.len();
-        shape.fits(stream.get(at..end)?, packet).then_some(end)
+        shape.fits(stream.get(at..end)?, packet).map(|_| end)
     }
 
     /// Checks a whole message of type [`FLOW_MOD`] or [`PACKET_OUT`] that came to a switch.
@@ -219,11 +232,10 @@ impl Verifier {
         };
         if let (Some(number), Some(shape)) = (guess, &self.flow_mod) {
             let packet = self.pattern.packet(dpid, number);
-            if shape.fits(message, &packet) {
-                return match shape.is_buffered(message) {
-                    true => settle(window.both(number, true, now_ns), None),
-                    false => settle(window.flow(number, true, now_ns), None),
-                };
+            match shape.fits(message, &packet) {
+                Some(true) => return settle(window.both(number, true, now_ns), None),
+                Some(false) => return settle(window.flow(number, true, now_ns), None),
+                None => {}
             }
         }
         self.read_flow_mod(message, dpid, window, now_ns)
@@ -242,7 +254,7 @@ impl Verifier {
             && let Which::Waiting(number) = window.which(id)
         {
             let packet = self.pattern.packet(dpid, number);
-            if shape.fits(message, &packet) {
+            if shape.fits(message, &packet).is_some() {
                 return settle(window.packet(number, true, now_ns), None);
             }
         }

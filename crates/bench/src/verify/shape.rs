@@ -177,7 +177,7 @@ impl Shape {
             frame,
             frame_at: places.frame_at,
         };
-        shape.fits(message, packet).then_some(shape)
+        shape.fits(message, packet).map(|_| shape)
     }
 
     /// Bytes of a message of this shape.
@@ -186,17 +186,21 @@ impl Shape {
         self.bytes.len()
     }
 
-    /// Whether a message is, but for `xid` and cookie, what it should be for this packet.
+    /// Whether a message is, but for `xid` and cookie, what it should be for this packet; and if it is,
+    /// whether it has the packet's `buffer_id`.
     #[inline(always)]
-    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> bool {
-        let unbuffered = self.buffer_id.differs(message, NO_BUFFER.into());
-        let buffered = self.buffer_id.differs(message, packet.id().into());
-        let mut differ = match self.buffer {
-            Buffer::Either if unbuffered == 0 => 0,
-            Buffer::Either | Buffer::Always => buffered,
-            Buffer::Never => unbuffered,
+    pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> Option<bool> {
+        let buffered = self.buffer_id.differs(message, packet.id().into()) == 0;
+        let right = match self.buffer {
+            Buffer::Always => buffered,
+            Buffer::Either if buffered => true,
+            Buffer::Either => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
+            Buffer::Never => self.buffer_id.differs(message, NO_BUFFER.into()) == 0,
         };
-        differ |= self.in_port.differs(message, packet.in_port.into())
+        if !right {
+            return None;
+        }
+        let mut differ = self.in_port.differs(message, packet.in_port.into())
             | self.out_port.differs(message, packet.out_port.into())
             | self.src.differs(message, packet.src.number())
             | self.dst.differs(message, packet.dst.number());
@@ -205,13 +209,7 @@ impl Shape {
                 | frame.src.differs(message, packet.src.number())
                 | frame.number.differs(message, packet.id().into());
         }
-        differ == 0 && same(message, &self.bytes, &self.fixed)
-    }
-
-    /// Whether a message has a `buffer_id`.
-    #[inline]
-    pub(super) fn is_buffered(&self, message: &[u8]) -> bool {
-        self.buffer_id.differs(message, NO_BUFFER.into()) != 0
+        (differ == 0 && same(message, &self.bytes, &self.fixed)).then_some(buffered)
     }
 
     /// The number of the packet that a packet_out is about, by its `buffer_id` or its frame.
