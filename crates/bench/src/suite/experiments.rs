@@ -101,7 +101,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "switches",
         title: "Does it keep its rate with more switches?",
         about: "Switches, from 16 to 5,000; 1,000 MACs each, as many packet_ins as the sockets take.",
-        after: "NUST Table II; Primetime Fig. 2b; McNettle Fig. 13",
+        after: "NUST Table II; Primetime Fig. 2c and 2f; McNettle Fig. 13",
         facts: published::ON_SWITCHES,
         cases: switches,
         plots: |record| {

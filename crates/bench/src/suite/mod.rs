@@ -400,7 +400,12 @@ impl Record {
 fn finished(report: PathBuf, records: &[Record]) -> Finished {
     let (mut faults, mut others, mut notes) = (Vec::new(), Vec::new(), Vec::<String>::new());
     for record in records {
-        notes.extend(record.notes.iter().map(|note| format!("{}: {note}", record.experiment)));
+        // What holds for several experiments is told once.
+        for note in &record.notes {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
         for outcome in &record.outcomes {
             let Some(entrant) = record.entrant(outcome) else { continue };
             let place = format!("{}, {}, {}", record.experiment, outcome.label, entrant.name);

@@ -208,7 +208,11 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
 
 fn show(bar: &ProgressBar, progress: &SuiteProgress<'_>) {
     let SuiteProgress { run, of, experiment, contestant, label, inner } = progress;
-    let share = if inner.step == Step::Measuring { inner.share.unwrap_or(0.0) } else { 0.0 };
+    let share = match inner.step {
+        Step::Connecting | Step::Learning | Step::WarmingUp => 0.0,
+        Step::Measuring => inner.share.unwrap_or(0.0),
+        Step::Draining => 1.0,
+    };
     bar.set_length(u64::from(*of) * STEPS);
     let done = u64::from(run.saturating_sub(1)) * STEPS + (share * STEPS as f64) as u64;
     bar.set_position(done);
