@@ -1,5 +1,7 @@
 //! Nanoseconds of a hit, an insertion while the table grows, and an insertion at the bound, for tables
-//! of 10^3 to 10^7 entries. `cargo bench -p bellrock-tables`; figures are of the machine it runs on.
+//! of 10^3 to 10^7 entries, at keys drawn uniformly. `cargo bench -p bellrock-tables`; figures are of
+//! the machine it runs on. "share" is the rate of batched hits as a share of that in the smallest table;
+//! "huge" is what the kernel has in huge pages, of what it was advised to.
 
 use bellrock_tables::{Budget, FlatTable, Hashed, Seed};
 use std::hint::black_box;
@@ -14,17 +16,19 @@ fn main() {
     let exponents =
         if std::env::args().any(|argument| argument == "--test") { 3..=3 } else { 3..=7 };
     println!(
-        "{:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8}  ns",
-        "entries", "hit", "batch", "update", "grow", "slowest", "evict"
+        "{:>9} {:>8} {:>8} {:>6} {:>8} {:>8} {:>9} {:>8}  ns",
+        "entries", "hit", "batch", "share", "update", "grow", "slowest", "evict"
     );
+    let mut smallest = None;
     for exponent in exponents {
-        measure(10u64.pow(exponent));
+        measure(10u64.pow(exponent), &mut smallest);
     }
 }
 
-fn measure(entries: u64) {
+fn measure(entries: u64, smallest: &mut Option<Duration>) {
+    let budget = Budget::unlimited();
     let seed = Seed::from_number(entries);
-    let mut table = FlatTable::<u32>::with_seed(entries as usize, &Budget::unlimited(), seed);
+    let mut table = FlatTable::<u32>::with_seed(entries as usize, &budget, seed);
     let mut slowest = Duration::ZERO;
     let grow = Instant::now();
     for key in 0..entries {
@@ -67,16 +71,27 @@ fn measure(entries: u64) {
     let evict = evict.elapsed();
 
     println!(
-        "{entries:>9} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>9} {:>8.1}  {:.1} B/entry, {:?}",
+        "{entries:>9} {:>8.1} {:>8.1} {:>6.2} {:>8.1} {:>8.1} {:>9} {:>8.1}  {:.1} B/entry, huge \
+         {} of {} MiB, {:?}",
         each(hit, LOOKUPS),
         each(batch, LOOKUPS),
+        smallest.get_or_insert(batch).as_secs_f64() / batch.as_secs_f64(),
         each(update, LOOKUPS),
         each(grow, entries),
         slowest.as_nanos(),
         each(evict, evictions),
         table.memory() as f64 / entries as f64,
+        huge_kib().map_or("?".into(), |kib| (kib >> 10).to_string()),
+        budget.huge_page_bytes() >> 20,
         table.stats(),
     );
+}
+
+/// What this process has in huge pages; `None` where the kernel does not tell.
+fn huge_kib() -> Option<usize> {
+    let usage = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = usage.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
 fn each(time: Duration, count: u64) -> f64 {

@@ -16,12 +16,14 @@ pub struct Budget(Arc<Bytes>);
 struct Bytes {
     limit: usize,
     used: AtomicUsize,
+    /// Bytes of `used` for which the kernel was advised to take huge pages, and took the advice.
+    huge: AtomicUsize,
 }
 
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Bytes { limit, used: AtomicUsize::new(0) }))
+        Self(Arc::new(Bytes { limit, used: AtomicUsize::new(0), huge: AtomicUsize::new(0) }))
     }
 
     /// A budget that refuses nothing; it still counts.
@@ -39,6 +41,19 @@ impl Budget {
         self.0.used.load(Ordering::Relaxed)
     }
 
+    /// The bytes of large tables that the kernel was advised to keep in huge pages. It took the
+    /// advice; whether it has the pages, `AnonHugePages` in `/proc/PID/smaps_rollup` tells. 0 where it
+    /// knows of no huge pages.
+    pub fn huge_page_bytes(&self) -> usize {
+        self.0.huge.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes for which the kernel was advised to take huge pages.
+    pub(crate) fn advised(&self, bytes: usize) -> Advised {
+        self.0.huge.fetch_add(bytes, Ordering::Relaxed);
+        Advised { budget: self.clone(), bytes }
+    }
+
     /// Takes `bytes` out of the budget until the reservation is dropped; `None` if they are not
     /// there.
     pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
@@ -53,6 +68,19 @@ impl Budget {
     }
 }
 
+/// Bytes in huge pages, as far as the kernel has them; dropping it ends the count.
+#[derive(Debug)]
+pub(crate) struct Advised {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Drop for Advised {
+    fn drop(&mut self) {
+        self.budget.0.huge.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Bytes taken out of a [`Budget`]; dropping it gives them back.
 #[derive(Debug)]
 pub(crate) struct Reservation {
@@ -61,6 +89,11 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// What they are taken out of.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// The bytes that are still reserved.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -30,6 +30,7 @@
 //! ```
 
 mod budget;
+mod chunk;
 mod line;
 mod lines;
 mod prefetch;

@@ -7,7 +7,8 @@ use crate::stamp::OCCUPIED;
 
 /// Slots in a cache line of 64 bytes: 8 bytes of key, 4 of value, 4 of stamp each.
 pub(crate) const SLOTS_PER_LINE: usize = 4;
-const LINE_BYTES: usize = 64;
+/// Bytes of a line, whatever its values are.
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// An entry as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +54,7 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     /// The slot of the key that empty slots have too.
     #[cold]
     fn find_zero(&self) -> Option<usize> {
-        (0..SLOTS_PER_LINE)
-            .find(|&slot| self.keys[slot] == 0 && self.stamps[slot] & OCCUPIED != 0)
+        (0..SLOTS_PER_LINE).find(|&slot| self.keys[slot] == 0 && self.stamps[slot] & OCCUPIED != 0)
     }
 
     /// The first slot that holds no entry.

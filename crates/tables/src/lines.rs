@@ -5,7 +5,8 @@
 //! moved to *its* other line. It knows nothing of time, bounds or sizes: that is the table's.
 
 use crate::budget::{Budget, Reservation};
-use crate::line::{Entry, Line, SLOTS_PER_LINE};
+use crate::chunk::{Chunk, HUGE_PAGE_BYTES};
+use crate::line::{Entry, LINE_BYTES, Line, SLOTS_PER_LINE};
 use crate::prefetch;
 use crate::seed::{Hashed, Seed};
 
@@ -29,16 +30,16 @@ pub(crate) struct Place {
     pub(crate) slot: usize,
 }
 
-/// Lines of one allocation: 256 KiB. Large enough that the pointers to all of them stay in the
-/// first-level cache (86 for a million entries), small enough to be freed without a pause that would be
-/// noticed: giving back a page costs the kernel some 150 ns.
-pub(crate) const CHUNK_LINES: usize = 4096;
+/// Lines of one allocation, at most: those of a huge page. Few enough that to clear or to free one is
+/// no pause that would be noticed, even where the kernel has no huge page for it and gives it back in
+/// 512 small ones at some 150 ns each.
+pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
 /// Lines in chunks, charged to a budget.
 pub(crate) struct Lines<V> {
     /// All but the last have [`CHUNK_LINES`] lines, once they are cleared. Declared before the
     /// reservation, so that the bytes are free before the budget hears of it.
-    chunks: Vec<Vec<Line<V>>>,
+    chunks: Vec<Chunk<Line<V>>>,
     /// Lines that are cleared.
     count: usize,
     /// Lines that there will be when all are cleared.
@@ -72,16 +73,16 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         let left = self.target - self.count;
         let filled = self.count % CHUNK_LINES;
         if filled == 0 && left > 0 {
-            let mut chunk = Vec::new();
-            chunk.try_reserve_exact(left.min(CHUNK_LINES)).map_err(|_| OutOfMemory)?;
-            self.chunks.push(chunk);
+            let budget = self.reservation.as_ref().map(Reservation::budget).ok_or(OutOfMemory)?;
+            let chunk = Chunk::with_capacity(left.min(CHUNK_LINES), budget);
+            self.chunks.push(chunk.ok_or(OutOfMemory)?);
         }
         let count = count.min(left).min(CHUNK_LINES - filled);
         if let Some(chunk) = self.chunks.last_mut() {
             #[cfg(test)]
             crate::work::touched(count);
             // Within what was reserved, so this never allocates.
-            chunk.resize(filled + count, Line::empty());
+            chunk.fill(count, Line::empty());
             self.count += count;
         }
         Ok(self.count == self.target)
@@ -113,7 +114,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.drained += 1;
         if self.drained.is_multiple_of(CHUNK_LINES) {
             // Kept as an empty chunk, so that the others keep their places.
-            self.chunks[self.drained / CHUNK_LINES - 1] = Vec::new();
+            self.chunks[self.drained / CHUNK_LINES - 1] = Chunk::empty();
             if let Some(reservation) = &mut self.reservation {
                 reservation.give_back(CHUNK_LINES * size_of::<Line<V>>());
             }
@@ -137,7 +138,10 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
 
     /// All entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<V>> + use<'_, V> {
-        self.chunks.iter().flatten().flat_map(|line| line.entries().map(|(_, entry)| entry))
+        self.chunks
+            .iter()
+            .flat_map(|chunk| chunk.iter())
+            .flat_map(|line| line.entries().map(|(_, entry)| entry))
     }
 
     /// The two lines of a hash: different ones, unless there is but one. There must be one.

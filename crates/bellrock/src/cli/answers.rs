@@ -36,6 +36,8 @@ pub(super) struct Status {
     /// What the tables of the apps hold, and may hold.
     pub(super) table_memory_used_bytes: usize,
     pub(super) table_memory_limit_bytes: usize,
+    /// Those of the bytes held that the kernel was advised to keep in huge pages.
+    pub(super) table_memory_huge_page_bytes: usize,
 }
 
 /// A switch that is up.
@@ -121,6 +123,7 @@ impl Answers {
             switches: status.switches,
             table_memory_used_bytes: self.tables.used(),
             table_memory_limit_bytes: self.tables.limit(),
+            table_memory_huge_page_bytes: self.tables.huge_page_bytes(),
         }
     }
 

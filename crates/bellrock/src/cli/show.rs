@@ -30,8 +30,10 @@ pub(super) fn status(status: &Status) -> String {
         (
             "table memory",
             format!(
-                "{} of {} bytes",
-                status.table_memory_used_bytes, status.table_memory_limit_bytes
+                "{} of {} bytes, {} of them in huge pages where the kernel has them",
+                status.table_memory_used_bytes,
+                status.table_memory_limit_bytes,
+                status.table_memory_huge_page_bytes
             ),
         ),
     ];

@@ -1,0 +1,165 @@
+//! Memory for a part of a table: allocated whole, used step by step, in huge pages where the kernel
+//! gives them.
+//!
+//! At ten million entries a look-up is mostly a miss of the TLB: pages of 4 KiB are too many for it.
+//! A chunk of [`HUGE_PAGE_BYTES`] lies on a boundary of a huge page, and the kernel is advised to
+//! take one for it. Whether it does is its own affair; the table works the same without.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::budget::{Advised, Budget};
+
+/// Bytes of a huge page on `x86_64`, and of the usual one elsewhere.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Room for so many `T`, of which the first ones are set. Like a `Vec` that never moves, with an
+/// alignment of its own.
+pub(crate) struct Chunk<T> {
+    start: NonNull<T>,
+    len: usize,
+    capacity: usize,
+    /// The kernel has been advised, and what that is counted in.
+    _advised: Option<Advised>,
+}
+
+// SAFETY: it owns its memory alone, as a `Vec` does.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Send for Chunk<T> {}
+// SAFETY: a shared chunk gives out shared references only.
+#[allow(unsafe_code)]
+unsafe impl<T: Sync> Sync for Chunk<T> {}
+
+impl<T: Copy> Chunk<T> {
+    /// No room at all, and no memory.
+    pub(crate) const fn empty() -> Self {
+        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, _advised: None }
+    }
+
+    /// Room for `capacity`; `None` if the allocator refuses.
+    pub(crate) fn with_capacity(capacity: usize, budget: &Budget) -> Option<Self> {
+        let layout = layout::<T>(capacity)?;
+        if layout.size() == 0 {
+            return Some(Chunk::empty());
+        }
+        // SAFETY: the size is not zero.
+        #[allow(unsafe_code)]
+        let start = NonNull::new(unsafe { alloc(layout) })?;
+        let advised = layout.size() >= HUGE_PAGE_BYTES && advise(start, layout.size());
+        let _advised = advised.then(|| budget.advised(layout.size()));
+        Some(Chunk { start: start.cast(), len: 0, capacity, _advised })
+    }
+
+    /// Sets up to `count` more to `value`, as far as there is room.
+    pub(crate) fn fill(&mut self, count: usize, value: T) {
+        let count = count.min(self.capacity - self.len);
+        for at in self.len..self.len + count {
+            // SAFETY: `at` is below the capacity, so within the allocation.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.start.add(at).write(value);
+            }
+        }
+        self.len += count;
+    }
+}
+
+impl<T> Deref for Chunk<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the first `len` are set; without room, `start` is dangling and `len` is 0.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts(self.start.as_ptr(), self.len)
+        }
+    }
+}
+
+impl<T> DerefMut for Chunk<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and the chunk is borrowed alone.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len)
+        }
+    }
+}
+
+impl<T> Drop for Chunk<T> {
+    fn drop(&mut self) {
+        if let Some(layout) = layout::<T>(self.capacity).filter(|layout| layout.size() > 0) {
+            // SAFETY: allocated by `with_capacity` with the same layout; `T` is `Copy` there, so
+            // there is nothing to drop in it.
+            #[allow(unsafe_code)]
+            unsafe {
+                dealloc(self.start.as_ptr().cast(), layout);
+            }
+        }
+    }
+}
+
+fn layout<T>(capacity: usize) -> Option<Layout> {
+    let layout = Layout::array::<T>(capacity).ok()?;
+    let huge = layout.size() >= HUGE_PAGE_BYTES;
+    if huge { layout.align_to(HUGE_PAGE_BYTES).ok() } else { Some(layout) }
+}
+
+/// Advises the kernel to take huge pages. `false` if it knows of none.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn advise(start: NonNull<u8>, bytes: usize) -> bool {
+    use rustix::mm::{Advice, madvise};
+    // SAFETY: the range was just allocated, begins on a page, and advice changes no contents.
+    #[allow(unsafe_code)]
+    unsafe {
+        madvise(start.as_ptr().cast(), bytes, Advice::LinuxHugepage).is_ok()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn advise(_: NonNull<u8>, _: usize) -> bool {
+    false
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_filled_step_by_step_and_never_beyond_its_room() {
+        let mut chunk = Chunk::with_capacity(10, &Budget::unlimited()).unwrap();
+        assert!(chunk.is_empty());
+        chunk.fill(4, 7_u64);
+        chunk.fill(4, 8);
+        chunk.fill(4, 9);
+        assert_eq!(*chunk, [7, 7, 7, 7, 8, 8, 8, 8, 9, 9]);
+        chunk[9] = 1;
+        assert_eq!(chunk.last(), Some(&1));
+    }
+
+    #[test]
+    fn a_chunk_of_a_huge_page_lies_on_its_boundary_and_the_advice_is_counted() {
+        let budget = Budget::unlimited();
+        let large = Chunk::<u64>::with_capacity(HUGE_PAGE_BYTES / 8, &budget).unwrap();
+        assert!(large.start.as_ptr().cast::<u8>().align_offset(HUGE_PAGE_BYTES) == 0);
+        let small = Chunk::<u64>::with_capacity(HUGE_PAGE_BYTES / 8 - 1, &budget).unwrap();
+        // All of it or, where the kernel knows no huge pages, nothing.
+        assert!([0, HUGE_PAGE_BYTES].contains(&budget.huge_page_bytes()));
+        drop(large);
+        assert_eq!(budget.huge_page_bytes(), 0);
+        drop(small);
+    }
+
+    #[test]
+    fn a_chunk_without_room_has_no_memory() {
+        assert!(Chunk::<u64>::empty().is_empty());
+        let mut none = Chunk::<u64>::with_capacity(0, &Budget::unlimited()).unwrap();
+        none.fill(1, 1);
+        assert!(none.is_empty());
+        assert!(Chunk::<u64>::with_capacity(usize::MAX, &Budget::unlimited()).is_none());
+    }
+}
