@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bellrock_openflow::HEADER_LEN;
 use hdrhistogram::Histogram;
 
 use crate::control::{Control, Latencies, Measured, Note, Phase};
@@ -397,7 +398,11 @@ impl<'p> Lead<'p> {
             let used = controller.as_ref().filter(|_| done > 0);
             used.map(|used| seconds(used) * 1e9 / done as f64)
         };
-        let sent_bytes = done * packet::packet_in_len(self.load.version) as u64;
+        let sent_bytes = done
+            * match self.load.echoes {
+                true => HEADER_LEN,
+                false => packet::packet_in_len(self.load.version),
+            } as u64;
         let reads = Reads {
             calls: measured.iter().map(|one| one.reads.calls).sum(),
             bytes: measured.iter().map(|one| one.reads.bytes).sum(),

@@ -122,6 +122,9 @@ pub struct Load {
     pub mode: Mode,
     /// Whether the switches buffer their packets, so that an answer needs no packet_out.
     pub buffered: bool,
+    /// Whether the switches send echo requests in place of packet_ins, as idle switches do, in the
+    /// modes that count those. An answer is an echo reply with the same xid.
+    pub echoes: bool,
     /// Hosts of each switch, 1 to [`MAX_MACS`]; at least 2 unless `destinations` is `One`.
     pub macs: u32,
     /// In which order they send.
@@ -157,6 +160,7 @@ impl Default for Load {
             cores: Cores::Any,
             mode: Mode::Throughput,
             buffered: true,
+            echoes: false,
             macs: 1000,
             order: Order::InOrder,
             destinations: Destinations::One,

@@ -178,7 +178,15 @@ pub struct Template {
     bytes: Vec<u8>,
     arp: Vec<u8>,
     version: Version,
-    buffered: bool,
+    kind: Kind,
+}
+
+/// What a template is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Buffered,
+    Unbuffered,
+    Echo,
 }
 
 /// Where the `xid` and the `buffer_id` are in a packet_in of either version.
@@ -194,7 +202,19 @@ impl Template {
         let frame = frame_template();
         let bytes = encode(version, buffered.then_some(0), 1, &frame)?;
         let arp = encode(version, None, 1, &arp_frame())?;
-        Ok(Template { bytes, arp, version, buffered })
+        let kind = if buffered { Kind::Buffered } else { Kind::Unbuffered };
+        Ok(Template { bytes, arp, version, kind })
+    }
+
+    /// An echo request, which has a packet's number for its `xid` and nothing else of it.
+    ///
+    /// # Errors
+    /// None that can come up; the codec's are handed on.
+    pub fn echo(version: Version) -> Result<Self, EncodeError> {
+        let mut out = Out::with_capacity(MAX_PACKET_IN_LEN);
+        FromSwitch::EchoRequest(Bytes(&[])).encode(version, 0, &mut out)?;
+        let bytes = out.as_slice().to_vec();
+        Ok(Template { bytes, kind: Kind::Echo, ..Template::new(version, true)? })
     }
 
     /// Bytes of the message: 82 in 1.0, 106 in 1.3.
@@ -224,17 +244,22 @@ impl Template {
         const FRAME_10: usize = offsets(Version::V1_0).1;
         const FRAME_13: usize = offsets(Version::V1_3).1;
         // All places are constants in each of these, so that nothing is left to be checked.
-        match (self.version, self.buffered) {
-            (Version::V1_0, true) => {
+        match (self.version, self.kind) {
+            (_, Kind::Echo) => {
+                for (message, packet) in messages.chunks_exact_mut(self.len()).zip(packets) {
+                    message[XID_AT..XID_AT + 4].copy_from_slice(&packet.id().to_be_bytes());
+                }
+            }
+            (Version::V1_0, Kind::Buffered) => {
                 patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, true>(messages, packets);
             }
-            (Version::V1_0, false) => {
+            (Version::V1_0, Kind::Unbuffered) => {
                 patch_all::<PACKET_IN_10_LEN, PORT_10, FRAME_10, false>(messages, packets);
             }
-            (Version::V1_3, true) => {
+            (Version::V1_3, Kind::Buffered) => {
                 patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, true>(messages, packets);
             }
-            (Version::V1_3, false) => {
+            (Version::V1_3, Kind::Unbuffered) => {
                 patch_all::<MAX_PACKET_IN_LEN, PORT_13, FRAME_13, false>(messages, packets);
             }
         }
@@ -357,6 +382,21 @@ mod tests {
             assert_eq!(read.in_port(), Port(2));
             assert!(read.is_whole());
             assert_eq!(*read.data, packet().frame());
+        }
+    }
+
+    #[test]
+    fn an_echo_has_the_number_of_its_packet() {
+        for version in VERSIONS {
+            let template = Template::echo(version).unwrap();
+            let mut message = template.as_slice().to_vec();
+            template.patch(&mut message, &packet());
+            let Message { body: FromSwitch::EchoRequest(payload), xid, .. } =
+                FromSwitch::decode(&message).unwrap()
+            else {
+                panic!("it is an echo request");
+            };
+            assert_eq!((xid, payload.len()), (packet().id(), 0));
         }
     }
 

@@ -87,7 +87,11 @@ fn heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Number(f64::from(load.macs)),
         load.order,
         load.destinations,
-        if load.buffered { "buffered" } else { "unbuffered" }
+        match load.buffered {
+            _ if load.echoes => "echo requests in place of packets",
+            true => "buffered",
+            false => "unbuffered",
+        }
     )
 }
 
@@ -121,7 +125,11 @@ fn row(index: usize, run: &Run, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn summary(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let summary = &report.summary;
     let rate = summary.rate;
-    let what = if report.is_connecting() { "switches known" } else { "flow set-ups" };
+    let what = match report.load.echoes {
+        _ if report.is_connecting() => "switches known",
+        true => "echoes",
+        false => "flow set-ups",
+    };
     let (least, most) = (Number(rate.least), Number(rate.most));
     let median = Number(rate.median);
     match summary.bound {

@@ -70,6 +70,8 @@ pub struct LoadSummary {
     pub destinations: &'static str,
     /// Whether packets are buffered.
     pub buffered: bool,
+    /// Whether echo requests are sent in place of packet_ins.
+    pub echoes: bool,
     /// Threads of the generator.
     pub threads: usize,
     /// Seconds that each run measures.
@@ -102,6 +104,7 @@ impl LoadSummary {
                 Destinations::Zipf => "zipf",
             },
             buffered: load.buffered,
+            echoes: load.echoes,
             threads: load.threads.min(load.switches as usize),
             duration_s: load.duration.as_secs_f64(),
             seed: load.seed,

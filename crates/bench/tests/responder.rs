@@ -95,6 +95,19 @@ fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
 }
 
 #[test]
+fn echo_requests_are_answered_in_place_of_packets() {
+    let responder = responder();
+    for version in VERSIONS {
+        for mode in [Mode::Throughput, Mode::Latency, Mode::Rate(500.0)] {
+            let load = Load { mode, version, echoes: true, ..load(&responder) };
+            let report = test(&load);
+            assert_clean(&report, &load);
+            assert!(report.to_string().contains("echoes/s"), "{report}");
+        }
+    }
+}
+
+#[test]
 fn a_rate_is_kept_as_long_as_the_controller_keeps_up() {
     let responder = responder();
     let load = Load { mode: Mode::Rate(100.0), runs: 1, ..load(&responder) };

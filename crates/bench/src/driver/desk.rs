@@ -54,7 +54,10 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(load: &Load) -> Result<Self, BenchError> {
         let pattern = Pattern::new(load);
-        let template = Template::new(load.version, load.buffered)?;
+        let template = match load.echoes {
+            true => Template::echo(load.version)?,
+            false => Template::new(load.version, load.buffered)?,
+        };
         let burst = template.as_slice().repeat(BURST_LEN / template.len());
         let arps = template.arp().repeat(BURST_LEN / template.arp().len());
         Ok(Desk {

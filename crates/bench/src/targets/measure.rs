@@ -35,8 +35,9 @@ const READ_BYTES: u32 = 64 * 1024;
 /// that the benchmark knows.
 const PACKETS: u64 = 200_000;
 
-/// Packet_ins a second of a switch that is idle, and how long such switches are looked at at least.
-const IDLE_RATE: f64 = 0.1;
+/// Echo requests a second of a switch that is idle, as Open vSwitch sends them by default, and how
+/// long such switches are looked at at least.
+const IDLE_RATE: f64 = 0.2;
 const IDLE_TIME: Duration = Duration::from_secs(3);
 
 /// How long fairness is looked at at least: a thousand switches take turns of up to some hundred
@@ -255,7 +256,7 @@ fn idle(
     let quiet = Shape { mode: Mode::Rate(IDLE_RATE), ..base };
     let long = |side: Side| {
         let duration = side.load.duration.max(IDLE_TIME);
-        Side { load: Load { duration, ..side.load }, ..side }
+        Side { load: Load { duration, echoes: true, ..side.load }, ..side }
     };
     let (ours, theirs) = (long(ours.side(targets, quiet)), long(responder.side(targets, quiet)));
     let found = alternate(&ours, &theirs, targets.effort.pairs(), &mut |_, _| {}).map_err(told)?;

@@ -141,6 +141,10 @@ pub(super) struct LoadArgs {
     #[arg(long)]
     pub(super) unbuffered: bool,
 
+    /// The switches send echo requests in place of packet_ins, as idle ones do
+    #[arg(long, conflicts_with = "unbuffered")]
+    pub(super) echoes: bool,
+
     /// Hosts of each switch, up to 10,000,000
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(super) macs: u32,

@@ -170,6 +170,7 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         },
         mode,
         buffered: !args.unbuffered,
+        echoes: args.echoes,
         macs: args.macs,
         order: match args.order {
             OrderArg::InOrder => Order::InOrder,
