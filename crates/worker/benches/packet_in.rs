@@ -3,10 +3,12 @@
 //!
 //! `cargo bench -p bellrock-worker --bench packet_in -- 1.3 exact 100000` prints nanoseconds; the
 //! same binary under `valgrind --tool=callgrind`, once with 100000 and once with 200000 packets,
-//! gives instructions (the difference, divided).
+//! gives instructions (the difference, divided). A fourth argument is the number of workers, each in a
+//! thread of its own with so many packets; `scripts/hot-loop` compares what they cost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a benchmark, not a library")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
@@ -95,12 +97,12 @@ fn packet(version: Version, source: u32, destination: [u8; 6], out: &mut Out) {
     FromSwitch::PacketIn(packet).encode(version, 0, out).unwrap();
 }
 
-fn bring_up(worker: &mut Worker, version: Version, wire: &mut Wire) -> Key {
+fn bring_up(worker: &mut Worker, dpid: u64, version: Version, wire: &mut Wire) -> Key {
     let (key, now) = (worker.next_key(), Duration::from_secs(1));
     wire.keep = true;
     worker.open(SocketAddr::from(([127, 0, 0, 1], 1)), now, wire);
     let mut out = Out::with_capacity(1 << 16);
-    let description = SwitchDescription::new(7);
+    let description = SwitchDescription::new(dpid);
     let mut session = switch::Switch::new(description, Versions::Only(version), &mut out).unwrap();
     for _ in 0..10 {
         let heard = std::mem::take(&mut wire.kept);
@@ -132,15 +134,30 @@ fn main() {
         _ => MatchKind::Exact,
     };
     let packets: u32 = arguments.get(2).map_or(Ok(100_000), |text| text.parse()).unwrap();
+    let workers: usize = arguments.get(3).map_or(Ok(1), |text| text.parse()).unwrap();
 
     let settings = LearningSettings { matching, ..LearningSettings::default() };
     let apps: Vec<Box<dyn DynApp>> =
         vec![Box::new(Learning::new(settings, &Budget::new(1 << 30)).with_seed(1))];
-    let mailboxes = vec![Mailbox::new(Box::new(Awake))];
+    let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
     let shared = Shared::new(SharedParts { apps, mailboxes });
-    let mut worker = Worker::new(0, Settings::default(), shared);
+    let (each, sent) = std::thread::scope(|scope| {
+        let run = |index| {
+            let shared = Arc::clone(&shared);
+            scope.spawn(move || one_worker(index, shared, version, packets))
+        };
+        let threads: Vec<_> = (0..workers).map(run).collect();
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results.fold((0.0, 0), |sum: (f64, usize), its| (sum.0.max(its.0), sum.1 + its.1))
+    });
+    println!("OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {sent} bytes sent");
+}
+
+/// Nanoseconds for each packet-in of one worker, and the bytes of its answers.
+fn one_worker(index: usize, shared: Arc<Shared>, version: Version, packets: u32) -> (f64, usize) {
+    let mut worker = Worker::new(index, Settings::default(), shared);
     let mut wire = Wire::default();
-    let key = bring_up(&mut worker, version, &mut wire);
+    let key = bring_up(&mut worker, 7 + index as u64, version, &mut wire);
 
     // Each host is learnt by a broadcast; then each packet goes to a host that is known.
     let mut out = Out::with_capacity(256 * HOSTS as usize);
@@ -158,9 +175,5 @@ fn main() {
         while worker.read(key, now, &mut wire) {}
     }
     let time = start.elapsed();
-    let each = time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS);
-    println!(
-        "OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {} bytes sent",
-        wire.sent
-    );
+    (time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS), wire.sent)
 }
