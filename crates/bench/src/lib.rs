@@ -25,6 +25,9 @@
 //! phases of a test. A thread (`driver`) gives its switches turns of one read and one write. What is
 //! sent is a pure function of a number ([`draw`]), written by patching ([`packet`]); what comes is
 //! compared with what a right answer would look like (`verify`).
+//!
+//! [`suite`] repeats the studies' experiments on top of it, with controllers in turn ([`peer`]), draws
+//! what it finds ([`plot`]), and puts beside it what they published ([`published`]).
 
 pub mod callgrind;
 mod compare;

@@ -1,7 +1,7 @@
 //! Plots as data, and as pictures of them: SVG for the report and PNG for slides.
 //!
 //! # What it is
-//! A [`Plot`] says which curves there are, on which axes, and whose they are. [`svg`] and [`png`]
+//! A [`Plot`] says which curves there are, on which axes, and whose they are. [`svg`] and [`png()`]
 //! draw it. Both come from the same code (`draw`), on the two backends of the crate `plotters`.
 //!
 //! # What it is not

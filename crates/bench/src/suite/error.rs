@@ -18,9 +18,6 @@ pub enum SuiteError {
         /// What there is.
         known: Vec<&'static str>,
     },
-    /// Zero of them.
-    #[error("runs cannot be 0; give 1 or more")]
-    NoRuns,
     /// Results would be mixed with others.
     #[error("the folder {0} is not empty; name another one with --out, or remove it")]
     NotEmpty(PathBuf),

@@ -30,7 +30,7 @@ use std::time::Duration;
 use bellrock_openflow::Version;
 use serde_json::Value;
 
-use crate::error::BenchError;
+use crate::error::{BenchError, LoadError};
 use crate::lead::{self, Progress, Watch};
 use crate::load::{Cores, Load};
 use crate::peer::{Contestant, Places, Role};
@@ -49,6 +49,9 @@ pub use record::{Figures, Record};
 
 /// Time that a contestant has to listen after it was started.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most rounds.
+const MAX_RUNS: u32 = 1000;
 
 /// A machine with more processes than this that want to run, on average, is not quiet.
 const QUIET: f64 = 0.5;
@@ -121,10 +124,9 @@ pub fn run(
     progress: &mut dyn FnMut(SuiteProgress<'_>),
 ) -> Result<Finished, SuiteError> {
     let chosen = choose(&suite.experiments)?;
-    if suite.runs == 0 {
-        return Err(SuiteError::NoRuns);
-    }
     let cores = usable_cores();
+    in_range("runs", suite.runs.into(), MAX_RUNS.into())?;
+    in_range("workers", suite.workers as u64, cores.len().max(1) as u64)?;
     let scope = Scope {
         quick: suite.quick,
         cores: cores.len().max(1),
@@ -152,6 +154,14 @@ pub fn run(
     }
     let report = files::write_all(&work.folder, &records)?;
     Ok(finished(report, &records))
+}
+
+/// A number is between one and the most.
+fn in_range(what: &'static str, value: u64, most: u64) -> Result<(), BenchError> {
+    match (1..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(LoadError::Range { what, value, least: 1, most }.into()),
+    }
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, SuiteError> {

@@ -61,7 +61,7 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     warm_up: Option<Duration>,
 
-    /// Threads of the controllers, where they are not what is varied
+    /// Threads of the controllers, where they are not what is varied; at most one for each core
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
 
@@ -123,7 +123,7 @@ impl From<SuiteError> for Failure {
     fn from(error: SuiteError) -> Self {
         match error {
             SuiteError::Bench(error) => (*error).into(),
-            SuiteError::Unknown { .. } | SuiteError::NoRuns | SuiteError::NotEmpty(_) => {
+            SuiteError::Unknown { .. } | SuiteError::NotEmpty(_) => {
                 Failure::Wrong(error.to_string())
             }
             _ => Failure::Failed(error.to_string()),
