@@ -93,7 +93,7 @@ fn found(targets: &Targets, measure: Measure) -> Result<Found, Failed> {
             idle(targets, switches, connect_s, memory_mib, cpu)
         }
         Measure::Peer { name, version, least } => peer(targets, name, version, least),
-        Measure::UnevenLoad => uneven(targets),
+        Measure::UnevenLoad { least } => uneven(targets, least),
     }
 }
 
@@ -299,9 +299,11 @@ fn peer(targets: &Targets, name: &str, version: Version, least: f64) -> Result<F
 }
 
 /// Runs the command that measures it, and takes its last line for what it found.
-fn uneven(targets: &Targets) -> Result<Found, Failed> {
+fn uneven(targets: &Targets, least: f64) -> Result<Found, Failed> {
     let Some(command) = &targets.uneven else {
-        return Err("give the command that measures it with --uneven-bench".into());
+        return Err(
+            "give the command that measures it with --uneven-bench, as `make bench` does".into()
+        );
     };
     let output = Command::new("sh")
         .args(["-c", command])
@@ -309,8 +311,37 @@ fn uneven(targets: &Targets) -> Result<Found, Failed> {
         .output()
         .map_err(|error| format!("`{command}`: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    let measured = last.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned());
-    let verdict = Verdict::of(&[Some(output.status.success())]);
-    Ok(Found { measured, verdict, reports: Vec::new() })
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let times = times(last).ok_or_else(|| {
+        let error = String::from_utf8_lossy(&output.stderr);
+        let error = error.lines().last().unwrap_or_default();
+        format!(
+            "`{command}` ended ({}) without a line such as \"1.7 times\": {last} {error}",
+            output.status
+        )
+    })?;
+    let verdict = Verdict::of(&[Some(times >= least), Some(output.status.success())]);
+    Ok(Found { measured: last.to_owned(), verdict, reports: Vec::new() })
+}
+
+/// The number before the word `times`.
+fn times(line: &str) -> Option<f64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.windows(2).find(|pair| pair[1] == "times").and_then(|pair| pair[0].parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_much_faster_it_is_stands_before_the_word_times() {
+        assert_eq!(
+            times("after the hand-over 1.87 times the rate before (median; 1.8 to 2)"),
+            Some(1.87)
+        );
+        assert_eq!(times("1.7 times"), Some(1.7));
+        assert_eq!(times("many times"), None);
+        assert_eq!(times("times"), None);
+    }
 }

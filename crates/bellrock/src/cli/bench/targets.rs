@@ -62,7 +62,10 @@ pub(in crate::cli) struct TargetsArgs {
     #[arg(long, value_name = "FILE")]
     packet_in_bench: Option<PathBuf>,
 
-    /// The command that measures uneven load; it ends with status 0 if all is as it should be
+    /// The command that measures uneven load
+    ///
+    /// Its last line says how much faster it is after the hand-over, such as "1.7 times", and its exit
+    /// status is 0 if nothing was lost. `cargo bench -p bellrock --features cli --bench hand_over` is one.
     #[arg(long, value_name = "COMMAND")]
     uneven_bench: Option<String>,
 
