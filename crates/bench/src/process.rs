@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,9 @@ const END_WAIT: Duration = Duration::from_secs(5);
 
 /// Between two looks whether it listens, or has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The controllers that run, for a program that has to end at once.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A controller that was started. Dropping it ends it.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ impl Controller {
         let child = spawn(command_line, cores)
             .map_err(|error| failed(format!("it cannot be started: {error}")))?;
         let mut controller = Controller { child };
+        running().push(controller.pid());
         let start = Instant::now();
         while TcpStream::connect_timeout(&address, LOOK_EVERY).is_err() {
             if let Ok(Some(status)) = controller.child.try_wait() {
@@ -62,11 +67,29 @@ impl Controller {
         Ok(controller)
     }
 
+    /// Tells all that run to end, without waiting for it: for a program that a signal ends, and that
+    /// drops nothing.
+    pub fn end_all() {
+        for pid in running().drain(..) {
+            signal(pid, Signal::TERM);
+        }
+    }
+
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+}
+
+fn running() -> MutexGuard<'static, Vec<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends a signal to a process of ours.
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let _ = pid.map(|pid| kill_process(pid, signal));
 }
 
 /// A process inherits the cores of the thread that starts it, so there is one for that.
@@ -85,9 +108,9 @@ fn spawn(command_line: &str, cores: &[usize]) -> io::Result<Child> {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        running().retain(|pid| *pid != self.pid());
         // If it has ended already, the signal finds nobody: its id is ours until it is waited for.
-        let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
+        signal(self.pid(), Signal::TERM);
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
             if start.elapsed() > END_WAIT {

@@ -16,6 +16,8 @@ use bellrock_bench::{
 };
 use bellrock_openflow::Version;
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::{Failure, print};
 pub(super) use args::Bench;
@@ -25,6 +27,9 @@ use args::{
 
 /// A test that takes longer than this shows its progress, on a terminal.
 const SHOW_PROGRESS: Duration = Duration::from_secs(2);
+
+/// What the shell reports of a process that a signal ended is its number and this.
+const SIGNAL_STATUS: i32 = 128;
 
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
@@ -39,6 +44,7 @@ impl From<BenchError> for Failure {
 
 /// Does what the command line says.
 pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
+    end_controllers_on_signals()?;
     match &bench.command {
         Some(BenchCommand::Responder(responder)) => respond(responder),
         Some(BenchCommand::Suite(args)) => suite::run(args),
@@ -46,6 +52,20 @@ pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Targets(args)) => targets::run(args),
         None => test(&bench.load),
     }
+}
+
+/// On SIGINT or SIGTERM the controllers that were started end too, and then the command, with 128
+/// plus the signal's number.
+fn end_controllers_on_signals() -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            Controller::end_all();
+            std::process::exit(SIGNAL_STATUS + signal);
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(())
 }
 
 fn respond(args: &ResponderArgs) -> Result<(), Failure> {
