@@ -12,6 +12,9 @@
 //! at `buffer_id` or match, so that a controller that answers twice looks twice as fast; it leaves
 //! Nagle's algorithm on; it spins; its buffer grows without end against a slow reader.
 //!
+//! [`targets`] measures what this project's engine has to reach, row by row, and [`callgrind`] counts user
+//! instructions for it and for tests.
+//!
 //! # What it is not
 //! It knows nothing of the controller that it measures: of this workspace it uses the codec and the
 //! switch's end of the session.
