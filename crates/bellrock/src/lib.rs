@@ -28,7 +28,7 @@ pub mod prelude {
     pub use crate::per_switch;
     pub use bellrock_api::{
         Action, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field, FlowMod,
-        FlowRemoved, Handler, HostEntry, Instruction, MacAddr, Match, Network, PacketIn, Port,
-        PortStatus, ReplyBody, Result, Switch, SwitchInfo, Verdict, Version, Xid,
+        FlowRemoved, FlowTemplate, Handler, HostEntry, Instruction, MacAddr, Match, Network,
+        PacketIn, Port, PortStatus, ReplyBody, Result, Switch, SwitchInfo, Verdict, Version, Xid,
     };
 }

@@ -50,10 +50,12 @@ pub struct FlowTemplate {
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// The fields that have a place, a bit each, and [`OUTPUT`].
+    /// The fields that have a place, a bit each, and [`OUTPUT`] and [`PORTS`].
     fields: u64,
     /// Where the value of each field stands; 0 for those that have no place.
     places: [u8; FIELDS],
+    /// The places of the ports of the one transport protocol that it can match.
+    ports_at: [u8; 2],
     cookie_at: u8,
     buffer_at: u8,
     /// The port of the output that the message ends with, if it does.
@@ -90,6 +92,13 @@ impl FlowTemplate {
             ),
         };
         let (mut fields, places) = places(version, &matching);
+        let mut ports_at = [0; 2];
+        for [src, dst] in TRANSPORTS {
+            if fields & src.bit() != 0 && fields & dst.bit() != 0 {
+                fields |= PORTS;
+                ports_at = [places[src as usize], places[dst as usize]];
+            }
+        }
         let mut output_at = 0;
         if ends_with_output(flow) {
             fields |= OUTPUT;
@@ -105,6 +114,7 @@ impl FlowTemplate {
             version,
             fields,
             places,
+            ports_at,
             cookie_at: cookie_at as u8,
             buffer_at: buffer_at as u8,
             output_at: output_at as u8,
@@ -167,7 +177,9 @@ pub struct Filling<'f> {
 
 /// The bit in [`Filling::filled`], beyond those of the fields, that stands for the output port.
 const OUTPUT: u64 = 1 << 63;
-const _: () = assert!(FIELDS < 63);
+/// The same for the transport ports, if it has both.
+const PORTS: u64 = 1 << 62;
+const _: () = assert!(FIELDS < 62);
 
 impl Filling<'_> {
     /// The value of a field of the match, as it stands in a packet: big-endian, and as long as the
@@ -188,6 +200,16 @@ impl Filling<'_> {
             return self.put(at, &v10_value(field, *value));
         }
         self.put(at, value);
+    }
+
+    /// The ports, source and destination, of the transport protocol that it matches, whichever that
+    /// is: in one place for TCP, UDP and SCTP.
+    #[inline(always)]
+    pub fn set_ports(&mut self, src: &[u8; 2], dst: &[u8; 2]) {
+        self.filled |= PORTS;
+        let [src_at, dst_at] = self.template.ports_at;
+        self.put(src_at, src);
+        self.put(dst_at, dst);
     }
 
     /// The ingress port of the match.
@@ -251,6 +273,11 @@ impl Filling<'_> {
     }
 }
 
+const TRANSPORTS: [[Field; 2]; 3] = [
+    [Field::TcpSrc, Field::TcpDst],
+    [Field::UdpSrc, Field::UdpDst],
+    [Field::SctpSrc, Field::SctpDst],
+];
 const XID_AT: u8 = 4;
 const OXM_HEADER_LEN: usize = 4;
 const V10_FLOW_AT: usize = HEADER_LEN + size_of::<v10::Match>();
@@ -384,8 +411,7 @@ mod tests {
             filling.set(Field::VlanPcp, &[77 % 8]);
             filling.set(Field::IpDscp, &[77 % 64]);
             filling.set(Field::Ipv4Src, &[10, 0, 1, 77]);
-            filling.set(Field::TcpSrc, &1077_u16.to_be_bytes());
-            filling.set(Field::TcpDst, &2077_u16.to_be_bytes());
+            filling.set_ports(&1077_u16.to_be_bytes(), &2077_u16.to_be_bytes());
             filling.cookie_high(3);
             filling.buffer_id(4);
             filling.output(Port(6));
@@ -430,6 +456,7 @@ mod tests {
                 assert!(out.is_empty());
             };
             refused(&output, &|flow| flow.set(Field::EthType, &[8, 0]));
+            refused(&output, &|flow| flow.set_ports(&[0, 1], &[0, 2]));
             refused(&output, &|flow| flow.output(Port::CONTROLLER));
             refused(&drop, &|flow| flow.output(Port(2)));
             if version == Version::V1_0 {

@@ -90,10 +90,7 @@ impl Hosts {
     /// A packet came from one host to another, at `now` in seconds: where the other is, if both are
     /// known, are behind different ports, have flows, and the one is where it was. `None` says
     /// nothing.
-    ///
-    /// Most packets need no more than this. As a function of its own it has the processor's
-    /// registers for itself.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn with_flows(
         &mut self,
         from: HostKey,

@@ -140,9 +140,9 @@ impl<'p> Plain<'p> {
         self.header[9] == TCP
     }
 
-    /// Fills in all fields above the link, the ports as those of `src` and `dst`.
+    /// Fills in all fields above the link.
     #[inline(always)]
-    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame<'_>, [src, dst]: [Field; 2]) {
+    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame<'_>) {
         if let Some(tag) = frame.vlan {
             flow.set(Field::VlanPcp, &[tag.pcp]);
         }
@@ -153,8 +153,7 @@ impl<'p> Plain<'p> {
             flow.set(Field::Ipv4Dst, to);
         }
         if let ([from, to], _) = self.payload.as_chunks::<2>() {
-            flow.set(src, from);
-            flow.set(dst, to);
+            flow.set_ports(from, to);
         }
     }
 }
@@ -214,15 +213,11 @@ pub(super) mod tests {
     ) -> Option<Vec<u8>> {
         let Prepared::Exact { tcp, udp } = prepared else { panic!("exact templates") };
         let plain = Plain::read(packet, frame)?;
-        let (by_tag, ports) = if plain.is_tcp() {
-            (tcp, [Field::TcpSrc, Field::TcpDst])
-        } else {
-            (udp, [Field::UdpSrc, Field::UdpDst])
-        };
+        let by_tag = if plain.is_tcp() { tcp } else { udp };
         let mut out = Out::with_capacity(4096);
         let mut flow = by_tag.of(frame).fill(7, &mut out).unwrap();
         fill_link(&mut flow, packet, frame, Port(9));
-        plain.fill(&mut flow, frame, ports);
+        plain.fill(&mut flow, frame);
         flow.finish().unwrap();
         Some(out.as_slice().to_vec())
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Batch, ErrorCode, ErrorMessage, Field, FlowMod, Handler, HostEntry, Match, PacketIn,
-    Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
+    Action, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match, PacketIn, Port,
+    PortReason, PortStatus, Result, Switch, Verdict, Xid,
 };
 use bellrock_tables::Hashed;
 
@@ -249,26 +249,21 @@ impl LearningSwitch {
                 flow.finish()?;
             }
             Some(Prepared::Exact { tcp, udp }) => match Plain::read(packet, frame) {
-                Some(plain) if plain.is_tcp() => {
-                    let mut flow = switch.install_from(tcp.of(frame))?;
-                    prepared::fill_link(&mut flow, packet, frame, port);
-                    plain.fill(&mut flow, frame, [Field::TcpSrc, Field::TcpDst]);
-                    flow.finish()?;
-                }
                 Some(plain) => {
-                    let mut flow = switch.install_from(udp.of(frame))?;
+                    let templates = if plain.is_tcp() { tcp } else { udp };
+                    let mut flow = switch.install_from(templates.of(frame))?;
                     prepared::fill_link(&mut flow, packet, frame, port);
-                    plain.fill(&mut flow, frame, [Field::UdpSrc, Field::UdpDst]);
+                    plain.fill(&mut flow, frame);
                     flow.finish()?;
                 }
                 None => {
-                    let (packet, frame) = (*packet, *frame);
-                    self.install_exact(switch, &packet, &frame, port)?;
+                    let packet = *packet;
+                    self.install_exact(switch, &packet, port)?;
                 }
             },
             None => {
-                let (packet, frame) = (*packet, *frame);
-                self.install_exact(switch, &packet, &frame, port)?;
+                let packet = *packet;
+                self.install_exact(switch, &packet, port)?;
             }
         }
         Ok(())
@@ -279,10 +274,11 @@ impl LearningSwitch {
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        frame: &Frame<'_>,
         port: Port,
     ) -> Result<()> {
-        let matching = matching::exact(packet, frame, switch.version());
+        // Only packets with such a header come here.
+        let Some(frame) = Frame::read(packet) else { return Ok(()) };
+        let matching = matching::exact(packet, &frame, switch.version());
         let actions = [Action::output(port)];
         let flow = FlowMod::add(&matching)
             .priority(self.settings.priority)

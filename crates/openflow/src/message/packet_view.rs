@@ -22,8 +22,8 @@ pub struct PacketInView<'a> {
     head: Head<'a>,
     /// The whole message.
     message: &'a [u8],
-    /// Where in it the packet begins.
-    data_at: usize,
+    /// The packet.
+    data: &'a [u8],
     in_port: Port,
 }
 
@@ -62,8 +62,8 @@ impl<'a> PacketInView<'a> {
                 (Head::V13(&head.fixed), size_of_val(head), in_port, head.fixed.length.get())
             }
         };
-        let message = stream.get(..usize::from(len)).filter(|message| message.len() >= data_at)?;
-        Some(PacketInView { head, message, data_at, in_port })
+        let message = stream.get(..usize::from(len))?;
+        Some(PacketInView { head, message, data: message.get(data_at..)?, in_port })
     }
 
     /// The packet_in at the start of a stream, whatever it matches. `None` if there is none, or not
@@ -80,8 +80,7 @@ impl<'a> PacketInView<'a> {
             Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
             Version::V1_3 => Head::V13(v13::PacketInFixed::ref_from_prefix(message).ok()?.0),
         };
-        let data_at = message.len() - packet.data.len();
-        Some(PacketInView { head, message, data_at, in_port: packet.in_port() })
+        Some(PacketInView { head, message, data: packet.data.0, in_port: packet.in_port() })
     }
 
     /// Bytes of the whole message.
@@ -149,7 +148,7 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
-        self.message.get(self.data_at..).unwrap_or(&[])
+        self.data
     }
 
     /// Whether [`PacketInView::data`] is the whole packet.
