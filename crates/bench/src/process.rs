@@ -72,6 +72,8 @@ impl Controller {
     pub fn end_all() {
         for pid in running().drain(..) {
             signal(pid, Signal::TERM);
+            // One that is stopped while it is not its turn would never get it.
+            signal(pid, Signal::CONT);
         }
     }
 
