@@ -46,6 +46,8 @@ listen: [0.0.0.0:1, '[::]:2']
 versions: 1.0
 workers: 3
 pin: [0, 2, 4]
+idle: spin
+hand_over: false
 write: immediate
 log_level: trace
 log_format: json
