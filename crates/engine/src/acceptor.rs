@@ -23,6 +23,11 @@ const BACKLOG: i32 = 4096;
 /// stop.
 const ACCEPTS_PER_TURN: usize = 256;
 
+/// What the kernel keeps of a connection that is not read yet; it doubles that, and lets the switch
+/// know when it is full. Otherwise it would take up to `tcp_rmem`'s maximum, megabytes, from each
+/// switch; and the more of it there is, the later is each packet's turn, and out of the cache by then.
+const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
+
 /// How long to wait when the system has no file descriptors left, or nothing can be accepted for
 /// another reason.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
@@ -60,6 +65,8 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
         }
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
+        // Before it listens, so that the connections have it from their first segment on.
+        socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())

@@ -413,6 +413,12 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.main.bytes() + self.old.bytes() + self.next.bytes()
     }
 
+    /// The budget that it shares with other tables.
+    #[inline]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> Stats {
         self.stats

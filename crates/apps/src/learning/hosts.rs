@@ -11,9 +11,9 @@ use super::frame::{HostKey, Place};
 /// those ports were over their limit. Far above what switches have.
 const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
-/// A table of at most so many bytes is taken to be in the cache. About a third of what a core has of
-/// its own (the second-level cache), since the table is not alone there.
-const CACHED_BYTES: usize = 256 * 1024;
+/// Tables of at most so many bytes, all together, are taken to be in a core's own cache: half of the
+/// second-level cache of current processors.
+const CACHED_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Hosts {
     table: FlatTable<Place>,
@@ -80,11 +80,11 @@ impl Hosts {
         self.table.prefetch(host);
     }
 
-    /// Whether the table is too large for the processor's caches to hold, so that it pays to
-    /// prefetch.
+    /// Whether the tables of all switches, which take turns, are too large for the processor's cache,
+    /// so that it pays to prefetch.
     #[inline]
-    pub(super) fn is_beyond_cache(&self) -> bool {
-        self.table.memory() > CACHED_BYTES
+    pub(super) fn are_beyond_cache(&self) -> bool {
+        self.table.budget().used() > CACHED_BYTES
     }
 
     /// A packet came from one host to another, at `now` in seconds: where the other is, if both are

@@ -411,7 +411,7 @@ impl Handler for LearningSwitch {
     }
 
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        if self.hosts.is_beyond_cache() {
+        if self.hosts.are_beyond_cache() {
             // So that the memory that each packet needs is on its way when it is needed.
             batch.iter().for_each(|packet| self.prefetch(&packet));
         }

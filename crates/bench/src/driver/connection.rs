@@ -17,6 +17,11 @@ use crate::load::Mode;
 use crate::packet::UPLINK_PORT;
 use crate::window::Window;
 
+/// What the socket of a switch takes before it says that it is full; the kernel doubles it. Without a
+/// bound it takes some megabytes. Those of all switches do not fit a cache, and then it is the machine's
+/// memory that is measured, with any controller.
+const SEND_BUFFER_BYTES: usize = 32 * 1024;
+
 /// Packets that a buffering switch says that it can keep.
 const N_BUFFERS: u32 = 1 << 20;
 
@@ -131,6 +136,7 @@ impl Connection {
         let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
         match socket.connect(&target.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(IN_PROGRESS) => {}
