@@ -164,6 +164,16 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         }
     }
 
+    /// Starts to bring the second line of a key, if it is not in its first, which is in the cache by
+    /// now.
+    #[inline]
+    pub(crate) fn prefetch_second(&self, at: Hashed) {
+        if self.count > 0 && self.find_first(at).is_none() {
+            let [_, second] = self.homes(at);
+            prefetch::read(self.line(second));
+        }
+    }
+
     /// Where the key lies, if that is its first line, as seven of eight do. For a table that is not
     /// being drained.
     #[inline(always)]

@@ -145,6 +145,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.main.prefetch(at);
     }
 
+    /// The second step of that, when the first has had its time: the place where a key is that is not
+    /// where it is likely. One key in eight would otherwise wait for it, as long as all the others
+    /// together.
+    #[inline]
+    pub fn prefetch_rest(&self, at: Hashed) {
+        self.main.prefetch_second(at);
+    }
+
     /// The value of a key, however old.
     #[inline]
     pub fn lookup(&self, key: u64) -> Option<V> {

@@ -80,6 +80,11 @@ impl Hosts {
         self.table.prefetch(host);
     }
 
+    #[inline]
+    pub(super) fn prefetch_rest(&self, host: Hashed) {
+        self.table.prefetch_rest(host);
+    }
+
     /// Whether the tables of all switches, which take turns, are too large for the processor's cache,
     /// so that it pays to prefetch.
     #[inline]

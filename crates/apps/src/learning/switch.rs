@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use bellrock_api::{
-    Action, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match, PacketIn, Port,
-    PortReason, PortStatus, Result, Switch, Verdict, Xid,
+    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match,
+    PacketIn, Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
 };
 use bellrock_tables::Hashed;
 
@@ -76,14 +77,18 @@ impl LearningSwitch {
         }
     }
 
-    /// Starts to bring the entries of a packet's addresses into the cache.
-    #[inline]
-    fn prefetch(&self, packet: &PacketIn<'_>) {
-        let Some(frame) = Frame::read(packet) else { return };
-        self.hosts.prefetch(self.hosts.hash(frame.from()));
-        if !frame.is_to_group() {
-            self.hosts.prefetch(self.hosts.hash(frame.to()));
+    /// Brings the entries of all packets' addresses into the cache, or at least on their way.
+    #[inline(never)]
+    fn prefetch(&self, batch: &Batch<'_>) {
+        let mut hosts = ArrayVec::<_, { 2 * BATCH_PACKETS }>::new();
+        for frame in batch.iter().filter_map(|packet| Frame::read(&packet)) {
+            for host in [frame.from(), frame.to()] {
+                let host = self.hosts.hash(host);
+                self.hosts.prefetch(host);
+                hosts.push(host);
+            }
         }
+        hosts.iter().for_each(|host| self.hosts.prefetch_rest(*host));
     }
 
     /// The way of nearly all packets, straight on: between two hosts that are known, were where
@@ -412,8 +417,7 @@ impl Handler for LearningSwitch {
 
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
         if self.hosts.are_beyond_cache() {
-            // So that the memory that each packet needs is on its way when it is needed.
-            batch.iter().for_each(|packet| self.prefetch(&packet));
+            self.prefetch(batch);
         }
         batch.each(switch, self);
     }

@@ -31,6 +31,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// What our controller may take in one read; its default.
 const READ_BYTES: u32 = 64 * 1024;
 
+/// Hosts that a controller is taken to learn in a second, as fast as they come, and one of each switch
+/// at a time.
+const LEARNT_PER_S: f64 = 2e6;
+const LEARNT_IN_TURN_PER_S: f64 = 1e5;
+
 /// Packet_ins for which instructions are counted, and then twice as many: some thousand for each host
 /// that the benchmark knows.
 const PACKETS: u64 = 200_000;
@@ -168,11 +173,19 @@ fn load(targets: &Targets, target: SocketAddr, shape: Shape) -> Load {
         cores: targets.generator_core.map_or(Cores::Any, |core| Cores::List(vec![core])),
         runs: 1,
         duration: targets.effort.duration(),
-        warm_up: targets.effort.warm_up(),
+        warm_up: targets.effort.warm_up() + first_round(shape),
         answer_timeout: START_TIMEOUT,
         connect_timeout: CONNECT_TIMEOUT,
         ..Load::default()
     })
+}
+
+/// Time in which each host has been a source once, so that what is measured is not how a controller
+/// learns them, and installs the first flow of each.
+fn first_round(shape: Shape) -> Duration {
+    let hosts = f64::from(shape.switches) * f64::from(shape.macs);
+    let per_s = if shape.mode == Mode::Latency { LEARNT_IN_TURN_PER_S } else { LEARNT_PER_S };
+    Duration::from_secs_f64(hosts / per_s)
 }
 
 fn pairs(

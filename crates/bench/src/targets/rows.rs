@@ -245,10 +245,10 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "ping-pong-1500",
-        what: "ping-pong, 1,500 switches",
+        what: "ping-pong, 1,500 switches, 100 MACs each",
         target: "p99 under 10 ms and within 1.25 of the responder's",
         measure: Measure::Responder {
-            load: Shape { switches: 1500, ..LATENCY },
+            load: Shape { switches: 1500, macs: 100, ..LATENCY },
             idle: Idle::Sleep,
             checks: &[P99Under(10.0), AtMost(P99, 1.25)],
         },
