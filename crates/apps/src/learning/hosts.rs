@@ -11,9 +11,13 @@ use super::frame::{HostKey, Place};
 /// those ports were over their limit. Far above what switches have.
 const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
-/// Tables of at most so many bytes, all together, are taken to be in a core's own cache: half of the
-/// second-level cache of current processors.
-const CACHED_BYTES: usize = 1024 * 1024;
+/// Tables of at most so many bytes, all together, are taken to be in a core's own cache: about twice the
+/// second-level cache of current processors. Slightly beyond it, to look ahead costs more than to wait.
+const CACHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// A table of at most so many bytes is in the cache soon after its switch's turn has begun, so that
+/// only first lines are worth looking ahead.
+const SMALL_TABLE_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Hosts {
     table: FlatTable<Place>,
@@ -78,6 +82,12 @@ impl Hosts {
     #[inline]
     pub(super) fn prefetch(&self, host: Hashed) {
         self.table.prefetch(host);
+    }
+
+    /// Whether its own table is too large to be in the cache by the middle of its switch's turn.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.table.memory() > SMALL_TABLE_BYTES
     }
 
     #[inline]

@@ -88,7 +88,9 @@ impl LearningSwitch {
                 hosts.push(host);
             }
         }
-        hosts.iter().for_each(|host| self.hosts.prefetch_rest(*host));
+        if self.hosts.is_large() {
+            hosts.iter().for_each(|host| self.hosts.prefetch_rest(*host));
+        }
     }
 
     /// The way of nearly all packets, straight on: between two hosts that are known, were where
