@@ -1,7 +1,7 @@
 """Peers that mean no good, as processes of their own.
 
     python3 -m harness.attackers crowd SILENT GARBAGE     so many connections that say nothing, and so many that talk nonsense
-    python3 -m harness.attackers flood VERSION            one switch that sends packet-ins without pause
+    python3 -m harness.attackers flood VERSION            one switch that fills its link with packet-ins
 
 Each prints a line when it is at it, and goes on until it is ended. They run when a core has nothing else to do: real attackers
 bring machines of their own, and what is measured beside them is the controller, not how this machine shares its cores.
@@ -26,6 +26,9 @@ MAX_NONSENSE_BYTES = 1500
 SEED = 20100
 FLOOD_DPID = 0xF100D
 REPORT_S = 1
+# A control link of 1 Gb/s, full: some 1.4 million packet-ins a second. Over loopback it would be many times that, and a test of how
+# this machine shares its memory and its cores.
+LINK_BYTES_PER_S = 125_000_000
 
 
 class Crowd:
@@ -99,7 +102,7 @@ def flood(version):
     switch.connect()
     print("flooding", flush=True)
     while True:
-        sent, answered = switch.blast(REPORT_S)
+        sent, answered = switch.blast(REPORT_S, LINK_BYTES_PER_S)
         print(f"{sent} packet-ins sent, {answered} bytes of answers, in {REPORT_S} s", flush=True)
 
 

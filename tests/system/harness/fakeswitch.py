@@ -33,6 +33,8 @@ READ_BYTES = 1 << 16
 BLAST_BATCH = 4096
 BLAST_READ_BYTES = 1 << 20
 WAIT_S = 0.01
+# How long a sender waits when its link is full.
+LINK_WAIT_S = 0.001
 
 
 class FakeSwitch:
@@ -93,17 +95,20 @@ class FakeSwitch:
         self.sent -= whole
         self._unsent = self._unsent[:partly]
 
-    def blast(self, seconds):
-        """Sends packet-ins for so long, as fast as they are taken, and throws away what comes back, unread.
+    def blast(self, seconds, bytes_per_s):
+        """Sends packet-ins for so long, as fast as they are taken, but at most so many bytes a second; throws away what comes
+        back, unread.
 
         Returns (packet-ins sent, bytes thrown away). After this the connection is of no use but for another blast.
         """
         packets = b"".join(self._packet_in(number) for number in range(BLAST_BATCH))
         size = len(packets) // BLAST_BATCH
         sent = thrown = 0
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            readable, writable, _ = select.select([self.socket], [self.socket], [], WAIT_S)
+        began = time.monotonic()
+        while (now := time.monotonic() - began) < seconds:
+            may_send = sent <= now * bytes_per_s
+            wait = WAIT_S if may_send else LINK_WAIT_S
+            readable, writable, _ = select.select([self.socket], [self.socket] if may_send else [], [], wait)
             if writable:
                 taken = self.socket.send(memoryview(packets)[self._blasted:])
                 sent += taken
