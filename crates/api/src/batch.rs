@@ -55,7 +55,8 @@ impl<'b> Batch<'b> {
     }
 
     /// Adds the packet_ins that the stream has from `start` on, up to the first message that is
-    /// something else, or a packet_in out of the common ([`PacketInView::common`]); where that is. Adds no more when they have `max_bytes` or more.
+    /// something else, or a packet_in out of the common ([`PacketInView::common`]); where that is.
+    /// Adds no more when they have more than `max_bytes`.
     #[inline]
     pub fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
         let mut at = start;

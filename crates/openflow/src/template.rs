@@ -19,6 +19,11 @@ use crate::{
 /// Bytes of the longest template, and of all that is copied at a time.
 pub const MAX_TEMPLATE_LEN: usize = 256;
 
+/// Bytes that are copied first, and then: enough for a flow of 1.0 with two actions, and for one of 1.3
+/// that matches all that TCP over IPv4 has.
+const V10_LEN: usize = 96;
+const V13_LEN: usize = 160;
+
 /// Bytes of the longest value: an IPv6 address.
 const MAX_VALUE_LEN: usize = 16;
 
@@ -138,12 +143,12 @@ impl FlowTemplate {
         let (room, out_len) = out.window::<WINDOW_LEN>()?;
         // Lengths that are known when it is compiled make this moves, not a call: for a flow of 1.0,
         // for one of 1.3 with all that IPv4 has, and for any.
-        room[..96].copy_from_slice(&self.message[..96]);
-        if self.len > 96 {
-            room[96..160].copy_from_slice(&self.message[96..160]);
+        room[..V10_LEN].copy_from_slice(&self.message[..V10_LEN]);
+        if self.len > V10_LEN {
+            room[V10_LEN..V13_LEN].copy_from_slice(&self.message[V10_LEN..V13_LEN]);
         }
-        if self.len > 160 {
-            room[160..MAX_TEMPLATE_LEN].copy_from_slice(&self.message[160..]);
+        if self.len > V13_LEN {
+            room[V13_LEN..MAX_TEMPLATE_LEN].copy_from_slice(&self.message[V13_LEN..]);
         }
         let mut filling =
             Filling { template: self, message: room, out_len, filled: 0, bad_port: false };
