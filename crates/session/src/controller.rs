@@ -223,12 +223,6 @@ impl Controller {
         self.requests.expire(now.checked_sub(self.settings.request_timeout)?)
     }
 
-    /// Gives up a request: for one that is not answered in time, or could not be written. Says
-    /// what it asked for.
-    pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {
-        self.requests.end(xid)
-    }
-
     /// The requests that are unanswered. When the connection ends, they never will be.
     pub fn unanswered(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
         self.requests.iter()
@@ -292,7 +286,8 @@ impl Pending<'_> {
         self.requests.add(xid, kind, self.max_requests, now)
     }
 
-    /// See [`Controller::cancel`].
+    /// Gives up a request: for one that is not answered in time, or could not be written. Says
+    /// what it asked for.
     pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {
         self.requests.end(xid)
     }

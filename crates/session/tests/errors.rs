@@ -161,7 +161,7 @@ fn replies_that_nobody_asked_for_are_counted_and_dropped() {
         end.controller.request(xid, RequestKind::Config, Duration::ZERO).unwrap();
         assert!(matches!(end.give(&barrier), Ok(Event::Nothing)), "another kind");
         assert_eq!(end.controller.take_counters().unexpected, 2);
-        assert_eq!(end.controller.cancel(xid), Some(RequestKind::Config));
+        assert_eq!(end.controller.split().1.cancel(xid), Some(RequestKind::Config));
         end.controller.request(xid, RequestKind::Barrier, Duration::ZERO).unwrap();
         assert!(matches!(end.give(&barrier), Ok(Event::Reply { .. })));
         assert!(end.sent().is_empty());
