@@ -31,12 +31,14 @@ unsafe impl<T: Send> Send for Chunk<T> {}
 #[allow(unsafe_code)]
 unsafe impl<T: Sync> Sync for Chunk<T> {}
 
-impl<T: Copy> Chunk<T> {
+impl<T> Chunk<T> {
     /// No room at all, and no memory.
     pub(crate) const fn empty() -> Self {
         Chunk { start: NonNull::dangling(), len: 0, capacity: 0, _advised: None }
     }
+}
 
+impl<T: Copy> Chunk<T> {
     /// Room for `capacity`; `None` if the allocator refuses.
     pub(crate) fn with_capacity(capacity: usize, budget: &Budget) -> Option<Self> {
         let layout = layout::<T>(capacity)?;

@@ -31,6 +31,7 @@
 
 mod budget;
 mod chunk;
+mod four;
 mod line;
 mod lines;
 mod prefetch;

@@ -1,9 +1,11 @@
 //! One cache line of a table: four slots.
 //!
-//! Keys, values and stamps lie in arrays of their own, so that the four keys are compared without a
-//! branch for each: in which of its slots an entry lies is a coin toss that no branch predictor wins.
+//! Keys, values and stamps lie in arrays of their own, and the halves of keys too, so that the four keys
+//! are compared at once, without a branch for each: in which of its slots an entry lies is a coin toss
+//! that no branch predictor wins.
 
-use crate::stamp::OCCUPIED;
+use crate::four::{Four, same};
+use crate::stamp::{OCCUPIED, age, stamp};
 
 /// Slots in a cache line of 64 bytes: 8 bytes of key, 4 of value, 4 of stamp each.
 pub(crate) const SLOTS_PER_LINE: usize = 4;
@@ -24,7 +26,8 @@ pub struct Entry<V> {
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Line<V> {
-    keys: [u64; SLOTS_PER_LINE],
+    /// The lower and the upper halves of the keys.
+    keys: [Four; 2],
     values: [V; SLOTS_PER_LINE],
     stamps: [u32; SLOTS_PER_LINE],
 }
@@ -33,28 +36,48 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     pub(crate) fn empty() -> Self {
         const { assert!(size_of::<Self>() == LINE_BYTES, "a value is at most four bytes") }
         Self {
-            keys: [0; SLOTS_PER_LINE],
+            keys: [Four([0; SLOTS_PER_LINE]); 2],
             values: [V::default(); SLOTS_PER_LINE],
             stamps: [0; SLOTS_PER_LINE],
         }
     }
 
     /// The slot of `key`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<usize> {
-        // The one slot that can have the key, or slot 0: a sum rather than a test for each.
-        let [_, b, c, d] = self.keys.map(|other| usize::from(other == key));
-        let slot = (b + 2 * c + 3 * d) % SLOTS_PER_LINE;
-        if self.keys[slot] == key && self.stamps[slot] & OCCUPIED != 0 {
-            return Some(slot);
-        }
-        if key == 0 { self.find_zero() } else { None }
+        lowest(same(&self.keys, key) & self.occupied())
     }
 
-    /// The slot of the key that empty slots have too.
-    #[cold]
-    fn find_zero(&self) -> Option<usize> {
-        (0..SLOTS_PER_LINE).find(|&slot| self.keys[slot] == 0 && self.stamps[slot] & OCCUPIED != 0)
+    /// A slot with `key`, which may be an empty one: those have the key zero.
+    #[inline(always)]
+    fn likely(&self, key: u64) -> Option<usize> {
+        lowest(same(&self.keys, key))
+    }
+
+    /// The value of `key`, if it lies here and was last seen at `now` or not longer than `max_age`
+    /// before. `None` may also be a key zero that was not looked for closely.
+    #[inline(always)]
+    pub(crate) fn fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+        let slot = self.likely(key)?;
+        let seen = self.stamps[slot];
+        // Most hits come within the tick of the last one.
+        let is_fresh = seen == stamp(now) || seen & OCCUPIED != 0 && age(seen, now) <= max_age;
+        is_fresh.then_some(self.values[slot])
+    }
+
+    /// The value of `key`, which is seen now, if it lies here. `None` may also be a key zero that was
+    /// not looked for closely.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, key: u64, now: u32) -> Option<V> {
+        let slot = self.likely(key)?;
+        // Written only if it differs: a line that stays clean needs no write-back.
+        if self.stamps[slot] != stamp(now) {
+            if self.stamps[slot] & OCCUPIED == 0 {
+                return None;
+            }
+            self.stamps[slot] = stamp(now);
+        }
+        Some(self.values[slot])
     }
 
     /// The first slot that holds no entry.
@@ -77,11 +100,14 @@ impl<V: Copy + Default + PartialEq> Line<V> {
 
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> Entry<V> {
-        Entry { key: self.keys[slot], value: self.values[slot], stamp: self.stamps[slot] }
+        let [low, high] = self.keys;
+        let key = u64::from(high.0[slot]) << 32 | u64::from(low.0[slot]);
+        Entry { key, value: self.values[slot], stamp: self.stamps[slot] }
     }
 
     pub(crate) fn put(&mut self, slot: usize, entry: Entry<V>) {
-        self.keys[slot] = entry.key;
+        let [low, high] = &mut self.keys;
+        (low.0[slot], high.0[slot]) = (entry.key as u32, (entry.key >> 32) as u32);
         self.values[slot] = entry.value;
         self.stamps[slot] = entry.stamp;
     }
@@ -124,6 +150,25 @@ mod tests {
         assert_eq!(line.find(0), Some(2));
         assert_eq!(line.take(2).value, 9);
         assert_eq!(line.find(0), None);
+        assert_eq!((line.touch(0, 1), line.fresh(0, 1, 1)), (None, None));
+    }
+
+    #[test]
+    fn a_key_is_compared_whole_and_each_slot_is_looked_at() {
+        let keys = [7, 7 << 32, 7 << 32 | 7, u64::MAX];
+        let mut line = Line::<u32>::empty();
+        for (slot, key) in keys.into_iter().enumerate() {
+            assert_eq!(line.find(key), None);
+            line.put(slot, Entry { key, value: slot as u32, stamp: stamp(5) });
+            assert_eq!((line.find(key), line.entry(slot).key), (Some(slot), key));
+        }
+        for (slot, key) in keys.into_iter().enumerate() {
+            let value = Some(slot as u32);
+            assert_eq!((line.fresh(key, 5, 0), line.fresh(key, 7, 2)), (value, value));
+            assert_eq!((line.fresh(key, 8, 2), line.fresh(key ^ 1, 5, 2)), (None, None));
+            assert_eq!((line.touch(key, 8), line.touch(key ^ 1, 8)), (value, None));
+            assert_eq!(line.fresh(key, 8, 0), value);
+        }
     }
 
     #[test]

@@ -37,9 +37,12 @@ pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
 /// Lines in chunks, charged to a budget.
 pub(crate) struct Lines<V> {
-    /// All but the last have [`CHUNK_LINES`] lines, once they are cleared. Declared before the
-    /// reservation, so that the bytes are free before the budget hears of it.
-    chunks: Vec<Chunk<Line<V>>>,
+    /// The first chunk, which is all that most tables have. All but the last have [`CHUNK_LINES`] lines,
+    /// once they are cleared. Declared before the reservation, so that the bytes are free before the
+    /// budget hears of it.
+    first: Chunk<Line<V>>,
+    /// The other chunks.
+    others: Vec<Chunk<Line<V>>>,
     /// Lines that are cleared.
     count: usize,
     /// Lines that there will be when all are cleared.
@@ -54,7 +57,8 @@ pub(crate) struct OutOfMemory;
 
 impl<V> Default for Lines<V> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), count: 0, target: 0, drained: 0, reservation: None }
+        let (first, others) = (Chunk::empty(), Vec::new());
+        Self { first, others, count: 0, target: 0, drained: 0, reservation: None }
     }
 }
 
@@ -63,9 +67,9 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// `None` if the budget or the allocator refuses.
     pub(crate) fn reserve(target: usize, budget: &Budget) -> Option<Self> {
         let reservation = budget.reserve(target.checked_mul(size_of::<Line<V>>())?)?;
-        let mut chunks = Vec::new();
-        chunks.try_reserve_exact(target.div_ceil(CHUNK_LINES)).ok()?;
-        Some(Self { chunks, count: 0, target, drained: 0, reservation: Some(reservation) })
+        let mut others = Vec::new();
+        others.try_reserve_exact(target.div_ceil(CHUNK_LINES).saturating_sub(1)).ok()?;
+        Some(Self { others, target, reservation: Some(reservation), ..Self::default() })
     }
 
     /// Clears up to `count` lines more, within one chunk; true when all are cleared.
@@ -75,16 +79,15 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         if filled == 0 && left > 0 {
             let budget = self.reservation.as_ref().map(Reservation::budget).ok_or(OutOfMemory)?;
             let chunk = Chunk::with_capacity(left.min(CHUNK_LINES), budget);
-            self.chunks.push(chunk.ok_or(OutOfMemory)?);
+            let chunk = chunk.ok_or(OutOfMemory)?;
+            // Within what was reserved, so this never allocates.
+            if self.count == 0 { self.first = chunk } else { self.others.push(chunk) }
         }
         let count = count.min(left).min(CHUNK_LINES - filled);
-        if let Some(chunk) = self.chunks.last_mut() {
-            #[cfg(test)]
-            crate::work::touched(count);
-            // Within what was reserved, so this never allocates.
-            chunk.fill(count, Line::empty());
-            self.count += count;
-        }
+        #[cfg(test)]
+        crate::work::touched(count);
+        self.others.last_mut().unwrap_or(&mut self.first).fill(count, Line::empty());
+        self.count += count;
         Ok(self.count == self.target)
     }
 
@@ -114,7 +117,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.drained += 1;
         if self.drained.is_multiple_of(CHUNK_LINES) {
             // Kept as an empty chunk, so that the others keep their places.
-            self.chunks[self.drained / CHUNK_LINES - 1] = Chunk::empty();
+            *self.chunk_mut(self.drained / CHUNK_LINES - 1) = Chunk::empty();
             if let Some(reservation) = &mut self.reservation {
                 reservation.give_back(CHUNK_LINES * size_of::<Line<V>>());
             }
@@ -126,20 +129,30 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     pub(crate) fn line(&self, index: usize) -> &Line<V> {
         #[cfg(test)]
         crate::work::touched(1);
-        &self.chunks[index / CHUNK_LINES][index % CHUNK_LINES]
+        &self.chunk(index / CHUNK_LINES)[index % CHUNK_LINES]
     }
 
     #[inline]
     pub(crate) fn line_mut(&mut self, index: usize) -> &mut Line<V> {
         #[cfg(test)]
         crate::work::touched(1);
-        &mut self.chunks[index / CHUNK_LINES][index % CHUNK_LINES]
+        &mut self.chunk_mut(index / CHUNK_LINES)[index % CHUNK_LINES]
+    }
+
+    #[inline]
+    fn chunk(&self, nth: usize) -> &Chunk<Line<V>> {
+        if nth == 0 { &self.first } else { &self.others[nth - 1] }
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self, nth: usize) -> &mut Chunk<Line<V>> {
+        if nth == 0 { &mut self.first } else { &mut self.others[nth - 1] }
     }
 
     /// All entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<V>> + use<'_, V> {
-        self.chunks
-            .iter()
+        std::iter::once(&self.first)
+            .chain(&self.others)
             .flat_map(|chunk| chunk.iter())
             .flat_map(|line| line.entries().map(|(_, entry)| entry))
     }
@@ -147,12 +160,25 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// The two lines of a hash: different ones, unless there is but one. There must be one.
     #[inline]
     pub(crate) fn homes(&self, at: Hashed) -> [usize; LINES_PER_KEY] {
-        let first = self.first_home(at);
-        let second = spread(at.hash as u32, self.count);
-        if first != second {
-            [first, second]
+        [self.first_home(at), self.second_home(at)]
+    }
+
+    /// The first line of a hash, by its upper bits.
+    #[inline(always)]
+    fn first_home(&self, at: Hashed) -> usize {
+        spread(at.hash, self.count)
+    }
+
+    /// The second line of a hash, by its lower half.
+    #[inline]
+    fn second_home(&self, at: Hashed) -> usize {
+        let second = spread(at.hash << 32, self.count);
+        if second != self.first_home(at) {
+            second
+        } else if second + 1 == self.count {
+            0
         } else {
-            [first, if first + 1 == self.count { 0 } else { first + 1 }]
+            second + 1
         }
     }
 
@@ -168,36 +194,49 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// now.
     #[inline]
     pub(crate) fn prefetch_second(&self, at: Hashed) {
-        if self.count > 0 && self.find_first(at).is_none() {
-            let [_, second] = self.homes(at);
-            prefetch::read(self.line(second));
+        if self.count > 0 && self.first_line(at).is_none_or(|line| line.find(at.key).is_none()) {
+            prefetch::read(self.line(self.second_home(at)));
         }
     }
 
-    /// Where the key lies, if that is its first line, as seven of eight do. For a table that is not
-    /// being drained.
+    /// The first line of a hash: where seven of eight keys lie. `None` if there are no lines. For a
+    /// table that is not being drained.
     #[inline(always)]
-    pub(crate) fn find_first(&self, at: Hashed) -> Option<(&Line<V>, usize)> {
-        let line = self.first_home(at);
+    pub(crate) fn first_line(&self, at: Hashed) -> Option<&Line<V>> {
         #[cfg(test)]
         crate::work::touched(1);
-        let line = self.chunks.get(line / CHUNK_LINES)?.get(line % CHUNK_LINES)?;
-        line.find(at.key).map(|slot| (line, slot))
+        let line = self.first_home(at);
+        match self.first.get(line) {
+            Some(line) => Some(line),
+            None => self.others.get((line / CHUNK_LINES).wrapping_sub(1))?.get(line % CHUNK_LINES),
+        }
     }
 
     /// The same, to be changed.
     #[inline(always)]
-    pub(crate) fn find_first_mut(&mut self, at: Hashed) -> Option<(&mut Line<V>, usize)> {
-        let line = self.first_home(at);
+    pub(crate) fn first_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
         #[cfg(test)]
         crate::work::touched(1);
-        let line = self.chunks.get_mut(line / CHUNK_LINES)?.get_mut(line % CHUNK_LINES)?;
-        line.find(at.key).map(|slot| (line, slot))
+        let line = self.first_home(at);
+        match self.first.get_mut(line) {
+            Some(line) => Some(line),
+            None => {
+                let others = self.others.get_mut((line / CHUNK_LINES).wrapping_sub(1));
+                others?.get_mut(line % CHUNK_LINES)
+            }
+        }
     }
 
-    #[inline(always)]
-    fn first_home(&self, at: Hashed) -> usize {
-        spread((at.hash >> 32) as u32, self.count)
+    /// The second line of a hash. `None` if there are no lines. For a table that is not being drained.
+    #[inline]
+    pub(crate) fn second_line(&self, at: Hashed) -> Option<&Line<V>> {
+        (self.count > 0).then(|| self.line(self.second_home(at)))
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn second_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
+        (self.count > 0).then(|| self.line_mut(self.second_home(at)))
     }
 
     /// Where the key lies.
@@ -207,15 +246,6 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         }
         let [first, second] = self.homes(at);
         self.find_in(first, at.key).or_else(|| self.find_in(second, at.key))
-    }
-
-    /// Where the key lies, if that is not its first line.
-    pub(crate) fn find_second(&self, at: Hashed) -> Option<Place> {
-        if self.count == 0 {
-            return None;
-        }
-        let [_, second] = self.homes(at);
-        self.find_in(second, at.key)
     }
 
     fn find_in(&self, line: usize, key: u64) -> Option<Place> {
@@ -275,11 +305,11 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     }
 }
 
-/// Spreads 32 bits evenly over any number of lines, which need not be a power of two: by the upper
-/// half of a product (Lemire 2019).
+/// Spreads bits evenly over any number of lines, which need not be a power of two: by the upper half
+/// of a product (Lemire 2019).
 #[inline(always)]
-fn spread(bits: u32, count: usize) -> usize {
-    ((u64::from(bits) * count as u64) >> 32) as usize
+fn spread(bits: u64, count: usize) -> usize {
+    ((u128::from(bits) * count as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -174,9 +174,17 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// [`FlatTable::lookup_fresh`] of a key that this table has hashed.
     #[inline(always)]
     pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
-        self.find_entry(at)
-            .filter(|entry| age(entry.stamp, now) <= max_age)
-            .map(|entry| entry.value)
+        let first = self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age));
+        first.or_else(|| self.fresh_elsewhere(at, now, max_age))
+    }
+
+    #[cold]
+    fn fresh_elsewhere(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
+        let second = self.main.second_line(at).and_then(|line| line.fresh(at.key, now, max_age));
+        second.or_else(|| {
+            let entry = self.find_entry(at)?;
+            (age(entry.stamp, now) <= max_age).then_some(entry.value)
+        })
     }
 
     /// The value of a key, whose entry is from now on as old as a new one.
@@ -188,17 +196,19 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[inline(always)]
     pub fn touch_hashed(&mut self, at: Hashed, now: u32) -> Option<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
-        if let Some((line, slot)) = self.main.find_first_mut(at) {
-            let value = line.entry(slot).value;
-            line.refresh(slot, value, stamp(now));
-            return Some(value);
+        match self.main.first_line_mut(at).and_then(|line| line.touch(at.key, now)) {
+            Some(value) => Some(value),
+            None => self.touch_elsewhere(at, now),
         }
-        self.touch_elsewhere(at, now)
     }
 
     #[cold]
     fn touch_elsewhere(&mut self, at: Hashed, now: u32) -> Option<V> {
-        let (part, place) = self.find_elsewhere(at)?;
+        if let Some(value) = self.main.second_line_mut(at).and_then(|line| line.touch(at.key, now))
+        {
+            return Some(value);
+        }
+        let (part, place) = self.find(at)?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
         line.refresh(place.slot, value, stamp(now));
@@ -437,26 +447,9 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.main.target() + self.old.undrained()
     }
 
-    #[inline(always)]
     fn find_entry(&self, at: Hashed) -> Option<Entry<V>> {
-        match self.main.find_first(at) {
-            Some((line, slot)) => Some(line.entry(slot)),
-            None => self.find_entry_elsewhere(at),
-        }
-    }
-
-    #[cold]
-    fn find_entry_elsewhere(&self, at: Hashed) -> Option<Entry<V>> {
-        let (part, place) = self.find_elsewhere(at)?;
+        let (part, place) = self.find(at)?;
         Some(self.part(part).line(place.line).entry(place.slot))
-    }
-
-    /// What is left to look at for a key that is not in its first line.
-    fn find_elsewhere(&self, at: Hashed) -> Option<(Part, Place)> {
-        match self.main.find_second(at) {
-            Some(place) => Some((Part::Main, place)),
-            None => self.old_if_any()?.find(at).map(|place| (Part::Old, place)),
-        }
     }
 
     fn find(&self, at: Hashed) -> Option<(Part, Place)> {
