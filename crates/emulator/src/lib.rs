@@ -8,3 +8,5 @@
 //! # What it is not
 //! It decides nothing: what flows do is the controller's business. It holds no dispatch of apps; a controller
 //! in the same process is a worker (crate `worker`), fed with bytes and time.
+
+pub mod topology;

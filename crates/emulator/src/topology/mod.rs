@@ -1,0 +1,477 @@
+//! What a network is made of: switches, hosts, and the links between them.
+//!
+//! # What it is
+//! A [`Topology`] is plain data, right by construction: names, datapath ids and addresses are there
+//! once, every port has at most one link, a host has one. It comes from a name
+//! ([`Named`], `tree:2,3`), from a file ([`Topology::parse`]), or from calls of
+//! [`add_switch`](Topology::add_switch), [`add_host`](Topology::add_host) and
+//! [`add_link`](Topology::add_link). It prints as the file that describes it.
+//!
+//! # What it is not
+//! It forwards nothing and does not change: what happens to links and hosts while a network runs is
+//! the network's business.
+//!
+//! Names, numbers of ports and addresses of the topologies that Mininet has too are Mininet's.
+
+mod cycle;
+mod error;
+mod named;
+mod text;
+mod units;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bellrock_openflow::MacAddr;
+
+pub use error::{Problem, TopologyError};
+pub use named::{Named, fat_tree, leaf_spine, linear, ring, single, tree, waxman};
+pub use units::{Bandwidth, Loss};
+
+/// Most switches of a topology: what a controller's 65,536 ports to one address could still connect.
+pub const MAX_SWITCHES: usize = 65_536;
+/// Most hosts of a topology. They get their addresses from 10.0.0.0/8 by their number.
+pub const MAX_HOSTS: usize = 1 << 20;
+/// Most links of a topology.
+pub const MAX_LINKS: usize = 1 << 21;
+/// Longest name of a switch or host, in bytes.
+pub const MAX_NAME_BYTES: usize = 32;
+/// Longest topology file, in bytes: some 60 for each of the most links.
+pub const MAX_FILE_BYTES: usize = 128 << 20;
+/// Highest number of a switch's port: the last one below the reserved ones of OpenFlow 1.0.
+pub const MAX_PORT: u32 = 0xfeff;
+
+/// The number of a switch in its topology, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwitchId(pub u32);
+
+/// The number of a host in its topology, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u32);
+
+/// The number of a link in its topology, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+macro_rules! index {
+    ($($id:ident),*) => {$(
+        impl $id {
+            /// The number as an index into the topology's list.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            pub(crate) fn of(index: usize) -> Self {
+                $id(u32::try_from(index).unwrap_or(u32::MAX))
+            }
+        }
+    )*};
+}
+index!(SwitchId, HostId, LinkId);
+
+/// A switch or a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// A switch.
+    Switch(SwitchId),
+    /// A host.
+    Host(HostId),
+}
+
+/// A switch of a topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchSpec {
+    /// Its name.
+    pub name: String,
+    /// Its datapath id.
+    pub dpid: u64,
+    /// How many flow tables it has, if that is said; 1 to 255.
+    pub tables: Option<u8>,
+    /// How many flows each table holds, if that is said.
+    pub capacity: Option<u32>,
+}
+
+/// A host of a topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: MacAddr,
+    /// Its Internet address. All hosts are on one network: no host has a router.
+    pub ip: Ipv4Addr,
+}
+
+impl HostSpec {
+    /// The host of this number, counted from 1, with Mininet's addresses: 10.0.0.1 and
+    /// 00:00:00:00:00:01 for the first.
+    #[must_use]
+    pub fn numbered(name: impl Into<String>, number: u32) -> HostSpec {
+        HostSpec {
+            name: name.into(),
+            mac: MacAddr::from_u64(u64::from(number)),
+            ip: Ipv4Addr::from_bits(0x0a00_0000 | (number & 0x00ff_ffff)),
+        }
+    }
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// The switch or host.
+    pub node: Node,
+    /// The number of the switch's port. A host has but one port, 0.
+    pub port: u32,
+}
+
+/// How a link carries frames, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkShape {
+    /// How long a bit travels.
+    pub delay: Duration,
+    /// Which share of the frames is lost, drawn by the network's seed.
+    pub loss: Loss,
+    /// How fast frames are put on the link; None is in no time.
+    pub bandwidth: Option<Bandwidth>,
+    /// How many frames wait for the link, with the one being sent; a further one is dropped. It
+    /// says nothing for a link without a bandwidth, where none has to wait.
+    pub queue: u32,
+}
+
+impl LinkShape {
+    /// Frames that wait for a link if nothing else is said: 12 ms of full frames at 100 Mb/s.
+    pub const DEFAULT_QUEUE_FRAMES: u32 = 100;
+}
+
+impl Default for LinkShape {
+    fn default() -> Self {
+        LinkShape {
+            delay: Duration::ZERO,
+            loss: Loss::NONE,
+            bandwidth: None,
+            queue: Self::DEFAULT_QUEUE_FRAMES,
+        }
+    }
+}
+
+/// A link of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Its ends; at least one is a switch.
+    pub ends: [End; 2],
+    /// How it carries frames.
+    pub shape: LinkShape,
+}
+
+/// What a network is made of. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    switches: Vec<SwitchSpec>,
+    hosts: Vec<HostSpec>,
+    links: Vec<LinkSpec>,
+    /// The lines of the file that the links came from; empty, or one for each link.
+    link_lines: Vec<usize>,
+    names: HashMap<String, (Node, Option<usize>)>,
+    dpids: HashMap<u64, SwitchId>,
+    macs: HashMap<MacAddr, HostId>,
+    ips: HashMap<Ipv4Addr, HostId>,
+    ends: HashMap<(Node, u32), LinkId>,
+    /// The highest port of each switch that has a link.
+    last_port: Vec<u32>,
+}
+
+/// Two topologies are the same if they have the same switches, hosts and links in the same order,
+/// wherever they were written.
+impl PartialEq for Topology {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.switches, &self.hosts, &self.links) == (&other.switches, &other.hosts, &other.links)
+    }
+}
+
+impl Eq for Topology {}
+
+impl Topology {
+    /// A topology of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a switch.
+    ///
+    /// # Errors
+    /// Its name or datapath id is another's, or there are too many.
+    pub fn add_switch(&mut self, switch: SwitchSpec) -> Result<SwitchId, TopologyError> {
+        self.put_switch(switch, None)
+    }
+
+    /// Adds a host.
+    ///
+    /// # Errors
+    /// Its name or one of its addresses is another's, or no host's; or there are too many.
+    pub fn add_host(&mut self, host: HostSpec) -> Result<HostId, TopologyError> {
+        self.put_host(host, None)
+    }
+
+    /// Adds a link between two nodes, each at a port or, with None, at the port behind the highest
+    /// that has a link. A host has no ports to choose from.
+    ///
+    /// # Errors
+    /// A port or a host has a link already, no end is a switch, both are the same one, or there are
+    /// too many.
+    pub fn add_link(
+        &mut self,
+        a: (Node, Option<u32>),
+        b: (Node, Option<u32>),
+        shape: LinkShape,
+    ) -> Result<LinkId, TopologyError> {
+        self.put_link(a, b, shape, None)
+    }
+
+    /// The switches, in order of their numbers.
+    #[must_use]
+    pub fn switches(&self) -> &[SwitchSpec] {
+        &self.switches
+    }
+
+    /// The hosts, in order of their numbers.
+    #[must_use]
+    pub fn hosts(&self) -> &[HostSpec] {
+        &self.hosts
+    }
+
+    /// The links, in order of their numbers.
+    #[must_use]
+    pub fn links(&self) -> &[LinkSpec] {
+        &self.links
+    }
+
+    /// The switch or host of this name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<Node> {
+        self.names.get(name).map(|(node, _)| *node)
+    }
+
+    /// The switch of this name.
+    #[must_use]
+    pub fn switch(&self, name: &str) -> Option<SwitchId> {
+        self.node(name).and_then(|node| if let Node::Switch(id) = node { Some(id) } else { None })
+    }
+
+    /// The host of this name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<HostId> {
+        self.node(name).and_then(|node| if let Node::Host(id) = node { Some(id) } else { None })
+    }
+
+    /// The switch with this datapath id.
+    #[must_use]
+    pub fn switch_by_dpid(&self, dpid: u64) -> Option<SwitchId> {
+        self.dpids.get(&dpid).copied()
+    }
+
+    /// The host with this Internet address.
+    #[must_use]
+    pub fn host_by_ip(&self, ip: Ipv4Addr) -> Option<HostId> {
+        self.ips.get(&ip).copied()
+    }
+
+    /// The host with this Ethernet address.
+    #[must_use]
+    pub fn host_by_mac(&self, mac: MacAddr) -> Option<HostId> {
+        self.macs.get(&mac).copied()
+    }
+
+    /// The link at a switch's port, or at port 0 of a host.
+    #[must_use]
+    pub fn link_at(&self, node: Node, port: u32) -> Option<LinkId> {
+        self.ends.get(&(node, port)).copied()
+    }
+
+    /// The links between two nodes, in order of their numbers.
+    pub fn links_between(&self, a: Node, b: Node) -> impl Iterator<Item = LinkId> + '_ {
+        let between = move |link: &LinkSpec| {
+            let [x, y] = link.ends.map(|end| end.node);
+            (x, y) == (a, b) || (y, x) == (a, b)
+        };
+        self.links
+            .iter()
+            .enumerate()
+            .filter(move |(_, link)| between(link))
+            .map(|(i, _)| LinkId::of(i))
+    }
+
+    /// The highest port of a switch that has a link; 0 if none has.
+    ///
+    /// # Panics
+    /// The switch is of another topology.
+    #[must_use]
+    pub fn last_port(&self, switch: SwitchId) -> u32 {
+        self.last_port[switch.index()]
+    }
+
+    /// The name of a switch or host.
+    ///
+    /// # Panics
+    /// It is of another topology.
+    #[must_use]
+    pub fn name(&self, node: Node) -> &str {
+        match node {
+            Node::Switch(id) => &self.switches[id.index()].name,
+            Node::Host(id) => &self.hosts[id.index()].name,
+        }
+    }
+
+    /// An end of a link as it is written: `s1:3`, or a host's name.
+    #[must_use]
+    pub fn end_name(&self, end: End) -> impl fmt::Display + '_ {
+        EndName { topology: self, end }
+    }
+
+    fn put_switch(
+        &mut self,
+        switch: SwitchSpec,
+        line: Option<usize>,
+    ) -> Result<SwitchId, TopologyError> {
+        if self.switches.len() == MAX_SWITCHES {
+            return Err(Problem::TooManySwitches.at(line));
+        }
+        self.check_name(&switch.name).map_err(|problem| problem.at(line))?;
+        if let Some(id) = self.dpids.get(&switch.dpid) {
+            let other = self.switches[id.index()].name.clone();
+            return Err(Problem::DuplicateDpid { dpid: switch.dpid, switch: other }.at(line));
+        }
+        if switch.tables.is_some_and(|n| n == 0) {
+            let want = "a switch has 1 to 255 tables";
+            return Err(Problem::BadValue { key: "tables", value: "0".to_owned(), want }.at(line));
+        }
+        let id = SwitchId::of(self.switches.len());
+        self.names.insert(switch.name.clone(), (Node::Switch(id), line));
+        self.dpids.insert(switch.dpid, id);
+        self.last_port.push(0);
+        self.switches.push(switch);
+        Ok(id)
+    }
+
+    fn put_host(&mut self, host: HostSpec, line: Option<usize>) -> Result<HostId, TopologyError> {
+        if self.hosts.len() == MAX_HOSTS {
+            return Err(Problem::TooManyHosts.at(line));
+        }
+        self.check_name(&host.name).map_err(|problem| problem.at(line))?;
+        let HostSpec { mac, ip, .. } = host;
+        let bad = |key, value: String, want| Err(Problem::BadValue { key, value, want }.at(line));
+        if !mac.is_station() {
+            return bad("mac", mac.to_string(), "a host's address is neither zero nor a group's");
+        }
+        if ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast() {
+            return bad("ip", ip.to_string(), "a host's address is neither 0.0.0.0 nor a group's");
+        }
+        if let Some(id) = self.macs.get(&mac) {
+            let host = self.hosts[id.index()].name.clone();
+            return Err(Problem::DuplicateMac { mac, host }.at(line));
+        }
+        if let Some(id) = self.ips.get(&ip) {
+            let host = self.hosts[id.index()].name.clone();
+            return Err(Problem::DuplicateIp { ip, host }.at(line));
+        }
+        let id = HostId::of(self.hosts.len());
+        self.names.insert(host.name.clone(), (Node::Host(id), line));
+        self.macs.insert(mac, id);
+        self.ips.insert(ip, id);
+        self.hosts.push(host);
+        Ok(id)
+    }
+
+    fn put_link(
+        &mut self,
+        a: (Node, Option<u32>),
+        b: (Node, Option<u32>),
+        shape: LinkShape,
+        line: Option<usize>,
+    ) -> Result<LinkId, TopologyError> {
+        if self.links.len() == MAX_LINKS {
+            return Err(Problem::TooManyLinks.at(line));
+        }
+        if a.0 == b.0 {
+            return Err(Problem::SelfLink(self.name(a.0).to_owned()).at(line));
+        }
+        if let (Node::Host(_), Node::Host(_)) = (a.0, b.0) {
+            let (a, b) = (self.name(a.0).to_owned(), self.name(b.0).to_owned());
+            return Err(Problem::HostToHost(a, b).at(line));
+        }
+        let ends = [self.free_end(a), self.free_end(b)];
+        let [a, b] = ends;
+        let ends = [a.map_err(|problem| problem.at(line))?, b.map_err(|problem| problem.at(line))?];
+        let id = LinkId::of(self.links.len());
+        for end in ends {
+            self.ends.insert((end.node, end.port), id);
+            if let Node::Switch(switch) = end.node {
+                let last = &mut self.last_port[switch.index()];
+                *last = end.port.max(*last);
+            }
+        }
+        self.links.push(LinkSpec { ends, shape });
+        self.link_lines.extend(line);
+        Ok(id)
+    }
+
+    /// The end at a port that has no link yet.
+    fn free_end(&self, (node, port): (Node, Option<u32>)) -> Result<End, Problem> {
+        let port = match (node, port) {
+            (Node::Host(_), _) => 0,
+            (Node::Switch(id), None) => self.last_port[id.index()] + 1,
+            (Node::Switch(_), Some(port)) => port,
+        };
+        let name = || self.name(node).to_owned();
+        if let Some(link) = self.link_at(node, port) {
+            let first = self.line_of(link);
+            return Err(match node {
+                Node::Switch(_) => Problem::DuplicatePort { switch: name(), port, first },
+                Node::Host(_) => Problem::DuplicateHostLink { host: name(), first },
+            });
+        }
+        if matches!(node, Node::Switch(_)) && (port == 0 || port > MAX_PORT) {
+            let value = format!("{}:{port}", name());
+            let want = "ports are numbered from 1 to 65279";
+            return Err(Problem::BadValue { key: "port", value, want });
+        }
+        Ok(End { node, port })
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Problem> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
+        if !begins || name.len() > MAX_NAME_BYTES || !name.bytes().all(allowed) {
+            return Err(Problem::BadName(name.to_owned()));
+        }
+        match self.names.get(name) {
+            Some((_, first)) => {
+                Err(Problem::DuplicateName { name: name.to_owned(), first: *first })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The line of the file that a link came from.
+    fn line_of(&self, link: LinkId) -> Option<usize> {
+        self.link_lines.get(link.index()).copied()
+    }
+}
+
+struct EndName<'t> {
+    topology: &'t Topology,
+    end: End,
+}
+
+impl fmt::Display for EndName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.topology.name(self.end.node))?;
+        match self.end.node {
+            Node::Switch(_) => write!(f, ":{}", self.end.port),
+            Node::Host(_) => Ok(()),
+        }
+    }
+}

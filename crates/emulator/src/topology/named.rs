@@ -1,0 +1,535 @@
+//! Topologies that have a name.
+//!
+//! Where Mininet has the same one, switches, hosts, ports and addresses are numbered as there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{
+    HostId, HostSpec, LinkShape, MAX_HOSTS, MAX_SWITCHES, Node, Problem, SwitchId, SwitchSpec,
+    Topology, TopologyError,
+};
+
+/// A topology by its name, as it is written at a command: `tree:2,3`.
+///
+/// Every one takes `loop-free` as a last argument: then only the links of a spanning tree are
+/// there, for apps that cannot take cycles. `fat-tree:16,loop-free` still has its 320 switches and
+/// 1,024 hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    kind: Kind,
+    loop_free: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Single { hosts: u32 },
+    Linear { switches: u32, hosts: u32 },
+    Ring { switches: u32, hosts: u32 },
+    Tree { depth: u32, fanout: u32 },
+    FatTree { k: u32 },
+    LeafSpine { leaves: u32, spines: u32, hosts: u32 },
+    Waxman { switches: u32, seed: u64 },
+}
+
+const fn named(kind: Kind) -> Named {
+    Named { kind, loop_free: false }
+}
+
+/// One switch with hosts at its ports 1, 2, and so on.
+#[must_use]
+pub const fn single(hosts: u32) -> Named {
+    named(Kind::Single { hosts })
+}
+
+/// A line of switches with so many hosts each, named `h1` to `hn` if each has one, and else
+/// `h1s1`, `h2s1` and so on, as in Mininet.
+#[must_use]
+pub const fn linear(switches: u32, hosts: u32) -> Named {
+    named(Kind::Linear { switches, hosts })
+}
+
+/// [`linear`], with a link from the last switch to the first.
+#[must_use]
+pub const fn ring(switches: u32, hosts: u32) -> Named {
+    named(Kind::Ring { switches, hosts })
+}
+
+/// A tree of switches of this depth, where each has `fanout` children; those of the last switches
+/// are hosts.
+#[must_use]
+pub const fn tree(depth: u32, fanout: u32) -> Named {
+    named(Kind::Tree { depth, fanout })
+}
+
+/// The fat-tree of `k`-port switches (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): `k` pods of
+/// `k/2` aggregation and `k/2` edge switches, `(k/2)²` core switches, `k³/4` hosts.
+///
+/// Core switches come first, then each pod's aggregation and its edge switches. Ports of a core
+/// switch are its pods; an aggregation switch has its edge switches at the lower half of its ports
+/// and cores at the upper; an edge switch has hosts at the lower half.
+#[must_use]
+pub const fn fat_tree(k: u32) -> Named {
+    named(Kind::FatTree { k })
+}
+
+/// Leaf switches with so many hosts each, at their first ports, and each leaf linked to every spine
+/// behind them. Leaves come first.
+#[must_use]
+pub const fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> Named {
+    named(Kind::LeafSpine { leaves, spines, hosts })
+}
+
+/// A random network (Waxman, JSAC 1988): switches with a host each lie in a unit square, and two are
+/// linked with probability `0.2 · exp(-d / (0.15 · √2))`, where d is the distance between them.
+/// Parts that are not linked then are joined by the shortest link between them.
+#[must_use]
+pub const fn waxman(switches: u32, seed: u64) -> Named {
+    named(Kind::Waxman { switches, seed })
+}
+
+impl Named {
+    /// The same topology with only the links of a spanning tree.
+    #[must_use]
+    pub const fn loop_free(self) -> Named {
+        Named { loop_free: true, ..self }
+    }
+
+    /// Builds it.
+    ///
+    /// # Errors
+    /// An argument is out of its range, or there would be too many switches or hosts.
+    pub fn build(self) -> Result<Topology, TopologyError> {
+        let builder = Builder::default();
+        let topology = match self.kind {
+            Kind::Single { hosts } => builder.single(check(hosts, "single", "1 host or more")?),
+            Kind::Linear { switches, hosts } => {
+                builder.linear(check(switches, "linear", "1 switch or more")?, hosts, false)
+            }
+            Kind::Ring { switches, hosts } => {
+                if switches < 3 {
+                    return Err(bad("ring", "3 switches or more"));
+                }
+                builder.linear(switches, hosts, true)
+            }
+            Kind::Tree { depth, fanout } => builder.tree(depth, fanout),
+            Kind::FatTree { k } => builder.fat_tree(k),
+            Kind::LeafSpine { leaves, spines, hosts } => builder.leaf_spine(leaves, spines, hosts),
+            Kind::Waxman { switches, seed } => builder.waxman(switches, seed),
+        }?;
+        if self.loop_free { Ok(topology.spanning_tree()) } else { Ok(topology) }
+    }
+}
+
+impl TryFrom<Named> for Topology {
+    type Error = TopologyError;
+
+    fn try_from(named: Named) -> Result<Self, TopologyError> {
+        named.build()
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Single { hosts } => write!(f, "single:{hosts}"),
+            Kind::Linear { switches, hosts: 1 } => write!(f, "linear:{switches}"),
+            Kind::Linear { switches, hosts } => write!(f, "linear:{switches},{hosts}"),
+            Kind::Ring { switches, hosts: 1 } => write!(f, "ring:{switches}"),
+            Kind::Ring { switches, hosts } => write!(f, "ring:{switches},{hosts}"),
+            Kind::Tree { depth, fanout } => write!(f, "tree:{depth},{fanout}"),
+            Kind::FatTree { k } => write!(f, "fat-tree:{k}"),
+            Kind::LeafSpine { leaves, spines, hosts } => {
+                write!(f, "leaf-spine:{leaves},{spines},{hosts}")
+            }
+            Kind::Waxman { switches, seed } => write!(f, "waxman:{switches},{seed}"),
+        }?;
+        if self.loop_free { f.write_str(",loop-free") } else { Ok(()) }
+    }
+}
+
+impl FromStr for Named {
+    type Err = TopologyError;
+
+    fn from_str(text: &str) -> Result<Self, TopologyError> {
+        let unknown = || TopologyError::from(Problem::UnknownTopology(text.to_owned()));
+        let (name, arguments) = text.split_once(':').ok_or_else(unknown)?;
+        let (arguments, loop_free) = match arguments.strip_suffix(",loop-free") {
+            Some(arguments) => (arguments, true),
+            None => (arguments, false),
+        };
+        let numbers: Option<Vec<u64>> = arguments.split(',').map(|n| n.parse().ok()).collect();
+        let numbers = numbers.ok_or_else(unknown)?;
+        let small = |n: u64| u32::try_from(n).map_err(|_| unknown());
+        let topology = match (name, &*numbers) {
+            ("single", &[hosts]) => single(small(hosts)?),
+            ("linear", &[switches]) => linear(small(switches)?, 1),
+            ("linear", &[switches, hosts]) => linear(small(switches)?, small(hosts)?),
+            ("ring", &[switches]) => ring(small(switches)?, 1),
+            ("ring", &[switches, hosts]) => ring(small(switches)?, small(hosts)?),
+            ("tree", &[depth, fanout]) => tree(small(depth)?, small(fanout)?),
+            ("fat-tree", &[k]) => fat_tree(small(k)?),
+            ("leaf-spine", &[leaves, spines, hosts]) => {
+                leaf_spine(small(leaves)?, small(spines)?, small(hosts)?)
+            }
+            ("waxman", &[switches, seed]) => waxman(small(switches)?, seed),
+            _ => return Err(unknown()),
+        };
+        Ok(Named { loop_free, ..topology })
+    }
+}
+
+fn bad(topology: &'static str, want: &'static str) -> TopologyError {
+    Problem::BadArgument { topology, want }.into()
+}
+
+fn check(n: u32, topology: &'static str, want: &'static str) -> Result<u32, TopologyError> {
+    if n == 0 { Err(bad(topology, want)) } else { Ok(n) }
+}
+
+type Built = Result<Topology, TopologyError>;
+
+/// A topology that numbers its switches and hosts as they come.
+#[derive(Default)]
+struct Builder {
+    topology: Topology,
+}
+
+impl Builder {
+    /// Refuses before building what would be refused after minutes.
+    fn sized(&self, switches: u64, hosts: u64) -> Result<(), TopologyError> {
+        if switches > MAX_SWITCHES as u64 {
+            return Err(Problem::TooManySwitches.into());
+        }
+        if hosts > MAX_HOSTS as u64 {
+            return Err(Problem::TooManyHosts.into());
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self) -> Result<SwitchId, TopologyError> {
+        let number = self.topology.switches().len() as u64 + 1;
+        let name = format!("s{number}");
+        self.topology.add_switch(SwitchSpec { name, dpid: number, tables: None, capacity: None })
+    }
+
+    fn switches(&mut self, n: u32) -> Result<Vec<SwitchId>, TopologyError> {
+        (0..n).map(|_| self.switch()).collect()
+    }
+
+    fn host(&mut self) -> Result<HostId, TopologyError> {
+        let number = self.topology.hosts().len() + 1;
+        self.host_called(format!("h{number}"))
+    }
+
+    fn host_called(&mut self, name: String) -> Result<HostId, TopologyError> {
+        let number = HostId::of(self.topology.hosts().len() + 1).0;
+        self.topology.add_host(HostSpec::numbered(name, number))
+    }
+
+    fn hosts_at(&mut self, switch: SwitchId, n: u32) -> Result<(), TopologyError> {
+        for _ in 0..n {
+            let host = self.host()?;
+            self.link(Node::Switch(switch), Node::Host(host))?;
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, a: Node, b: Node) -> Result<(), TopologyError> {
+        self.topology.add_link((a, None), (b, None), LinkShape::default()).map(|_| ())
+    }
+
+    fn join(&mut self, a: SwitchId, b: SwitchId) -> Result<(), TopologyError> {
+        self.link(Node::Switch(a), Node::Switch(b))
+    }
+
+    fn single(mut self, hosts: u32) -> Built {
+        self.sized(1, hosts.into())?;
+        let switch = self.switch()?;
+        self.hosts_at(switch, hosts)?;
+        Ok(self.topology)
+    }
+
+    /// A line or a ring of switches.
+    fn linear(mut self, switches: u32, hosts: u32, ring: bool) -> Built {
+        self.sized(switches.into(), u64::from(switches) * u64::from(hosts))?;
+        let line = self.switches(switches)?;
+        let mut own = Vec::new();
+        // Addresses go by the hosts' names in natural order, as in Mininet: h1s1, h1s2, h2s1.
+        for host in 1..=hosts {
+            for switch in 1..=switches {
+                let name =
+                    if hosts == 1 { format!("h{switch}") } else { format!("h{host}s{switch}") };
+                own.push(self.host_called(name)?);
+            }
+        }
+        for (i, switch) in line.iter().enumerate() {
+            for host in own.iter().skip(i).step_by(line.len()) {
+                self.link(Node::Switch(*switch), Node::Host(*host))?;
+            }
+            if i > 0 {
+                self.join(*switch, line[i - 1])?;
+            }
+        }
+        if ring {
+            self.join(line[line.len() - 1], line[0])?;
+        }
+        Ok(self.topology)
+    }
+
+    fn tree(mut self, depth: u32, fanout: u32) -> Built {
+        if depth == 0 || fanout == 0 {
+            return Err(bad("tree", "a depth and a fanout of 1 or more"));
+        }
+        let (mut switches, mut hosts) = (0_u64, 1_u64);
+        for _ in 0..depth {
+            switches += hosts;
+            hosts *= u64::from(fanout);
+            self.sized(switches, hosts)?;
+        }
+        self.subtree(depth, fanout)?;
+        Ok(self.topology)
+    }
+
+    /// Mininet numbers going down first, and links a child when all below it is there. So a
+    /// switch's ports 1 to `fanout` are its children, the one behind them its parent. (A recursion:
+    /// with a fanout of 1 its depth is bounded by [`MAX_TREE_DEPTH`], else by the most switches.)
+    fn subtree(&mut self, depth: u32, fanout: u32) -> Result<Node, TopologyError> {
+        if depth > MAX_TREE_DEPTH {
+            return Err(bad("tree", "a depth of 1000 or less; linear is a long line"));
+        }
+        if depth == 0 {
+            return self.host().map(Node::Host);
+        }
+        let switch = Node::Switch(self.switch()?);
+        for _ in 0..fanout {
+            let child = self.subtree(depth - 1, fanout)?;
+            self.link(switch, child)?;
+        }
+        Ok(switch)
+    }
+
+    fn fat_tree(mut self, k: u32) -> Built {
+        if k < 2 || !k.is_multiple_of(2) {
+            return Err(bad("fat-tree", "an even number of ports, 2 or more"));
+        }
+        let (k64, half) = (u64::from(k), k / 2);
+        self.sized(k64.saturating_mul(k64).saturating_mul(5) / 4, k64.saturating_pow(3) / 4)?;
+        let cores = self.switches(half * half)?;
+        let mut aggregations = Vec::new();
+        for _ in 0..k {
+            let aggregation = self.switches(half)?;
+            let edges = self.switches(half)?;
+            for edge in &edges {
+                self.hosts_at(*edge, half)?;
+            }
+            for upper in &aggregation {
+                for edge in &edges {
+                    self.join(*upper, *edge)?;
+                }
+            }
+            aggregations.push(aggregation);
+        }
+        for pod in &aggregations {
+            for (upper, cores) in pod.iter().zip(cores.chunks(half as usize)) {
+                for core in cores {
+                    self.join(*core, *upper)?;
+                }
+            }
+        }
+        Ok(self.topology)
+    }
+
+    fn leaf_spine(mut self, leaves: u32, spines: u32, hosts: u32) -> Built {
+        if leaves == 0 || spines == 0 {
+            return Err(bad("leaf-spine", "1 leaf and 1 spine or more"));
+        }
+        self.sized(u64::from(leaves) + u64::from(spines), u64::from(leaves) * u64::from(hosts))?;
+        let lower = self.switches(leaves)?;
+        let upper = self.switches(spines)?;
+        for leaf in lower {
+            self.hosts_at(leaf, hosts)?;
+            for spine in &upper {
+                self.join(leaf, *spine)?;
+            }
+        }
+        Ok(self.topology)
+    }
+
+    fn waxman(mut self, n: u32, seed: u64) -> Built {
+        if n == 0 || n > MAX_WAXMAN_SWITCHES {
+            return Err(bad("waxman", "1 to 4096 switches"));
+        }
+        let mut random = fastrand::Rng::with_seed(seed);
+        let places: Vec<(f64, f64)> = (0..n).map(|_| (random.f64(), random.f64())).collect();
+        let switches = self.switches(n)?;
+        for switch in &switches {
+            self.hosts_at(*switch, 1)?;
+        }
+        let mut links = Vec::new();
+        for (i, a) in places.iter().enumerate() {
+            for (j, b) in places.iter().enumerate().skip(i + 1) {
+                let distance = (a.0 - b.0).hypot(a.1 - b.1);
+                let near =
+                    WAXMAN_BETA * (-distance / (WAXMAN_ALPHA * std::f64::consts::SQRT_2)).exp();
+                let chosen = random.f64() < near;
+                links.push((chosen, distance, i, j));
+            }
+        }
+        // What was drawn first, then the rest by length: each of those joins two parts, or is left.
+        links.sort_by(|a, b| {
+            let by_length = || a.1.total_cmp(&b.1);
+            b.0.cmp(&a.0).then_with(by_length).then_with(|| (a.2, a.3).cmp(&(b.2, b.3)))
+        });
+        let mut parts = super::cycle::Parts::new(switches.len());
+        for (chosen, _, i, j) in links {
+            let joins = parts.join(i, j);
+            if chosen || joins {
+                self.join(switches[i], switches[j])?;
+            }
+        }
+        Ok(self.topology)
+    }
+}
+
+/// Deepest tree: it is built, as in Mininet, by going down.
+const MAX_TREE_DEPTH: u32 = 1000;
+/// Most switches of a Waxman network: every pair is looked at.
+const MAX_WAXMAN_SWITCHES: u32 = 4096;
+/// How far links reach, as a share of the longest distance. The value that generators of networks
+/// (BRITE) begin with, as the next.
+const WAXMAN_ALPHA: f64 = 0.15;
+/// How many links there are.
+const WAXMAN_BETA: f64 = 0.2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(topology: &Topology) -> Vec<String> {
+        let name = |end| topology.end_name(end).to_string();
+        topology.links().iter().map(|link| link.ends.map(name).join(" ")).collect()
+    }
+
+    fn counts(text: &str) -> (usize, usize, usize) {
+        let topology = text.parse::<Named>().unwrap().build().unwrap();
+        (topology.switches().len(), topology.hosts().len(), topology.links().len())
+    }
+
+    #[test]
+    fn a_tree_is_numbered_as_mininet_does() {
+        let topology = tree(2, 2).build().unwrap();
+        assert_eq!(
+            links(&topology),
+            ["s2:1 h1", "s2:2 h2", "s1:1 s2:3", "s3:1 h3", "s3:2 h4", "s1:2 s3:3"]
+        );
+        let h4 = topology.host("h4").unwrap();
+        assert_eq!(
+            topology.hosts()[h4.index()],
+            HostSpec {
+                name: "h4".to_owned(),
+                mac: "00:00:00:00:00:04".parse().unwrap(),
+                ip: "10.0.0.4".parse().unwrap(),
+            }
+        );
+        assert_eq!(topology.switches()[2].dpid, 3);
+    }
+
+    #[test]
+    fn a_line_is_numbered_as_mininet_does() {
+        assert_eq!(
+            links(&linear(3, 1).build().unwrap()),
+            ["s1:1 h1", "s2:1 h2", "s2:2 s1:2", "s3:1 h3", "s3:2 s2:3"]
+        );
+        let two = linear(2, 2).build().unwrap();
+        assert_eq!(links(&two), ["s1:1 h1s1", "s1:2 h2s1", "s2:1 h1s2", "s2:2 h2s2", "s2:3 s1:3"]);
+        let addresses: Vec<_> =
+            two.hosts().iter().map(|h| format!("{} {}", h.name, h.ip)).collect();
+        assert_eq!(addresses, ["h1s1 10.0.0.1", "h1s2 10.0.0.2", "h2s1 10.0.0.3", "h2s2 10.0.0.4"]);
+        assert_eq!(links(&single(2).build().unwrap()), ["s1:1 h1", "s1:2 h2"]);
+    }
+
+    #[test]
+    fn a_ring_is_a_line_with_its_ends_joined() {
+        let ring = ring(3, 0).build().unwrap();
+        assert_eq!(links(&ring), ["s2:1 s1:1", "s3:1 s2:2", "s3:2 s1:2"]);
+    }
+
+    #[test]
+    fn a_fat_tree_has_the_sizes_of_the_paper() {
+        assert_eq!(counts("fat-tree:4"), (20, 16, 48));
+        assert_eq!(counts("fat-tree:16"), (320, 1024, 3 * 1024));
+        let topology = fat_tree(4).build().unwrap();
+        for switch in 0..20 {
+            assert_eq!(topology.last_port(SwitchId(switch)), 4, "all switches have 4 ports");
+        }
+        // Port p of a core switch is pod p.
+        let core = Node::Switch(SwitchId(3));
+        let pods: Vec<_> = (1..=4)
+            .map(|port| topology.links()[topology.link_at(core, port).unwrap().index()].ends[1])
+            .map(|end| topology.end_name(end).to_string())
+            .collect();
+        assert_eq!(pods, ["s6:4", "s10:4", "s14:4", "s18:4"]);
+    }
+
+    #[test]
+    fn a_fat_tree_can_be_had_without_loops_and_of_the_same_size() {
+        assert_eq!(counts("fat-tree:16,loop-free"), (320, 1024, 319 + 1024));
+        fat_tree(16).loop_free().build().unwrap().check_loop_free().unwrap();
+    }
+
+    #[test]
+    fn every_leaf_reaches_every_spine() {
+        assert_eq!(counts("leaf-spine:4,2,3"), (6, 12, 4 * 2 + 12));
+    }
+
+    #[test]
+    fn a_waxman_network_is_connected_and_repeats_from_its_seed() {
+        for seed in 0..20 {
+            let network = waxman(40, seed).build().unwrap();
+            assert_eq!(network, waxman(40, seed).build().unwrap());
+            assert_eq!(network.spanning_tree().links().len(), 39 + 40, "seed {seed}: connected");
+        }
+        assert_ne!(waxman(40, 1).build().unwrap(), waxman(40, 2).build().unwrap());
+    }
+
+    #[test]
+    fn names_print_as_they_are_read() {
+        for text in [
+            "single:4",
+            "linear:3",
+            "linear:3,2",
+            "ring:5",
+            "ring:5,0",
+            "tree:2,3",
+            "fat-tree:4",
+            "leaf-spine:4,2,8",
+            "waxman:30,7",
+            "ring:5,loop-free",
+        ] {
+            assert_eq!(text.parse::<Named>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn bad_names_and_arguments_say_what_would_be_right() {
+        for (text, part) in [
+            ("torus:3,3", "no topology \"torus:3,3\"; there are single:hosts"),
+            ("tree:2", "tree:depth,fanout"),
+            ("tree", "tree:depth,fanout"),
+            ("tree:a,b", "no topology"),
+            ("tree:0,2", "tree: a depth and a fanout of 1 or more"),
+            ("tree:40,2", "more than 65536 switches"),
+            ("tree:2000,1", "tree: a depth of 1000"),
+            ("fat-tree:5", "fat-tree: an even number of ports"),
+            ("fat-tree:4294967294", "more than 65536 switches"),
+            ("ring:2", "ring: 3 switches"),
+            ("single:0", "single: 1 host"),
+            ("single:9999999", "more than 1048576 hosts"),
+            ("waxman:5000,1", "waxman: 1 to 4096 switches"),
+        ] {
+            let error = text.parse().and_then(Named::build).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}
