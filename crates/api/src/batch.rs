@@ -1,28 +1,26 @@
 //! Packets that arrived together.
 
-use arrayvec::ArrayVec;
 use bellrock_openflow::{PacketInView, Version};
 
 use crate::{Error, Handler, PacketIn, Result, Switch, Verdict};
 
-/// Most packets in a batch: enough prefetches in flight, and a consumed bit each in one word.
+/// Most packets in a batch: enough prefetches in flight, and a bit each in one word.
 pub const BATCH_PACKETS: usize = 64;
 
 /// Consecutive packet-ins of one read from one switch, in order.
 ///
 /// Each app of the chain sees those that the apps before it passed on. What is kept of a packet is
-/// where it starts; it is read when an app looks at it.
+/// where its message is; it is read when an app looks at it.
 pub struct Batch<'b> {
     /// What the switch sent.
     stream: &'b [u8],
     version: Version,
-    /// Where in the stream each packet-in starts.
-    starts: ArrayVec<u32, BATCH_PACKETS>,
-    /// A bit for each packet that is dealt with.
-    consumed: u64,
-    /// The first packet that [`Batch::each`] has not given out yet; the one before it is being
-    /// handled.
-    next: usize,
+    messages: [&'b [u8]; BATCH_PACKETS],
+    len: usize,
+    /// The packets that [`Batch::each`] has not given to the current handler yet, a bit each.
+    waiting: u64,
+    /// The packets that the current handler has passed on. Those in neither are dealt with.
+    passed: u64,
     /// Length of the send buffer before the current packet was handled.
     mark: usize,
     /// Errors of handlers, and the last of them.
@@ -31,16 +29,17 @@ pub struct Batch<'b> {
 }
 
 impl<'b> Batch<'b> {
-    /// An empty batch for packets in `stream`, at most 4 GiB.
+    /// An empty batch for packets in `stream`.
     #[must_use]
     #[inline]
     pub fn new(stream: &'b [u8]) -> Self {
         Batch {
             stream,
             version: Version::V1_3,
-            starts: ArrayVec::new_const(),
-            consumed: 0,
-            next: 0,
+            messages: [&[]; BATCH_PACKETS],
+            len: 0,
+            waiting: 0,
+            passed: 0,
             mark: 0,
             errors: 0,
             last_error: None,
@@ -59,71 +58,91 @@ impl<'b> Batch<'b> {
     /// Adds no more when they have more than `max_bytes`.
     #[inline]
     pub fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
-        let mut at = start;
-        while !self.starts.is_full()
-            && at - start <= max_bytes
-            && let Some(rest) = self.stream.get(at..)
-            && let Some(packet) = PacketInView::common(self.version, rest)
-        {
-            self.push(at);
-            at += packet.message_len();
+        // The version is a constant in each of the two.
+        match self.version {
+            Version::V1_0 => self.fill_of(Version::V1_0, start, max_bytes),
+            Version::V1_3 => self.fill_of(Version::V1_3, start, max_bytes),
         }
-        at
     }
 
-    /// Adds the packet_in that starts at `start`. Only while [`Batch::is_full`] is false: one more
-    /// is lost.
+    #[inline(always)]
+    fn fill_of(&mut self, version: Version, start: usize, max_bytes: usize) -> usize {
+        let mut rest = self.stream.get(start..).unwrap_or(&[]);
+        let enough = rest.len().saturating_sub(max_bytes);
+        let mut len = self.len;
+        for slot in self.messages.iter_mut().skip(len) {
+            if rest.len() < enough {
+                break;
+            }
+            let Some((message, behind)) = PacketInView::split_common(version, rest) else { break };
+            *slot = message;
+            rest = behind;
+            len += 1;
+        }
+        self.added(len);
+        self.stream.len() - rest.len()
+    }
+
+    /// Adds one message, a packet_in of this batch's version, of any form. Only while [`Batch::is_full`] is false:
+    /// one more is lost.
     #[inline]
-    pub fn push(&mut self, start: usize) {
-        let pushed = self.starts.try_push(start as u32);
-        debug_assert!(pushed.is_ok(), "the caller asks is_full first");
+    pub fn push(&mut self, message: &'b [u8]) {
+        debug_assert!(!self.is_full(), "the caller asks is_full first");
+        if let Some(slot) = self.messages.get_mut(self.len) {
+            *slot = message;
+            self.added(self.len + 1);
+        }
+    }
+
+    /// There are so many messages now; the new ones wait.
+    #[inline]
+    fn added(&mut self, len: usize) {
+        self.waiting |= first(len) & !first(self.len);
+        self.len = len;
     }
 
     /// Whether no more packets fit.
     #[must_use]
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.starts.is_full()
+        self.len == BATCH_PACKETS
     }
 
     /// How many packets there are, those that are dealt with too.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.len
     }
 
     /// Whether there are none.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.len == 0
     }
 
     /// All packets, those that are dealt with too.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = PacketIn<'b>> {
-        self.starts.iter().filter_map(|start| self.packet(*start))
-    }
-
-    #[inline(always)]
-    fn packet(&self, start: u32) -> Option<PacketIn<'b>> {
-        let rest = self.stream.get(start as usize..)?;
-        let common = PacketInView::common(self.version, rest);
-        common.or_else(|| PacketInView::of_any_form(rest)).map(PacketIn::new)
+        let messages = self.messages.iter().take(self.len);
+        messages.filter_map(|message| {
+            let common = PacketInView::common(self.version, message);
+            common.or_else(|| PacketInView::of_any_form(message)).map(PacketIn::new)
+        })
     }
 
     /// Whether the packet at `index` is dealt with.
     #[must_use]
     #[inline]
     pub fn is_consumed(&self, index: usize) -> bool {
-        self.consumed >> index & 1 != 0
+        index < self.len && (self.waiting | self.passed) >> index & 1 == 0
     }
 
     /// How many packets are dealt with.
     #[must_use]
     pub fn consumed(&self) -> u32 {
-        self.consumed.count_ones()
+        self.len as u32 - (self.waiting | self.passed).count_ones()
     }
 
     /// Errors that handlers returned, and the last of them.
@@ -136,61 +155,79 @@ impl<'b> Batch<'b> {
     /// what was written for that packet is taken back.
     #[inline(always)]
     pub fn each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
-        while let Some(start) = self.starts.get(self.next) {
+        // The version is a constant in each of the two, and with it the place of each field where the
+        // handler is inlined.
+        match self.version {
+            Version::V1_0 => self.each_of(Version::V1_0, switch, handler),
+            Version::V1_3 => self.each_of(Version::V1_3, switch, handler),
+        }
+    }
+
+    #[inline(always)]
+    fn each_of<H: Handler + ?Sized>(
+        &mut self,
+        version: Version,
+        switch: &mut Switch<'_>,
+        handler: &mut H,
+    ) {
+        while self.waiting != 0 {
+            let at = self.waiting.trailing_zeros() as usize % BATCH_PACKETS;
             // What a panic needs, see `abandon_current`.
-            let at = self.next;
-            self.next += 1;
+            self.waiting &= self.waiting - 1;
             self.mark = switch.mark();
-            if self.consumed >> at & 1 != 0 {
-                continue;
-            }
-            let Some(rest) = self.stream.get(*start as usize..) else { continue };
+            let message = self.messages[at];
             // Two calls, so that in the common one, where the handler is inlined, nothing of the packet
             // has to be in memory.
-            let verdict = match PacketInView::common(self.version, rest) {
+            let verdict = match PacketInView::common(version, message) {
                 Some(packet) => handler.packet_in(switch, &PacketIn::new(packet)),
-                None => out_of_the_common(rest, switch, handler),
+                None => out_of_the_common(message, switch, handler),
             };
             match verdict {
-                Ok(Verdict::Consume) => self.consumed |= 1 << at,
-                Ok(Verdict::Pass) => {}
+                Ok(Verdict::Consume) => {}
+                Ok(Verdict::Pass) => self.passed |= 1 << at,
                 Err(error) => {
                     switch.undo_to(self.mark);
+                    self.passed |= 1 << at;
                     self.errors += 1;
                     self.last_error = Some(error);
                 }
             }
         }
+        self.mark = switch.mark();
     }
 
     /// Forgets all packets, for the next ones.
     #[inline]
     pub fn clear(&mut self) {
-        self.starts.clear();
-        (self.consumed, self.next) = (0, 0);
+        (self.len, self.waiting, self.passed) = (0, 0, 0);
         (self.errors, self.last_error) = (0, None);
     }
 
-    /// The next handler of the chain starts from the first packet.
-    pub fn rewind(&mut self) {
-        self.next = 0;
+    /// The next handler of the chain starts, from the first packet that was passed on to it.
+    pub fn rewind(&mut self, switch: &Switch<'_>) {
+        self.waiting |= std::mem::take(&mut self.passed);
+        self.mark = switch.mark();
     }
 
-    /// The handler panicked over the packet that [`Batch::each`] gave last: what was written for
-    /// it is taken back, and no other handler sees it.
+    /// The handler panicked over the packet that [`Batch::each`] gave it last: what was written for it
+    /// is taken back, and no other handler sees it.
     pub fn abandon_current(&mut self, switch: &mut Switch<'_>) {
         switch.undo_to(self.mark);
-        self.consumed |= 1 << self.next.saturating_sub(1);
     }
+}
+
+/// The lowest bits, so many of them.
+fn first(bits: usize) -> u64 {
+    if bits < BATCH_PACKETS { (1 << bits) - 1 } else { u64::MAX }
 }
 
 #[cold]
 fn out_of_the_common<H: Handler + ?Sized>(
-    rest: &[u8],
+    message: &[u8],
     switch: &mut Switch<'_>,
     handler: &mut H,
 ) -> Result<Verdict> {
     // Only packet_ins are pushed.
-    PacketInView::of_any_form(rest)
+    PacketInView::of_any_form(message)
         .map_or(Ok(Verdict::Pass), |packet| handler.packet_in(switch, &PacketIn::new(packet)))
 }

@@ -81,9 +81,9 @@ impl Worker {
             if batch.consumed() as usize == packets {
                 break;
             }
-            batch.rewind();
             let id = (owner(place), app.cookie);
             let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, id);
+            batch.rewind(&switch);
             // Each panic costs the packet that it happened over; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
                 let call = || handler.packet_ins(&mut switch, batch);

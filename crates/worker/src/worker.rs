@@ -230,7 +230,7 @@ impl Worker {
                 if !takes_packets {
                     self.counters.packet_ins_early.add(1);
                 } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
-                    batch.push(used);
+                    batch.push(stream.get(used..used + n).unwrap_or(&[]));
                     batch_bytes += n;
                 } else {
                     self.counters.packet_ins_over_limit.add(1);

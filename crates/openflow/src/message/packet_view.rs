@@ -35,22 +35,21 @@ enum Head<'a> {
 }
 
 impl<'a> PacketInView<'a> {
-    /// The packet_in at the start of a stream, if it has the form that nearly all have: in 1.3, a
-    /// match of nothing but the ingress port.
+    /// The first message of a stream, if it is a packet_in of the form that nearly all have
+    /// ([`PacketInView::common`]), and what is behind it.
     ///
     /// `None` is no judgement. It may be of another form, another message, of another version, not
     /// be there as a whole, or be wrong; [`frame`] and [`FromSwitch::decode`] tell.
     #[must_use]
     #[inline(always)]
-    pub fn common(version: Version, stream: &'a [u8]) -> Option<Self> {
-        let (head, data_at, in_port, len) = match version {
+    pub fn split_common(version: Version, stream: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let (head_len, len) = match version {
             Version::V1_0 => {
                 let (head, _) = v10::PacketInHead::ref_from_prefix(stream).ok()?;
                 if head.version_and_kind != V10_PACKET_IN {
                     return None;
                 }
-                let in_port = Port::from_v10(head.packet_in.in_port.get());
-                (Head::V10(head), size_of_val(head), in_port, head.length.get())
+                (size_of_val(head), head.length.get())
             }
             Version::V1_3 => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(stream).ok()?;
@@ -58,12 +57,32 @@ impl<'a> PacketInView<'a> {
                 {
                     return None;
                 }
-                let in_port = Port(head.in_port.get());
-                (Head::V13(&head.fixed), size_of_val(head), in_port, head.fixed.length.get())
+                (size_of_val(head), head.fixed.length.get())
             }
         };
-        let message = stream.get(..usize::from(len))?;
-        Some(PacketInView { head, message, data: message.get(data_at..)?, in_port })
+        let len = usize::from(len);
+        if len < head_len { None } else { stream.split_at_checked(len) }
+    }
+
+    /// The packet_in that is a whole message, cut off by [`PacketInView::split_common`] or [`frame`], if
+    /// it has the form that nearly all have: in 1.3, a match of nothing but the ingress port.
+    #[must_use]
+    #[inline(always)]
+    pub fn common(version: Version, message: &'a [u8]) -> Option<Self> {
+        let (head, in_port, data) = match version {
+            Version::V1_0 => {
+                let (head, data) = v10::PacketInHead::ref_from_prefix(message).ok()?;
+                (Head::V10(head), Port::from_v10(head.packet_in.in_port.get()), data)
+            }
+            Version::V1_3 => {
+                let (head, data) = v13::PacketInHead::ref_from_prefix(message).ok()?;
+                if head.match_head != MATCH_IN_PORT {
+                    return None;
+                }
+                (Head::V13(&head.fixed), Port(head.in_port.get()), data)
+            }
+        };
+        Some(PacketInView { head, message, data, in_port })
     }
 
     /// The packet_in at the start of a stream, whatever it matches. `None` if there is none, or not
@@ -214,13 +233,15 @@ mod tests {
                 let len = stream.len();
                 stream.extend([0xa5; 7]);
                 let any = PacketInView::of_any_form(&stream).unwrap();
-                let common = PacketInView::common(version, &stream);
+                let split = PacketInView::split_common(version, &stream);
                 // In 1.0 there is no other form.
-                assert_eq!(
-                    common.is_some(),
-                    version == Version::V1_0 || nth < 8,
-                    "{version} {nth}"
-                );
+                let is_common = version == Version::V1_0 || nth < 8;
+                assert_eq!(split.is_some(), is_common, "{version} {nth}");
+                let common = PacketInView::common(version, &stream[..len]);
+                assert_eq!(common.is_some(), is_common, "{version} {nth}");
+                if let Some((message, rest)) = split {
+                    assert_eq!((message, rest), stream.split_at(len));
+                }
                 let decoded = any.decode().unwrap();
                 for view in [Some(any), common].into_iter().flatten() {
                     assert_eq!(view.message_len(), len);
@@ -242,18 +263,18 @@ mod tests {
         for version in [Version::V1_0, Version::V1_3] {
             for message in packets(version) {
                 for len in 0..message.len() {
-                    assert!(PacketInView::common(version, &message[..len]).is_none());
+                    assert!(PacketInView::split_common(version, &message[..len]).is_none());
                     assert!(PacketInView::of_any_form(&message[..len]).is_none());
                 }
                 for at in [0, 1] {
                     let mut other = message.clone();
                     other[at] ^= 0x40;
-                    assert!(PacketInView::common(version, &other).is_none());
+                    assert!(PacketInView::split_common(version, &other).is_none());
                 }
                 // A length that cuts into what is before the packet.
                 let mut short = message.clone();
                 short[2..4].copy_from_slice(&17_u16.to_be_bytes());
-                assert!(PacketInView::common(version, &short).is_none());
+                assert!(PacketInView::split_common(version, &short).is_none());
                 assert!(PacketInView::of_any_form(&short).is_none());
             }
         }
