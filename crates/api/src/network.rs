@@ -20,6 +20,11 @@ pub trait Directory: Send + Sync + 'static {
     /// # Errors
     /// [`crate::Error::UnknownSwitch`], [`crate::Error::Backlog`], or what its version cannot say.
     fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()>;
+
+    /// See [`Network::seed`].
+    fn seed(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A handle to the network, cheap to clone, good in any thread.
@@ -56,6 +61,13 @@ impl Network {
     /// [`crate::Error::UnknownSwitch`], [`crate::Error::Backlog`], or what its version cannot say.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
         self.0.send(dpid, message)
+    }
+
+    /// The seed of a run that repeats, such as one of the emulator's lab: what an app draws by
+    /// lot, it draws from this then. `None` in a controller, where lots cannot be foretold.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.0.seed()
     }
 }
 

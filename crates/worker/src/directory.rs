@@ -37,6 +37,8 @@ pub struct Shared {
 struct Posts {
     mailboxes: Vec<Mailbox>,
     directory: RwLock<Entries>,
+    /// Of a run that repeats.
+    seed: Option<u64>,
 }
 
 #[derive(Default)]
@@ -59,9 +61,20 @@ impl Shared {
     /// Puts the parts together and tells the apps that the controller starts.
     #[must_use]
     pub fn new(parts: SharedParts) -> Arc<Self> {
+        Self::start(parts, None)
+    }
+
+    /// The same for a run that repeats: the apps are told its seed ([`Network::seed`]).
+    #[must_use]
+    pub fn seeded(parts: SharedParts, seed: u64) -> Arc<Self> {
+        Self::start(parts, Some(seed))
+    }
+
+    fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = Loads::of(parts.mailboxes.len());
-        let posts = Arc::new(Posts { mailboxes: parts.mailboxes, directory: RwLock::default() });
+        let posts =
+            Arc::new(Posts { mailboxes: parts.mailboxes, directory: RwLock::default(), seed });
         let shared = Arc::new(Shared { apps: parts.apps, posts, counters, loads });
         let network = shared.network();
         for app in &shared.apps {
@@ -241,5 +254,9 @@ impl Directory for Posts {
             true => Ok(()),
             false => Err(Error::Backlog(dpid)),
         }
+    }
+
+    fn seed(&self) -> Option<u64> {
+        self.seed
     }
 }

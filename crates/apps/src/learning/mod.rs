@@ -49,7 +49,7 @@ impl Learning {
     }
 
     /// The same with hash tables that are the same in each run, for simulations. Never where
-    /// strangers choose addresses.
+    /// strangers choose addresses. A network that has a [seed](Network::seed) needs no call of this.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Learning { seed: Some(seed), ..self }
@@ -68,6 +68,13 @@ impl Learning {
     }
 }
 
+/// With the default settings, and as much memory as its tables take.
+impl Default for Learning {
+    fn default() -> Self {
+        Learning::new(LearningSettings::default(), &Budget::unlimited())
+    }
+}
+
 const NAME: &str = "learning";
 
 impl App for Learning {
@@ -77,11 +84,12 @@ impl App for Learning {
         NAME
     }
 
-    fn switch_up(&self, _: &Network, info: &SwitchInfo) -> LearningSwitch {
+    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> LearningSwitch {
+        let seed = self.seed.or_else(|| network.seed());
         LearningSwitch::new(
             self.settings,
             self.prepared(info.version),
-            hosts::Hosts::new(&self.settings, &self.budget, self.seed, info),
+            hosts::Hosts::new(&self.settings, &self.budget, seed, info),
         )
     }
 }
