@@ -9,4 +9,7 @@
 //! It decides nothing: what flows do is the controller's business. It holds no dispatch of apps; a controller
 //! in the same process is a worker (crate `worker`), fed with bytes and time.
 
+pub mod datapath;
+pub mod host;
+pub mod packet;
 pub mod topology;

@@ -1,0 +1,296 @@
+//! Checks of actions: what a controller may ask for, and what it is told where not
+//! (1.0 §5.4.4; 1.3.5 §5.12, §7.2.5, §7.4.4.3).
+
+use bellrock_openflow::{Action, ErrorCode, Field, Group, Match, Port, Version};
+
+use super::groups::Groups;
+use super::meters::Meters;
+use super::ports::Ports;
+
+/// Actions that were checked. None of them borrows: those that carry bytes are refused.
+pub type Actions = Box<[Action<'static>]>;
+
+/// Checks actions against what the switch has.
+#[derive(Clone, Copy, Debug)]
+pub struct Checker<'a> {
+    pub(super) version: Version,
+    pub(super) tables: u8,
+    pub(super) ports: &'a Ports,
+    pub(super) groups: &'a Groups,
+    pub(super) meters: &'a Meters,
+    /// Whether the actions are those of a packet_out, which alone may send to the tables.
+    pub(super) packet_out: bool,
+}
+
+impl Checker<'_> {
+    /// Checks a list of actions. With the match of the flow that they belong to, they have to fit
+    /// the packets that it lets pass (1.3).
+    ///
+    /// # Errors
+    /// The OpenFlow error (`OFPET_BAD_ACTION`) of the first action that is wrong.
+    pub(super) fn check<'a>(
+        &self,
+        actions: impl Iterator<Item = Action<'a>>,
+        matching: Option<&Match>,
+    ) -> Result<Actions, ErrorCode> {
+        // 1.0 knows no such error: an action that does not fit a packet does nothing to it.
+        let matching = matching.filter(|_| self.version == Version::V1_3);
+        let mut known = matching.map(Known::of);
+        let checked = actions.map(|action| {
+            let action = self.action(&action)?;
+            if let Some(known) = &mut known {
+                if !known.admits(&action) {
+                    return Err(ErrorCode::ActionMatchInconsistent);
+                }
+                known.after(&action);
+            }
+            Ok(action)
+        });
+        checked.collect()
+    }
+
+    /// Checks the actions of a bucket of `group`, which may name the group itself: whether groups
+    /// make a circle is found out when all buckets are known.
+    pub(super) fn bucket<'a>(
+        &self,
+        group: u32,
+        actions: impl Iterator<Item = Action<'a>>,
+    ) -> Result<Actions, ErrorCode> {
+        let checked = actions.map(|action| match action {
+            Action::Group(number) if number == group => Ok(Action::Group(number)),
+            action => self.action(&action),
+        });
+        checked.collect()
+    }
+
+    /// One action by itself.
+    fn action(&self, action: &Action<'_>) -> Result<Action<'static>, ErrorCode> {
+        let require = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
+        let bad_argument = ErrorCode::ActionBadArgument;
+        let bad_queue = ErrorCode::ActionBadQueue;
+        Ok(match *action {
+            Action::Output { port, max_len } => {
+                require(self.is_output(port), ErrorCode::ActionBadOutPort)?;
+                Action::Output { port, max_len }
+            }
+            Action::Enqueue { port, queue } => {
+                // Queues belong to ports that are there; the ingress port's are looked for later.
+                let entry = self.ports.get(port.0);
+                let known = port == Port::IN_PORT || entry.is_some();
+                require(known, ErrorCode::ActionBadOutPort)?;
+                require(entry.is_none_or(|entry| entry.queue(queue).is_some()), bad_queue)?;
+                Action::Enqueue { port, queue }
+            }
+            Action::SetQueue(queue) => {
+                // Only the output that follows tells the port.
+                require(self.ports.iter().any(|port| port.queue(queue).is_some()), bad_queue)?;
+                Action::SetQueue(queue)
+            }
+            Action::Group(group) => {
+                let known = group <= Group::MAX && self.groups.get(group).is_some();
+                require(known, ErrorCode::ActionBadOutGroup)?;
+                Action::Group(group)
+            }
+            Action::SetVlanVid(vid) => {
+                require(vid <= 0x0fff, bad_argument)?;
+                Action::SetVlanVid(vid)
+            }
+            Action::SetVlanPcp(pcp) => {
+                require(pcp <= 7, bad_argument)?;
+                Action::SetVlanPcp(pcp)
+            }
+            Action::PushVlan(eth_type) => {
+                require(matches!(eth_type, 0x8100 | 0x88a8), bad_argument)?;
+                Action::PushVlan(eth_type)
+            }
+            Action::PushMpls(eth_type) => {
+                require(is_mpls(eth_type), bad_argument)?;
+                Action::PushMpls(eth_type)
+            }
+            Action::PushPbb(eth_type) => {
+                require(eth_type == 0x88e7, bad_argument)?;
+                Action::PushPbb(eth_type)
+            }
+            Action::SetField(field, value) => {
+                require(is_settable(field), ErrorCode::ActionBadSetType)?;
+                require(is_value(field, value), ErrorCode::ActionBadSetArgument)?;
+                Action::SetField(field, value)
+            }
+            Action::SetUnknownField { .. } => return Err(ErrorCode::ActionBadSetType),
+            Action::Experimenter { .. } => return Err(ErrorCode::ActionBadExperimenter),
+            Action::Unknown { .. } => return Err(ErrorCode::ActionBadType),
+            Action::SetTpSrc(port) => Action::SetTpSrc(port),
+            Action::SetTpDst(port) => Action::SetTpDst(port),
+            Action::CopyTtlOut => Action::CopyTtlOut,
+            Action::CopyTtlIn => Action::CopyTtlIn,
+            Action::SetMplsTtl(ttl) => Action::SetMplsTtl(ttl),
+            Action::DecMplsTtl => Action::DecMplsTtl,
+            Action::PopVlan => Action::PopVlan,
+            Action::PopMpls(eth_type) => Action::PopMpls(eth_type),
+            Action::SetNwTtl(ttl) => Action::SetNwTtl(ttl),
+            Action::DecNwTtl => Action::DecNwTtl,
+            Action::PopPbb => Action::PopPbb,
+        })
+    }
+
+    /// Whether packets can be sent to this port.
+    ///
+    /// A port that the switch does not have is refused, which both versions allow: ports of the
+    /// emulator do not come and go. `NORMAL` is refused: behind OpenFlow there is no other
+    /// forwarding here (1.3.5 §4.5: an OpenFlow-only switch).
+    fn is_output(&self, port: Port) -> bool {
+        match port {
+            Port::IN_PORT | Port::FLOOD | Port::ALL | Port::CONTROLLER => true,
+            Port::TABLE => self.packet_out,
+            Port(number) => self.ports.get(number).is_some(),
+        }
+    }
+}
+
+/// Whether a field can be set: a header field, and one that stands in the packet. Pipeline fields
+/// but the tunnel's do not (1.3.5 §7.2.5), and the flags of extension headers only sum them up.
+fn is_settable(field: Field) -> bool {
+    !matches!(field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr)
+}
+
+/// Whether a field can have this value. A VLAN id says that there is a tag; there is no way to set
+/// it to "none".
+fn is_value(field: Field, value: u128) -> bool {
+    let tagged = value & u128::from(Match::VLAN_PRESENT) != 0;
+    value <= field.max() && (field != Field::VlanVid || tagged)
+}
+
+const fn is_mpls(eth_type: u16) -> bool {
+    matches!(eth_type, 0x8847 | 0x8848)
+}
+
+/// What is known of a value in the packets that reach an action.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Is<T> {
+    /// The match leaves it open: an action cannot count on it.
+    Open,
+    Value(T),
+    /// A tag was removed, and the match says nothing of what was under it: the controller knows.
+    Uncovered,
+}
+
+/// What the match and the actions before it say of the packets that reach an action.
+struct Known {
+    tagged: Is<bool>,
+    eth_type: Is<u16>,
+    ip_proto: Is<u8>,
+    icmpv6_type: Is<u8>,
+}
+
+impl Known {
+    fn of(matching: &Match) -> Self {
+        let value = |field| matching.value(field);
+        let tagged = value(Field::VlanVid).map(|vid| vid & u128::from(Match::VLAN_PRESENT) != 0);
+        Known {
+            tagged: tagged.map_or(Is::Open, Is::Value),
+            eth_type: value(Field::EthType).map_or(Is::Open, |value| Is::Value(value as u16)),
+            ip_proto: value(Field::IpProto).map_or(Is::Open, |value| Is::Value(value as u8)),
+            icmpv6_type: value(Field::Icmpv6Type).map_or(Is::Open, |value| Is::Value(value as u8)),
+        }
+    }
+
+    /// Whether an action fits: what it changes is there.
+    fn admits(&self, action: &Action<'_>) -> bool {
+        match *action {
+            Action::PopVlan => self.is_tagged(),
+            Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => {
+                self.is_type(is_mpls)
+            }
+            Action::PopPbb => self.is_type(|eth_type| eth_type == 0x88e7),
+            Action::SetNwTtl(_) | Action::DecNwTtl => self.is_type(is_ip),
+            Action::SetField(field, _) => self.has(field),
+            _ => true,
+        }
+    }
+
+    /// The prerequisites of a field (1.3.5 table 12).
+    fn has(&self, field: Field) -> bool {
+        use Field::*;
+        let ipv4 = || self.is_type(|eth_type| eth_type == 0x0800);
+        let ipv6 = || self.is_type(|eth_type| eth_type == 0x86dd);
+        let over = |protocol| self.is_type(is_ip) && is(self.ip_proto, |p| p == protocol);
+        let neighbour = |first, last| {
+            ipv6() && over(58) && is(self.icmpv6_type, |kind| (first..=last).contains(&kind))
+        };
+        match field {
+            VlanVid | VlanPcp => self.is_tagged(),
+            IpDscp | IpEcn | IpProto => self.is_type(is_ip),
+            Ipv4Src | Ipv4Dst => ipv4(),
+            TcpSrc | TcpDst => over(6),
+            UdpSrc | UdpDst => over(17),
+            SctpSrc | SctpDst => over(132),
+            Icmpv4Type | Icmpv4Code => ipv4() && over(1),
+            ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => {
+                self.is_type(|eth_type| eth_type == 0x0806)
+            }
+            Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => ipv6(),
+            Icmpv6Type | Icmpv6Code => ipv6() && over(58),
+            Ipv6NdTarget => neighbour(135, 136),
+            Ipv6NdSll => neighbour(135, 135),
+            Ipv6NdTll => neighbour(136, 136),
+            MplsLabel | MplsTc | MplsBos => self.is_type(is_mpls),
+            PbbIsid => self.is_type(|eth_type| eth_type == 0x88e7),
+            InPort | InPhyPort | Metadata | TunnelId | EthDst | EthSrc | EthType => true,
+        }
+    }
+
+    /// What is known behind an action.
+    fn after(&mut self, action: &Action<'_>) {
+        match *action {
+            Action::PushVlan(_) => self.tagged = Is::Value(true),
+            Action::PopVlan => self.tagged = Is::Uncovered,
+            // MPLS and PBB go in front of the tags that are there.
+            Action::PushMpls(eth_type) | Action::PushPbb(eth_type) => {
+                *self = Known {
+                    tagged: Is::Value(false),
+                    eth_type: Is::Value(eth_type),
+                    ip_proto: Is::Open,
+                    icmpv6_type: Is::Open,
+                };
+            }
+            Action::PopMpls(0x8100 | 0x88a8) => {
+                *self = Known { tagged: Is::Value(true), ..UNCOVERED };
+            }
+            Action::PopMpls(eth_type) => self.eth_type = Is::Value(eth_type),
+            Action::PopPbb => *self = UNCOVERED,
+            Action::SetField(Field::EthType, value) => self.eth_type = Is::Value(value as u16),
+            Action::SetField(Field::IpProto, value) => self.ip_proto = Is::Value(value as u8),
+            Action::SetField(Field::Icmpv6Type, value) => {
+                self.icmpv6_type = Is::Value(value as u8);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_tagged(&self) -> bool {
+        is(self.tagged, |tagged| tagged)
+    }
+
+    fn is_type(&self, which: impl Fn(u16) -> bool) -> bool {
+        is(self.eth_type, which)
+    }
+}
+
+const UNCOVERED: Known = Known {
+    tagged: Is::Uncovered,
+    eth_type: Is::Uncovered,
+    ip_proto: Is::Uncovered,
+    icmpv6_type: Is::Uncovered,
+};
+
+fn is<T>(what: Is<T>, which: impl Fn(T) -> bool) -> bool {
+    match what {
+        Is::Open => false,
+        Is::Value(value) => which(value),
+        Is::Uncovered => true,
+    }
+}
+
+const fn is_ip(eth_type: u16) -> bool {
+    matches!(eth_type, 0x0800 | 0x86dd)
+}

@@ -1,0 +1,408 @@
+//! What is done to a packet: actions, outputs, groups, meters, and what goes to the controller.
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Action, Field, GroupType, PacketIn as WirePacketIn, PacketInReason, Port, PortConfig,
+    SwitchConfig, Version,
+};
+
+use super::action_set::ActionSet;
+use super::buffers::Buffers;
+use super::flows::Flow;
+use super::{
+    DEFAULT_CONFIG, DatapathSettings, Effects, Groups, Meters, Notice, PacketIn, Ports, Program,
+};
+use crate::packet::{Frame, InvalidTtl, Packet};
+
+/// Buckets that one packet may run through. Chained groups of type `ALL` can multiply a packet
+/// without end in practice, though they make no circle; what is beyond is dropped.
+const MAX_BUCKETS_A_PACKET: u32 = 4_096;
+
+/// The parts of a switch behind its flow tables.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    pub(super) ports: Ports,
+    pub(super) groups: Groups,
+    pub(super) meters: Meters,
+    pub(super) buffers: Buffers,
+    pub(super) config: SwitchConfig,
+    pub(super) rules: Version,
+    /// The action set of the packet before, empty: its memory is used again.
+    idle_set: ActionSet,
+}
+
+/// The packet goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stopped;
+
+/// Who sends a packet to the controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    table: u8,
+    cookie: u64,
+    /// The table-miss flow, or none at all.
+    miss: bool,
+}
+
+impl Origin {
+    /// A packet_out.
+    const CONTROLLER: Origin = Origin { table: 0, cookie: WirePacketIn::NO_COOKIE, miss: false };
+
+    /// A table in which no flow matched.
+    pub(super) fn miss(table: u8) -> Self {
+        Origin { table, miss: true, ..Self::CONTROLLER }
+    }
+
+    #[inline]
+    pub(super) fn flow(table: u8, flow: &Flow) -> Self {
+        Origin { table, cookie: flow.cookie, miss: flow.is_table_miss() }
+    }
+}
+
+/// One packet on its way, and what goes with it.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) packet: Packet,
+    pub(super) now: Duration,
+    pub(super) origin: Origin,
+    set: ActionSet,
+    queue: Option<u32>,
+    /// The port that the packet leaves by as it is now. It waits until the packet is changed or
+    /// sent elsewhere too, so that the last one gets the frame itself.
+    waiting: Option<u32>,
+    /// Buckets that it, and the packet that it is a copy of, may still run through.
+    buckets_left: u32,
+}
+
+impl Run {
+    /// A copy of the packet as it is now.
+    pub(super) fn copy(&self, effects: &mut Effects) -> Packet {
+        self.packet.copy(effects.frame())
+    }
+}
+
+impl Forwarding {
+    pub(super) fn new(settings: DatapathSettings, now: Duration) -> Self {
+        Forwarding {
+            ports: Ports::new(settings.ports, &settings.queues, now),
+            groups: Groups::default(),
+            meters: Meters::default(),
+            buffers: Buffers::new(settings.buffers),
+            config: DEFAULT_CONFIG,
+            rules: settings.rules,
+            idle_set: ActionSet::default(),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.groups.clear();
+        self.meters.clear();
+        self.buffers.clear();
+        self.config = DEFAULT_CONFIG;
+    }
+
+    /// Begins with a packet.
+    #[inline]
+    pub(super) fn run(&mut self, packet: Packet, now: Duration) -> Run {
+        Run {
+            packet,
+            now,
+            origin: Origin::CONTROLLER,
+            set: std::mem::take(&mut self.idle_set),
+            queue: None,
+            waiting: None,
+            buckets_left: MAX_BUCKETS_A_PACKET,
+        }
+    }
+
+    /// Ends with a packet: it leaves, or its memory is used again.
+    #[inline]
+    pub(super) fn finish(&mut self, mut run: Run, effects: &mut Effects) {
+        run.set.clear();
+        self.idle_set = run.set;
+        let frame = run.packet.into_frame();
+        match run.waiting {
+            Some(port) => effects.frames.push((port, frame)),
+            None => effects.recycle(frame),
+        }
+    }
+
+    /// The instructions of a flow, but for where it goes on.
+    #[inline]
+    pub(super) fn run_program(
+        &mut self,
+        program: &Program,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        if let Some(meter) = program.meter {
+            self.pass_meter(meter, run, effects)?;
+        }
+        if let Some(actions) = &program.apply {
+            self.act_all(actions, run, effects)?;
+        }
+        if program.clear {
+            run.set.clear();
+        }
+        if let Some(actions) = &program.write {
+            run.set.merge(actions);
+        }
+        if let Some((metadata, mask)) = program.metadata {
+            run.packet.write_metadata(metadata, mask);
+        }
+        Ok(())
+    }
+
+    /// The action set, at the end of the tables. Without an output in it the packet is dropped.
+    pub(super) fn run_action_set(
+        &mut self,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        if run.set.is_empty() {
+            return Ok(());
+        }
+        let set = std::mem::take(&mut run.set);
+        let done = set.actions().try_for_each(|action| self.act(action, run, effects));
+        run.set = set;
+        done
+    }
+
+    pub(super) fn act_all(
+        &mut self,
+        actions: &[Action<'static>],
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        actions.iter().try_for_each(|action| self.act(action, run, effects))
+    }
+
+    /// One action. What does not fit the packet does nothing to it.
+    #[inline]
+    pub(super) fn act(
+        &mut self,
+        action: &Action<'static>,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        match *action {
+            Action::Output { port, max_len } => self.output(port, max_len, run, effects),
+            Action::Enqueue { port, queue } => {
+                let before = run.queue.replace(queue);
+                self.output(port, 0, run, effects);
+                run.queue = before;
+            }
+            Action::SetQueue(queue) => run.queue = Some(queue),
+            Action::Group(group) => self.group(group, run, effects),
+            _ => return self.edit(action, run, effects),
+        }
+        Ok(())
+    }
+
+    fn edit(
+        &mut self,
+        action: &Action<'static>,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        settle(run, effects);
+        let packet = &mut run.packet;
+        let mut ttl = Ok(());
+        match *action {
+            Action::SetField(field, value) => packet.set_field(field, value),
+            Action::SetVlanVid(vid) => packet.set_vlan_vid(vid),
+            Action::SetVlanPcp(pcp) => packet.set_vlan_pcp(pcp),
+            Action::SetTpSrc(port) => packet.set_tp_src(port),
+            Action::SetTpDst(port) => packet.set_tp_dst(port),
+            Action::PushVlan(eth_type) => packet.push_vlan(eth_type),
+            Action::PopVlan => packet.pop_vlan(),
+            Action::PushMpls(eth_type) => packet.push_mpls(eth_type),
+            Action::PopMpls(eth_type) => packet.pop_mpls(eth_type),
+            Action::PushPbb(eth_type) => packet.push_pbb(eth_type),
+            Action::PopPbb => packet.pop_pbb(),
+            Action::CopyTtlOut => packet.copy_ttl_out(),
+            Action::CopyTtlIn => packet.copy_ttl_in(),
+            Action::SetMplsTtl(value) => packet.set_mpls_ttl(value),
+            Action::SetNwTtl(value) => packet.set_nw_ttl(value),
+            Action::DecMplsTtl => ttl = packet.dec_mpls_ttl(),
+            Action::DecNwTtl => ttl = packet.dec_nw_ttl(),
+            // Done before, or refused when they were checked.
+            Action::Output { .. }
+            | Action::Enqueue { .. }
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::SetUnknownField { .. }
+            | Action::Experimenter { .. }
+            | Action::Unknown { .. } => {}
+        }
+        ttl.map_err(|InvalidTtl| {
+            self.packet_in(None, PacketInReason::InvalidTtl, run, effects);
+            Stopped
+        })
+    }
+
+    #[inline]
+    fn output(&mut self, port: Port, max_len: u16, run: &mut Run, effects: &mut Effects) {
+        let in_port = run.packet.in_port();
+        match port {
+            Port::IN_PORT => self.send(in_port.0, run, effects),
+            Port::CONTROLLER => {
+                let reason =
+                    if run.origin.miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+                self.packet_in(Some(max_len), reason, run, effects);
+            }
+            Port::FLOOD => self.send_to_all(PortConfig::NO_FLOOD, run, effects),
+            Port::ALL => self.send_to_all(PortConfig::empty(), run, effects),
+            // Back only by IN_PORT (1.0 §3.3; 1.3.5 §4.5).
+            port if port == in_port => {}
+            Port(number) => self.send(number, run, effects),
+        }
+    }
+
+    /// To all ports but the ingress port and those set up not to. In 1.0 that is the physical ones,
+    /// in 1.3 the standard ones, `LOCAL` among them (1.0 §3.3; 1.3.5 §4.1, §4.5).
+    fn send_to_all(&mut self, unless: PortConfig, run: &mut Run, effects: &mut Effects) {
+        let in_port = run.packet.in_port();
+        for index in 0..self.ports.len() {
+            let desc = &self.ports.at(index).desc;
+            let local = desc.port == Port::LOCAL && self.rules == Version::V1_0;
+            if desc.port != in_port && !local && !desc.config.intersects(unless) {
+                let number = desc.port.0;
+                self.send(number, run, effects);
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, port: u32, run: &mut Run, effects: &mut Effects) {
+        let Some(entry) = self.ports.get_mut(port) else { return };
+        if entry.send_out(run.packet.bytes().len(), run.queue) {
+            settle(run, effects);
+            run.waiting = Some(port);
+        }
+    }
+
+    fn pass_meter(
+        &mut self,
+        meter: u32,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
+        // It may remark the packet.
+        settle(run, effects);
+        let Some(entry) = self.meters.get_mut(meter) else { return Ok(()) };
+        if entry.pass(&mut run.packet, run.now) { Ok(()) } else { Err(Stopped) }
+    }
+
+    /// Runs copies of the packet through a group (1.3.5 §5.6). The packet itself stays as it is.
+    fn group(&mut self, number: u32, run: &mut Run, effects: &mut Effects) {
+        let Some(entry) = self.groups.get(number) else { return };
+        let buckets = match entry.kind {
+            GroupType::All => 0..entry.buckets.len(),
+            _ => match self.groups.choose(entry, run.packet.key(), &self.ports) {
+                Some(bucket) => bucket..bucket + 1,
+                // No bucket is live: dropped.
+                None => 0..0,
+            },
+        };
+        let len = run.packet.bytes().len() as u64;
+        if let Some(entry) = self.groups.get_mut(number) {
+            count(&mut entry.counter, len);
+        }
+        for bucket in buckets {
+            if run.buckets_left == 0 {
+                return;
+            }
+            run.buckets_left -= 1;
+            self.bucket(number, bucket, len, run, effects);
+        }
+    }
+
+    fn bucket(
+        &mut self,
+        group: u32,
+        bucket: usize,
+        len: u64,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) {
+        let entry = self.groups.get_mut(group).and_then(|entry| entry.buckets.get_mut(bucket));
+        let Some(entry) = entry else { return };
+        count(&mut entry.counter, len);
+        // The bucket's actions may lead to other groups, so they are run without holding on to it.
+        let set = entry.set().clone();
+        let mut copy = Run {
+            packet: run.copy(effects),
+            now: run.now,
+            origin: run.origin,
+            set: ActionSet::default(),
+            queue: run.queue,
+            waiting: None,
+            buckets_left: run.buckets_left,
+        };
+        // A TTL that has run out ends the copy, and was told of.
+        let _ = set.actions().try_for_each(|action| self.act(action, &mut copy, effects));
+        run.buckets_left = copy.buckets_left;
+        let frame = copy.packet.into_frame();
+        match copy.waiting {
+            Some(port) => effects.frames.push((port, frame)),
+            None => effects.recycle(frame),
+        }
+    }
+
+    /// The packet goes to the controller: so many bytes of it, or as many as the switch is set up
+    /// to send where no action says it.
+    ///
+    /// It is buffered unless the action asks for all of it (1.3.5 §7.2.5, `OFPCML_NO_BUFFER`) or
+    /// there is no buffer left; then all of it goes.
+    pub(super) fn packet_in(
+        &mut self,
+        max_len: Option<u16>,
+        reason: PacketInReason,
+        run: &Run,
+        effects: &mut Effects,
+    ) {
+        let in_port = run.packet.in_port();
+        let silent = || {
+            let entry = self.ports.get(in_port.0);
+            entry.is_some_and(|entry| entry.desc.config.contains(PortConfig::NO_PACKET_IN))
+        };
+        // What the port is set up not to do is to tell of table misses (1.3.5 §7.2.1).
+        if reason == PacketInReason::NoMatch && silent() {
+            return;
+        }
+        let max_len = max_len.unwrap_or(self.config.miss_send_len);
+        let bytes = run.packet.bytes();
+        let buffered = max_len != Action::NO_BUFFER;
+        let buffer_id = if buffered { self.buffers.keep(bytes, in_port, run.now) } else { None };
+        let key = run.packet.key();
+        let frame: Frame = effects.copy(bytes);
+        let whole = frame.len();
+        effects.notices.push(Notice::PacketIn(PacketIn {
+            buffer_id,
+            reason,
+            table: run.origin.table,
+            cookie: run.origin.cookie,
+            in_port,
+            metadata: key.number(Field::Metadata),
+            tunnel_id: key.number(Field::TunnelId),
+            data_len: if buffer_id.is_some() { whole.min(max_len.into()) } else { whole },
+            frame,
+        }));
+    }
+}
+
+/// Sends what waits, as the packet is now.
+#[inline]
+fn settle(run: &mut Run, effects: &mut Effects) {
+    if let Some(port) = run.waiting.take() {
+        let frame = effects.copy(run.packet.bytes());
+        effects.frames.push((port, frame));
+    }
+}
+
+fn count(counter: &mut bellrock_openflow::Counter, len: u64) {
+    counter.packet_count += 1;
+    counter.byte_count += len;
+}

@@ -1,0 +1,327 @@
+//! Groups: their buckets, which of them are live, and how they are chained (1.3.5 §5.6, §6.5).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Bucket, Counter, ErrorCode, Field, Group, GroupCommand, GroupMod, GroupType, List, Port,
+};
+
+use super::action_set::ActionSet;
+use super::actions::{Actions, Checker};
+use super::ports::Ports;
+use crate::packet::Key;
+
+/// Groups that a switch can have.
+pub const MAX_GROUPS: usize = 65_536;
+/// Buckets that a group can have.
+pub const MAX_BUCKETS: usize = 1_024;
+
+/// A bucket of a group.
+#[derive(Clone, Debug)]
+pub struct BucketEntry {
+    /// Its share, in select groups.
+    pub weight: u16,
+    /// The port that keeps it alive; [`Port::ANY`] for none.
+    pub watch_port: Port,
+    /// The group that keeps it alive; [`Group::ANY`] for none.
+    pub watch_group: u32,
+    /// Its actions, as the controller gave them.
+    pub actions: Actions,
+    /// Packets that it processed, and their bytes.
+    pub counter: Counter,
+    set: ActionSet,
+}
+
+impl BucketEntry {
+    /// The bucket, as the controller gave it.
+    #[must_use]
+    pub fn bucket(&self) -> Bucket<'_> {
+        Bucket {
+            weight: self.weight,
+            watch_port: self.watch_port,
+            watch_group: self.watch_group,
+            actions: List::of(&self.actions),
+        }
+    }
+
+    pub(super) fn set(&self) -> &ActionSet {
+        &self.set
+    }
+
+    /// The groups that its packets may go to.
+    fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.actions.iter().filter_map(|action| match action {
+            bellrock_openflow::Action::Group(group) => Some(*group),
+            _ => None,
+        })
+    }
+
+    fn watches(&self) -> bool {
+        self.watch_port != Port::ANY || self.watch_group != Group::ANY
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug)]
+pub struct GroupEntry {
+    /// How it uses its buckets.
+    pub kind: GroupType,
+    /// Its buckets.
+    pub buckets: Vec<BucketEntry>,
+    /// Packets that it processed, and their bytes.
+    pub counter: Counter,
+    /// When it was added.
+    pub created: Duration,
+}
+
+/// The groups of a switch, by their numbers.
+#[derive(Debug, Default)]
+pub struct Groups(BTreeMap<u32, GroupEntry>);
+
+impl Groups {
+    /// A group.
+    #[must_use]
+    pub fn get(&self, group: u32) -> Option<&GroupEntry> {
+        self.0.get(&group)
+    }
+
+    pub(super) fn get_mut(&mut self, group: u32) -> Option<&mut GroupEntry> {
+        self.0.get_mut(&group)
+    }
+
+    /// All groups, by their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &GroupEntry)> {
+        self.0.iter().map(|(group, entry)| (*group, entry))
+    }
+
+    /// How many buckets send to this group: its references from other groups.
+    #[must_use]
+    pub fn references_to(&self, group: u32) -> usize {
+        let buckets = self.0.values().flat_map(|entry| &entry.buckets);
+        buckets.flat_map(BucketEntry::groups).filter(|used| *used == group).count()
+    }
+
+    /// The bucket that one packet takes, in a group that gives it to one only.
+    pub(super) fn choose(&self, entry: &GroupEntry, key: &Key, ports: &Ports) -> Option<usize> {
+        match entry.kind {
+            GroupType::FastFailover => {
+                entry.buckets.iter().position(|bucket| self.is_live(bucket, ports))
+            }
+            GroupType::Select => self.select(entry, key, ports),
+            _ => (!entry.buckets.is_empty()).then_some(0),
+        }
+    }
+
+    /// A bucket by a hash of the packet's flow and the weights. Flows whose bucket is live stay
+    /// with it when others die. A bucket that watches nothing is taken for live, as the
+    /// specification leaves liveness to fast failover.
+    fn select(&self, entry: &GroupEntry, key: &Key, ports: &Ports) -> Option<usize> {
+        let hash = flow_hash(key);
+        let usable = |bucket: &BucketEntry| !bucket.watches() || self.is_live(bucket, ports);
+        let first = pick(&entry.buckets, hash, |_| true)?;
+        if usable(&entry.buckets[first]) {
+            return Some(first);
+        }
+        pick(&entry.buckets, hash, usable)
+    }
+
+    /// Whether a bucket is live: a port or a group that it watches is (1.3.5 §6.5). Watched groups
+    /// make no circle, which is checked when they are made.
+    fn is_live(&self, bucket: &BucketEntry, ports: &Ports) -> bool {
+        let port = ports.get(bucket.watch_port.0).is_some_and(|port| port.is_live());
+        let group = || {
+            let group = self.0.get(&bucket.watch_group);
+            group.is_some_and(|group| group.buckets.iter().any(|b| self.is_live(b, ports)))
+        };
+        port || group()
+    }
+
+    /// Adds or changes a group, or removes some. `gone` is told of each that was removed.
+    ///
+    /// # Errors
+    /// As the specification names them (1.3.5 §7.4.4.7); nothing has changed then.
+    pub(super) fn modify(
+        &mut self,
+        request: &GroupMod<'_>,
+        buckets: Vec<BucketEntry>,
+        now: Duration,
+        gone: &mut Vec<u32>,
+    ) -> Result<(), ErrorCode> {
+        let number = request.group;
+        let (counter, created) = match request.command {
+            GroupCommand::Delete => return self.delete(number, gone),
+            GroupCommand::Add if number > Group::MAX => return Err(ErrorCode::GroupModInvalid),
+            GroupCommand::Add if self.0.contains_key(&number) => {
+                return Err(ErrorCode::GroupModExists);
+            }
+            GroupCommand::Add if self.0.len() >= MAX_GROUPS => {
+                return Err(ErrorCode::GroupModOutOfGroups);
+            }
+            GroupCommand::Add => (Counter::default(), now),
+            GroupCommand::Modify => {
+                let old = self.0.get(&number).ok_or(ErrorCode::GroupModUnknownGroup)?;
+                (old.counter, old.created)
+            }
+        };
+        check_buckets(request.kind, &buckets)?;
+        if self.reaches(&buckets, number) {
+            return Err(ErrorCode::GroupModLoop);
+        }
+        self.0.insert(number, GroupEntry { kind: request.kind, buckets, counter, created });
+        Ok(())
+    }
+
+    fn delete(&mut self, number: u32, gone: &mut Vec<u32>) -> Result<(), ErrorCode> {
+        if number == Group::ALL {
+            gone.extend(self.0.keys());
+            self.0.clear();
+            return Ok(());
+        }
+        if number > Group::MAX {
+            return Err(ErrorCode::GroupModInvalid);
+        }
+        // Groups make no circle, so none of the references is its own.
+        if self.references_to(number) > 0 {
+            return Err(ErrorCode::GroupModChained);
+        }
+        // No error where there is none (1.3.5 §6.5).
+        gone.extend(self.0.remove(&number).map(|_| number));
+        Ok(())
+    }
+
+    /// Whether packets of these buckets, or what they watch, may come to this group.
+    fn reaches(&self, buckets: &[BucketEntry], target: u32) -> bool {
+        let mut seen = Vec::new();
+        let mut left: Vec<u32> = buckets.iter().flat_map(next_groups).collect();
+        while let Some(group) = left.pop() {
+            if group == target {
+                return true;
+            }
+            if !seen.contains(&group) {
+                seen.push(group);
+                let buckets = self.0.get(&group).into_iter().flat_map(|entry| &entry.buckets);
+                left.extend(buckets.flat_map(next_groups));
+            }
+        }
+        false
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Checks and compiles the buckets of a request, apart from what depends on the group's kind.
+///
+/// # Errors
+/// Of an action; `OFPGMFC_BAD_WATCH` for a port or group that is not there;
+/// `OFPGMFC_OUT_OF_BUCKETS`.
+pub(super) fn compile(
+    request: &GroupMod<'_>,
+    checker: &Checker<'_>,
+) -> Result<Vec<BucketEntry>, ErrorCode> {
+    if request.command == GroupCommand::Delete {
+        return Ok(Vec::new());
+    }
+    if request.buckets.len() > MAX_BUCKETS {
+        return Err(ErrorCode::GroupModOutOfBuckets);
+    }
+    let compiled = request.buckets.iter().map(|bucket| {
+        let port = bucket.watch_port;
+        let watched = port == Port::ANY || checker.ports.get(port.0).is_some();
+        let group = bucket.watch_group;
+        let itself = group == request.group;
+        if !watched || !(group == Group::ANY || itself || checker.groups.get(group).is_some()) {
+            return Err(ErrorCode::GroupModBadWatch);
+        }
+        let actions = checker.bucket(request.group, bucket.actions.iter())?;
+        Ok(BucketEntry {
+            weight: bucket.weight,
+            watch_port: port,
+            watch_group: group,
+            set: ActionSet::of(&actions),
+            actions,
+            counter: Counter::default(),
+        })
+    });
+    compiled.collect()
+}
+
+/// What buckets may be, by the kind of their group.
+fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCode> {
+    let fits = match kind {
+        GroupType::All => true,
+        GroupType::Select => return Ok(()),
+        GroupType::Indirect => buckets.len() == 1,
+        GroupType::FastFailover => buckets.iter().all(BucketEntry::watches),
+        GroupType::Unknown(_) => return Err(ErrorCode::GroupModBadType),
+    };
+    // Only select groups have weights; for others they must be zero (1.3.5 §7.3.4.2).
+    let unweighted = buckets.iter().all(|bucket| bucket.weight == 0);
+    if fits && unweighted { Ok(()) } else { Err(ErrorCode::GroupModInvalid) }
+}
+
+fn next_groups(bucket: &BucketEntry) -> impl Iterator<Item = u32> + '_ {
+    let watched = Some(bucket.watch_group).filter(|group| *group != Group::ANY);
+    bucket.groups().chain(watched)
+}
+
+/// One of the usable buckets, each as often as its weight says.
+fn pick(
+    buckets: &[BucketEntry],
+    hash: u64,
+    usable: impl Fn(&BucketEntry) -> bool,
+) -> Option<usize> {
+    let shares = || {
+        let usable = buckets.iter().enumerate().filter(|(_, bucket)| usable(bucket));
+        usable.map(|(index, bucket)| (index, u64::from(bucket.weight)))
+    };
+    let total: u64 = shares().map(|(_, weight)| weight).sum();
+    let mut point = hash.checked_rem(total)?;
+    for (index, weight) in shares() {
+        if point < weight {
+            return Some(index);
+        }
+        point -= weight;
+    }
+    None
+}
+
+/// The fields that tell flows apart that a select group shares out.
+const FLOW_FIELDS: [Field; 17] = [
+    Field::EthDst,
+    Field::EthSrc,
+    Field::EthType,
+    Field::VlanVid,
+    Field::IpProto,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::Ipv6Src,
+    Field::Ipv6Dst,
+    Field::Ipv6Flabel,
+    Field::TcpSrc,
+    Field::TcpDst,
+    Field::UdpSrc,
+    Field::UdpDst,
+    Field::SctpSrc,
+    Field::SctpDst,
+    Field::MplsLabel,
+];
+
+/// The same number for all packets of a flow, in every run.
+fn flow_hash(key: &Key) -> u64 {
+    // FNV-1a over 64-bit words, then the finalizer of splitmix64: short, and good enough to share
+    // flows out evenly.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for field in FLOW_FIELDS {
+        if let Some(value) = key.value(field) {
+            for word in [field as u64, (value >> 64) as u64, value as u64] {
+                hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+    }
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ hash >> 31
+}

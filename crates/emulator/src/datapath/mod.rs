@@ -1,0 +1,152 @@
+//! Forwarding of one switch: ports, flow tables, groups, meters and buffers, without a connection
+//! and without a clock.
+//!
+//! # What it is
+//! - [`Datapath::receive`] takes a frame through the switch; what comes of it is in [`Effects`].
+//! - [`Datapath::packet_out`], [`Datapath::flow_mod`] and so on do what controllers ask for, and
+//!   answer with the OpenFlow error where it cannot be done.
+//! - Its parts are there to be read, for statistics: [`Datapath::ports`], [`Datapath::tables`],
+//!   [`Datapath::groups`], [`Datapath::meters`].
+//!
+//! # What it is not
+//! It knows no controllers: roles, masks and encodings are the switch's, and so is who gets a
+//! [`Notice`]. It knows no links: frames leave it by port number.
+//!
+//! # Versions
+//! Requests say the version that they came in. Where the treatment of a packet differs, one version
+//! rules the whole switch ([`Datapath::set_rules`]): a table miss (1.0: to the controller; 1.3:
+//! dropped without a table-miss flow), fields of fragments, what `FLOOD` includes.
+
+mod action_set;
+mod actions;
+mod buffers;
+mod effects;
+pub mod flows;
+mod forwarding;
+mod groups;
+mod meters;
+mod pipeline;
+mod ports;
+mod program;
+mod requests;
+
+use std::time::Duration;
+
+use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
+
+pub use actions::{Actions, Checker};
+pub use buffers::{BUFFER_KEPT, MAX_BUFFERS};
+pub use effects::{Effects, FlowRemoved, Notice, PacketIn};
+use flows::{FlowTables, Removed};
+use forwarding::Forwarding;
+pub use groups::{BucketEntry, GroupEntry, Groups, MAX_BUCKETS, MAX_GROUPS};
+pub use meters::{BandEffect, BandEntry, MAX_BANDS, MAX_METERS, MeterEntry, Meters};
+pub use ports::{PortEntry, Ports, QueueEntry};
+pub use program::Program;
+
+/// What a switch is made of.
+#[derive(Clone, Debug)]
+pub struct DatapathSettings {
+    /// Its ports, [`Port::LOCAL`] among them if it has one.
+    pub ports: Vec<PortDesc>,
+    /// Queues of its ports.
+    pub queues: Vec<(Port, u32)>,
+    /// How many flow tables it has.
+    pub tables: u8,
+    /// Flows that each of them can hold.
+    pub table_capacity: u32,
+    /// Packets that it can buffer; rounded up to a power of two, at most [`MAX_BUFFERS`].
+    pub buffers: u32,
+    /// The version whose rules hold where versions differ.
+    pub rules: Version,
+}
+
+/// The forwarding of one switch.
+#[derive(Debug)]
+pub struct Datapath {
+    tables: FlowTables,
+    forwarding: Forwarding,
+    /// Flows that have just gone, on their way to [`Effects`].
+    gone: Vec<Removed>,
+}
+
+impl Datapath {
+    /// A switch with empty tables.
+    #[must_use]
+    pub fn new(settings: DatapathSettings, now: Duration) -> Self {
+        let tables = FlowTables::new(settings.tables, settings.table_capacity);
+        let forwarding = Forwarding::new(settings, now);
+        Datapath { tables, forwarding, gone: Vec::new() }
+    }
+
+    /// The version whose rules hold where versions differ.
+    #[must_use]
+    pub fn rules(&self) -> Version {
+        self.forwarding.rules
+    }
+
+    /// From now on this version's rules hold.
+    pub fn set_rules(&mut self, rules: Version) {
+        self.forwarding.rules = rules;
+    }
+
+    /// Its ports.
+    #[must_use]
+    pub fn ports(&self) -> &Ports {
+        &self.forwarding.ports
+    }
+
+    /// Its flow tables.
+    #[must_use]
+    pub fn tables(&self) -> &FlowTables {
+        &self.tables
+    }
+
+    /// Its groups.
+    #[must_use]
+    pub fn groups(&self) -> &Groups {
+        &self.forwarding.groups
+    }
+
+    /// How many flows and buckets send to a group (1.3.5 §7.3.5.9, `ref_count`).
+    #[must_use]
+    pub fn group_references(&self, group: u32) -> usize {
+        let flows = self.tables.count_where(|program| program.uses_group(group));
+        flows + self.forwarding.groups.references_to(group)
+    }
+
+    /// Its meters.
+    #[must_use]
+    pub fn meters(&self) -> &Meters {
+        &self.forwarding.meters
+    }
+
+    /// How many flows use a meter (1.3.5 §7.3.5.12, `flow_count`).
+    #[must_use]
+    pub fn meter_flows(&self, meter: u32) -> usize {
+        self.tables.count_where(|program| program.meter == Some(meter))
+    }
+
+    /// How many packets it can buffer.
+    #[must_use]
+    pub fn buffers(&self) -> u32 {
+        self.forwarding.buffers.capacity()
+    }
+
+    /// How it treats fragments, and how much of a packet goes to the controller that no action
+    /// sends there.
+    #[must_use]
+    pub fn config(&self) -> SwitchConfig {
+        self.forwarding.config
+    }
+}
+
+/// How a switch is set up before anybody sets it up (1.0 §5.3.2; 1.3.5 §7.3.2).
+const DEFAULT_CONFIG: SwitchConfig =
+    SwitchConfig { flags: ConfigFlags::empty(), miss_send_len: DEFAULT_MISS_SEND_LEN };
+
+/// `OFP_DEFAULT_MISS_SEND_LEN`, bytes.
+const DEFAULT_MISS_SEND_LEN: u16 = 128;
+
+#[cfg(test)]
+mod tests;

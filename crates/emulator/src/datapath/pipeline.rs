@@ -1,0 +1,133 @@
+//! A packet's way through the tables (1.0 §3.4; 1.3.5 §5.1 to §5.3).
+
+use std::time::Duration;
+
+use bellrock_openflow::{Action, ConfigFlags, ErrorCode, PacketInReason, PacketOut, Port, Version};
+
+use super::forwarding::{Origin, Run, Stopped};
+use super::{Checker, Datapath, Effects, Program};
+use crate::packet::{Frame, Packet};
+
+/// The shortest frame: one with an Ethernet header.
+const SHORTEST_FRAME: usize = 14;
+
+impl Datapath {
+    /// A frame comes in by a port.
+    pub fn receive(&mut self, port: u32, frame: Frame, now: Duration, effects: &mut Effects) {
+        let rules = self.forwarding.rules;
+        let entry = self.forwarding.ports.get_mut(port);
+        if !entry.is_some_and(|entry| entry.take_in(&frame, rules)) {
+            return effects.recycle(frame);
+        }
+        self.pass_tables(Packet::new(frame, Port(port), rules), now, effects);
+    }
+
+    /// Sends a packet of the controller's, or one that waits in a buffer (1.0 §5.3.6; 1.3.5
+    /// §7.3.7).
+    ///
+    /// # Errors
+    /// Of an action; `OFPBRC_BUFFER_EMPTY` or `OFPBRC_BUFFER_UNKNOWN`; in 1.3 `OFPBRC_BAD_PORT` for
+    /// an ingress port that is neither a port nor the controller; `OFPBRC_BAD_PACKET` (1.0:
+    /// `OFPBRC_BAD_LEN`) for a packet without an Ethernet header. Nothing was sent then.
+    pub fn packet_out(
+        &mut self,
+        version: Version,
+        request: &PacketOut<'_>,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), ErrorCode> {
+        let checker = Checker { packet_out: true, ..self.checker(version) };
+        let port = request.in_port;
+        let known = port == Port::CONTROLLER || checker.ports.get(port.0).is_some();
+        if version == Version::V1_3 && !known {
+            return Err(ErrorCode::RequestBadPort);
+        }
+        let actions = checker.check(request.actions.iter(), None)?;
+        let frame = match request.buffer_id {
+            Some(id) => self.forwarding.buffers.take(id)?.0,
+            None if request.data.len() < SHORTEST_FRAME => {
+                return Err(match version {
+                    Version::V1_0 => ErrorCode::RequestBadLength,
+                    Version::V1_3 => ErrorCode::RequestBadPacket,
+                });
+            }
+            None => effects.copy(&request.data),
+        };
+        let packet = Packet::new(frame, port, self.forwarding.rules);
+        let mut run = self.forwarding.run(packet, now);
+        for action in &actions {
+            if matches!(action, Action::Output { port: Port::TABLE, .. }) {
+                let packet = run.copy(effects);
+                self.pass_tables(packet, now, effects);
+            } else if self.forwarding.act(action, &mut run, effects).is_err() {
+                break;
+            }
+        }
+        self.forwarding.finish(run, effects);
+        Ok(())
+    }
+
+    /// A buffered packet whose flow has just been added: in 1.3 it passes the tables from the first
+    /// on, as a packet_out to `TABLE` (1.3.5 §7.3.4.1); in 1.0 the flow's actions are done to it.
+    pub(super) fn release(
+        &mut self,
+        version: Version,
+        buffer_id: u32,
+        program: &Program,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), ErrorCode> {
+        let (frame, in_port) = self.forwarding.buffers.take(buffer_id)?;
+        let packet = Packet::new(frame, in_port, self.forwarding.rules);
+        if version == Version::V1_3 {
+            self.pass_tables(packet, now, effects);
+            return Ok(());
+        }
+        let mut run = self.forwarding.run(packet, now);
+        let actions = program.apply.as_deref().unwrap_or_default();
+        // A TTL that has run out ends it, and was told of.
+        let _ = self.forwarding.act_all(actions, &mut run, effects);
+        self.forwarding.finish(run, effects);
+        Ok(())
+    }
+
+    /// Through the tables, from the first on.
+    fn pass_tables(&mut self, packet: Packet, now: Duration, effects: &mut Effects) {
+        let drops = self.forwarding.config.flags.contains(ConfigFlags::FRAG_DROP);
+        if drops && packet.is_fragment() {
+            return effects.recycle(packet.into_frame());
+        }
+        let mut run = self.forwarding.run(packet, now);
+        // A TTL that has run out ends it, and was told of.
+        let _ = self.walk(&mut run, effects);
+        self.forwarding.finish(run, effects);
+    }
+
+    fn walk(&mut self, run: &mut Run, effects: &mut Effects) -> Result<(), Stopped> {
+        let Datapath { tables, forwarding, .. } = self;
+        let mut number = 0;
+        while let Some(table) = tables.table_mut(number) {
+            table.lookup_count += 1;
+            let Some(id) = table.lookup(run.packet.key()) else {
+                if forwarding.rules == Version::V1_0 {
+                    run.origin = Origin::miss(number);
+                    forwarding.packet_in(None, PacketInReason::NoMatch, run, effects);
+                }
+                // 1.3 drops it, and the action set with it (1.3.5 §5.4).
+                return Err(Stopped);
+            };
+            table.matched_count += 1;
+            table.count(id, run.packet.bytes().len() as u64, run.now);
+            let Some(flow) = table.flow(id) else { return Err(Stopped) };
+            run.origin = Origin::flow(number, flow);
+            let program = &*flow.program;
+            forwarding.run_program(program, run, effects)?;
+            match program.goto {
+                // Checked to be a later table, so this ends.
+                Some(next) => number = next,
+                None => break,
+            }
+        }
+        forwarding.run_action_set(run, effects)
+    }
+}

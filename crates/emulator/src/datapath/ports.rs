@@ -1,0 +1,240 @@
+//! The ports of a switch: how they are set up, their links, counters and queues.
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    ErrorCode, MacAddr, Port, PortConfig, PortCounters, PortDesc, PortMod, PortState, Version,
+};
+
+/// A queue of a port. Its packets are counted; how fast they leave is the link's business.
+#[derive(Clone, Debug)]
+pub struct QueueEntry {
+    /// Its number at the port.
+    pub queue: u32,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes of those.
+    pub tx_bytes: u64,
+    /// Packets dropped.
+    pub tx_errors: u64,
+}
+
+/// A port.
+#[derive(Clone, Debug)]
+pub struct PortEntry {
+    /// What the switch says of it. [`PortState::LIVE`] is kept up to date; 1.0 has no such bit.
+    pub desc: PortDesc,
+    /// What it counted.
+    pub counters: PortCounters,
+    /// Its queues.
+    pub queues: Vec<QueueEntry>,
+    /// When it was added.
+    pub created: Duration,
+}
+
+impl PortEntry {
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.desc.port.0
+    }
+
+    /// A queue of it.
+    #[must_use]
+    pub fn queue(&self, queue: u32) -> Option<&QueueEntry> {
+        self.queues.iter().find(|entry| entry.queue == queue)
+    }
+
+    /// Counts a frame that comes in. Says whether it is let in.
+    #[inline]
+    pub(super) fn take_in(&mut self, frame: &[u8], rules: Version) -> bool {
+        if !self.desc.is_up() {
+            self.counters.rx_dropped += 1;
+            return false;
+        }
+        self.counters.rx_packets += 1;
+        self.counters.rx_bytes += frame.len() as u64;
+        if frame.len() < ETHERNET_HEADER_LEN {
+            self.counters.rx_errors += 1;
+            self.counters.rx_frame_err += 1;
+            return false;
+        }
+        let refusing =
+            PortConfig::NO_RECV.union(PortConfig::NO_RECV_STP).intersection(self.desc.config);
+        if refusing.is_empty() {
+            return true;
+        }
+        // 1.0 lets the spanning tree's frames pass where nothing else may, and refuses them apart.
+        let refused = match rules {
+            Version::V1_0 if frame.starts_with(&SPANNING_TREE.0) => PortConfig::NO_RECV_STP,
+            _ => PortConfig::NO_RECV,
+        };
+        let let_in = !refusing.contains(refused);
+        self.counters.rx_dropped += u64::from(!let_in);
+        let_in
+    }
+
+    /// Counts a frame that is to leave by one of its queues. Says whether it does.
+    ///
+    /// A queue that the port does not have (the action that set it did not say for which port) is
+    /// its default: no queue at all.
+    #[inline]
+    pub(super) fn send_out(&mut self, len: usize, queue: Option<u32>) -> bool {
+        let sends = self.desc.is_up() && !self.desc.config.contains(PortConfig::NO_FWD);
+        let len = len as u64;
+        if sends {
+            self.counters.tx_packets += 1;
+            self.counters.tx_bytes += len;
+        } else {
+            self.counters.tx_dropped += 1;
+        }
+        if let Some(queue) = queue
+            && let Some(entry) = self.queues.iter_mut().find(|entry| entry.queue == queue)
+        {
+            entry.tx_packets += u64::from(sends);
+            entry.tx_bytes += if sends { len } else { 0 };
+            entry.tx_errors += u64::from(!sends);
+        }
+        sends
+    }
+
+    /// Whether a group that watches it may use it.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.desc.state.contains(PortState::LIVE)
+    }
+
+    fn refresh(&mut self) {
+        let live = self.desc.is_up();
+        self.desc.state.set(PortState::LIVE, live);
+    }
+}
+
+const ETHERNET_HEADER_LEN: usize = 14;
+/// Where bridges send what the spanning tree is made with (IEEE 802.1D).
+const SPANNING_TREE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
+
+/// What 1.3 lets a controller set up (1.3.5 §7.2.1); the rest is 1.0's.
+const CONFIG_1_3: PortConfig = PortConfig::PORT_DOWN
+    .union(PortConfig::NO_RECV)
+    .union(PortConfig::NO_FWD)
+    .union(PortConfig::NO_PACKET_IN);
+const CONFIG_1_0: PortConfig =
+    CONFIG_1_3.union(PortConfig::NO_STP).union(PortConfig::NO_RECV_STP).union(PortConfig::NO_FLOOD);
+
+/// The ports of a switch, by their numbers.
+#[derive(Clone, Debug)]
+pub struct Ports(Vec<PortEntry>);
+
+impl Ports {
+    pub(super) fn new(descs: Vec<PortDesc>, queues: &[(Port, u32)], now: Duration) -> Self {
+        let entry = |desc: PortDesc| {
+            let mine = queues.iter().filter(|(port, _)| *port == desc.port);
+            let queue = |&(_, queue): &(Port, u32)| QueueEntry {
+                queue,
+                tx_packets: 0,
+                tx_bytes: 0,
+                tx_errors: 0,
+            };
+            let mut entry = PortEntry {
+                desc,
+                counters: PortCounters::default(),
+                queues: mine.map(queue).collect(),
+                created: now,
+            };
+            entry.refresh();
+            entry
+        };
+        let mut entries: Vec<_> = descs.into_iter().map(entry).collect();
+        entries.sort_by_key(PortEntry::number);
+        Ports(entries)
+    }
+
+    /// A port, by its number.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, port: u32) -> Option<&PortEntry> {
+        self.0.get(self.index(port)?)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, port: u32) -> Option<&mut PortEntry> {
+        let index = self.index(port)?;
+        self.0.get_mut(index)
+    }
+
+    /// All ports, by their numbers; [`Port::LOCAL`] last.
+    pub fn iter(&self) -> impl Iterator<Item = &PortEntry> {
+        self.0.iter()
+    }
+
+    /// How many ports there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no port.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn at(&self, index: usize) -> &PortEntry {
+        &self.0[index]
+    }
+
+    /// Where a port stands. As a rule they are numbered from 1 without gaps.
+    #[inline]
+    fn index(&self, port: u32) -> Option<usize> {
+        let guess = (port as usize).wrapping_sub(1);
+        if self.0.get(guess).is_some_and(|entry| entry.number() == port) {
+            return Some(guess);
+        }
+        self.0.binary_search_by_key(&port, PortEntry::number).ok()
+    }
+
+    /// Carries out a port_mod (1.0 §5.3.3; 1.3.5 §7.3.4.3). Gives the port if it changed.
+    ///
+    /// # Errors
+    /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG` (a bit that the version does
+    /// not have), `OFPPMFC_BAD_ADVERTISE` (what the port does not support).
+    pub(super) fn modify(
+        &mut self,
+        version: Version,
+        request: &PortMod,
+    ) -> Result<Option<PortDesc>, ErrorCode> {
+        let entry = self.get_mut(request.port.0).ok_or(ErrorCode::PortModBadPort)?;
+        if request.address != entry.desc.address {
+            return Err(ErrorCode::PortModBadAddress);
+        }
+        let settable = match version {
+            Version::V1_0 => CONFIG_1_0,
+            Version::V1_3 => CONFIG_1_3,
+        };
+        if version == Version::V1_3 && !settable.contains(request.mask) {
+            return Err(ErrorCode::PortModBadConfig);
+        }
+        if version == Version::V1_3 && !entry.desc.supported.contains(request.advertise) {
+            return Err(ErrorCode::PortModBadAdvertise);
+        }
+        let before = entry.desc;
+        let mask = request.mask.intersection(settable);
+        entry.desc.config = entry.desc.config.difference(mask) | request.config.intersection(mask);
+        let advertise = request.advertise.intersection(entry.desc.supported);
+        if !advertise.is_empty() {
+            entry.desc.advertised = advertise;
+        }
+        entry.refresh();
+        Ok((entry.desc != before).then_some(entry.desc))
+    }
+
+    /// A link came or went. Gives the port if that changed it.
+    pub(super) fn link(&mut self, port: u32, up: bool) -> Option<PortDesc> {
+        let entry = self.get_mut(port)?;
+        let before = entry.desc;
+        entry.desc.state.set(PortState::LINK_DOWN, !up);
+        entry.refresh();
+        (entry.desc != before).then_some(entry.desc)
+    }
+}

@@ -1,0 +1,125 @@
+//! The instructions of a flow, checked and ready to run.
+
+use bellrock_openflow::{Action, ErrorCode, Instruction, Instructions, List, Match, Port};
+
+use super::actions::{Actions, Checker};
+
+/// What happens to a packet that matches a flow (1.3.5 §5.9; 1.0: its actions).
+///
+/// Instructions run in the order of the specification, whatever order they came in: meter, apply,
+/// clear, write, metadata, goto.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The meter that packets pass through first.
+    pub meter: Option<u32>,
+    /// What is done at once, in order.
+    pub apply: Option<Actions>,
+    /// Whether the action set is emptied.
+    pub clear: bool,
+    /// What is merged into the action set.
+    pub write: Option<Actions>,
+    /// Metadata to write, and its mask.
+    pub metadata: Option<(u64, u64)>,
+    /// The table to go on in.
+    pub goto: Option<u8>,
+}
+
+/// Instructions that a program can have: one of each kind.
+const INSTRUCTION_KINDS: usize = 6;
+
+impl Program {
+    /// Checks the instructions of a flow with this match in this table.
+    ///
+    /// # Errors
+    /// The OpenFlow error that the specification names for the first fault: of an action
+    /// (`OFPET_BAD_ACTION`), of an instruction (`OFPET_BAD_INSTRUCTION`), or
+    /// `OFPMMFC_INVALID_METER` for a meter that is not there.
+    pub fn compile(
+        instructions: &Instructions<'_>,
+        table: u8,
+        matching: &Match,
+        checker: &Checker<'_>,
+    ) -> Result<Self, ErrorCode> {
+        let mut program = Program::default();
+        for instruction in instructions.iter() {
+            let twice = match instruction {
+                Instruction::GotoTable(next) => {
+                    if next <= table || next >= checker.tables {
+                        return Err(ErrorCode::InstructionBadTable);
+                    }
+                    program.goto.replace(next).is_some()
+                }
+                Instruction::WriteMetadata { metadata, mask } => {
+                    program.metadata.replace((metadata & mask, mask)).is_some()
+                }
+                Instruction::WriteActions(actions) => {
+                    let actions = checker.check(actions.iter(), Some(matching))?;
+                    program.write.replace(actions).is_some()
+                }
+                Instruction::ApplyActions(actions) => {
+                    let actions = checker.check(actions.iter(), Some(matching))?;
+                    program.apply.replace(actions).is_some()
+                }
+                Instruction::ClearActions => std::mem::replace(&mut program.clear, true),
+                Instruction::Meter(meter) => {
+                    if checker.meters.get(meter).is_none() {
+                        return Err(ErrorCode::MeterModInvalid);
+                    }
+                    program.meter.replace(meter).is_some()
+                }
+                Instruction::Experimenter { .. } => {
+                    return Err(ErrorCode::InstructionBadExperimenter);
+                }
+                Instruction::Unknown { .. } => return Err(ErrorCode::InstructionUnknown),
+            };
+            // A set has one of each kind (1.3.5 §5.9). The specification names no error for two.
+            if twice {
+                return Err(ErrorCode::InstructionUnsupported);
+            }
+        }
+        Ok(program)
+    }
+
+    /// The instructions, in the order that they run in: for statistics. Encode them with
+    /// [`Instructions::of`].
+    #[must_use]
+    pub fn instructions(&self) -> Vec<Instruction<'_>> {
+        let mut list = Vec::with_capacity(INSTRUCTION_KINDS);
+        list.extend(self.meter.map(Instruction::Meter));
+        list.extend(self.apply.as_deref().map(|a| Instruction::ApplyActions(List::of(a))));
+        list.extend(self.clear.then_some(Instruction::ClearActions));
+        list.extend(self.write.as_deref().map(|a| Instruction::WriteActions(List::of(a))));
+        list.extend(
+            self.metadata.map(|(metadata, mask)| Instruction::WriteMetadata { metadata, mask }),
+        );
+        list.extend(self.goto.map(Instruction::GotoTable));
+        list
+    }
+
+    /// Whether an action of it sends to this port: what `out_port` filters by (1.3.5 §6.4).
+    #[must_use]
+    pub fn outputs_to(&self, port: Port) -> bool {
+        self.actions().any(|action| match *action {
+            Action::Output { port: to, .. } | Action::Enqueue { port: to, .. } => to == port,
+            _ => false,
+        })
+    }
+
+    /// Whether an action of it sends to this group: what `out_group` filters by (1.3.5 §6.4).
+    #[must_use]
+    pub fn uses_group(&self, group: u32) -> bool {
+        self.groups().any(|used| used == group)
+    }
+
+    /// The groups that its actions send to.
+    pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.actions().filter_map(|action| match *action {
+            Action::Group(group) => Some(group),
+            _ => None,
+        })
+    }
+
+    fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
+        self.apply.iter().chain(&self.write).flat_map(|actions| actions.iter())
+    }
+}

@@ -1,0 +1,83 @@
+//! The bytes of an Ethernet frame.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// An Ethernet frame, from its destination address on, without preamble and checksum.
+///
+/// It is a buffer that can be used again: [`Frame::clear`] keeps its memory.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Frame(Vec<u8>);
+
+impl Frame {
+    /// An empty one, with room for a frame of the usual size.
+    #[must_use]
+    pub fn new() -> Self {
+        Frame(Vec::with_capacity(Self::USUAL_ROOM))
+    }
+
+    /// Bytes that a new frame has room for: an Ethernet frame of the usual size, and some tags.
+    pub const USUAL_ROOM: usize = 1_600;
+
+    /// Forgets the bytes, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds bytes at the end.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// The bytes, as a vector.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// Makes room for `len` zeros at `at`.
+    pub(super) fn insert_zeros(&mut self, at: usize, len: usize) {
+        let old = self.0.len();
+        self.0.resize(old + len, 0);
+        self.0.copy_within(at..old, at + len);
+        self.0[at..at + len].fill(0);
+    }
+
+    /// Takes `len` bytes out at `at`.
+    pub(super) fn remove(&mut self, at: usize, len: usize) {
+        self.0.copy_within(at + len.., at);
+        self.0.truncate(self.0.len() - len);
+    }
+}
+
+impl From<Vec<u8>> for Frame {
+    fn from(bytes: Vec<u8>) -> Self {
+        Frame(bytes)
+    }
+}
+
+impl From<&[u8]> for Frame {
+    fn from(bytes: &[u8]) -> Self {
+        Frame(bytes.to_vec())
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Frame {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Frame({})", bellrock_openflow::Bytes(&self.0))
+    }
+}

@@ -1,0 +1,291 @@
+//! What a flow table looks at: all fields of a packet in fixed places, and patterns over them.
+
+use bellrock_openflow::{Field, Match};
+
+/// 64-bit words of a [`Key`].
+pub const KEY_WORDS: usize = 15;
+
+/// All match fields of one packet (1.3.5 §7.2.3.7), pipeline fields included.
+///
+/// The first word has a bit for each field that the packet has, by the field's number. The others
+/// hold the values; fields that no packet can have together share a place, which is safe because
+/// the bits of the first word tell them apart. What a packet does not have is zero.
+///
+/// `vlan_vid` is there in every packet: 0 without a tag, bit 12 and the id with one. So are
+/// `in_port`, `in_phy_port`, `metadata`, `tunnel_id` and the Ethernet header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Key([u64; KEY_WORDS]);
+
+/// Where a field's lowest bit stands. A field of 128 bits fills its word and the next.
+#[derive(Clone, Copy)]
+struct Place {
+    word: usize,
+    shift: u32,
+}
+
+const fn at(word: usize, shift: u32) -> Place {
+    Place { word, shift }
+}
+
+const fn place(field: Field) -> Place {
+    match field {
+        Field::InPort => at(1, 32),
+        Field::InPhyPort => at(1, 0),
+        Field::Metadata => at(2, 0),
+        Field::TunnelId => at(3, 0),
+        Field::EthDst => at(4, 16),
+        Field::EthType => at(4, 0),
+        Field::EthSrc => at(5, 16),
+        Field::VlanVid => at(5, 3),
+        Field::VlanPcp => at(5, 0),
+        // Below one Ethernet type there is either IP, or MPLS, or PBB.
+        Field::MplsLabel => at(6, 44),
+        Field::MplsTc => at(6, 41),
+        Field::MplsBos => at(6, 40),
+        Field::PbbIsid => at(6, 40),
+        Field::IpProto => at(6, 32),
+        Field::IpDscp => at(6, 26),
+        Field::IpEcn => at(6, 24),
+        Field::Ipv6Flabel => at(6, 0),
+        // One protocol above IP, or ARP.
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => at(7, 48),
+        Field::Icmpv4Type | Field::Icmpv6Type | Field::ArpOp => at(7, 48),
+        Field::TcpDst | Field::UdpDst | Field::SctpDst => at(7, 32),
+        Field::Icmpv4Code | Field::Icmpv6Code => at(7, 32),
+        Field::Ipv6Exthdr => at(7, 0),
+        // One kind of addresses.
+        Field::Ipv4Src | Field::ArpSpa => at(8, 32),
+        Field::Ipv4Dst | Field::ArpTpa => at(8, 0),
+        Field::ArpSha => at(9, 0),
+        Field::ArpTha => at(10, 0),
+        Field::Ipv6Src => at(8, 0),
+        Field::Ipv6Dst => at(10, 0),
+        Field::Ipv6NdTarget => at(12, 0),
+        // A solicitation has the one, an advertisement the other.
+        Field::Ipv6NdSll | Field::Ipv6NdTll => at(14, 0),
+    }
+}
+
+const fn bit(field: Field) -> u64 {
+    1 << field as u8
+}
+
+impl Key {
+    /// The words: the set of fields, then their values.
+    #[must_use]
+    #[inline]
+    pub const fn words(&self) -> &[u64; KEY_WORDS] {
+        &self.0
+    }
+
+    /// Whether the packet has this field.
+    #[must_use]
+    #[inline]
+    pub const fn has(&self, field: Field) -> bool {
+        self.0[0] & bit(field) != 0
+    }
+
+    /// The value of a field, if the packet has it.
+    #[must_use]
+    #[inline]
+    pub fn value(&self, field: Field) -> Option<u128> {
+        self.has(field).then(|| self.read(field))
+    }
+
+    /// The value of a field of at most 64 bits; 0 where the packet does not have it.
+    #[must_use]
+    #[inline]
+    pub const fn number(&self, field: Field) -> u64 {
+        if !self.has(field) {
+            return 0;
+        }
+        let Place { word, shift } = place(field);
+        (self.0[word] >> shift) & field.max() as u64
+    }
+
+    /// The packet has this field with this value. Bits beyond the field are cut off.
+    #[inline]
+    pub(super) fn put(&mut self, field: Field, value: u128) {
+        self.0[0] |= bit(field);
+        self.write(field, value);
+    }
+
+    /// What of it stands in no header: ports, metadata, tunnel id.
+    pub(super) fn pipeline(&self) -> Key {
+        let mut key = Key::default();
+        for field in [Field::InPort, Field::InPhyPort, Field::Metadata, Field::TunnelId] {
+            key.put(field, self.read(field));
+        }
+        key
+    }
+
+    #[inline]
+    fn read(&self, field: Field) -> u128 {
+        let Place { word, shift } = place(field);
+        if field.bits() > u64::BITS {
+            return u128::from(self.0[word]) << 64 | u128::from(self.0[word + 1]);
+        }
+        u128::from(self.0[word] >> shift) & field.max()
+    }
+
+    #[inline]
+    fn write(&mut self, field: Field, value: u128) {
+        let Place { word, shift } = place(field);
+        if field.bits() > u64::BITS {
+            self.0[word] = (value >> 64) as u64;
+            self.0[word + 1] = value as u64;
+            return;
+        }
+        let max = field.max() as u64;
+        self.0[word] = self.0[word] & !(max << shift) | (value as u64 & max) << shift;
+    }
+}
+
+/// The packets that a [`Match`] means: those whose key has these values in these bits.
+///
+/// The bits of the first word that say which fields are there are part of the mask, so a packet
+/// without a field matches no pattern that names it. Two matches mean the same exactly when their
+/// patterns are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    value: Key,
+    mask: Key,
+}
+
+impl Pattern {
+    /// The pattern of a match. Fields of other classes ([`Match::unknown`]) are not looked at:
+    /// whoever takes a match from a controller refuses them first.
+    #[must_use]
+    pub fn of(matching: &Match) -> Self {
+        let mut pattern = Pattern::default();
+        for field in matching.fields() {
+            let (value, mask) = (matching.value(field), matching.mask(field));
+            pattern.value.put(field, value.unwrap_or_default());
+            // Not `put`: a field that shares its place must keep the other's bits of the mask.
+            let old = pattern.mask.read(field);
+            pattern.mask.put(field, old | mask.unwrap_or_default());
+        }
+        pattern
+    }
+
+    /// The match that it means; `Pattern::of(&pattern.to_match()) == pattern`.
+    #[must_use]
+    pub fn to_match(&self) -> Match {
+        let mut matching = Match::any();
+        for field in Field::ALL.iter().copied().filter(|field| self.mask.has(*field)) {
+            matching.set_masked(field, self.value.read(field), self.mask.read(field));
+        }
+        matching
+    }
+
+    /// The values, zero outside of the mask.
+    #[must_use]
+    #[inline]
+    pub const fn value(&self) -> &[u64; KEY_WORDS] {
+        &self.value.0
+    }
+
+    /// The bits that count.
+    #[must_use]
+    #[inline]
+    pub const fn mask(&self) -> &[u64; KEY_WORDS] {
+        &self.mask.0
+    }
+
+    /// Whether a packet matches.
+    #[must_use]
+    #[inline]
+    pub fn matches(&self, key: &Key) -> bool {
+        let words = key.0.iter().zip(&self.value.0).zip(&self.mask.0);
+        words.fold(0, |wrong, ((key, value), mask)| wrong | (key & mask) ^ value) == 0
+    }
+
+    /// Whether every packet of `other` is one of this pattern: it has at least these fields, with
+    /// at least these bits, and the same values in them (1.3.5 §6.4: loose modify and delete).
+    #[must_use]
+    pub fn covers(&self, other: &Pattern) -> bool {
+        let mine = self.value.0.iter().zip(&self.mask.0);
+        let theirs = other.value.0.iter().zip(&other.mask.0);
+        mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
+            mask & !their_mask == 0 && their_value & mask == *value
+        })
+    }
+
+    /// Whether one packet can match both (1.3.5 §6.4: the check for overlaps).
+    #[must_use]
+    pub fn overlaps(&self, other: &Pattern) -> bool {
+        let mine = self.value.0.iter().zip(&self.mask.0);
+        let theirs = other.value.0.iter().zip(&other.mask.0);
+        mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
+            (value ^ their_value) & mask & their_mask == 0
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn fields_that_a_packet_can_have_together_have_places_of_their_own() {
+        let apart = |fields: &[Field]| {
+            let mut taken = [0_u64; KEY_WORDS];
+            for field in fields {
+                let mut key = Key::default();
+                key.write(*field, field.max());
+                for (taken, word) in taken.iter_mut().zip(key.0) {
+                    assert_eq!(*taken & word, 0, "{field}");
+                    *taken |= word;
+                }
+            }
+        };
+        use Field::*;
+        let frame =
+            [InPort, InPhyPort, Metadata, TunnelId, EthDst, EthSrc, EthType, VlanVid, VlanPcp];
+        let with = |more: &[Field]| [&frame[..], more].concat();
+        apart(&with(&[MplsLabel, MplsTc, MplsBos]));
+        apart(&with(&[PbbIsid]));
+        apart(&with(&[ArpOp, ArpSpa, ArpTpa, ArpSha, ArpTha]));
+        apart(&with(&[IpProto, IpDscp, IpEcn, Ipv4Src, Ipv4Dst, TcpSrc, TcpDst]));
+        let ipv6 = [IpProto, IpDscp, IpEcn, Ipv6Flabel, Ipv6Exthdr, Ipv6Src, Ipv6Dst];
+        for (source, destination) in [(UdpSrc, UdpDst), (SctpSrc, SctpDst)] {
+            apart(&with(&[&ipv6[..], &[source, destination]].concat()));
+        }
+        for link in [Ipv6NdSll, Ipv6NdTll] {
+            apart(&with(&[&ipv6[..], &[Icmpv6Type, Icmpv6Code, Ipv6NdTarget, link]].concat()));
+        }
+    }
+
+    #[test]
+    fn every_field_keeps_its_value() {
+        for field in Field::ALL {
+            let mut key = Key::default();
+            key.put(*field, field.max() / 3);
+            assert_eq!(key.value(*field), Some(field.max() / 3), "{field}");
+            let exact = Match::any().with(*field, field.max() / 3);
+            let pattern = Pattern::of(&exact);
+            assert!(pattern.matches(&key) && !pattern.matches(&Key::default()), "{field}");
+            assert_eq!(pattern.to_match(), exact);
+        }
+    }
+
+    #[test]
+    fn a_wider_pattern_covers_a_narrower_one() {
+        let ip = Match::any().eth_type(0x0800);
+        let net = Pattern::of(&ip.clone().ipv4_dst_prefix(Ipv4Addr::new(10, 0, 0, 0), 8));
+        let host = Pattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(10, 0, 0, 1)));
+        let other = Pattern::of(&ip.clone().ipv4_dst(Ipv4Addr::new(11, 0, 0, 1)));
+        assert!(net.covers(&host) && !host.covers(&net) && !net.covers(&other));
+        assert!(Pattern::of(&Match::any()).covers(&net) && net.covers(&net));
+        assert!(net.overlaps(&host) && host.overlaps(&net) && !net.overlaps(&other));
+        let from = Pattern::of(&ip.ipv4_src(Ipv4Addr::new(1, 2, 3, 4)));
+        assert!(from.overlaps(&host) && !from.covers(&host));
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_does_not_match_as_zero() {
+        let pattern = Pattern::of(&Match::any().vlan_pcp(0));
+        assert!(!pattern.matches(&Key::default()));
+    }
+}

@@ -1,0 +1,106 @@
+//! Packets: Ethernet frames, what is known of them, and what OpenFlow does to them.
+//!
+//! # What it is
+//! - A [`Frame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and all match fields of
+//!   it as a [`Key`] that stays right while the packet is edited.
+//! - A [`Pattern`] is a match, ready to be compared with keys.
+//! - [`build`] makes frames for hosts and tests.
+//!
+//! # What it is not
+//! It knows no ports, tables or groups. What an action that does not fit the packet does is decided
+//! here (nothing); whether a controller may ask for it, in [`crate::datapath`].
+//!
+//! # Checksums
+//! Edits change checksums by the difference that they make (RFC 1624), so a wrong one stays wrong,
+//! a fragment's stays right for the whole, and a UDP checksum of zero stays "none".
+
+mod checksum;
+mod edit;
+mod frame;
+mod key;
+mod parse;
+mod tags;
+mod ttl;
+
+use bellrock_openflow::{Field, Port, Version};
+
+pub use frame::Frame;
+pub use key::{KEY_WORDS, Key, Pattern};
+use parse::Layout;
+pub use ttl::InvalidTtl;
+
+/// A frame on its way through a switch.
+#[derive(Debug)]
+pub struct Packet {
+    frame: Frame,
+    key: Key,
+    layout: Layout,
+    rules: Version,
+}
+
+impl Packet {
+    /// A frame that came in by `in_port`, with metadata and tunnel id 0. `rules`: the version that
+    /// says how fields are read where versions differ (fragments, ARP operations, second tags).
+    #[must_use]
+    pub fn new(frame: Frame, in_port: Port, rules: Version) -> Self {
+        let mut key = Key::default();
+        key.put(Field::InPort, in_port.0.into());
+        // No port of the emulator stands on another, so both are the same (1.3.5 §7.2.3.7).
+        key.put(Field::InPhyPort, in_port.0.into());
+        key.put(Field::Metadata, 0);
+        key.put(Field::TunnelId, 0);
+        let layout = parse::parse(&frame, rules, &mut key);
+        Packet { frame, key, layout, rules }
+    }
+
+    /// Its bytes as they are now.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame
+    }
+
+    /// Its fields as they are now.
+    #[must_use]
+    #[inline]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Where it came in.
+    #[must_use]
+    pub fn in_port(&self) -> Port {
+        Port(self.key.number(Field::InPort) as u32)
+    }
+
+    /// The metadata that tables have written.
+    #[must_use]
+    pub fn metadata(&self) -> u64 {
+        self.key.number(Field::Metadata)
+    }
+
+    /// Writes metadata, in the bits of `mask` (1.3.5 §5.9).
+    pub fn write_metadata(&mut self, value: u64, mask: u64) {
+        let metadata = self.metadata() & !mask | value & mask;
+        self.key.put(Field::Metadata, metadata.into());
+    }
+
+    /// Whether it is a fragment of an IP packet, the first one or a later one.
+    #[must_use]
+    pub fn is_fragment(&self) -> bool {
+        self.layout.fragment
+    }
+
+    /// A copy of it, whose bytes are put in `frame`.
+    #[must_use]
+    pub fn copy(&self, mut frame: Frame) -> Packet {
+        frame.clear();
+        frame.extend_from_slice(&self.frame);
+        Packet { frame, ..*self }
+    }
+
+    /// Its frame.
+    #[must_use]
+    pub fn into_frame(self) -> Frame {
+        self.frame
+    }
+}
