@@ -1,0 +1,16 @@
+//! Flow tables: which flow a packet matches, and how controllers change flows.
+//!
+//! [`FlowTable`] is one table; [`FlowTables`] are those of a switch, and know the rules of a
+//! flow_mod in both versions. What a flow does to a packet is its [`Program`](super::Program): here
+//! it is only kept, and asked where it sends packets to.
+
+mod classifier;
+mod flow;
+mod table;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use flow::{Flow, FlowId, Removed};
+pub use table::{FlowTable, Full, Selection};
+pub use tables::{FlowTables, MAX_TABLES};

@@ -1,0 +1,276 @@
+//! One flow table: its entries, the classifier over them, and what is due.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_openflow::{FlowFlags, FlowMod, FlowRemovedReason, Match, Port, Version};
+
+use super::classifier::Classifier;
+use super::flow::{Flow, FlowId, rank};
+use crate::datapath::Program;
+use crate::packet::{Key, Pattern};
+
+/// A table has no room for a flow (`OFPFMFC_TABLE_FULL`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the table is full")]
+pub struct Full;
+
+/// A flow table (1.0 §3; 1.3.5 §5.1).
+///
+/// It holds at most as many flows as it was made for. Ids are reused, so they count only until the
+/// table is changed.
+#[derive(Debug)]
+pub struct FlowTable {
+    slots: Vec<Option<Flow>>,
+    free: Vec<u32>,
+    classifier: Classifier,
+    /// When to look at the timeouts of which flow. A packet that puts an idle timeout off changes
+    /// nothing here: the flow is looked at when it was due before, and put in again.
+    due: BTreeSet<(Duration, u32)>,
+    capacity: u32,
+    /// Packets looked up.
+    pub lookup_count: u64,
+    /// Packets that found a flow.
+    pub matched_count: u64,
+}
+
+impl FlowTable {
+    /// An empty table for at most `capacity` flows.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        FlowTable {
+            slots: Vec::new(),
+            free: Vec::new(),
+            classifier: Classifier::default(),
+            due: BTreeSet::new(),
+            capacity,
+            lookup_count: 0,
+            matched_count: 0,
+        }
+    }
+
+    /// How many flows it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether it holds no flow.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many flows it can hold.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The flow that a packet matches: the one with the highest priority. Counts nothing.
+    #[must_use]
+    #[inline]
+    pub fn lookup(&self, key: &Key) -> Option<FlowId> {
+        self.classifier.lookup(key.words()).map(FlowId)
+    }
+
+    /// A flow.
+    #[must_use]
+    #[inline]
+    pub fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Counts a packet of so many bytes to a flow, and puts its idle timeout off.
+    #[inline]
+    pub fn count(&mut self, id: FlowId, bytes: u64, now: Duration) {
+        let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) else { return };
+        flow.used = now;
+        if !flow.flags.intersects(FlowFlags::NO_PKT_COUNTS | FlowFlags::NO_BYT_COUNTS) {
+            flow.packet_count += 1;
+            flow.byte_count += bytes;
+            return;
+        }
+        flow.packet_count += u64::from(!flow.flags.contains(FlowFlags::NO_PKT_COUNTS));
+        flow.byte_count += if flow.flags.contains(FlowFlags::NO_BYT_COUNTS) { 0 } else { bytes };
+    }
+
+    /// All flows, by their places.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(slot, flow)| Some((FlowId(slot as u32), flow.as_ref()?)))
+    }
+
+    /// The flow with this match and priority, as a request of `version` names it.
+    #[must_use]
+    pub fn find(&self, version: Version, matching: &Match, priority: u16) -> Option<FlowId> {
+        let rank = rank(version, matching, priority);
+        self.classifier.find(&Pattern::of(matching), rank).map(FlowId)
+    }
+
+    /// Whether a packet could match both the flow and another one of the same priority.
+    #[must_use]
+    pub fn overlaps(&self, flow: &Flow) -> bool {
+        self.classifier.overlaps(&flow.pattern, flow.rank)
+    }
+
+    /// Hands out the flows that a request is about, the first place first.
+    #[must_use]
+    pub fn select(&self, which: &Selection) -> Vec<FlowId> {
+        let mut found = Vec::new();
+        match which.strict_rank {
+            Some(rank) => found.extend(self.classifier.find(&which.pattern, rank).map(FlowId)),
+            None => self.classifier.covered(&which.pattern, |slot| found.push(FlowId(slot))),
+        }
+        found.retain(|id| self.flow(*id).is_some_and(|flow| which.admits(flow)));
+        found.sort_unstable();
+        found
+    }
+
+    /// Adds a flow, in the place of one with the same match and priority, which it gives back.
+    ///
+    /// # Errors
+    /// [`Full`]: the table holds as many flows as it can, and none of them is this one.
+    pub fn insert(&mut self, mut flow: Flow) -> Result<(FlowId, Option<Flow>), Full> {
+        if let Some(slot) = self.classifier.find(&flow.pattern, flow.rank) {
+            self.forget(slot);
+            self.watch(slot, &mut flow);
+            return Ok((FlowId(slot), self.slots[slot as usize].replace(flow)));
+        }
+        if self.len() >= self.capacity as usize {
+            return Err(Full);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        self.classifier.insert(&flow.pattern, flow.rank, slot);
+        self.watch(slot, &mut flow);
+        self.slots[slot as usize] = Some(flow);
+        Ok((FlowId(slot), None))
+    }
+
+    /// Removes a flow.
+    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        self.forget(id.0);
+        let flow = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.free.push(id.0);
+        self.classifier.remove(&flow.pattern, flow.rank);
+        Some(flow)
+    }
+
+    /// Gives a flow another program. Hands back the one that it had.
+    pub fn replace_program(&mut self, id: FlowId, program: Arc<Program>) -> Option<Arc<Program>> {
+        let flow = self.slots.get_mut(id.0 as usize)?.as_mut()?;
+        Some(std::mem::replace(&mut flow.program, program))
+    }
+
+    /// Sets the counters of a flow to zero.
+    pub fn reset_counts(&mut self, id: FlowId) {
+        if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
+            (flow.packet_count, flow.byte_count) = (0, 0);
+        }
+    }
+
+    /// Gives a flow another cookie.
+    pub fn set_cookie(&mut self, id: FlowId, cookie: u64) {
+        if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
+            flow.cookie = cookie;
+        }
+    }
+
+    /// Removes the flows whose timeouts have run out, the earliest first, and hands them out.
+    pub fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
+        while let Some((due, slot)) = self.due.first().copied()
+            && due <= now
+        {
+            let Some(Some(flow)) = self.slots.get_mut(slot as usize) else {
+                self.due.pop_first();
+                continue;
+            };
+            match flow.expired(now) {
+                Some(reason) => {
+                    if let Some(flow) = self.remove(FlowId(slot)) {
+                        each(flow, reason);
+                    }
+                }
+                None => {
+                    self.due.pop_first();
+                    flow.due = flow.deadline();
+                    self.due.extend(flow.due.map(|due| (due, slot)));
+                }
+            }
+        }
+    }
+
+    /// When [`FlowTable::expire`] has something to do next, at the earliest.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Duration> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    fn watch(&mut self, slot: u32, flow: &mut Flow) {
+        flow.due = flow.deadline();
+        self.due.extend(flow.due.map(|due| (due, slot)));
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if let Some(Some(Flow { due: Some(due), .. })) = self.slots.get(slot as usize) {
+            self.due.remove(&(*due, slot));
+        }
+    }
+}
+
+/// Which flows a request is about: by match, cookie, and where they send packets to.
+#[derive(Debug)]
+pub struct Selection {
+    pattern: Pattern,
+    /// The rank that they have to have; `None` for all that the match covers.
+    strict_rank: Option<u32>,
+    cookie: u64,
+    cookie_mask: u64,
+    out_port: Port,
+    out_group: u32,
+}
+
+impl Selection {
+    /// All flows that `matching` covers.
+    #[must_use]
+    pub fn covered_by(matching: &Match) -> Self {
+        Selection {
+            pattern: Pattern::of(matching),
+            strict_rank: None,
+            cookie: 0,
+            cookie_mask: 0,
+            out_port: Port::ANY,
+            out_group: FlowMod::ANY_GROUP,
+        }
+    }
+
+    /// The one with this match and priority, as a request of `version` names it.
+    #[must_use]
+    pub fn strict(version: Version, matching: &Match, priority: u16) -> Self {
+        let strict_rank = Some(rank(version, matching, priority));
+        Selection { strict_rank, ..Self::covered_by(matching) }
+    }
+
+    /// Of these, only those whose cookie is `cookie` in the bits of `mask`.
+    #[must_use]
+    pub fn cookie(self, cookie: u64, mask: u64) -> Self {
+        Selection { cookie, cookie_mask: mask, ..self }
+    }
+
+    /// Of these, only those that send to this port and to this group; [`Port::ANY`] and
+    /// [`FlowMod::ANY_GROUP`] for all.
+    #[must_use]
+    pub fn output(self, port: Port, group: u32) -> Self {
+        Selection { out_port: port, out_group: group, ..self }
+    }
+
+    fn admits(&self, flow: &Flow) -> bool {
+        (flow.cookie ^ self.cookie) & self.cookie_mask == 0
+            && (self.out_port == Port::ANY || flow.program.outputs_to(self.out_port))
+            && (self.out_group == FlowMod::ANY_GROUP || flow.program.uses_group(self.out_group))
+    }
+}

@@ -1,0 +1,313 @@
+//! The flow tables of a switch, and the rules of a flow_mod (1.0 §4.6; 1.3.5 §6.4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_openflow::{
+    ErrorCode, Field, FlowCommand, FlowFlags, FlowMod, FlowRemovedReason, FlowStatsRequest, Match,
+    Version,
+};
+
+use super::flow::{Flow, Removed};
+use super::table::{FlowTable, Selection};
+use crate::datapath::Program;
+
+/// The largest number of tables: 255 stands for all, and 254 is `OFPTT_MAX` (1.3.5 §7.3.4.1).
+pub const MAX_TABLES: u8 = 255;
+
+/// The flags that 1.3 has.
+const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
+    .union(FlowFlags::CHECK_OVERLAP)
+    .union(FlowFlags::RESET_COUNTS)
+    .union(FlowFlags::NO_PKT_COUNTS)
+    .union(FlowFlags::NO_BYT_COUNTS);
+
+/// The flow tables of a switch, by their numbers.
+#[derive(Debug)]
+pub struct FlowTables {
+    tables: Vec<FlowTable>,
+    changes: u64,
+}
+
+impl FlowTables {
+    /// So many empty tables (at most [`MAX_TABLES`]), each for at most `capacity` flows.
+    #[must_use]
+    pub fn new(tables: u8, capacity: u32) -> Self {
+        let tables = (0..tables.min(MAX_TABLES)).map(|_| FlowTable::new(capacity)).collect();
+        FlowTables { tables, changes: 0 }
+    }
+
+    /// How many tables there are.
+    #[must_use]
+    pub fn len(&self) -> u8 {
+        self.tables.len() as u8
+    }
+
+    /// Whether there is no table at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// A table.
+    #[must_use]
+    #[inline]
+    pub fn table(&self, table: u8) -> Option<&FlowTable> {
+        self.tables.get(usize::from(table))
+    }
+
+    /// A table, to count packets in.
+    #[must_use]
+    #[inline]
+    pub fn table_mut(&mut self, table: u8) -> Option<&mut FlowTable> {
+        self.tables.get_mut(usize::from(table))
+    }
+
+    /// The tables, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &FlowTable)> {
+        (0..).zip(&self.tables)
+    }
+
+    /// A number that grows with every change to what flows there are or what they do. What was
+    /// looked up before it grew may not be true any more.
+    #[must_use]
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether a request can be carried out at all: its table, its flags, its match. To be asked
+    /// before its instructions are.
+    ///
+    /// # Errors
+    /// - `OFPFMFC_BAD_TABLE_ID`: there is no such table, or it is "all" in a request that adds or
+    ///   modifies.
+    /// - `OFPFMFC_BAD_FLAGS`: a flag that the version does not have.
+    /// - `OFPFMFC_BAD_EMERG_TIMEOUT`, `OFPFMFC_TABLE_FULL`: 1.0's emergency flows. There is no room
+    ///   for any: no switch that is alive needs them, and 1.1 gave them up.
+    /// - `OFPBMC_BAD_FIELD`, `OFPBMC_BAD_MASK`, `OFPBMC_BAD_VALUE`: a field that is not known, a
+    ///   mask on one that takes none, a VLAN id without `OFPVID_PRESENT`.
+    pub fn check(
+        &self,
+        version: Version,
+        request: &FlowMod<'_>,
+        matching: &Match,
+    ) -> Result<(), ErrorCode> {
+        let all = request.table == FlowMod::ALL_TABLES;
+        if if all { !request.command.is_delete() } else { self.table(request.table).is_none() } {
+            return Err(ErrorCode::FlowModBadTable);
+        }
+        check_flags(version, request)?;
+        check_match(matching)
+    }
+
+    /// Carries out a request that [`FlowTables::check`] has let pass. `program` is that of its
+    /// instructions; a request that deletes does nothing with it. Flows that were deleted stand
+    /// behind what is in `gone` afterwards; one that another took the place of does not, because
+    /// nobody is told of it.
+    ///
+    /// # Errors
+    /// `OFPFMFC_OVERLAP`, `OFPFMFC_TABLE_FULL`; nothing has changed then.
+    pub fn flow_mod(
+        &mut self,
+        version: Version,
+        request: &FlowMod<'_>,
+        matching: &Match,
+        program: &Arc<Program>,
+        now: Duration,
+        gone: &mut Vec<Removed>,
+    ) -> Result<(), ErrorCode> {
+        if version == Version::V1_0 && request.flags.contains(FlowFlags::EMERG) {
+            // Deletes from the emergency flows, of which there are none.
+            return Ok(());
+        }
+        let selection = match request.command {
+            FlowCommand::Add => return self.add(version, request, matching, program, now),
+            FlowCommand::Modify | FlowCommand::Delete => Selection::covered_by(matching),
+            FlowCommand::ModifyStrict | FlowCommand::DeleteStrict => {
+                Selection::strict(version, matching, request.priority)
+            }
+        };
+        let selection = selection.cookie(request.cookie, cookie_mask(version, request));
+        if request.command.is_delete() {
+            let selection = selection.output(request.out_port, request.out_group);
+            self.delete(request.table, &selection, gone);
+            return Ok(());
+        }
+        let found = self.modify(version, request, &selection, program);
+        // 1.0 adds what it does not find; 1.3 changes nothing then.
+        if !found && version == Version::V1_0 {
+            return self.add(version, request, matching, program, now);
+        }
+        Ok(())
+    }
+
+    /// The flows that a statistics request is about, table by table.
+    pub fn select(&self, request: &FlowStatsRequest<'_>) -> impl Iterator<Item = (u8, &Flow)> {
+        let selection = Selection::covered_by(&request.matching.to_match())
+            .cookie(request.cookie, request.cookie_mask)
+            .output(request.out_port, request.out_group);
+        let wanted = request.table;
+        let tables = self.iter().filter(move |(table, _)| is_meant(wanted, *table));
+        tables.flat_map(move |(number, table)| {
+            let found = table.select(&selection).into_iter();
+            found.filter_map(move |id| Some((number, table.flow(id)?)))
+        })
+    }
+
+    /// Removes the flows whose program is of this kind, such as those that use a group which goes.
+    pub fn remove_where(
+        &mut self,
+        reason: FlowRemovedReason,
+        gone: &mut Vec<Removed>,
+        mut which: impl FnMut(&Program) -> bool,
+    ) {
+        for (number, table) in (0..).zip(&mut self.tables) {
+            let found: Vec<_> = table.flows().filter(|(_, flow)| which(&flow.program)).collect();
+            let found: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
+            let flows = found.into_iter().filter_map(|id| table.remove(id));
+            gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
+        }
+        self.changes += 1;
+    }
+
+    /// How many flows have a program of this kind.
+    #[must_use]
+    pub fn count_where(&self, mut which: impl FnMut(&Program) -> bool) -> usize {
+        let flows = self.tables.iter().flat_map(FlowTable::flows);
+        flows.filter(|(_, flow)| which(&flow.program)).count()
+    }
+
+    /// Removes the flows whose timeouts have run out.
+    pub fn expire(&mut self, now: Duration, gone: &mut Vec<Removed>) {
+        let before = gone.len();
+        for (number, table) in (0..).zip(&mut self.tables) {
+            table.expire(now, |flow, reason| gone.push(Removed { table: number, reason, flow }));
+        }
+        self.changes += u64::from(gone.len() > before);
+    }
+
+    /// When [`FlowTables::expire`] has something to do next, at the earliest.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Duration> {
+        self.tables.iter().filter_map(FlowTable::next_expiry).min()
+    }
+
+    /// Empties all tables. Nobody is told of the flows.
+    pub fn clear(&mut self) {
+        for table in &mut self.tables {
+            *table = FlowTable::new(table.capacity());
+        }
+        self.changes += 1;
+    }
+
+    fn add(
+        &mut self,
+        version: Version,
+        request: &FlowMod<'_>,
+        matching: &Match,
+        program: &Arc<Program>,
+        now: Duration,
+    ) -> Result<(), ErrorCode> {
+        let table = self.tables.get_mut(usize::from(request.table));
+        let table = table.ok_or(ErrorCode::FlowModBadTable)?;
+        let mut flow = Flow::new(version, request, matching, Arc::clone(program), now);
+        if request.flags.contains(FlowFlags::CHECK_OVERLAP) && table.overlaps(&flow) {
+            return Err(ErrorCode::FlowModOverlap);
+        }
+        // 1.3 hands the counters on to a flow that takes the place of an equal one; 1.0 does not.
+        if version == Version::V1_3 && !request.flags.contains(FlowFlags::RESET_COUNTS) {
+            let equal = table.find(version, matching, request.priority);
+            if let Some(equal) = equal.and_then(|id| table.flow(id)) {
+                (flow.packet_count, flow.byte_count) = (equal.packet_count, equal.byte_count);
+            }
+        }
+        table.insert(flow).map_err(|_| ErrorCode::FlowModTableFull)?;
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// Whether there was anything to modify.
+    ///
+    /// 1.0 does not say what becomes of the cookie. As in Open vSwitch it is changed: the request
+    /// has one, and no mask that would make it a condition.
+    fn modify(
+        &mut self,
+        version: Version,
+        request: &FlowMod<'_>,
+        selection: &Selection,
+        program: &Arc<Program>,
+    ) -> bool {
+        let Some(table) = self.tables.get_mut(usize::from(request.table)) else { return false };
+        let found = table.select(selection);
+        for id in &found {
+            table.replace_program(*id, Arc::clone(program));
+            if version == Version::V1_0 {
+                table.set_cookie(*id, request.cookie);
+            } else if request.flags.contains(FlowFlags::RESET_COUNTS) {
+                table.reset_counts(*id);
+            }
+        }
+        self.changes += 1;
+        !found.is_empty()
+    }
+
+    fn delete(&mut self, wanted: u8, selection: &Selection, gone: &mut Vec<Removed>) {
+        let reason = FlowRemovedReason::Delete;
+        for (number, table) in (0..).zip(&mut self.tables) {
+            if is_meant(wanted, number) {
+                let found = table.select(selection).into_iter();
+                let flows = found.filter_map(|id| table.remove(id));
+                gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
+            }
+        }
+        self.changes += 1;
+    }
+}
+
+/// Whether a request for the table `wanted` is about this one.
+fn is_meant(wanted: u8, table: u8) -> bool {
+    wanted == FlowMod::ALL_TABLES || wanted == table
+}
+
+/// The bits of the cookie that are a condition. 1.0 has no such thing.
+fn cookie_mask(version: Version, request: &FlowMod<'_>) -> u64 {
+    match version {
+        Version::V1_0 => 0,
+        Version::V1_3 => request.cookie_mask,
+    }
+}
+
+fn check_flags(version: Version, request: &FlowMod<'_>) -> Result<(), ErrorCode> {
+    let flags = request.flags;
+    match version {
+        Version::V1_0 if flags.contains(FlowFlags::EMERG) => {
+            let timeouts = request.idle_timeout != 0 || request.hard_timeout != 0;
+            match request.command.is_delete() {
+                true => Ok(()),
+                false if timeouts => Err(ErrorCode::FlowModBadEmergencyTimeout),
+                false => Err(ErrorCode::FlowModTableFull),
+            }
+        }
+        // 1.0 has no error for flags that it does not know: they mean nothing.
+        Version::V1_0 => Ok(()),
+        Version::V1_3 if FLAGS_1_3.contains(flags) => Ok(()),
+        Version::V1_3 => Err(ErrorCode::FlowModBadFlags),
+    }
+}
+
+/// What a match may say beyond what the codec has checked.
+fn check_match(matching: &Match) -> Result<(), ErrorCode> {
+    if !matching.unknown().is_empty() {
+        return Err(ErrorCode::MatchBadField);
+    }
+    if matching.fields().any(|field| matching.is_masked(field) && !field.maskable()) {
+        return Err(ErrorCode::MatchBadMask);
+    }
+    let vid = matching.value(Field::VlanVid).unwrap_or_default();
+    if vid & u128::from(Match::VLAN_PRESENT) == 0 && vid != 0 && !matching.is_masked(Field::VlanVid)
+    {
+        return Err(ErrorCode::MatchBadValue);
+    }
+    Ok(())
+}
