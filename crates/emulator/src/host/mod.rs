@@ -1,0 +1,607 @@
+//! Hosts: small stacks that talk, and notice what they hear.
+//!
+//! # What it is
+//! A [`Host`] has one link, one Ethernet and one IPv4 address. It asks for and answers addresses
+//! (ARP), pings and answers pings, sends and receives UDP, and carries flows like TCP's
+//! (what they are not is said in [`FlowState`]'s module). It counts what it receives, and what it
+//! should not have: the same unicast frame twice, and frames that make no sense.
+//!
+//! Frames and the time go in; frames come out. All that a host sends is different from all that it
+//! sent shortly before, in the identification of IPv4 or in the padding of ARP. So a frame that
+//! comes twice was doubled by the network.
+//!
+//! # What it is not
+//! It has no routes: all hosts are on one network. It neither sends nor reads VLAN tags, fragments
+//! or IPv6, and does not talk to itself.
+
+mod neighbours;
+mod ping;
+mod tcp;
+mod timers;
+mod udp;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bellrock_openflow::MacAddr;
+
+use crate::datapath::Effects;
+use crate::packet::Frame;
+use neighbours::{Neighbours, Overdue};
+use ping::Ping;
+pub use ping::{PingSettings, PingStatistics};
+pub use tcp::{FlowGoal, FlowReport, FlowState};
+use tcp::{Receiver, Sender};
+use timers::{Timer, Timers};
+pub use udp::{Datagram, StreamSettings, UdpCounters};
+use udp::{Inbox, Stream};
+pub(crate) use wire::digest;
+use wire::{Arp, Ethernet, Ipv4, Route, Segment};
+
+/// Frames whose digests a host remembers to notice that one comes twice.
+const RECENT_FRAMES: usize = 256;
+/// Flows from others that a host keeps, ended ones among them; a further one is refused.
+const MAX_RECEIVERS: usize = 4096;
+/// First port that a host takes for what it opens itself (RFC 6335 §6).
+const FIRST_OWN_PORT: u16 = 49_152;
+
+/// What a host has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// All 65,536 identifiers of pings are in use.
+    #[error("a host keeps at most 65536 pings; end some with end_ping")]
+    TooManyPings,
+    /// All own ports are in use.
+    #[error("a host keeps at most 16384 flows; end some with end_flow")]
+    TooManyFlows,
+    /// More streams than a host sends at a time.
+    #[error("a host sends at most 65536 streams of datagrams at a time")]
+    TooManyStreams,
+    /// More data than a frame carries.
+    #[error("a datagram has at most {max} bytes of data, not {0}", max = udp::MAX_DATA_BYTES)]
+    TooLong(usize),
+    /// Packets to itself.
+    #[error("a host does not talk to itself")]
+    ToItself,
+}
+
+/// A ping of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PingId(u16);
+
+/// A flow that a host opened: its own port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowId(u16);
+
+/// What a host counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Frames received.
+    pub frames_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Frames sent.
+    pub frames_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Unicast frames to another host, as a network floods them that does not know the way.
+    pub for_others: u64,
+    /// Frames to a group that mean nothing to a host, such as LLDP.
+    pub ignored: u64,
+    /// Unicast frames to this host that came a second time.
+    pub duplicates: u64,
+    /// Frames to this host that make no sense: malformed, tagged, with a wrong checksum, with
+    /// another host's IP address, with an unknown protocol.
+    pub unexpected: u64,
+    /// Echo requests answered.
+    pub echo_requests: u64,
+    /// Packets dropped because nobody answered for their address, or too many waited for it.
+    pub no_address: u64,
+    /// ICMP messages that something cannot be reached.
+    pub unreachable: u64,
+    /// Segments that belong to no flow.
+    pub no_flow: u64,
+}
+
+/// A host. See the [module](self).
+pub struct Host {
+    mac: MacAddr,
+    ip: Ipv4Addr,
+    identification: u16,
+    arp_number: u64,
+    neighbours: Neighbours,
+    pings: BTreeMap<u16, Ping>,
+    last_ping: u16,
+    inboxes: BTreeMap<u16, Inbox>,
+    streams: BTreeMap<u32, Stream>,
+    last_stream: u32,
+    senders: BTreeMap<u16, (Ipv4Addr, Sender)>,
+    last_port: u16,
+    receivers: BTreeMap<(Ipv4Addr, u16, u16), Receiver>,
+    listening: BTreeSet<u16>,
+    timers: Timers,
+    /// Room for the segments of one event.
+    segments: Vec<Segment>,
+    recent: VecDeque<u64>,
+    counters: HostCounters,
+}
+
+impl Host {
+    /// A host with these addresses.
+    #[must_use]
+    pub fn new(mac: MacAddr, ip: Ipv4Addr) -> Self {
+        Host {
+            mac,
+            ip,
+            identification: 0,
+            arp_number: 0,
+            neighbours: Neighbours::default(),
+            pings: BTreeMap::new(),
+            last_ping: u16::MAX,
+            inboxes: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            last_stream: 0,
+            senders: BTreeMap::new(),
+            last_port: u16::MAX,
+            receivers: BTreeMap::new(),
+            listening: BTreeSet::new(),
+            timers: Timers::default(),
+            segments: Vec::new(),
+            recent: VecDeque::new(),
+            counters: HostCounters::default(),
+        }
+    }
+
+    /// Its Ethernet address.
+    #[must_use]
+    pub fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
+    /// Its Internet address.
+    #[must_use]
+    pub fn ip(&self) -> Ipv4Addr {
+        self.ip
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn counters(&self) -> HostCounters {
+        self.counters
+    }
+
+    /// The addresses that it has learnt, in order.
+    pub fn neighbours(&self) -> impl Iterator<Item = (Ipv4Addr, MacAddr)> + '_ {
+        self.neighbours.known()
+    }
+
+    /// Forgets all addresses that it has learnt.
+    pub fn forget_neighbours(&mut self) {
+        self.neighbours.forget();
+    }
+
+    /// When [`timers`](Self::timers) has something to do next.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Duration> {
+        self.timers.next()
+    }
+
+    /// Does what is due.
+    pub fn timers(&mut self, now: Duration, out: &mut Effects) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Neighbour(ip) => self.ask_again(ip, now, out),
+                Timer::Ping(id) => {
+                    if let Some(ping) = self.pings.get_mut(&id) {
+                        ping.deadline = None;
+                    }
+                    self.go_on_with_ping(id, now, out);
+                }
+                Timer::Stream(id) => self.go_on_with_stream(id, now, out),
+                Timer::Sender(port) => {
+                    self.with_sender(port, now, out, |sender, out| sender.timer(now, out));
+                }
+                Timer::Receiver(ip, from, to) => {
+                    let key = (ip, from, to);
+                    self.with_receiver(key, now, out, |receiver, out| receiver.timer(now, out));
+                }
+            }
+        }
+    }
+
+    /// Takes a frame.
+    pub fn receive(&mut self, frame: &[u8], now: Duration, out: &mut Effects) {
+        self.counters.frames_in += 1;
+        self.counters.bytes_in += frame.len() as u64;
+        let Some(ethernet) = Ethernet::read(frame) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        let mine = ethernet.dst == self.mac;
+        if !mine && !ethernet.dst.is_group() {
+            self.counters.for_others += 1;
+            return;
+        }
+        if mine && self.came_before(frame) {
+            self.counters.duplicates += 1;
+        }
+        let understood = match ethernet.ethertype {
+            wire::ARP => self.receive_arp(&ethernet, now, out),
+            wire::IPV4 => self.receive_ipv4(ethernet.payload, now, out),
+            _ => false,
+        };
+        match (understood, mine) {
+            (true, _) => {}
+            (false, true) => self.counters.unexpected += 1,
+            (false, false) => self.counters.ignored += 1,
+        }
+    }
+
+    fn came_before(&mut self, frame: &[u8]) -> bool {
+        let digest = digest(frame);
+        if self.recent.contains(&digest) {
+            return true;
+        }
+        if self.recent.len() == RECENT_FRAMES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(digest);
+        false
+    }
+
+    fn send_frame(&mut self, frame: Frame, out: &mut Effects) {
+        self.counters.frames_out += 1;
+        self.counters.bytes_out += frame.len() as u64;
+        out.frames.push((0, frame));
+    }
+
+    // Addresses.
+
+    /// Tells everybody its address, as a host does that has come to a new place.
+    pub fn announce(&mut self, out: &mut Effects) {
+        self.send_arp(wire::ARP_REQUEST, MacAddr::BROADCAST, (MacAddr::ZERO, self.ip), out);
+    }
+
+    fn ask(&mut self, ip: Ipv4Addr, out: &mut Effects) {
+        self.send_arp(wire::ARP_REQUEST, MacAddr::BROADCAST, (MacAddr::ZERO, ip), out);
+    }
+
+    fn ask_again(&mut self, ip: Ipv4Addr, now: Duration, out: &mut Effects) {
+        match self.neighbours.overdue(ip, now) {
+            Some(Overdue::Ask(again)) => {
+                self.timers.set(Timer::Neighbour(ip), None, Some(again));
+                self.ask(ip, out);
+            }
+            Some(Overdue::GiveUp(waiting)) => {
+                self.counters.no_address += waiting.len() as u64;
+                waiting.into_iter().for_each(|frame| out.recycle(frame));
+            }
+            None => {}
+        }
+    }
+
+    fn send_arp(
+        &mut self,
+        operation: u16,
+        dst: MacAddr,
+        (target_mac, target_ip): (MacAddr, Ipv4Addr),
+        out: &mut Effects,
+    ) {
+        self.arp_number += 1;
+        let (sender_mac, sender_ip) = (self.mac, self.ip);
+        let mut frame = out.frame();
+        Arp { operation, sender_mac, sender_ip, target_mac, target_ip }.write(
+            dst,
+            self.arp_number,
+            &mut frame,
+        );
+        self.send_frame(frame, out);
+    }
+
+    fn receive_arp(&mut self, ethernet: &Ethernet<'_>, now: Duration, out: &mut Effects) -> bool {
+        let Some(arp) = Arp::read(ethernet.payload) else { return false };
+        if !arp.sender_mac.is_station() || arp.sender_ip == self.ip {
+            return false;
+        }
+        let for_me = arp.target_ip == self.ip;
+        let waiting = self.neighbours.heard(arp.sender_ip, arp.sender_mac, for_me, now);
+        if let Some((waiting, again)) = waiting {
+            self.timers.set(Timer::Neighbour(arp.sender_ip), Some(again), None);
+            for mut frame in waiting {
+                frame[..6].copy_from_slice(&arp.sender_mac.0);
+                self.send_frame(frame, out);
+            }
+        }
+        if for_me && arp.operation == wire::ARP_REQUEST {
+            let target = (arp.sender_mac, arp.sender_ip);
+            self.send_arp(wire::ARP_REPLY, arp.sender_mac, target, out);
+        }
+        true
+    }
+
+    // Packets.
+
+    fn receive_ipv4(&mut self, packet: &[u8], now: Duration, out: &mut Effects) -> bool {
+        let Some(ip) = Ipv4::read(packet) else { return false };
+        if ip.dst != self.ip && !ip.dst.is_broadcast() {
+            return false;
+        }
+        match ip.protocol {
+            wire::ICMP => self.receive_icmp(&ip, now, out),
+            wire::UDP => self.receive_udp(&ip, packet, now, out),
+            wire::TCP => self.receive_tcp(&ip, now, out),
+            _ => false,
+        }
+    }
+
+    /// Sends a packet, at once or when the address of its destination is known.
+    fn send(
+        &mut self,
+        to: Ipv4Addr,
+        now: Duration,
+        out: &mut Effects,
+        write: impl FnOnce(&Route, &mut Frame),
+    ) {
+        let known =
+            if to.is_broadcast() { Some(MacAddr::BROADCAST) } else { self.neighbours.mac(to, now) };
+        self.identification = self.identification.wrapping_add(1);
+        let mut frame = out.frame();
+        let route = Route {
+            src_mac: self.mac,
+            dst_mac: known.unwrap_or(MacAddr::ZERO),
+            src: self.ip,
+            dst: to,
+            identification: self.identification,
+        };
+        write(&route, &mut frame);
+        if known.is_some() {
+            self.send_frame(frame, out);
+            return;
+        }
+        match self.neighbours.wait(to, frame, now) {
+            Ok(None) => {}
+            Ok(Some(again)) => {
+                self.timers.set(Timer::Neighbour(to), None, Some(again));
+                self.ask(to, out);
+            }
+            Err(frame) => {
+                self.counters.no_address += 1;
+                out.recycle(frame);
+            }
+        }
+    }
+
+    // Pings.
+
+    /// Begins to ping an address.
+    ///
+    /// # Errors
+    /// It is this host's own, or there are too many pings.
+    pub fn ping(
+        &mut self,
+        to: Ipv4Addr,
+        settings: PingSettings,
+        now: Duration,
+        out: &mut Effects,
+    ) -> Result<PingId, HostError> {
+        if to == self.ip {
+            return Err(HostError::ToItself);
+        }
+        let mut ids = (1..=u16::MAX).map(|n| self.last_ping.wrapping_add(n));
+        let free = ids.find(|id| !self.pings.contains_key(id));
+        let id = free.ok_or(HostError::TooManyPings)?;
+        self.last_ping = id;
+        self.pings.insert(id, Ping::new(to, settings, now));
+        self.go_on_with_ping(id, now, out);
+        Ok(PingId(id))
+    }
+
+    /// What came of a ping so far; None if it was ended.
+    #[must_use]
+    pub fn ping_statistics(&self, id: PingId) -> Option<PingStatistics> {
+        self.pings.get(&id.0).map(|ping| ping.statistics)
+    }
+
+    /// Whether a ping has sent all and waits for nothing. One that was ended does neither.
+    #[must_use]
+    pub fn is_ping_over(&self, id: PingId) -> bool {
+        self.pings.get(&id.0).is_none_or(Ping::is_over)
+    }
+
+    /// Ends a ping and forgets it.
+    pub fn end_ping(&mut self, id: PingId) -> Option<PingStatistics> {
+        let ping = self.pings.remove(&id.0)?;
+        self.timers.set(Timer::Ping(id.0), ping.deadline, None);
+        Some(ping.statistics)
+    }
+
+    fn go_on_with_ping(&mut self, id: u16, now: Duration, out: &mut Effects) {
+        let Some(ping) = self.pings.get_mut(&id) else { return };
+        let (to, data_len) = (ping.to, usize::from(ping.settings.data_len));
+        let due = ping.due(now);
+        self.set_ping_timer(id);
+        if let Some(number) = due {
+            let [i0, i1] = id.to_be_bytes();
+            let [n0, n1] = number.to_be_bytes();
+            let data = &[0; PingSettings::MAX_DATA_BYTES as usize][..data_len];
+            self.send(to, now, out, |route, frame| {
+                route.icmp(wire::ECHO_REQUEST, 0, [i0, i1, n0, n1], data, frame);
+            });
+        }
+    }
+
+    fn set_ping_timer(&mut self, id: u16) {
+        let Some(ping) = self.pings.get_mut(&id) else { return };
+        let wants = ping.wants();
+        self.timers.set(Timer::Ping(id), ping.deadline, wants);
+        ping.deadline = wants;
+    }
+
+    fn receive_icmp(&mut self, ip: &Ipv4<'_>, now: Duration, out: &mut Effects) -> bool {
+        let Some((kind, code, head, data)) = ip.icmp() else { return false };
+        match (kind, code) {
+            (wire::ECHO_REQUEST, 0) => {
+                self.counters.echo_requests += 1;
+                self.send(ip.src, now, out, |route, frame| {
+                    route.icmp(wire::ECHO_REPLY, 0, head, data, frame);
+                });
+            }
+            (wire::ECHO_REPLY, 0) => {
+                let [i0, i1, n0, n1] = head;
+                let id = u16::from_be_bytes([i0, i1]);
+                let Some(ping) = self.pings.get_mut(&id).filter(|ping| ping.to == ip.src) else {
+                    return false;
+                };
+                ping.answered(u16::from_be_bytes([n0, n1]), now);
+                self.set_ping_timer(id);
+            }
+            (wire::UNREACHABLE, _) => self.counters.unreachable += 1,
+            _ => return false,
+        }
+        true
+    }
+
+    // Flows.
+
+    /// Accepts flows at this port.
+    pub fn listen(&mut self, port: u16) {
+        self.listening.insert(port);
+    }
+
+    /// Opens a flow to a port of another host.
+    ///
+    /// # Errors
+    /// It is this host, or there are too many flows.
+    pub fn open_flow(
+        &mut self,
+        to: Ipv4Addr,
+        port: u16,
+        goal: FlowGoal,
+        now: Duration,
+        out: &mut Effects,
+    ) -> Result<FlowId, HostError> {
+        if to == self.ip {
+            return Err(HostError::ToItself);
+        }
+        let mut ports = (1..=u16::MAX).map(|n| self.last_port.wrapping_add(n));
+        let free = |port: &u16| *port >= FIRST_OWN_PORT && !self.senders.contains_key(port);
+        let own = ports.find(free).ok_or(HostError::TooManyFlows)?;
+        self.last_port = own;
+        let mut segments = Vec::new();
+        let isn = self.initial_sequence(own);
+        let sender = Sender::open((own, port), isn, goal, now, &mut segments);
+        self.timers.set(Timer::Sender(own), None, sender.deadline());
+        self.senders.insert(own, (to, sender));
+        self.send_segments(to, segments, now, out);
+        Ok(FlowId(own))
+    }
+
+    /// What became of a flow that this host opened; None if it was ended.
+    #[must_use]
+    pub fn flow(&self, id: FlowId) -> Option<FlowReport> {
+        self.senders.get(&id.0).map(|(_, sender)| sender.report())
+    }
+
+    /// Flows that others opened to this host: the other's address and port, this host's port, and
+    /// what became of them.
+    pub fn flows_in(&self) -> impl Iterator<Item = (Ipv4Addr, u16, u16, FlowReport)> + '_ {
+        self.receivers.iter().map(|((ip, from, to), flow)| (*ip, *from, *to, flow.report()))
+    }
+
+    /// Forgets a flow that this host opened; the other end gets a reset when it next says
+    /// something.
+    pub fn end_flow(&mut self, id: FlowId) -> Option<FlowReport> {
+        let (_, sender) = self.senders.remove(&id.0)?;
+        self.timers.set(Timer::Sender(id.0), sender.deadline(), None);
+        Some(sender.report())
+    }
+
+    /// Where the sequence numbers of a flow begin: for each at another place.
+    fn initial_sequence(&self, port: u16) -> u32 {
+        let [a, b, c, d] = self.ip.octets();
+        let [e, f] = port.to_be_bytes();
+        digest(&[a, b, c, d, e, f]) as u32
+    }
+
+    fn receive_tcp(&mut self, ip: &Ipv4<'_>, now: Duration, out: &mut Effects) -> bool {
+        let Some(segment) = ip.tcp() else { return false };
+        let peer = ip.src;
+        if self.senders.get(&segment.to).is_some_and(|(to, _)| *to == peer) {
+            self.with_sender(segment.to, now, out, |sender, out| {
+                sender.receive(&segment, now, out)
+            });
+            return true;
+        }
+        let key = (peer, segment.from, segment.to);
+        if self.receivers.contains_key(&key) {
+            self.with_receiver(key, now, out, |receiver, out| receiver.receive(&segment, now, out));
+            return true;
+        }
+        let mut segments = Vec::new();
+        let listening =
+            self.listening.contains(&segment.to) && self.receivers.len() < MAX_RECEIVERS;
+        if listening && segment.flags & (wire::SYN | wire::ACK) == wire::SYN {
+            let isn = self.initial_sequence(segment.from ^ segment.to);
+            let receiver = Receiver::open(&segment, isn, now, &mut segments);
+            self.timers.set(timer_of(key), None, receiver.deadline());
+            self.receivers.insert(key, receiver);
+        } else {
+            self.counters.no_flow += 1;
+            segments.extend(tcp::reset(&segment));
+        }
+        self.send_segments(peer, segments, now, out);
+        true
+    }
+
+    fn with_sender(
+        &mut self,
+        port: u16,
+        now: Duration,
+        out: &mut Effects,
+        act: impl FnOnce(&mut Sender, &mut Vec<Segment>),
+    ) {
+        let Some((peer, sender)) = self.senders.get_mut(&port) else { return };
+        let (peer, before) = (*peer, sender.deadline());
+        let mut segments = std::mem::take(&mut self.segments);
+        act(sender, &mut segments);
+        self.timers.set(Timer::Sender(port), before, sender.deadline());
+        self.send_segments(peer, segments, now, out);
+    }
+
+    fn with_receiver(
+        &mut self,
+        key: (Ipv4Addr, u16, u16),
+        now: Duration,
+        out: &mut Effects,
+        act: impl FnOnce(&mut Receiver, &mut Vec<Segment>),
+    ) {
+        let Some(receiver) = self.receivers.get_mut(&key) else { return };
+        let before = receiver.deadline();
+        let mut segments = std::mem::take(&mut self.segments);
+        act(receiver, &mut segments);
+        self.timers.set(timer_of(key), before, receiver.deadline());
+        self.send_segments(key.0, segments, now, out);
+    }
+
+    fn send_segments(
+        &mut self,
+        to: Ipv4Addr,
+        mut segments: Vec<Segment>,
+        now: Duration,
+        out: &mut Effects,
+    ) {
+        for segment in segments.drain(..) {
+            self.send(to, now, out, |route, frame| route.tcp(&segment, frame));
+        }
+        self.segments = segments;
+    }
+}
+
+fn timer_of((ip, from, to): (Ipv4Addr, u16, u16)) -> Timer {
+    Timer::Receiver(ip, from, to)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Which Ethernet address an Internet address has (RFC 826).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bellrock_openflow::MacAddr;
+
+use crate::packet::Frame;
+
+/// How long an address is believed after it was last heard.
+const BELIEVED: Duration = Duration::from_secs(60);
+/// Time between two requests for the same address.
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Requests without an answer until what waits for it is dropped.
+const MAX_REQUESTS: u32 = 3;
+/// Packets that wait for an address; a further one is dropped.
+const MAX_WAITING: usize = 64;
+/// Addresses that a host remembers; for a further one the one heard longest ago goes.
+const MAX_KNOWN: usize = 4096;
+
+struct Known {
+    mac: MacAddr,
+    until: Duration,
+}
+
+struct Asked {
+    waiting: VecDeque<Frame>,
+    requests: u32,
+    again: Duration,
+}
+
+/// The addresses that a host knows, and those that it has asked for.
+#[derive(Default)]
+pub(super) struct Neighbours {
+    known: BTreeMap<Ipv4Addr, Known>,
+    asked: BTreeMap<Ipv4Addr, Asked>,
+}
+
+/// What to do about an address that is asked for.
+pub(super) enum Overdue {
+    /// To ask again, and to look again at this time.
+    Ask(Duration),
+    /// To drop so many packets that waited for it.
+    GiveUp(VecDeque<Frame>),
+}
+
+impl Neighbours {
+    pub(super) fn mac(&self, ip: Ipv4Addr, now: Duration) -> Option<MacAddr> {
+        self.known.get(&ip).filter(|known| known.until > now).map(|known| known.mac)
+    }
+
+    /// Keeps a frame until the address is known. Gives it back if too many wait. The time is that
+    /// of the next request, if this is the first frame that waits: a request is due then.
+    pub(super) fn wait(
+        &mut self,
+        ip: Ipv4Addr,
+        frame: Frame,
+        now: Duration,
+    ) -> Result<Option<Duration>, Frame> {
+        let again = now + ASK_AGAIN;
+        let first = !self.asked.contains_key(&ip);
+        let new = || Asked { waiting: VecDeque::new(), requests: 1, again };
+        let asked = self.asked.entry(ip).or_insert_with(new);
+        if asked.waiting.len() == MAX_WAITING {
+            return Err(frame);
+        }
+        asked.waiting.push_back(frame);
+        Ok(first.then_some(again))
+    }
+
+    /// What is due about an address.
+    pub(super) fn overdue(&mut self, ip: Ipv4Addr, now: Duration) -> Option<Overdue> {
+        let asked = self.asked.get_mut(&ip)?;
+        if asked.requests < MAX_REQUESTS {
+            asked.requests += 1;
+            asked.again = now + ASK_AGAIN;
+            return Some(Overdue::Ask(asked.again));
+        }
+        self.asked.remove(&ip).map(|asked| Overdue::GiveUp(asked.waiting))
+    }
+
+    /// Notes an address that was heard. `new`: also one that was not known. Returns the frames that
+    /// waited for it, and the time at which it would have been asked for again.
+    pub(super) fn heard(
+        &mut self,
+        ip: Ipv4Addr,
+        mac: MacAddr,
+        new: bool,
+        now: Duration,
+    ) -> Option<(VecDeque<Frame>, Duration)> {
+        let asked = self.asked.remove(&ip);
+        let known = self.known.contains_key(&ip);
+        if known || new || asked.is_some() {
+            if !known && self.known.len() == MAX_KNOWN {
+                let oldest = self.known.iter().min_by_key(|(_, known)| known.until);
+                if let Some(oldest) = oldest.map(|(ip, _)| *ip) {
+                    self.known.remove(&oldest);
+                }
+            }
+            self.known.insert(ip, Known { mac, until: now + BELIEVED });
+        }
+        asked.map(|asked| (asked.waiting, asked.again))
+    }
+
+    pub(super) fn known(&self) -> impl Iterator<Item = (Ipv4Addr, MacAddr)> + '_ {
+        self.known.iter().map(|(ip, known)| (*ip, known.mac))
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+}

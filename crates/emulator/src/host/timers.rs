@@ -1,0 +1,55 @@
+//! What a host wants to be woken for.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// An address that was asked for is not known yet.
+    Neighbour(Ipv4Addr),
+    /// A ping's next request, or an answer that is late.
+    Ping(u16),
+    /// The next datagram of a stream.
+    Stream(u32),
+    /// A retransmission of a flow that this host opened.
+    Sender(u16),
+    /// A retransmission of a flow from another host: its address, its port, and this host's.
+    Receiver(Ipv4Addr, u16, u16),
+}
+
+/// All timers of a host, by time.
+#[derive(Default)]
+pub(super) struct Timers {
+    due: BTreeSet<(Duration, Timer)>,
+}
+
+impl Timers {
+    /// Moves a timer from one time to another. None is never.
+    pub(super) fn set(&mut self, timer: Timer, from: Option<Duration>, to: Option<Duration>) {
+        if from == to {
+            return;
+        }
+        if let Some(at) = from {
+            self.due.remove(&(at, timer));
+        }
+        if let Some(at) = to {
+            self.due.insert((at, timer));
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Takes a timer that is due.
+    pub(super) fn pop(&mut self, now: Duration) -> Option<Timer> {
+        let (at, timer) = *self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop_first();
+        Some(timer)
+    }
+}

@@ -1,0 +1,186 @@
+//! UDP: datagrams received and sent, singly and as streams.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use super::timers::Timer;
+use super::wire::{self, Ipv4};
+use super::{Host, HostError};
+use crate::datapath::Effects;
+
+/// Most data of a datagram, in bytes, so that it fits a frame of the usual size.
+pub(super) const MAX_DATA_BYTES: usize = 1472;
+/// Datagrams that wait at a port to be read; further ones are counted, and their data dropped.
+const MAX_INBOX: usize = 64;
+/// Most streams of a host at a time; a further one is not begun.
+const MAX_STREAMS: usize = 65_536;
+
+/// A datagram that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sent it.
+    pub from: Ipv4Addr,
+    /// From which port.
+    pub from_port: u16,
+    /// When it came.
+    pub at: Duration,
+    /// Its data.
+    pub data: Vec<u8>,
+}
+
+/// What came to a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpCounters {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of their data.
+    pub bytes: u64,
+    /// Datagrams whose data was dropped because too many waited to be read.
+    pub unread: u64,
+}
+
+/// A port that listens.
+#[derive(Default)]
+pub(super) struct Inbox {
+    counters: UdpCounters,
+    /// Whether data is kept to be read.
+    keep: bool,
+    waiting: VecDeque<Datagram>,
+}
+
+/// Datagrams at a steady rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// To whom.
+    pub to: Ipv4Addr,
+    /// From which port.
+    pub from_port: u16,
+    /// To which port.
+    pub to_port: u16,
+    /// Bytes of data in each; at most 1,472.
+    pub data_len: usize,
+    /// Time between two.
+    pub interval: Duration,
+    /// How many.
+    pub count: u64,
+}
+
+/// A stream that is being sent.
+pub(super) struct Stream {
+    settings: StreamSettings,
+    next: Duration,
+}
+
+impl Host {
+    /// Listens at a port, and keeps what comes until it is [read](Self::udp_receive).
+    pub fn udp_listen(&mut self, port: u16) {
+        self.inboxes.entry(port).or_default().keep = true;
+    }
+
+    /// Listens at a port, and only counts what comes.
+    pub fn udp_sink(&mut self, port: u16) {
+        self.inboxes.entry(port).or_default().keep = false;
+    }
+
+    /// The datagram that has waited longest at a port.
+    pub fn udp_receive(&mut self, port: u16) -> Option<Datagram> {
+        self.inboxes.get_mut(&port)?.waiting.pop_front()
+    }
+
+    /// What came to a port; None if nobody listens there.
+    #[must_use]
+    pub fn udp_counters(&self, port: u16) -> Option<UdpCounters> {
+        self.inboxes.get(&port).map(|inbox| inbox.counters)
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// It is to this host itself, or too long.
+    pub fn udp_send(
+        &mut self,
+        to: Ipv4Addr,
+        (from_port, to_port): (u16, u16),
+        data: &[u8],
+        now: Duration,
+        out: &mut Effects,
+    ) -> Result<(), HostError> {
+        self.check_udp(to, data.len())?;
+        self.send(to, now, out, |route, frame| route.udp(from_port, to_port, data, frame));
+        Ok(())
+    }
+
+    /// Begins a stream of datagrams.
+    ///
+    /// # Errors
+    /// It is to this host itself, its datagrams are too long, or there are too many.
+    pub fn udp_stream(
+        &mut self,
+        settings: StreamSettings,
+        now: Duration,
+        out: &mut Effects,
+    ) -> Result<(), HostError> {
+        self.check_udp(settings.to, settings.data_len)?;
+        if self.streams.len() == MAX_STREAMS {
+            return Err(HostError::TooManyStreams);
+        }
+        let id = self.last_stream;
+        self.last_stream = self.last_stream.wrapping_add(1);
+        self.streams.insert(id, Stream { settings, next: now });
+        self.go_on_with_stream(id, now, out);
+        Ok(())
+    }
+
+    fn check_udp(&self, to: Ipv4Addr, len: usize) -> Result<(), HostError> {
+        if to == self.ip {
+            return Err(HostError::ToItself);
+        }
+        if len > MAX_DATA_BYTES { Err(HostError::TooLong(len)) } else { Ok(()) }
+    }
+
+    pub(super) fn go_on_with_stream(&mut self, id: u32, now: Duration, out: &mut Effects) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let StreamSettings { to, from_port, to_port, data_len, interval, .. } = stream.settings;
+        let Some(left) = stream.settings.count.checked_sub(1) else {
+            self.streams.remove(&id);
+            return;
+        };
+        stream.settings.count = left;
+        // A nanosecond at least: a host that sends all at the same time would never come to an end.
+        stream.next += interval.max(Duration::from_nanos(1));
+        self.timers.set(Timer::Stream(id), None, Some(stream.next));
+        let data = &[0; MAX_DATA_BYTES][..data_len];
+        self.send(to, now, out, |route, frame| route.udp(from_port, to_port, data, frame));
+    }
+
+    pub(super) fn receive_udp(
+        &mut self,
+        ip: &Ipv4<'_>,
+        packet: &[u8],
+        now: Duration,
+        out: &mut Effects,
+    ) -> bool {
+        let Some((from_port, port, data)) = ip.udp() else { return false };
+        let Some(inbox) = self.inboxes.get_mut(&port) else {
+            if ip.dst == self.ip {
+                // The beginning of the packet goes back with the news (RFC 792).
+                let quoted = &packet[..packet.len().min(28)];
+                let code = wire::PORT_UNREACHABLE;
+                self.send(ip.src, now, out, |route, frame| {
+                    route.icmp(wire::UNREACHABLE, code, [0; 4], quoted, frame);
+                });
+            }
+            return true;
+        };
+        inbox.counters.datagrams += 1;
+        inbox.counters.bytes += data.len() as u64;
+        if inbox.keep && inbox.waiting.len() < MAX_INBOX {
+            let data = data.to_vec();
+            inbox.waiting.push_back(Datagram { from: ip.src, from_port, at: now, data });
+        } else if inbox.keep {
+            inbox.counters.unread += 1;
+        }
+        true
+    }
+}

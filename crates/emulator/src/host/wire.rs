@@ -1,0 +1,441 @@
+//! The frames of hosts: read and written.
+//!
+//! A host speaks plain Ethernet II without tags, ARP (RFC 826), IPv4 without options and fragments
+//! (RFC 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
+
+use std::net::Ipv4Addr;
+
+use bellrock_openflow::MacAddr;
+
+use crate::packet::Frame;
+
+pub(super) const ARP: u16 = 0x0806;
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const ICMP: u8 = 1;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+
+const ETHERNET_LEN: usize = 14;
+const IPV4_LEN: usize = 20;
+const UDP_LEN: usize = 8;
+const TCP_LEN: usize = 20;
+/// Shortest Ethernet frame, without its checksum.
+const MIN_FRAME_LEN: usize = 60;
+/// Hops that a packet of a host may take through routers.
+const TTL: u8 = 64;
+
+pub(super) const ARP_REQUEST: u16 = 1;
+pub(super) const ARP_REPLY: u16 = 2;
+
+pub(super) const ECHO_REPLY: u8 = 0;
+pub(super) const UNREACHABLE: u8 = 3;
+pub(super) const ECHO_REQUEST: u8 = 8;
+/// The code of an ICMP "unreachable" for a UDP port that nobody listens at.
+pub(super) const PORT_UNREACHABLE: u8 = 3;
+
+pub(super) struct Ethernet<'f> {
+    pub(super) dst: MacAddr,
+    pub(super) src: MacAddr,
+    pub(super) ethertype: u16,
+    pub(super) payload: &'f [u8],
+}
+
+impl<'f> Ethernet<'f> {
+    pub(super) fn read(frame: &'f [u8]) -> Option<Self> {
+        let (header, payload) = frame.split_first_chunk::<ETHERNET_LEN>()?;
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+        Some(Ethernet {
+            dst: MacAddr([d0, d1, d2, d3, d4, d5]),
+            src: MacAddr([s0, s1, s2, s3, s4, s5]),
+            ethertype: u16::from_be_bytes([t0, t1]),
+            payload,
+        })
+    }
+
+    fn write(&self, frame: &mut Frame) {
+        frame.extend_from_slice(&self.dst.0);
+        frame.extend_from_slice(&self.src.0);
+        frame.extend_from_slice(&self.ethertype.to_be_bytes());
+        frame.extend_from_slice(self.payload);
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Arp {
+    pub(super) operation: u16,
+    pub(super) sender_mac: MacAddr,
+    pub(super) sender_ip: Ipv4Addr,
+    pub(super) target_mac: MacAddr,
+    pub(super) target_ip: Ipv4Addr,
+}
+
+impl Arp {
+    /// Ethernet and IPv4, with their lengths.
+    const HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
+
+    pub(super) fn read(payload: &[u8]) -> Option<Arp> {
+        let bytes = payload.first_chunk::<28>()?.strip_prefix(&Self::HEAD)?;
+        let mac = |at: usize| bytes[at..].first_chunk().map(|mac| MacAddr(*mac));
+        let ip = |at: usize| bytes[at..].first_chunk::<4>().map(|ip| Ipv4Addr::from(*ip));
+        Some(Arp {
+            operation: u16::from_be_bytes(*bytes.first_chunk()?),
+            sender_mac: mac(2)?,
+            sender_ip: ip(8)?,
+            target_mac: mac(12)?,
+            target_ip: ip(18)?,
+        })
+    }
+
+    /// Writes it as a frame to `dst`. `number` goes into the padding, whose content Ethernet leaves
+    /// open, so that no two frames of a host are the same.
+    pub(super) fn write(&self, dst: MacAddr, number: u64, frame: &mut Frame) {
+        Ethernet { dst, src: self.sender_mac, ethertype: ARP, payload: &Self::HEAD }.write(frame);
+        frame.extend_from_slice(&self.operation.to_be_bytes());
+        frame.extend_from_slice(&self.sender_mac.0);
+        frame.extend_from_slice(&self.sender_ip.octets());
+        frame.extend_from_slice(&self.target_mac.0);
+        frame.extend_from_slice(&self.target_ip.octets());
+        frame.extend_from_slice(&number.to_be_bytes());
+        pad(frame);
+    }
+}
+
+fn pad(frame: &mut Frame) {
+    if let Some(missing) = MIN_FRAME_LEN.checked_sub(frame.len()) {
+        frame.extend_from_slice(&[0; MIN_FRAME_LEN][..missing]);
+    }
+}
+
+/// Where an IPv4 packet goes from and to, on the link and in the network.
+#[derive(Clone, Copy)]
+pub(super) struct Route {
+    pub(super) src_mac: MacAddr,
+    pub(super) dst_mac: MacAddr,
+    pub(super) src: Ipv4Addr,
+    pub(super) dst: Ipv4Addr,
+    /// Tells the packets of a host apart.
+    pub(super) identification: u16,
+}
+
+impl Route {
+    fn write(&self, protocol: u8, payload_len: usize, frame: &mut Frame) {
+        let (dst, src) = (self.dst_mac, self.src_mac);
+        Ethernet { dst, src, ethertype: IPV4, payload: &[] }.write(frame);
+        let [l0, l1] = len16(IPV4_LEN + payload_len);
+        let [i0, i1] = self.identification.to_be_bytes();
+        let [s0, s1, s2, s3] = self.src.octets();
+        let [d0, d1, d2, d3] = self.dst.octets();
+        let mut header =
+            [0x45, 0, l0, l1, i0, i1, 0, 0, TTL, protocol, 0, 0, s0, s1, s2, s3, d0, d1, d2, d3];
+        let sum = finish(add(0, &header));
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        frame.extend_from_slice(&header);
+    }
+
+    /// An ICMP message of a type and a code, with the four bytes of its head and data.
+    pub(super) fn icmp(&self, kind: u8, code: u8, head: [u8; 4], data: &[u8], frame: &mut Frame) {
+        self.write(ICMP, 8 + data.len(), frame);
+        let [h0, h1, h2, h3] = head;
+        let mut header = [kind, code, 0, 0, h0, h1, h2, h3];
+        let sum = finish(add(add(0, &header), data));
+        header[2..4].copy_from_slice(&sum.to_be_bytes());
+        frame.extend_from_slice(&header);
+        frame.extend_from_slice(data);
+        pad(frame);
+    }
+
+    pub(super) fn udp(&self, from: u16, to: u16, data: &[u8], frame: &mut Frame) {
+        let len = UDP_LEN + data.len();
+        self.write(UDP, len, frame);
+        let ([f0, f1], [t0, t1], [l0, l1]) = (from.to_be_bytes(), to.to_be_bytes(), len16(len));
+        let mut header = [f0, f1, t0, t1, l0, l1, 0, 0];
+        let sum = add(pseudo(self.src, self.dst, UDP, len), &header);
+        // Zero would say that there is none (RFC 768).
+        let sum = match finish(add(sum, data)) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        header[6..8].copy_from_slice(&sum.to_be_bytes());
+        frame.extend_from_slice(&header);
+        frame.extend_from_slice(data);
+        pad(frame);
+    }
+
+    pub(super) fn tcp(&self, segment: &Segment, frame: &mut Frame) {
+        let options: &[u8] = match segment.scale {
+            // No-operation, then window scale (RFC 7323 §2.2).
+            Some(shift) => &[1, 3, 3, shift],
+            None => &[],
+        };
+        let len = TCP_LEN + options.len() + segment.len;
+        self.write(TCP, len, frame);
+        let mut header = [0; TCP_LEN];
+        header[0..2].copy_from_slice(&segment.from.to_be_bytes());
+        header[2..4].copy_from_slice(&segment.to.to_be_bytes());
+        header[4..8].copy_from_slice(&segment.sequence.to_be_bytes());
+        header[8..12].copy_from_slice(&segment.acknowledgement.to_be_bytes());
+        header[12] = ((TCP_LEN + options.len()) as u8 / 4) << 4;
+        header[13] = segment.flags;
+        header[14..16].copy_from_slice(&segment.window.to_be_bytes());
+        let start = frame.len();
+        frame.extend_from_slice(&header);
+        frame.extend_from_slice(options);
+        let mut left = segment.len;
+        while left > 0 {
+            let part = left.min(ZEROS.len());
+            frame.extend_from_slice(&ZEROS[..part]);
+            left -= part;
+        }
+        let sum = add(pseudo(self.src, self.dst, TCP, len), &frame[start..]);
+        let sum = finish(sum).to_be_bytes();
+        frame[start + 16..start + 18].copy_from_slice(&sum);
+        pad(frame);
+    }
+}
+
+/// What TCP flows carry: their bytes mean nothing.
+const ZEROS: [u8; 512] = [0; 512];
+
+/// Lengths here are below 64 KiB: hosts send no longer datagrams.
+fn len16(len: usize) -> [u8; 2] {
+    u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+pub(super) struct Ipv4<'f> {
+    pub(super) src: Ipv4Addr,
+    pub(super) dst: Ipv4Addr,
+    pub(super) protocol: u8,
+    pub(super) payload: &'f [u8],
+}
+
+impl<'f> Ipv4<'f> {
+    /// None if it is malformed, a fragment, or its checksum is wrong.
+    pub(super) fn read(packet: &'f [u8]) -> Option<Self> {
+        let header = packet.first_chunk::<IPV4_LEN>()?;
+        let header_len = usize::from(header[0] & 0x0f) * 4;
+        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        let fits = header_len >= IPV4_LEN && total >= header_len && total <= packet.len();
+        if header[0] >> 4 != 4 || !fits || fragment != 0 {
+            return None;
+        }
+        if finish(add(0, &packet[..header_len])) != 0 {
+            return None;
+        }
+        let address =
+            |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+        Some(Ipv4 {
+            src: address(12),
+            dst: address(16),
+            protocol: header[9],
+            payload: &packet[header_len..total],
+        })
+    }
+
+    fn pseudo(&self) -> u64 {
+        pseudo(self.src, self.dst, self.protocol, self.payload.len())
+    }
+
+    /// Type, code, the four bytes of the head, and the data. None if the checksum is wrong.
+    pub(super) fn icmp(&self) -> Option<(u8, u8, [u8; 4], &'f [u8])> {
+        let (header, data) = self.payload.split_first_chunk::<8>()?;
+        let [kind, code, _, _, h0, h1, h2, h3] = *header;
+        (finish(add(0, self.payload)) == 0).then_some((kind, code, [h0, h1, h2, h3], data))
+    }
+
+    /// Source port, destination port, and data. None if the checksum is wrong.
+    pub(super) fn udp(&self) -> Option<(u16, u16, &'f [u8])> {
+        let (header, data) = self.payload.split_first_chunk::<UDP_LEN>()?;
+        let [f0, f1, t0, t1, l0, l1, c0, c1] = *header;
+        let len = usize::from(u16::from_be_bytes([l0, l1])).checked_sub(UDP_LEN)?;
+        if [c0, c1] != [0, 0] && finish(add(self.pseudo(), self.payload)) != 0 {
+            return None;
+        }
+        Some((u16::from_be_bytes([f0, f1]), u16::from_be_bytes([t0, t1]), data.get(..len)?))
+    }
+
+    /// A segment. None if it is malformed or its checksum is wrong.
+    pub(super) fn tcp(&self) -> Option<Segment> {
+        let header = self.payload.first_chunk::<TCP_LEN>()?;
+        let header_len = usize::from(header[12] >> 4) * 4;
+        let options = self.payload.get(TCP_LEN..header_len)?;
+        if finish(add(self.pseudo(), self.payload)) != 0 {
+            return None;
+        }
+        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
+        Some(Segment {
+            from: half(0),
+            to: half(2),
+            sequence: word(4),
+            acknowledgement: word(8),
+            flags: header[13],
+            window: half(14),
+            // The one option that a host sends, where it puts it.
+            scale: options.strip_prefix(&[1, 3, 3]).and_then(|rest| rest.first().copied()),
+            len: self.payload.len() - header_len,
+        })
+    }
+}
+
+pub(super) const FIN: u8 = 0x01;
+pub(super) const SYN: u8 = 0x02;
+pub(super) const RST: u8 = 0x04;
+pub(super) const ACK: u8 = 0x10;
+
+/// A TCP segment whose data is but its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) from: u16,
+    pub(super) to: u16,
+    pub(super) sequence: u32,
+    pub(super) acknowledgement: u32,
+    pub(super) flags: u8,
+    pub(super) window: u16,
+    pub(super) scale: Option<u8>,
+    pub(super) len: usize,
+}
+
+fn pseudo(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: usize) -> u64 {
+    add(add(u64::from(protocol) + len as u64, &src.octets()), &dst.octets())
+}
+
+/// Adds bytes to an Internet checksum (RFC 1071), four at a time. The last may be odd: it counts as
+/// if a zero followed.
+fn add(mut sum: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    for word in words {
+        sum += u64::from(u32::from_be_bytes(*word));
+    }
+    for (at, byte) in rest.iter().enumerate() {
+        sum += u64::from(*byte) << (8 * (1 - at % 2));
+    }
+    sum
+}
+
+fn finish(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !(sum as u16)
+}
+
+/// A number that two frames share only if they are the same, or by chance. It is the same on every
+/// machine and in every build.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    // Multiply and rotate, eight bytes at a time; the constant is 2^64 divided by the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |digest: u64, word: u64| (digest ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut digest =
+        words.iter().fold(bytes.len() as u64, |d, word| mix(d, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    digest = mix(digest, u64::from_le_bytes(last));
+    digest ^ digest >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTE: Route = Route {
+        src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
+        dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
+        src: Ipv4Addr::new(10, 0, 0, 1),
+        dst: Ipv4Addr::new(10, 0, 0, 2),
+        identification: 7,
+    };
+
+    fn ip(frame: &Frame) -> Option<Ipv4<'_>> {
+        let ethernet = Ethernet::read(frame)?;
+        assert_eq!((ethernet.dst, ethernet.src), (ROUTE.dst_mac, ROUTE.src_mac));
+        assert_eq!(ethernet.ethertype, IPV4);
+        Ipv4::read(ethernet.payload)
+    }
+
+    #[test]
+    fn what_a_host_writes_it_reads() {
+        let mut frame = Frame::new();
+        ROUTE.udp(1000, 2000, b"odd", &mut frame);
+        assert_eq!(frame.len(), MIN_FRAME_LEN);
+        assert_eq!(ip(&frame).unwrap().udp(), Some((1000, 2000, &b"odd"[..])));
+
+        let mut frame = Frame::new();
+        ROUTE.icmp(ECHO_REQUEST, 0, [0, 1, 0, 2], b"ping", &mut frame);
+        assert_eq!(ip(&frame).unwrap().icmp(), Some((8, 0, [0, 1, 0, 2], &b"ping"[..])));
+
+        for (scale, len) in [(Some(7), 0), (None, 1460), (None, 0)] {
+            let segment = Segment {
+                from: 1,
+                to: 2,
+                sequence: 0x0102_0304,
+                acknowledgement: u32::MAX,
+                flags: ACK,
+                window: 9,
+                scale,
+                len,
+            };
+            let mut frame = Frame::new();
+            ROUTE.tcp(&segment, &mut frame);
+            assert_eq!(ip(&frame).unwrap().tcp(), Some(segment));
+        }
+
+        let arp = Arp {
+            operation: ARP_REPLY,
+            sender_mac: ROUTE.src_mac,
+            sender_ip: ROUTE.src,
+            target_mac: ROUTE.dst_mac,
+            target_ip: ROUTE.dst,
+        };
+        let mut frame = Frame::new();
+        arp.write(ROUTE.dst_mac, 1, &mut frame);
+        let read = Arp::read(Ethernet::read(&frame).unwrap().payload).unwrap();
+        assert_eq!(
+            (read.operation, read.sender_mac, read.sender_ip),
+            (2, ROUTE.src_mac, ROUTE.src)
+        );
+        assert_eq!((read.target_mac, read.target_ip), (ROUTE.dst_mac, ROUTE.dst));
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        let mut frame = Frame::new();
+        ROUTE.udp(1000, 2000, &[1; 40], &mut frame);
+        let checked = |frame: &Frame| ip(frame).and_then(|ip| ip.udp().map(|_| ())).is_some();
+        assert!(checked(&frame));
+        // Behind the Ethernet header all is under a checksum. The type of service, say, is in the
+        // network's own.
+        for at in ETHERNET_LEN..frame.len() {
+            frame[at] ^= 0x20;
+            assert!(!checked(&frame), "byte {at}");
+            frame[at] ^= 0x20;
+        }
+    }
+
+    #[test]
+    fn truncated_frames_are_no_frames() {
+        let mut frame = Frame::new();
+        ROUTE.tcp(
+            &Segment { flags: SYN, scale: Some(3), len: 30, ..Segment::default() },
+            &mut frame,
+        );
+        for len in 0..frame.len() {
+            let whole = Ethernet::read(&frame[..len])
+                .and_then(|ethernet| Ipv4::read(ethernet.payload))
+                .and_then(|ip| ip.tcp());
+            assert_eq!(whole, None, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn frames_have_their_digest() {
+        let long: Vec<u8> = (0..=255).collect();
+        for len in 0..long.len() {
+            assert_ne!(digest(&long[..len]), digest(&long[..=len]));
+        }
+        // The same for ever: a run's digests can be compared with those of another machine.
+        assert_eq!(digest(b"frame"), digest(b"frame"));
+        assert_ne!(digest(b"frame"), digest(b"frama"));
+    }
+}
