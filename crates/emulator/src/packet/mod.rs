@@ -14,12 +14,15 @@
 //! Edits change checksums by the difference that they make (RFC 1624), so a wrong one stays wrong,
 //! a fragment's stays right for the whole, and a UDP checksum of zero stays "none".
 
+pub mod build;
 mod checksum;
 mod edit;
 mod frame;
 mod key;
 mod parse;
 mod tags;
+#[cfg(test)]
+mod tests;
 mod ttl;
 
 use bellrock_openflow::{Field, Port, Version};

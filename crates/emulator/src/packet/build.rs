@@ -1,0 +1,264 @@
+//! Making frames: for hosts, and for tests. Lengths and checksums come out right.
+//!
+//! ```
+//! use bellrock_emulator::packet::build::{Eth, Ip};
+//! use bellrock_openflow::MacAddr;
+//! use std::net::Ipv4Addr;
+//!
+//! let eth = Eth::new(MacAddr([0, 0, 0, 0, 0, 1]), MacAddr([0, 0, 0, 0, 0, 2])).vlan(5, 0);
+//! let ip = Ip::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)).ttl(64);
+//! let frame = eth.ip(&ip.udp(1_000, 53, b"a question"));
+//! assert_eq!(frame.len(), 14 + 4 + 20 + 8 + 10);
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bellrock_openflow::MacAddr;
+
+use super::Frame;
+use super::checksum;
+use super::parse::{ICMP, ICMPV6, SCTP, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6, TYPE_VLAN, UDP};
+
+/// The start of a frame: addresses and tags.
+#[derive(Clone, Debug)]
+pub struct Eth(Vec<u8>);
+
+impl Eth {
+    /// A frame from one address to another.
+    #[must_use]
+    pub fn new(src: MacAddr, dst: MacAddr) -> Self {
+        Eth([dst.0, src.0].concat())
+    }
+
+    /// Behind what is there, a VLAN tag of type 0x8100.
+    #[must_use]
+    pub fn vlan(self, id: u16, pcp: u8) -> Self {
+        self.tag(TYPE_VLAN, u16::from(pcp) << 13 | id & 0x0fff)
+    }
+
+    /// Behind what is there, a tag of this type with these two bytes.
+    #[must_use]
+    pub fn tag(mut self, eth_type: u16, tci: u16) -> Self {
+        self.0.extend([eth_type.to_be_bytes(), tci.to_be_bytes()].concat());
+        self
+    }
+
+    /// The frame, with a payload of this Ethernet type.
+    #[must_use]
+    pub fn payload(mut self, eth_type: u16, payload: &[u8]) -> Frame {
+        self.0.extend(eth_type.to_be_bytes());
+        self.0.extend(payload);
+        Frame::from(self.0)
+    }
+
+    /// The frame, with an IP packet.
+    #[must_use]
+    pub fn ip(self, packet: &IpPacket) -> Frame {
+        self.payload(packet.eth_type, &packet.bytes)
+    }
+
+    /// The frame, with an ARP message: operation 1 asks, 2 answers (RFC 826).
+    #[must_use]
+    pub fn arp(
+        self,
+        operation: u16,
+        sender: (MacAddr, Ipv4Addr),
+        target: (MacAddr, Ipv4Addr),
+    ) -> Frame {
+        let mut arp = vec![0, 1, 0x08, 0, 6, 4];
+        arp.extend(operation.to_be_bytes());
+        for (mac, ip) in [sender, target] {
+            arp.extend(mac.0);
+            arp.extend(ip.octets());
+        }
+        self.payload(TYPE_ARP, &arp)
+    }
+}
+
+/// A packet of IP.
+#[derive(Clone, Debug)]
+pub struct IpPacket {
+    eth_type: u16,
+    bytes: Vec<u8>,
+}
+
+impl IpPacket {
+    /// Its bytes, from its first header on.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What stands in an IP header; what is above it ends the packet.
+#[derive(Clone, Debug)]
+pub struct Ip {
+    src: IpAddr,
+    dst: IpAddr,
+    ttl: u8,
+    traffic_class: u8,
+    /// IPv4's "more fragments" and offset in units of eight bytes, as they stand in the header.
+    fragment: u16,
+    id: u16,
+}
+
+/// The TTL that most hosts begin with.
+const TTL: u8 = 64;
+
+impl Ip {
+    /// From one IPv4 address to another, with a TTL of 64.
+    #[must_use]
+    pub const fn v4(src: Ipv4Addr, dst: Ipv4Addr) -> Self {
+        Self::new(IpAddr::V4(src), IpAddr::V4(dst))
+    }
+
+    /// From one IPv6 address to another, with a hop limit of 64.
+    #[must_use]
+    pub const fn v6(src: Ipv6Addr, dst: Ipv6Addr) -> Self {
+        Self::new(IpAddr::V6(src), IpAddr::V6(dst))
+    }
+
+    const fn new(src: IpAddr, dst: IpAddr) -> Self {
+        Ip { src, dst, ttl: TTL, traffic_class: 0, fragment: 0, id: 0 }
+    }
+
+    /// With this TTL or hop limit.
+    #[must_use]
+    pub const fn ttl(self, ttl: u8) -> Self {
+        Ip { ttl, ..self }
+    }
+
+    /// With this DSCP (6 bits) and ECN (2 bits).
+    #[must_use]
+    pub const fn dscp(self, dscp: u8, ecn: u8) -> Self {
+        Ip { traffic_class: dscp << 2 | ecn & 3, ..self }
+    }
+
+    /// With this identification (IPv4).
+    #[must_use]
+    pub const fn id(self, id: u16) -> Self {
+        Ip { id, ..self }
+    }
+
+    /// A fragment: `offset` in units of eight bytes (IPv4).
+    #[must_use]
+    pub const fn fragment(self, offset: u16, more: bool) -> Self {
+        Ip { fragment: offset & 0x1fff | (more as u16) << 13, ..self }
+    }
+
+    /// The packet, with a payload of this protocol.
+    #[must_use]
+    pub fn payload(&self, protocol: u8, payload: &[u8]) -> IpPacket {
+        let len = payload.len() as u16;
+        let mut bytes = Vec::with_capacity(40 + payload.len());
+        let eth_type = match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                bytes.extend([0x45, self.traffic_class]);
+                for number in [len + 20, self.id, self.fragment] {
+                    bytes.extend(number.to_be_bytes());
+                }
+                bytes.extend([self.ttl, protocol, 0, 0]);
+                bytes.extend([src.octets(), dst.octets()].concat());
+                let sum = checksum::internet(&bytes, 0);
+                bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+                TYPE_IPV4
+            }
+            (src, dst) => {
+                let class = u32::from(self.traffic_class);
+                bytes.extend((6 << 28 | class << 20).to_be_bytes());
+                bytes.extend(len.to_be_bytes());
+                bytes.extend([protocol, self.ttl]);
+                bytes.extend([ipv6(src).octets(), ipv6(dst).octets()].concat());
+                TYPE_IPV6
+            }
+        };
+        bytes.extend(payload);
+        IpPacket { eth_type, bytes }
+    }
+
+    /// A UDP datagram.
+    #[must_use]
+    pub fn udp(&self, src: u16, dst: u16, data: &[u8]) -> IpPacket {
+        let mut udp = [src, dst, data.len() as u16 + 8, 0].map(u16::to_be_bytes).concat();
+        udp.extend(data);
+        // A sum of zero is sent in its other form: zero says that there is none (RFC 768).
+        let sum = match self.checksum(UDP, &udp) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        self.payload(UDP, &udp)
+    }
+
+    /// A TCP segment without options. `flags`: the low byte of its flags (FIN is 1, SYN 2, RST 4,
+    /// PSH 8, ACK 16).
+    #[must_use]
+    pub fn tcp(&self, ports: (u16, u16), seq: u32, ack: u32, flags: u8, data: &[u8]) -> IpPacket {
+        let mut tcp = [ports.0, ports.1].map(u16::to_be_bytes).concat();
+        tcp.extend([seq, ack].map(u32::to_be_bytes).concat());
+        tcp.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        tcp.extend(data);
+        let sum = self.checksum(TCP, &tcp);
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        self.payload(TCP, &tcp)
+    }
+
+    /// An SCTP packet of these chunks (RFC 9260 §3).
+    #[must_use]
+    pub fn sctp(&self, src: u16, dst: u16, chunks: &[u8]) -> IpPacket {
+        let mut sctp = [src, dst, 0, 0, 0, 0].map(u16::to_be_bytes).concat();
+        sctp.extend(chunks);
+        let crc = checksum::crc32c(sctp.iter().copied());
+        sctp[8..12].copy_from_slice(&crc);
+        self.payload(SCTP, &sctp)
+    }
+
+    /// An ICMP or ICMPv6 message: type, code, and all behind the checksum (at least four bytes).
+    #[must_use]
+    pub fn icmp(&self, kind: u8, code: u8, rest: &[u8]) -> IpPacket {
+        let mut icmp = vec![kind, code, 0, 0];
+        icmp.extend(rest);
+        let (protocol, sum) = match self.src {
+            IpAddr::V4(_) => (ICMP, checksum::internet(&icmp, 0)),
+            IpAddr::V6(_) => (ICMPV6, self.checksum(ICMPV6, &icmp)),
+        };
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        self.payload(protocol, &icmp)
+    }
+
+    /// An echo request (RFC 792, RFC 4443).
+    #[must_use]
+    pub fn ping(&self, id: u16, sequence: u16, data: &[u8]) -> IpPacket {
+        self.echo(if self.src.is_ipv4() { 8 } else { 128 }, id, sequence, data)
+    }
+
+    /// An echo reply.
+    #[must_use]
+    pub fn pong(&self, id: u16, sequence: u16, data: &[u8]) -> IpPacket {
+        self.echo(if self.src.is_ipv4() { 0 } else { 129 }, id, sequence, data)
+    }
+
+    fn echo(&self, kind: u8, id: u16, sequence: u16, data: &[u8]) -> IpPacket {
+        let mut rest = [id, sequence].map(u16::to_be_bytes).concat();
+        rest.extend(data);
+        self.icmp(kind, 0, &rest)
+    }
+
+    /// The Internet checksum of what is above IP, with the pseudo-header (RFC 768, RFC 8200 §8.1).
+    fn checksum(&self, protocol: u8, bytes: &[u8]) -> u16 {
+        let mut pseudo = match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => [src.octets(), dst.octets()].concat(),
+            (src, dst) => [ipv6(src).octets(), ipv6(dst).octets()].concat(),
+        };
+        pseudo.extend([0, protocol]);
+        pseudo.extend((bytes.len() as u16).to_be_bytes());
+        checksum::internet(bytes, checksum::sum(&pseudo, 0))
+    }
+}
+
+fn ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
