@@ -12,4 +12,5 @@
 pub mod datapath;
 pub mod host;
 pub mod packet;
+pub mod switch;
 pub mod topology;

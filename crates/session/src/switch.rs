@@ -129,6 +129,12 @@ impl Switch {
         self.config
     }
 
+    /// Changes what a controller is told that asks how the switch is set up: another one may have
+    /// set it up, or the switch refuses a part of what was asked for.
+    pub fn set_config(&mut self, config: SwitchConfig) {
+        self.config = config;
+    }
+
     /// What it says of itself.
     #[must_use]
     pub fn description(&self) -> &SwitchDescription {

@@ -13,4 +13,4 @@ mod tests;
 
 pub use flow::{Flow, FlowId, Removed};
 pub use table::{FlowTable, Full, Selection};
-pub use tables::{FlowTables, MAX_TABLES};
+pub use tables::FlowTables;

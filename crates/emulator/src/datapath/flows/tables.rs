@@ -12,9 +12,6 @@ use super::flow::{Flow, Removed};
 use super::table::{FlowTable, Selection};
 use crate::datapath::Program;
 
-/// The largest number of tables: 255 stands for all, and 254 is `OFPTT_MAX` (1.3.5 §7.3.4.1).
-pub const MAX_TABLES: u8 = 255;
-
 /// The flags that 1.3 has.
 const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
     .union(FlowFlags::CHECK_OVERLAP)
@@ -30,10 +27,10 @@ pub struct FlowTables {
 }
 
 impl FlowTables {
-    /// So many empty tables (at most [`MAX_TABLES`]), each for at most `capacity` flows.
+    /// So many empty tables, at least one, each for at most `capacity` flows.
     #[must_use]
     pub fn new(tables: u8, capacity: u32) -> Self {
-        let tables = (0..tables.min(MAX_TABLES)).map(|_| FlowTable::new(capacity)).collect();
+        let tables = (0..tables.max(1)).map(|_| FlowTable::new(capacity)).collect();
         FlowTables { tables, changes: 0 }
     }
 

@@ -1,0 +1,219 @@
+//! What controllers ask, one message at a time.
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Bytes, Capabilities, ErrorCode, ErrorMessage, FromSwitch, List, MessageKind, Port, PortDesc,
+    PortState, Queue, QueueConfig, RequestBody, ToSwitch, Version, frame,
+};
+
+use super::{Close, Request, Switch, replies};
+use crate::datapath::Effects;
+
+/// The actions of 1.0 (`ofp_action_type`), all of them: output to enqueue.
+const ACTIONS_1_0: u32 = (1 << 12) - 1;
+
+impl Switch {
+    /// A version is agreed on: the switch describes itself in it.
+    pub(super) fn ready(&mut self, index: usize) -> Result<(), Close> {
+        let asked = self.channels[index].version();
+        let mut others = self.channels.iter().enumerate().filter(|(other, _)| *other != index);
+        let used = others.find(|(_, other)| other.session.is_ready());
+        match used.map(|(_, other)| other.version()) {
+            Some(used) if used != asked => {
+                // Both said hello before either was agreed with.
+                let text = format!("OpenFlow {used} is used by another controller");
+                let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
+                self.send(index, 0, &FromSwitch::Error(ErrorMessage::Standard { code, data }))?;
+                return Err(Close::OtherVersion { used, asked });
+            }
+            None if self.datapath.rules() != asked => {
+                self.datapath.clear();
+                self.datapath.set_rules(asked);
+            }
+            _ => {}
+        }
+        let ports = self.datapath.ports().iter();
+        let ports = ports.map(|port| described(asked, port.desc)).collect();
+        let session = &mut self.channels[index].session;
+        session.set_config(self.datapath.config());
+        let description = session.description_mut();
+        description.ports = ports;
+        let both = Capabilities::FLOW_STATS
+            | Capabilities::TABLE_STATS
+            | Capabilities::PORT_STATS
+            | Capabilities::QUEUE_STATS;
+        (description.capabilities, description.actions) = match asked {
+            Version::V1_0 => (both | Capabilities::ARP_MATCH_IP, ACTIONS_1_0),
+            Version::V1_3 => (both | Capabilities::GROUP_STATS, 0),
+        };
+        Ok(())
+    }
+
+    /// Deals with a set_config, which the session would accept whatever it says. `None`: the next
+    /// message is another one.
+    pub(super) fn set_config(
+        &mut self,
+        index: usize,
+        stream: &[u8],
+    ) -> Result<Option<usize>, Close> {
+        let channel = &self.channels[index];
+        let version = channel.version();
+        let Ok(Some(message)) = frame(stream) else { return Ok(None) };
+        let is_it = message.header.version == version.wire()
+            && MessageKind::from_wire(version, message.header.kind) == Some(MessageKind::SetConfig);
+        if !is_it || !channel.session.is_ready() {
+            return Ok(None);
+        }
+        let Ok(decoded) = ToSwitch::decode(message.bytes) else { return Ok(None) };
+        let ToSwitch::SetConfig(wanted) = decoded.body else { return Ok(None) };
+        let changed = if channel.is_slave() {
+            Err(ErrorCode::RequestIsSlave)
+        } else {
+            self.datapath.set_config(version, &wanted)
+        };
+        match changed {
+            Ok(()) => {
+                let config = self.datapath.config();
+                let channels = self.channels.iter_mut();
+                channels.for_each(|channel| channel.session.set_config(config));
+            }
+            Err(code) => {
+                let request = Request { xid: decoded.xid, bytes: message.bytes };
+                self.refuse(index, request, code)?;
+            }
+        }
+        Ok(Some(message.bytes.len()))
+    }
+
+    /// Carries out a request, or answers with the error that says why not.
+    pub(super) fn message(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        body: ToSwitch<'_>,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Close> {
+        if self.channels[index].is_slave() && changes_state(&body) {
+            return self.refuse(index, request, ErrorCode::RequestIsSlave);
+        }
+        let version = self.channels[index].version();
+        let datapath = &mut self.datapath;
+        let done = match body {
+            ToSwitch::PacketOut(packet) => datapath.packet_out(version, &packet, now, effects),
+            ToSwitch::FlowMod(flow) => datapath.flow_mod(version, &flow, now, effects),
+            ToSwitch::GroupMod(group) => datapath.group_mod(&group, now, effects),
+            ToSwitch::MeterMod(meter) => datapath.meter_mod(&meter, now, effects),
+            ToSwitch::PortMod(port) => datapath.port_mod(version, &port, effects),
+            ToSwitch::TableMod(table) => datapath.table_mod(&table),
+            ToSwitch::MultipartRequest(asked) => {
+                return self.multipart(index, request, &asked, now);
+            }
+            ToSwitch::QueueGetConfigRequest(port) => {
+                return self.queue_config(index, request, port);
+            }
+            ToSwitch::RoleRequest(role) => return self.role_request(index, request, role),
+            ToSwitch::GetAsyncRequest => {
+                let wants = self.channels[index].wants;
+                return self.send(index, request.xid, &FromSwitch::GetAsyncReply(wants));
+            }
+            ToSwitch::SetAsync(wants) => {
+                self.channels[index].wants = wants;
+                Ok(())
+            }
+            ToSwitch::Experimenter(_) => Err(ErrorCode::RequestBadExperimenter),
+            // Nothing was asked.
+            ToSwitch::EchoReply(_) | ToSwitch::Error(_) => Ok(()),
+            // The session has answered these.
+            ToSwitch::Hello(_)
+            | ToSwitch::EchoRequest(_)
+            | ToSwitch::FeaturesRequest
+            | ToSwitch::GetConfigRequest
+            | ToSwitch::SetConfig(_)
+            | ToSwitch::BarrierRequest => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(code) => self.refuse(index, request, code),
+        }
+    }
+
+    /// Answers with an error, and the start of the message that is at fault.
+    pub(super) fn refuse(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        code: ErrorCode,
+    ) -> Result<(), Close> {
+        self.counters.errors += 1;
+        let code = code.nearest(self.channels[index].version());
+        let len = request.bytes.len().min(ErrorMessage::DATA_LEN);
+        let error = ErrorMessage::Standard { code, data: Bytes(&request.bytes[..len]) };
+        self.send(index, request.xid, &FromSwitch::Error(error))
+    }
+
+    /// Writes a message for the controller whose message is dealt with.
+    pub(super) fn send(
+        &mut self,
+        index: usize,
+        xid: u32,
+        message: &FromSwitch<'_>,
+    ) -> Result<(), Close> {
+        let version = self.channels[index].version();
+        message.encode(version, xid, &mut self.scratch).map_err(replies::cannot_write)
+    }
+
+    /// The queues of a port, or of all ports (1.0 §5.3.4; 1.3.5 §7.3.6). They have no rates: how
+    /// fast packets leave is the link's business.
+    fn queue_config(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        asked: Port,
+    ) -> Result<(), Close> {
+        let version = self.channels[index].version();
+        let all = asked == Port::ANY && version == Version::V1_3;
+        if !all && self.datapath.ports().get(asked.0).is_none() {
+            return self.refuse(index, request, ErrorCode::QueueBadPort);
+        }
+        let ports = self.datapath.ports().iter();
+        let ports = ports.filter(|port| all || port.desc.port == asked);
+        let queues = ports.flat_map(|port| port.queues.iter().map(|queue| (port.desc.port, queue)));
+        let queues: Vec<_> = queues
+            .map(|(port, queue)| Queue {
+                queue: queue.queue,
+                port: if version == Version::V1_0 { Port::ANY } else { port },
+                properties: List::empty(),
+            })
+            .collect();
+        let config = QueueConfig { port: asked, queues: List::of(&queues) };
+        self.send(index, request.xid, &FromSwitch::QueueGetConfigReply(config))
+    }
+}
+
+/// What slaves may not do (1.3.5 §6.3.4).
+fn changes_state(body: &ToSwitch<'_>) -> bool {
+    match body {
+        ToSwitch::PacketOut(_)
+        | ToSwitch::FlowMod(_)
+        | ToSwitch::GroupMod(_)
+        | ToSwitch::MeterMod(_)
+        | ToSwitch::PortMod(_)
+        | ToSwitch::TableMod(_) => true,
+        ToSwitch::MultipartRequest(request) => {
+            matches!(request.body, RequestBody::TableFeatures(tables) if !tables.is_empty())
+        }
+        _ => false,
+    }
+}
+
+/// A port as a version describes it: in 1.0 the bits of `LIVE` and `BLOCKED` mean nothing.
+pub(super) fn described(version: Version, desc: PortDesc) -> PortDesc {
+    match version {
+        Version::V1_0 => {
+            PortDesc { state: desc.state.difference(PortState::LIVE | PortState::BLOCKED), ..desc }
+        }
+        Version::V1_3 => desc,
+    }
+}

@@ -1,0 +1,144 @@
+//! News for controllers: who gets them, and in which form.
+
+use bellrock_openflow::{
+    Bytes, EncodeError, Field, FlowRemoved, FromSwitch, Match, MatchView, Out, PacketIn,
+    PortReason, PortStatus, Version,
+};
+
+use super::channel::{CLOSE_BYTES, Channel};
+use super::messages::described;
+use super::{Switch, SwitchCounters};
+use crate::datapath::{self, Effects, Notice};
+
+impl Switch {
+    /// Hands the news in `effects` to the controllers that want them. `asked_by` is whose request
+    /// brought them about.
+    pub(super) fn tell(&mut self, asked_by: Option<usize>, effects: &mut Effects) {
+        if effects.notices.is_empty() {
+            return;
+        }
+        let mut notices = std::mem::take(&mut effects.notices);
+        for notice in notices.drain(..) {
+            for (index, channel) in self.channels.iter_mut().enumerate() {
+                if let Notice::PortStatus(status) = &notice {
+                    keep_up(channel, status);
+                }
+                let own = asked_by == Some(index) && matches!(notice, Notice::PortStatus(_));
+                // A port_mod is answered by what it did, not by news of it (1.3.5 §7.2.1: they are
+                // for changes through another interface). The other controllers get them.
+                if !own && channel.is_told(&notice) {
+                    give(channel, &notice, &mut self.scratch, &mut self.counters);
+                }
+            }
+            if let Notice::PacketIn(packet) = notice {
+                effects.recycle(packet.frame);
+            }
+        }
+        // Its memory is used again.
+        effects.notices = notices;
+    }
+}
+
+/// What the session says of the ports from now on.
+fn keep_up(channel: &mut Channel, status: &PortStatus) {
+    if !channel.session.is_ready() {
+        return;
+    }
+    let desc = described(channel.version(), status.desc);
+    channel.session.description_mut().apply(&PortStatus { desc, ..*status });
+}
+
+/// Appends news to what waits for a controller, if there is room.
+fn give(channel: &mut Channel, notice: &Notice, scratch: &mut Out, counters: &mut SwitchCounters) {
+    let version = channel.version();
+    let is_packet_in = matches!(notice, Notice::PacketIn(_));
+    if is_packet_in && !channel.is_reading() {
+        counters.packet_ins_dropped += 1;
+        return;
+    }
+    if channel.outbox.len() > CLOSE_BYTES {
+        channel.overrun = true;
+        return;
+    }
+    scratch.clear();
+    let written = match notice {
+        Notice::PacketIn(packet) => packet_in(version, packet, scratch),
+        Notice::FlowRemoved(flow) => flow_removed(version, flow, scratch),
+        Notice::PortStatus(status) => {
+            let desc = described(version, status.desc);
+            let status = PortStatus { reason: PortReason::Modify, desc };
+            FromSwitch::PortStatus(status).encode(version, UNASKED, scratch)
+        }
+    };
+    match written {
+        Ok(()) => {
+            channel.outbox.append(scratch.as_slice());
+            counters.packet_ins += u64::from(is_packet_in);
+        }
+        Err(_) => counters.unsayable += 1,
+    }
+    scratch.clear();
+}
+
+/// The xid of what nobody asked for.
+const UNASKED: u32 = 0;
+
+fn packet_in(
+    version: Version,
+    packet: &datapath::PacketIn,
+    out: &mut Out,
+) -> Result<(), EncodeError> {
+    // Pipeline fields that are zero are left out (1.3.5 §7.4.1).
+    let pipeline = match version {
+        Version::V1_3 if packet.metadata != 0 || packet.tunnel_id != 0 => {
+            let mut fields = Match::any().in_port(packet.in_port);
+            for (field, value) in
+                [(Field::Metadata, packet.metadata), (Field::TunnelId, packet.tunnel_id)]
+            {
+                if value != 0 {
+                    fields.set(field, value.into());
+                }
+            }
+            Some(fields)
+        }
+        _ => None,
+    };
+    let in_port = MatchView::port(packet.in_port);
+    // 1.0 says neither where it was sent from nor by which flow.
+    let (table, cookie) = match version {
+        Version::V1_0 => (0, PacketIn::NO_COOKIE),
+        Version::V1_3 => (packet.table, packet.cookie),
+    };
+    let message = FromSwitch::PacketIn(PacketIn {
+        buffer_id: packet.buffer_id,
+        total_len: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
+        reason: packet.reason,
+        table,
+        cookie,
+        matching: pipeline.as_ref().map_or(in_port, MatchView::from),
+        data: Bytes(packet.data()),
+    });
+    message.encode(version, UNASKED, out)
+}
+
+fn flow_removed(
+    version: Version,
+    flow: &datapath::FlowRemoved,
+    out: &mut Out,
+) -> Result<(), EncodeError> {
+    let v1_3 = version == Version::V1_3;
+    let message = FromSwitch::FlowRemoved(FlowRemoved {
+        cookie: flow.cookie,
+        priority: flow.priority,
+        reason: flow.reason,
+        table: if v1_3 { flow.table } else { 0 },
+        duration_sec: u32::try_from(flow.duration.as_secs()).unwrap_or(u32::MAX),
+        duration_nsec: flow.duration.subsec_nanos(),
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: if v1_3 { flow.hard_timeout } else { 0 },
+        packet_count: flow.packet_count,
+        byte_count: flow.byte_count,
+        matching: MatchView::from(&flow.matching),
+    });
+    message.encode(version, UNASKED, out)
+}

@@ -1,0 +1,83 @@
+//! Multipart replies, in as many parts as they take.
+
+use bellrock_openflow::{EncodeError, FromSwitch, List, MultipartReply, Out, ReplyBody, Version};
+use bellrock_session as session;
+
+use super::Close;
+use super::outbox::Outbox;
+
+/// Entries that go into one part at most. With usual sizes as many fit; longer ones take more parts.
+pub(super) const ENTRIES_PER_PART: usize = 256;
+
+/// Where the parts of a reply go.
+pub(super) struct Reply<'s> {
+    pub(super) version: Version,
+    pub(super) xid: u32,
+    pub(super) scratch: &'s mut Out,
+    pub(super) outbox: &'s mut Outbox,
+}
+
+impl Reply<'_> {
+    /// A reply in one part.
+    pub(super) fn one(&mut self, body: ReplyBody<'_>) -> Result<(), Close> {
+        self.part(MultipartReply::of(body)).map_err(cannot_write)
+    }
+
+    /// All entries, in at least one part.
+    pub(super) fn all<'a, T>(
+        &mut self,
+        entries: &'a [T],
+        body: impl Fn(List<'a, T>) -> ReplyBody<'a>,
+    ) -> Result<(), Close> {
+        self.some(entries, false, &body)
+    }
+
+    /// These entries, in at least one part; `more` of them follow.
+    pub(super) fn some<'a, T>(
+        &mut self,
+        entries: &'a [T],
+        more: bool,
+        body: &impl Fn(List<'a, T>) -> ReplyBody<'a>,
+    ) -> Result<(), Close> {
+        let mut rest = entries;
+        loop {
+            let (part, later) = rest.split_at(rest.len().min(ENTRIES_PER_PART));
+            rest = later;
+            self.halves(part, more || !rest.is_empty(), body)?;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One part, or two halves where it is too long.
+    fn halves<'a, T>(
+        &mut self,
+        entries: &'a [T],
+        more: bool,
+        body: &impl Fn(List<'a, T>) -> ReplyBody<'a>,
+    ) -> Result<(), Close> {
+        match self.part(MultipartReply { more, body: body(List::of(entries)) }) {
+            Err(EncodeError::TooLong { .. } | EncodeError::Full) if entries.len() > 1 => {
+                let (first, second) = entries.split_at(entries.len() / 2);
+                self.halves(first, true, body)?;
+                self.halves(second, more, body)
+            }
+            written => written.map_err(cannot_write),
+        }
+    }
+
+    fn part(&mut self, reply: MultipartReply<'_>) -> Result<(), EncodeError> {
+        self.scratch.clear();
+        FromSwitch::MultipartReply(reply).encode(self.version, self.xid, self.scratch)?;
+        self.outbox.append(self.scratch.as_slice());
+        self.scratch.clear();
+        Ok(())
+    }
+}
+
+/// What cannot be said of the switch in this version ends the connection: a reply must not be
+/// missing.
+pub(super) fn cannot_write(error: EncodeError) -> Close {
+    Close::Session(session::Close::CannotWrite(error))
+}

@@ -1,0 +1,411 @@
+//! Multipart requests (1.0: statistics; 1.0 §5.3.5, 1.3.5 §7.3.5).
+
+use std::time::Duration;
+
+use bellrock_openflow::{
+    Aggregate, Counter, ErrorCode, FlowFlags, FlowMod, FlowStats, FlowStatsRequest, Group,
+    GroupDesc, GroupFeatures, GroupStats, HEADER_LEN, Instructions, List, MatchView, Meter,
+    MeterConfig, MeterFeatures, MeterFlags, MeterStats, MultipartRequest, Port, PortStats,
+    QueueStats, QueueStatsRequest, ReplyBody, RequestBody, TableDetails, TableStats, Version,
+};
+
+use super::replies::{ENTRIES_PER_PART, Reply};
+use super::{Close, REQUEST_PARTS_BYTES, Request, Switch, tables};
+use crate::datapath::flows::Flow;
+use crate::datapath::{Datapath, MAX_BANDS, MAX_GROUPS, MAX_METERS, MeterEntry};
+
+/// Why a request is not answered with a reply.
+enum Refused {
+    /// It is answered with an error.
+    Error(ErrorCode),
+    /// It is not answered at all: the connection ends.
+    Close(Close),
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Refused::Error(code)
+    }
+}
+
+impl From<Close> for Refused {
+    fn from(close: Close) -> Self {
+        Refused::Close(close)
+    }
+}
+
+impl Switch {
+    /// Answers a multipart request.
+    pub(super) fn multipart(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        asked: &MultipartRequest<'_>,
+        now: Duration,
+    ) -> Result<(), Close> {
+        match self.gather(index, request, asked) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(code) => return self.refuse(index, request, code),
+        }
+        let channel = &mut self.channels[index];
+        let mut reply = Reply {
+            version: channel.version(),
+            xid: request.xid,
+            scratch: &mut self.scratch,
+            outbox: &mut channel.outbox,
+        };
+        match answer(&self.datapath, &asked.body, now, &mut reply) {
+            Ok(()) => Ok(()),
+            Err(Refused::Close(close)) => Err(close),
+            Err(Refused::Error(code)) => self.refuse(index, request, code),
+        }
+    }
+
+    /// Waits for the other parts of a request. Says whether all are there. Only table features can
+    /// be so long; of them it is only known, when they are all there, that they are refused.
+    fn gather(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        asked: &MultipartRequest<'_>,
+    ) -> Result<bool, ErrorCode> {
+        let gathering = &mut self.channels[index].gathering;
+        let so_far = gathering.take_if(|(xid, _)| *xid == request.xid).map_or(0, |(_, len)| len);
+        let len = so_far + request.bytes.len() - HEADER_LEN;
+        let is_table_features = matches!(asked.body, RequestBody::TableFeatures(_));
+        if asked.more && (!is_table_features || len > REQUEST_PARTS_BYTES) {
+            return Err(ErrorCode::RequestMultipartOverflow);
+        }
+        if asked.more {
+            *gathering = Some((request.xid, len));
+        } else if is_table_features && so_far > 0 {
+            // Whatever the last part says, those before it said something.
+            return Err(ErrorCode::TableFeaturesPermission);
+        }
+        Ok(!asked.more)
+    }
+}
+
+fn answer(
+    datapath: &Datapath,
+    asked: &RequestBody<'_>,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    match asked {
+        RequestBody::Flow(request) => flows(datapath, request, now, reply)?,
+        RequestBody::Aggregate(request) => aggregate(datapath, request, reply)?,
+        RequestBody::Table => table_stats(datapath, reply)?,
+        RequestBody::PortStats(port) => ports(datapath, *port, now, reply)?,
+        RequestBody::Queue(request) => queues(datapath, request, now, reply)?,
+        RequestBody::Group(group) => groups(datapath, *group, now, reply)?,
+        RequestBody::GroupDesc => group_descs(datapath, reply)?,
+        RequestBody::GroupFeatures => reply.one(ReplyBody::GroupFeatures(GROUP_FEATURES))?,
+        RequestBody::Meter(meter) => meters(datapath, *meter, now, reply)?,
+        RequestBody::MeterConfig(meter) => meter_configs(datapath, *meter, reply)?,
+        RequestBody::MeterFeatures => reply.one(ReplyBody::MeterFeatures(METER_FEATURES))?,
+        RequestBody::TableFeatures(wanted) if wanted.is_empty() => {
+            tables::features(datapath, reply)?;
+        }
+        // What its tables can do is not to be changed, which is the switch's to say (1.3.5
+        // §7.3.5.5.1).
+        RequestBody::TableFeatures(_) => return Err(ErrorCode::TableFeaturesPermission.into()),
+        RequestBody::Experimenter { .. } => return Err(ErrorCode::RequestBadExperimenter.into()),
+        // The session has answered these.
+        RequestBody::Desc | RequestBody::PortDesc => {}
+    }
+    Ok(())
+}
+
+/// Whole seconds, and the nanoseconds beyond them.
+fn split(duration: Duration) -> (u32, u32) {
+    (u32::try_from(duration.as_secs()).unwrap_or(u32::MAX), duration.subsec_nanos())
+}
+
+/// The time since something was added, which 1.0 tells of flows only.
+fn age(version: Version, created: Duration, now: Duration) -> (u32, u32) {
+    match version {
+        Version::V1_0 => (0, 0),
+        Version::V1_3 => split(now.saturating_sub(created)),
+    }
+}
+
+/// Flows, in parts, without a list of all of them.
+fn flows(
+    datapath: &Datapath,
+    request: &FlowStatsRequest<'_>,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    check_table(datapath, reply.version, request)?;
+    let mut found = datapath.tables().select(request).peekable();
+    loop {
+        let part: Vec<_> = found.by_ref().take(ENTRIES_PER_PART).collect();
+        let matches: Vec<_> = part.iter().map(|(_, flow)| flow.matching()).collect();
+        let instructions: Vec<_> =
+            part.iter().map(|(_, flow)| flow.program.instructions()).collect();
+        let stats: Vec<_> = part
+            .iter()
+            .zip(matches.iter().zip(&instructions))
+            .map(|((table, flow), (matching, instructions))| {
+                let (packet_count, byte_count) = counts(flow);
+                let (duration_sec, duration_nsec) = split(now.saturating_sub(flow.created));
+                FlowStats {
+                    table: *table,
+                    duration_sec,
+                    duration_nsec,
+                    priority: flow.priority,
+                    idle_timeout: flow.idle_timeout,
+                    hard_timeout: flow.hard_timeout,
+                    flags: match reply.version {
+                        Version::V1_0 => FlowFlags::empty(),
+                        Version::V1_3 => flow.flags,
+                    },
+                    cookie: flow.cookie,
+                    packet_count,
+                    byte_count,
+                    matching: MatchView::from(matching),
+                    instructions: Instructions::of(instructions),
+                }
+            })
+            .collect();
+        let more = found.peek().is_some();
+        reply.some(&stats, more, &ReplyBody::Flow)?;
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// What a flow counted; all ones where it does not count (1.3.5 §5.8).
+fn counts(flow: &Flow) -> (u64, u64) {
+    let unless = |flag, count| if flow.flags.contains(flag) { u64::MAX } else { count };
+    (
+        unless(FlowFlags::NO_PKT_COUNTS, flow.packet_count),
+        unless(FlowFlags::NO_BYT_COUNTS, flow.byte_count),
+    )
+}
+
+fn aggregate(
+    datapath: &Datapath,
+    request: &FlowStatsRequest<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    check_table(datapath, reply.version, request)?;
+    let mut sum = Aggregate::default();
+    for (_, flow) in datapath.tables().select(request) {
+        // One that does not count makes the sum unknown, which is all ones too.
+        let (packet_count, byte_count) = counts(flow);
+        sum.packet_count = sum.packet_count.saturating_add(packet_count);
+        sum.byte_count = sum.byte_count.saturating_add(byte_count);
+        sum.flow_count = sum.flow_count.saturating_add(1);
+    }
+    Ok(reply.one(ReplyBody::Aggregate(sum))?)
+}
+
+/// Whether there is a table to tell of. 1.0 has no error for one that is not there.
+fn check_table(
+    datapath: &Datapath,
+    version: Version,
+    request: &FlowStatsRequest<'_>,
+) -> Result<(), ErrorCode> {
+    let known =
+        request.table == FlowMod::ALL_TABLES || datapath.tables().table(request.table).is_some();
+    if known || version == Version::V1_0 { Ok(()) } else { Err(ErrorCode::RequestBadTable) }
+}
+
+/// `OFPFW_ALL`: a field may be left out, whichever it is.
+const WILDCARDS_1_0: u32 = (1 << 22) - 1;
+
+fn table_stats(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused> {
+    let version = reply.version;
+    let details = |number, capacity| TableDetails {
+        name: tables::name(number),
+        wildcards: WILDCARDS_1_0,
+        max_entries: capacity,
+    };
+    let stats = datapath.tables().iter().map(|(number, table)| TableStats {
+        table: number,
+        v1_0: (version == Version::V1_0).then(|| details(number, table.capacity())),
+        active_count: u32::try_from(table.len()).unwrap_or(u32::MAX),
+        lookup_count: table.lookup_count,
+        matched_count: table.matched_count,
+    });
+    Ok(reply.all(&stats.collect::<Vec<_>>(), ReplyBody::Table)?)
+}
+
+fn ports(
+    datapath: &Datapath,
+    asked: Port,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    let version = reply.version;
+    let ports = datapath.ports().iter();
+    let stats = ports.filter(|port| asked == Port::ANY || port.desc.port == asked).map(|port| {
+        let (duration_sec, duration_nsec) = age(version, port.created, now);
+        PortStats { port: port.desc.port, counters: port.counters, duration_sec, duration_nsec }
+    });
+    let stats: Vec<_> = stats.collect();
+    // 1.0 has no error for a port that is not there: nothing is told of it.
+    if stats.is_empty() && asked != Port::ANY && version == Version::V1_3 {
+        return Err(ErrorCode::RequestBadPort.into());
+    }
+    Ok(reply.all(&stats, ReplyBody::PortStats)?)
+}
+
+fn queues(
+    datapath: &Datapath,
+    asked: &QueueStatsRequest,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    let version = reply.version;
+    let all_ports =
+        asked.port == Port::ANY || (version == Version::V1_0 && asked.port == Port::ALL);
+    if !all_ports && datapath.ports().get(asked.port.0).is_none() {
+        return Err(ErrorCode::QueueBadPort.into());
+    }
+    let all_queues = asked.queue == QueueStatsRequest::ALL_QUEUES;
+    let ports = datapath.ports().iter();
+    let ports = ports.filter(|port| all_ports || port.desc.port == asked.port);
+    let stats = ports.flat_map(|port| {
+        let (duration_sec, duration_nsec) = age(version, port.created, now);
+        let queues = port.queues.iter().filter(|queue| all_queues || queue.queue == asked.queue);
+        queues.map(move |queue| QueueStats {
+            port: port.desc.port,
+            queue: queue.queue,
+            tx_bytes: queue.tx_bytes,
+            tx_packets: queue.tx_packets,
+            tx_errors: queue.tx_errors,
+            duration_sec,
+            duration_nsec,
+        })
+    });
+    let stats: Vec<_> = stats.collect();
+    if stats.is_empty() && !all_queues {
+        return Err(ErrorCode::QueueBadQueue.into());
+    }
+    Ok(reply.all(&stats, ReplyBody::Queue)?)
+}
+
+/// Groups' counters. The specification has no error for a group that is not there: nothing is told
+/// of it.
+fn groups(
+    datapath: &Datapath,
+    asked: u32,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    let groups = datapath.groups().iter();
+    let groups: Vec<_> =
+        groups.filter(|(group, _)| asked == Group::ALL || *group == asked).collect();
+    let buckets: Vec<Vec<Counter>> = groups
+        .iter()
+        .map(|(_, entry)| entry.buckets.iter().map(|bucket| bucket.counter).collect())
+        .collect();
+    let stats = groups.iter().zip(&buckets).map(|((group, entry), buckets)| {
+        let (duration_sec, duration_nsec) = split(now.saturating_sub(entry.created));
+        GroupStats {
+            group: *group,
+            ref_count: u32::try_from(datapath.group_references(*group)).unwrap_or(u32::MAX),
+            packet_count: entry.counter.packet_count,
+            byte_count: entry.counter.byte_count,
+            duration_sec,
+            duration_nsec,
+            buckets: List::of(buckets),
+        }
+    });
+    Ok(reply.all(&stats.collect::<Vec<_>>(), ReplyBody::Group)?)
+}
+
+fn group_descs(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused> {
+    let groups: Vec<_> = datapath.groups().iter().collect();
+    let buckets: Vec<Vec<_>> = groups
+        .iter()
+        .map(|(_, entry)| entry.buckets.iter().map(|bucket| bucket.bucket()).collect())
+        .collect();
+    let descs = groups.iter().zip(&buckets).map(|((group, entry), buckets)| GroupDesc {
+        kind: entry.kind,
+        group: *group,
+        buckets: List::of(buckets),
+    });
+    Ok(reply.all(&descs.collect::<Vec<_>>(), ReplyBody::GroupDesc)?)
+}
+
+/// Every group type, with every action in its buckets; select by weight and liveness, chains, and a
+/// check that they end (1.3.5 §7.3.5.11).
+const GROUP_FEATURES: GroupFeatures = GroupFeatures {
+    types: 0b1111,
+    capabilities: 0b1111,
+    max_groups: [MAX_GROUPS as u32; 4],
+    actions: [tables::ACTION_BITS; 4],
+};
+
+/// A meter, or all of them.
+///
+/// The specification names no error for one that is not there, but has one with that meaning for
+/// changes.
+fn chosen_meters(datapath: &Datapath, asked: u32) -> Result<Vec<(u32, &MeterEntry)>, ErrorCode> {
+    if asked == Meter::ALL {
+        return Ok(datapath.meters().iter().collect());
+    }
+    let entry = datapath.meters().get(asked).ok_or(ErrorCode::MeterModUnknownMeter)?;
+    Ok(vec![(asked, entry)])
+}
+
+fn meters(
+    datapath: &Datapath,
+    asked: u32,
+    now: Duration,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refused> {
+    let meters = chosen_meters(datapath, asked)?;
+    let bands: Vec<Vec<Counter>> = meters
+        .iter()
+        .map(|(_, entry)| entry.bands.iter().map(|band| band.counter).collect())
+        .collect();
+    let stats = meters.iter().zip(&bands).map(|((meter, entry), bands)| {
+        let (duration_sec, duration_nsec) = split(now.saturating_sub(entry.created));
+        MeterStats {
+            meter: *meter,
+            flow_count: u32::try_from(datapath.meter_flows(*meter)).unwrap_or(u32::MAX),
+            packet_in_count: entry.counter.packet_count,
+            byte_in_count: entry.counter.byte_count,
+            duration_sec,
+            duration_nsec,
+            bands: List::of(bands),
+        }
+    });
+    Ok(reply.all(&stats.collect::<Vec<_>>(), ReplyBody::Meter)?)
+}
+
+fn meter_configs(datapath: &Datapath, asked: u32, reply: &mut Reply<'_>) -> Result<(), Refused> {
+    let meters = chosen_meters(datapath, asked)?;
+    let bands: Vec<Vec<_>> = meters
+        .iter()
+        .map(|(_, entry)| entry.bands.iter().map(|band| band.band()).collect())
+        .collect();
+    let configs = meters.iter().zip(&bands).map(|((meter, entry), bands)| MeterConfig {
+        flags: entry.flags,
+        meter: *meter,
+        bands: List::of(bands),
+    });
+    Ok(reply.all(&configs.collect::<Vec<_>>(), ReplyBody::MeterConfig)?)
+}
+
+/// `OFPMBT_DROP` and `OFPMBT_DSCP_REMARK`, a bit each.
+const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
+
+const METER_FEATURES: MeterFeatures = MeterFeatures {
+    max_meter: MAX_METERS as u32,
+    band_types: BAND_TYPES,
+    capabilities: MeterFlags::KBPS
+        .union(MeterFlags::PKTPS)
+        .union(MeterFlags::BURST)
+        .union(MeterFlags::STATS)
+        .bits() as u32,
+    max_bands: MAX_BANDS as u8,
+    max_color: 0,
+};
