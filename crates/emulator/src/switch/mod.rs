@@ -33,7 +33,7 @@ mod tables;
 
 use std::time::Duration;
 
-use bellrock_openflow::{MAX_MESSAGE_LEN, Out, RoleKind, Version};
+use bellrock_openflow::{Bytes, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, Version};
 use bellrock_session::{self as session, SwitchDescription, Versions, switch::Event};
 
 use channel::Channel;
@@ -211,6 +211,28 @@ impl Switch {
     #[must_use]
     pub fn is_ready(&self, channel: ChannelId) -> bool {
         self.channel(channel).is_some_and(|channel| channel.session.is_ready())
+    }
+
+    /// The version that a controller has agreed on over this channel.
+    #[must_use]
+    pub fn version(&self, channel: ChannelId) -> Option<Version> {
+        let channel = self.channel(channel)?;
+        channel.session.is_ready().then(|| channel.version())
+    }
+
+    /// Asks a controller for an echo (1.0 §5.5.2; 1.3.5 §7.5.2), as switches do that have not heard
+    /// of it for long. Whoever has the connection knows when bytes come, and so takes any for an
+    /// answer. Before a version is agreed on there is nothing to ask by.
+    pub fn ask_echo(&mut self, channel: ChannelId) {
+        let Some(index) = self.index(channel) else { return };
+        let session = &mut self.channels[index].session;
+        if session.is_ready() {
+            self.scratch.clear();
+            let xid = session.next_xid();
+            // There is room for an echo in an empty buffer.
+            let _ = session.send(xid, &FromSwitch::EchoRequest(Bytes(&[])), &mut self.scratch);
+            self.flush(index);
+        }
     }
 
     /// The role of a controller.
