@@ -23,8 +23,7 @@ impl Handler for Uplink {
             return Ok(Verdict::Pass);
         };
         if packet.in_port() != PORT {
-            let mut flow = switch.install_from(flow)?;
-            flow.in_port(packet.in_port());
+            let mut flow = switch.install_for(packet, flow)?;
             flow.set(Field::EthSrc, &host.0);
             flow.finish()?;
         }

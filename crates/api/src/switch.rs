@@ -190,6 +190,23 @@ impl<'a> Switch<'a> {
         Ok(flow)
     }
 
+    /// The same for the flow of a packet, which has its values from the start that the packet's message
+    /// says: the ingress port, and the buffer that the packet waits in, if it does.
+    ///
+    /// # Errors
+    /// [`Error::Encode`], also for a template of another version.
+    #[inline(always)]
+    pub fn install_for<'f>(
+        &'f mut self,
+        packet: &PacketIn<'_>,
+        template: &'f FlowTemplate,
+    ) -> Result<Filling<'f>> {
+        let xid = self.xids.next(self.app);
+        let mut flow = template.fill_for(packet, xid, self.out)?;
+        flow.cookie_high(self.cookie.high());
+        Ok(flow)
+    }
+
     /// Removes this app's flows that `matching` covers and that send to `out_port`
     /// ([`Port::ANY`]: wherever they send to).
     ///

@@ -47,6 +47,7 @@ impl Port {
     #[inline]
     pub(crate) const fn from_v10(number: u16) -> Port {
         if number >= Self::FIRST_RESERVED_V10 {
+            std::hint::cold_path();
             Port(0xffff_0000 | number as u32)
         } else {
             Port(number as u32)

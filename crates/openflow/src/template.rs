@@ -7,21 +7,27 @@
 //! field cost some ten times as much.
 
 use std::fmt;
+use std::hint::cold_path;
 use std::mem::offset_of;
 
 use crate::field::FIELDS;
 use crate::wire::{v10, v13};
 use crate::{
-    Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, Port, ToSwitch,
-    Version,
+    Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView, Port,
+    ToSwitch, Version,
 };
 
 /// Bytes of the longest template, and of all that is copied at a time.
 pub const MAX_TEMPLATE_LEN: usize = 256;
 
-/// Bytes that are copied first, and then: enough for a flow of 1.0 with two actions, and for one of 1.3
-/// that matches all that TCP over IPv4 has.
-const V10_LEN: usize = 96;
+/// Bytes of a flow of 1.0 with one output. So many are copied at once, with a length that is known when
+/// it is compiled: by moves, not by a call.
+const V10_LEN: usize =
+    HEADER_LEN + size_of::<v10::Match>() + size_of::<v10::FlowMod>() + size_of::<v10::Output>();
+
+/// The same in 1.3: of a flow that matches what is on the link, and of one that matches all that TCP
+/// over IPv4 has.
+const V13_LINK_LEN: usize = 112;
 const V13_LEN: usize = 160;
 
 /// Bytes of the longest value: an IPv6 address.
@@ -43,9 +49,9 @@ const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 ///
 /// let mut out = Out::with_capacity(4096);
 /// let mut flow = template.fill(7, &mut out)?;
-/// flow.in_port(Port(3));
+/// flow.in_port(Port(3))?;
 /// flow.set(Field::EthDst, &[2, 0, 0, 0, 0, 9]);
-/// flow.output(Port(4));
+/// flow.output(Port(4))?;
 /// flow.finish()?;
 /// # Ok::<(), bellrock_openflow::EncodeError>(())
 /// ```
@@ -55,14 +61,12 @@ pub struct FlowTemplate {
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// The fields that have a place, a bit each, and [`OUTPUT`] and [`PORTS`].
-    fields: u64,
+    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`].
+    missing: u64,
     /// Where the value of each field stands; 0 for those that have no place.
     places: [u8; FIELDS],
     /// The places of the ports of the one transport protocol that it can match.
     ports_at: [u8; 2],
-    cookie_at: u8,
-    buffer_at: u8,
     /// The port of the output that the message ends with, if it does.
     output_at: u8,
 }
@@ -86,20 +90,10 @@ impl FlowTemplate {
         let len = out.len();
         let mut message = [0; MAX_TEMPLATE_LEN];
         message[..len].copy_from_slice(out.as_slice());
-        let (cookie_at, buffer_at) = match version {
-            Version::V1_0 => (
-                V10_FLOW_AT + offset_of!(v10::FlowMod, cookie),
-                V10_FLOW_AT + offset_of!(v10::FlowMod, buffer_id),
-            ),
-            Version::V1_3 => (
-                HEADER_LEN + offset_of!(v13::FlowMod, cookie),
-                HEADER_LEN + offset_of!(v13::FlowMod, buffer_id),
-            ),
-        };
         let (mut fields, places) = places(version, &matching);
         let mut ports_at = [0; 2];
         for [src, dst] in TRANSPORTS {
-            if fields & src.bit() != 0 && fields & dst.bit() != 0 {
+            if fields & bit(src) != 0 && fields & bit(dst) != 0 {
                 fields |= PORTS;
                 ports_at = [places[src as usize], places[dst as usize]];
             }
@@ -117,11 +111,9 @@ impl FlowTemplate {
             message,
             len,
             version,
-            fields,
+            missing: !fields,
             places,
             ports_at,
-            cookie_at: cookie_at as u8,
-            buffer_at: buffer_at as u8,
             output_at: output_at as u8,
         })
     }
@@ -140,26 +132,77 @@ impl FlowTemplate {
     /// [`EncodeError::Full`] where less than [`MAX_TEMPLATE_LEN`] bytes (and a few) are left.
     #[inline(always)]
     pub fn fill<'f>(&'f self, xid: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
-        let (room, out_len) = out.window::<WINDOW_LEN>()?;
-        // Lengths that are known when it is compiled make this moves, not a call: for a flow of 1.0,
-        // for one of 1.3 with all that IPv4 has, and for any.
-        room[..V10_LEN].copy_from_slice(&self.message[..V10_LEN]);
-        if self.len > V10_LEN {
-            room[V10_LEN..V13_LEN].copy_from_slice(&self.message[V10_LEN..V13_LEN]);
+        self.fill_as(self.version, xid, out)
+    }
+
+    /// The same for the flow of a packet, with what its message says: its ingress port, and the buffer
+    /// that it waits in, if it does.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`] as above; [`EncodeError::Unsupported`] for a packet of another version.
+    #[inline(always)]
+    pub fn fill_for<'f>(
+        &'f self,
+        packet: &PacketInView<'_>,
+        xid: u32,
+        out: &'f mut Out,
+    ) -> Result<Filling<'f>, EncodeError> {
+        // Where the packet is one of a batch its version is a constant, and so are all places of 1.0.
+        let version = packet.version();
+        if version != self.version {
+            let what = "a flow template of another version";
+            return Err(EncodeError::Unsupported { what, version });
         }
-        if self.len > V13_LEN {
-            room[V13_LEN..MAX_TEMPLATE_LEN].copy_from_slice(&self.message[V13_LEN..]);
+        let mut filling = self.fill_as(version, xid, out)?;
+        let (in_port, buffer_id) = packet.origin();
+        let at = filling.place(Field::InPort);
+        match in_port {
+            InPort::V10(number) => filling.put(at, &number),
+            InPort::V13(number) => filling.put(at, &number),
         }
-        let mut filling =
-            Filling { template: self, message: room, out_len, filled: 0, bad_port: false };
+        filling.filled |= bit(Field::InPort);
+        filling.put(buffer_at(version), &buffer_id);
+        Ok(filling)
+    }
+
+    #[inline(always)]
+    fn fill_as<'f>(
+        &'f self,
+        version: Version,
+        xid: u32,
+        out: &'f mut Out,
+    ) -> Result<Filling<'f>, EncodeError> {
+        let (message, out_len) = out.window::<WINDOW_LEN>()?;
+        let mut copy = |from: usize, to: usize| {
+            message[from..to].copy_from_slice(&self.message[from..to]);
+        };
+        match version {
+            Version::V1_0 => {
+                copy(0, V10_LEN);
+                if self.len > V10_LEN {
+                    cold_path();
+                    copy(V10_LEN, MAX_TEMPLATE_LEN);
+                }
+            }
+            Version::V1_3 => {
+                copy(0, V13_LINK_LEN);
+                if self.len > V13_LINK_LEN {
+                    copy(V13_LINK_LEN, V13_LEN);
+                }
+                if self.len > V13_LEN {
+                    cold_path();
+                    copy(V13_LEN, MAX_TEMPLATE_LEN);
+                }
+            }
+        }
+        let mut filling = Filling { template: self, version, message, out_len, filled: 0 };
         filling.put(XID_AT, &xid.to_be_bytes());
         Ok(filling)
     }
 
     #[cold]
     fn explain(&self, filled: u64) -> EncodeError {
-        let what = match filled & !self.fields {
-            0 => "this port in a flow template",
+        let what = match filled & self.missing {
             OUTPUT => "an output port in a flow template that does not end with an output",
             _ => "a field that its flow template has no place for",
         };
@@ -172,19 +215,26 @@ impl FlowTemplate {
 #[must_use = "it is written when it is finished"]
 pub struct Filling<'f> {
     template: &'f FlowTemplate,
+    /// That of the template. A constant where this is called, if it can be.
+    version: Version,
     message: &'f mut [u8; WINDOW_LEN],
     out_len: &'f mut usize,
-    /// The fields that were given, a bit each. They are constants where this is called, so that
-    /// the sum is one too.
+    /// What was given, with the bits of [`FlowTemplate::missing`]. They are constants where this is
+    /// called, so that the sum is one too.
     filled: u64,
-    bad_port: bool,
 }
 
-/// The bit in [`Filling::filled`], beyond those of the fields, that stands for the output port.
-const OUTPUT: u64 = 1 << 63;
-/// The same for the transport ports, if it has both.
-const PORTS: u64 = 1 << 62;
-const _: () = assert!(FIELDS < 62);
+/// The bit of the output port among those of the fields.
+const OUTPUT: u64 = 1 << 0;
+/// That of the transport ports, both.
+const PORTS: u64 = 1 << 1;
+const OTHER_BITS: u32 = 2;
+const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
+
+/// The bit of a field among the others.
+const fn bit(field: Field) -> u64 {
+    field.bit() << OTHER_BITS
+}
 
 impl Filling<'_> {
     /// The value of a field of the match, as it stands in a packet: big-endian, and as long as the
@@ -196,12 +246,11 @@ impl Filling<'_> {
     pub fn set<const N: usize>(&mut self, field: Field, value: &[u8; N]) {
         const { assert!(N <= MAX_VALUE_LEN) }
         debug_assert_eq!(field.bytes(), N, "{field}");
-        self.filled |= field.bit();
-        let at = self.template.places[field as usize];
+        self.filled |= bit(field);
+        let at = self.place(field);
         // The two fields that 1.0 has other bytes for (§5.2.3): the DSCP in the upper bits of its
         // byte, the VLAN id without a bit that says "tagged". For all others this is no code.
-        if matches!(field, Field::IpDscp | Field::VlanVid) && self.template.version == Version::V1_0
-        {
+        if matches!(field, Field::IpDscp | Field::VlanVid) && self.version == Version::V1_0 {
             return self.put(at, &v10_value(field, *value));
         }
         self.put(at, value);
@@ -212,41 +261,53 @@ impl Filling<'_> {
     #[inline(always)]
     pub fn set_ports(&mut self, src: &[u8; 2], dst: &[u8; 2]) {
         self.filled |= PORTS;
-        let [src_at, dst_at] = self.template.ports_at;
+        let [src_at, dst_at] = match self.version {
+            Version::V1_0 => [self.place(Field::TcpSrc), self.place(Field::TcpDst)],
+            Version::V1_3 => self.template.ports_at,
+        };
         self.put(src_at, src);
         self.put(dst_at, dst);
     }
 
     /// The ingress port of the match.
+    ///
+    /// # Errors
+    /// A port that the version cannot say.
     #[inline(always)]
-    pub fn in_port(&mut self, port: Port) {
-        self.filled |= Field::InPort.bit();
-        self.port(self.template.places[Field::InPort as usize], port);
+    pub fn in_port(&mut self, port: Port) -> Result<(), EncodeError> {
+        self.filled |= bit(Field::InPort);
+        self.port(self.place(Field::InPort), port)
     }
 
     /// The buffered packet that goes through the new flow.
     #[inline(always)]
     pub fn buffer_id(&mut self, buffer_id: u32) {
-        self.put(self.template.buffer_at, &buffer_id.to_be_bytes());
+        self.put(buffer_at(self.version), &buffer_id.to_be_bytes());
     }
 
-    /// Where the packets of the flow go: to any port but the controller, for which an output has to
-    /// say how much of a packet it wants.
+    /// Where the packets of the flow go.
+    ///
+    /// # Errors
+    /// A port that the version cannot say; the controller, for which an output has to say how much of a
+    /// packet it wants.
     #[inline(always)]
-    pub fn output(&mut self, port: Port) {
+    pub fn output(&mut self, port: Port) -> Result<(), EncodeError> {
+        if port == Port::CONTROLLER {
+            cold_path();
+            let what = "an output to the controller by a flow template";
+            return Err(EncodeError::Unsupported { what, version: self.version });
+        }
         self.filled |= OUTPUT;
-        self.bad_port |= port == Port::CONTROLLER;
-        self.port(self.template.output_at, port);
+        self.port(self.template.output_at, port)
     }
 
     /// The flow_mod has all its values.
     ///
     /// # Errors
-    /// A value that has no place in the template, or a port that the version cannot say. Nothing is
-    /// written then.
+    /// A value that has no place in the template. Nothing is written then.
     #[inline(always)]
     pub fn finish(self) -> Result<(), EncodeError> {
-        if self.filled & !self.template.fields != 0 || self.bad_port {
+        if self.filled & self.template.missing != 0 {
             return Err(self.template.explain(self.filled));
         }
         *self.out_len += self.template.len;
@@ -256,17 +317,24 @@ impl Filling<'_> {
     /// The upper half of the cookie.
     #[inline(always)]
     pub fn cookie_high(&mut self, half: u32) {
-        self.put(self.template.cookie_at, &half.to_be_bytes());
+        self.put(cookie_at(self.version), &half.to_be_bytes());
     }
 
     #[inline(always)]
-    fn port(&mut self, at: u8, port: Port) {
-        match self.template.version {
+    fn port(&mut self, at: u8, port: Port) -> Result<(), EncodeError> {
+        match self.version {
             Version::V1_3 => self.put(at, &port.0.to_be_bytes()),
-            Version::V1_0 => match port.to_v10() {
-                Ok(number) => self.put(at, &number.to_be_bytes()),
-                Err(_) => self.bad_port = true,
-            },
+            Version::V1_0 => self.put(at, &port.to_v10()?.to_be_bytes()),
+        }
+        Ok(())
+    }
+
+    /// Where the value of a field stands. If it has no place, anywhere: [`Filling::finish`] fails then.
+    #[inline(always)]
+    fn place(&self, field: Field) -> u8 {
+        match self.version {
+            Version::V1_0 => v10_place(field).unwrap_or(0) as u8,
+            Version::V1_3 => self.template.places[field as usize],
         }
     }
 
@@ -278,6 +346,12 @@ impl Filling<'_> {
     }
 }
 
+/// An ingress port as a packet_in has it.
+pub(crate) enum InPort {
+    V10([u8; 2]),
+    V13([u8; 4]),
+}
+
 const TRANSPORTS: [[Field; 2]; 3] = [
     [Field::TcpSrc, Field::TcpDst],
     [Field::UdpSrc, Field::UdpDst],
@@ -286,6 +360,20 @@ const TRANSPORTS: [[Field; 2]; 3] = [
 const XID_AT: u8 = 4;
 const OXM_HEADER_LEN: usize = 4;
 const V10_FLOW_AT: usize = HEADER_LEN + size_of::<v10::Match>();
+
+const fn cookie_at(version: Version) -> u8 {
+    match version {
+        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, cookie)) as u8,
+        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, cookie)) as u8,
+    }
+}
+
+const fn buffer_at(version: Version) -> u8 {
+    match version {
+        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, buffer_id)) as u8,
+        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, buffer_id)) as u8,
+    }
+}
 
 /// The value of a field in 1.0, of the two that it has other bytes for.
 #[inline(always)]
@@ -312,13 +400,14 @@ fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
         oxm_at += OXM_HEADER_LEN + field.bytes() * if masked { 2 } else { 1 };
         if let Some(place) = place.filter(|_| !masked) {
             places[field as usize] = place as u8;
-            fields |= field.bit();
+            fields |= bit(field);
         }
     }
     (fields, places)
 }
 
 /// Where the value of a field stands in a flow_mod of 1.0, for those that have bytes of their own.
+#[inline(always)]
 fn v10_place(field: Field) -> Option<usize> {
     let at = match field {
         Field::InPort => offset_of!(v10::Match, in_port),
@@ -365,7 +454,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::MacAddr;
+    use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketIn, PacketInReason};
 
     const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
     const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
@@ -409,7 +498,7 @@ mod tests {
             let template = FlowTemplate::new(version, &flow(&one)).unwrap();
             let mut out = dirty();
             let mut filling = template.fill(9, &mut out).unwrap();
-            filling.in_port(Port(0xff00));
+            filling.in_port(Port(0xff00)).unwrap();
             filling.set(Field::EthSrc, &[2, 0, 0, 0, 1, 77]);
             filling.set(Field::EthDst, &[2, 0, 0, 0, 2, 77]);
             filling.set(Field::VlanVid, &[0x10, 77]);
@@ -419,7 +508,7 @@ mod tests {
             filling.set_ports(&1077_u16.to_be_bytes(), &2077_u16.to_be_bytes());
             filling.cookie_high(3);
             filling.buffer_id(4);
-            filling.output(Port(6));
+            filling.output(Port(6)).unwrap();
             filling.finish().unwrap();
             let to_six = [Action::output(Port(6))];
             let expected = flow(&two).cookie(3 << 32 | 5).buffer_id(Some(4)).actions(&to_six);
@@ -453,19 +542,61 @@ mod tests {
             let drop = FlowTemplate::new(version, &FlowMod::add(&matching)).unwrap();
             let output = output.unwrap();
             let mut out = dirty();
-            let mut refused = |template: &FlowTemplate, fill: &dyn Fn(&mut Filling<'_>)| {
+            type Fill = dyn Fn(&mut Filling<'_>) -> Result<(), EncodeError>;
+            let mut refused = |template: &FlowTemplate, fill: &Fill| {
                 let mut filling = template.fill(9, &mut out).unwrap();
-                fill(&mut filling);
-                let refused = filling.finish();
+                let refused = fill(&mut filling).and_then(|()| filling.finish());
                 assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
                 assert!(out.is_empty());
             };
-            refused(&output, &|flow| flow.set(Field::EthType, &[8, 0]));
-            refused(&output, &|flow| flow.set_ports(&[0, 1], &[0, 2]));
+            refused(&output, &|flow| {
+                flow.set(Field::EthType, &[8, 0]);
+                Ok(())
+            });
+            refused(&output, &|flow| {
+                flow.set_ports(&[0, 1], &[0, 2]);
+                Ok(())
+            });
             refused(&output, &|flow| flow.output(Port::CONTROLLER));
             refused(&drop, &|flow| flow.output(Port(2)));
             if version == Version::V1_0 {
                 refused(&output, &|flow| flow.in_port(Port(0x1_0000)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
+        for version in VERSIONS {
+            for (port, buffer_id) in [(Port(3), Some(7)), (Port::LOCAL, None)] {
+                let packet = PacketIn {
+                    buffer_id,
+                    total_len: 0,
+                    reason: PacketInReason::NoMatch,
+                    table: 0,
+                    cookie: if version == Version::V1_0 { PacketIn::NO_COOKIE } else { 0 },
+                    matching: MatchView::port(port),
+                    data: Bytes(&[]),
+                };
+                let mut message = dirty();
+                FromSwitch::PacketIn(packet).encode(version, 0, &mut message).unwrap();
+                let packet = PacketInView::of_any_form(message.as_slice()).unwrap();
+                let any = Match::any().in_port(Port(1));
+                let flow = FlowMod::add(&any).actions(TO_ONE);
+                let template = FlowTemplate::new(version, &flow).unwrap();
+                let mut out = dirty();
+                template.fill_for(&packet, 9, &mut out).unwrap().finish().unwrap();
+                let matching = Match::any().in_port(port);
+                let expected = FlowMod::add(&matching).buffer_id(buffer_id).actions(TO_ONE);
+                assert_eq!(out.as_slice(), written(version, expected), "{version}");
+
+                let other = VERSIONS.into_iter().find(|other| *other != version).unwrap();
+                let other = FlowTemplate::new(other, &flow).unwrap();
+                let refused = other.fill_for(&packet, 9, &mut out).err();
+                assert!(matches!(refused, Some(EncodeError::Unsupported { .. })), "{refused:?}");
+                let no_port = FlowTemplate::new(version, &FlowMod::add(&Match::any())).unwrap();
+                let refused = no_port.fill_for(&packet, 9, &mut out).unwrap().finish();
+                assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
             }
         }
     }

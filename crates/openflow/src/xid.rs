@@ -44,7 +44,11 @@ impl Counter {
     /// The next one, with this owner.
     #[inline]
     pub fn next(&mut self, owner: u8) -> u32 {
-        self.0 = if self.0 >= MAX_COUNT { 1 } else { self.0 + 1 };
+        self.0 += 1;
+        if self.0 > MAX_COUNT {
+            std::hint::cold_path();
+            self.0 = 1;
+        }
         xid(owner, self.0)
     }
 }

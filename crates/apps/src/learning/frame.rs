@@ -7,10 +7,10 @@ use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 pub(super) struct Frame<'p> {
     /// All of it that every packet has.
     header: &'p [u8; HEADER_LEN],
-    /// Source and destination, each in the low 48 bits.
+    /// Source and destination, as in [`HostKey`].
     src: u64,
     dst: u64,
-    /// Its VLAN, as in [`HostKey`].
+    /// Its VLAN, likewise.
     key_vlan: u64,
     /// The outermost tag.
     pub(super) vlan: Option<VlanTag>,
@@ -18,11 +18,12 @@ pub(super) struct Frame<'p> {
     pub(super) eth_type: u16,
 }
 
-const HEADER_LEN: usize = 14;
+pub(super) const HEADER_LEN: usize = 14;
 const TAG_LEN: usize = 4;
 const ETH_TYPE_LLDP: u16 = 0x88cc;
 pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
-const GROUP: u64 = 1 << 40;
+/// The first bit that is sent of a group's address, in a key.
+const GROUP: u64 = 1;
 
 impl<'p> Frame<'p> {
     /// `None` for a packet that ends before its Ethernet header (or its VLAN tag) does.
@@ -31,14 +32,25 @@ impl<'p> Frame<'p> {
         if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
     }
 
+    /// `None` also for a packet with a tag, and for one that bridges do not forward whatever its
+    /// addresses are.
+    #[inline(always)]
+    pub(super) fn untagged(packet: &PacketIn<'p>) -> Option<Self> {
+        let frame = Self::read_untagged(packet)?;
+        let needs_a_look = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
+        (frame.eth_type == ETH_TYPE_IPV4 || !needs_a_look).then_some(frame)
+    }
+
     /// Reads the header as if it had no tag. With one, the Ethernet type is the tag's.
     #[inline(always)]
     pub(super) fn read_untagged(packet: &PacketIn<'p>) -> Option<Self> {
         let header: &'p [u8; HEADER_LEN] = packet.data().first_chunk()?;
-        // One read has the destination and what is behind it, one the source and the type.
-        let dst = u64::from_be_bytes(*header.first_chunk()?) >> 16;
-        let src_and_type = u64::from_be_bytes(*header.last_chunk()?);
-        let (src, eth_type) = (src_and_type >> 16, src_and_type as u16);
+        // Eight bytes are read for six: the destination's with two behind it, the source's with two
+        // before it.
+        let dst = u64::from_le_bytes(*header.first_chunk()?) & ADDRESS;
+        let (dst_and_src, eth_type) = header.split_last_chunk()?;
+        let src = u64::from_le_bytes(*dst_and_src.last_chunk()?) >> (u64::BITS - VLAN_SHIFT);
+        let eth_type = u16::from_be_bytes(*eth_type);
         Some(Frame { header, src, dst, key_vlan: 0, vlan: None, eth_type })
     }
 
@@ -86,13 +98,11 @@ impl<'p> Frame<'p> {
         self.src != 0 && self.src & GROUP == 0
     }
 
-    /// Whether it is untagged, from one station to another, and meant to be forwarded: nothing about
-    /// it needs a closer look. (That an address is zero is not looked at: no table has that one.)
+    /// Whether it goes from one station to another. (That an address is zero is not looked at: no
+    /// table has that one.)
     #[inline(always)]
-    pub(super) fn is_common(&self) -> bool {
-        let is_usual = self.eth_type == ETH_TYPE_IPV4
-            || (self.eth_type != ETH_TYPE_LLDP && !is_vlan_tag(self.eth_type));
-        (self.src | self.dst) & GROUP == 0 && is_usual
+    pub(super) fn is_between_stations(&self) -> bool {
+        (self.src | self.dst) & GROUP == 0
     }
 
     /// Whether it goes to a group of stations, or to all.
@@ -138,7 +148,8 @@ pub(super) fn is_vlan_tag(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8)
 }
 
-/// A host: its VLAN in bits 48 to 59 and its address below.
+/// A host: its VLAN in bits 48 to 59 and its address below, the first byte lowest, as a processor reads
+/// it from the packet.
 ///
 /// A tag with the id 0 carries a priority only (IEEE 802.1Q §9.6), so that its host is the same as
 /// without a tag.
@@ -146,10 +157,13 @@ pub(super) fn is_vlan_tag(eth_type: u16) -> bool {
 pub(super) struct HostKey(pub(super) u64);
 
 const VLAN_SHIFT: u32 = 48;
+/// The bits of the address.
+const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
     pub(super) fn mac(self) -> MacAddr {
-        MacAddr::from_u64(self.0)
+        let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
+        MacAddr([a, b, c, d, e, f])
     }
 
     /// `None` where its packets have no tag, or one without an id.
@@ -165,32 +179,29 @@ impl HostKey {
 pub(super) struct Place(u32);
 
 const HAS_FLOWS: u32 = 1 << 31;
-const LOCAL: u32 = Port::LOCAL.0 & !HAS_FLOWS;
 
 impl Place {
-    /// Whether it is behind the same port as another.
-    #[inline]
-    pub(super) fn is_same_port(self, other: Place) -> bool {
-        (self.0 ^ other.0) & !HAS_FLOWS == 0
-    }
-
-    /// `None` for what is no port that hosts can be behind, and for numbers from 0x7ffffffe up, for
-    /// which there is no room; no switch is known to use them.
+    /// `None` for what is no port that hosts can be behind, and for numbers from 2^30 up, for which
+    /// there is no room; no switch is known to use them.
     #[inline]
     pub(super) fn at(port: Port) -> Option<Self> {
         match port {
-            Port::LOCAL => Some(Place(LOCAL)),
-            Port(1..LOCAL) => Some(Place(port.0)),
+            Port::LOCAL | Port(1..0x4000_0000) => Some(Place(port.0 & !HAS_FLOWS)),
             _ => None,
         }
     }
 
+    /// The place of a host with flows at a port, if that is one that hosts can be behind. Otherwise it
+    /// is none that a host with flows has.
+    #[inline(always)]
+    pub(super) fn with_flows_at(port: Port) -> Self {
+        Place(port.0 ^ HAS_FLOWS)
+    }
+
     #[inline]
     pub(super) fn port(self) -> Port {
-        match self.0 & !HAS_FLOWS {
-            LOCAL => Port::LOCAL,
-            number => Port(number),
-        }
+        // The upper bit is again what the one below it is: both are set for LOCAL only.
+        Port(((self.0 << 1).cast_signed() >> 1).cast_unsigned())
     }
 
     #[inline]
@@ -238,13 +249,22 @@ mod tests {
 
     #[test]
     fn a_place_keeps_every_port_that_hosts_can_be_behind() {
-        for port in [Port(1), Port(0xff00), Port(0x7fff_fffd), Port::LOCAL] {
+        for port in [Port(1), Port(0xff00), Port(0x3fff_ffff), Port::LOCAL] {
             let place = Place::at(port).unwrap();
             assert_eq!((place.port(), place.has_flows()), (port, false));
             assert_eq!((place.with_flows().port(), place.with_flows().has_flows()), (port, true));
         }
-        for port in [Port(0), Port(0x7fff_fffe), Port::MAX, Port::CONTROLLER, Port::ANY] {
-            assert_eq!(Place::at(port), None);
+        for port in [Port(1), Port(0xff00), Port(0x3fff_ffff)] {
+            assert_eq!(Place::with_flows_at(port), Place::at(port).unwrap().with_flows());
+        }
+        for number in [0, 0x4000_0000, 0x7fff_fffe, 0x8000_0001, Port::MAX.0, Port::ANY.0] {
+            assert_eq!(Place::at(Port(number)), None);
+        }
+        // No port that hosts cannot be behind looks like one with flows that they can be behind.
+        let places =
+            [1, 5, 0x3fff_ffff].map(Port).map(|port| Place::at(port).unwrap().with_flows());
+        for number in [0, 0x4000_0000, 0x8000_0001, 0x8000_0005, 0xbfff_ffff, Port::ANY.0] {
+            assert!(!places.contains(&Place::with_flows_at(Port(number))), "{number:#x}");
         }
     }
 }

@@ -5,7 +5,7 @@ use bellrock_api::{Port, SwitchInfo};
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
 
 use super::LearningSettings;
-use super::frame::{HostKey, Place};
+use super::frame::{Frame, HostKey, Place};
 
 /// Most ports of a switch with hosts behind them; hosts behind further ports are not learnt, as if
 /// those ports were over their limit. Far above what switches have.
@@ -102,21 +102,25 @@ impl Hosts {
         self.table.budget().used() > CACHED_BYTES
     }
 
-    /// A packet came from one host to another, at `now` in seconds: where the other is, if both are
-    /// known, are behind different ports, have flows, and the one is where it was. `None` says
-    /// nothing.
+    /// A packet without a tag came in at a port, at `now` in seconds: where it goes to, if it is from one
+    /// station to another, both are known, have flows and are behind different ports, and the one is
+    /// where it was. `None` says nothing.
     #[inline(always)]
     pub(super) fn with_flows(
         &mut self,
-        from: HostKey,
-        at: Place,
-        to: HostKey,
+        frame: &Frame<'_>,
+        in_port: Port,
         now: u32,
     ) -> Option<Place> {
-        let known = self.table.touch_hashed(self.hash(from), now)?;
-        let to = self.find_fresh(self.hash(to), now)?;
-        let usual = known.is_same_port(at) && !to.is_same_port(at);
-        (usual && known.has_flows() && to.has_flows()).then_some(to)
+        if !frame.is_between_stations() {
+            return None;
+        }
+        let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
+        let to = self.find_fresh(self.hash(frame.to()), now)?;
+        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
+            return None;
+        }
+        (to != from).then_some(to)
     }
 
     /// A host was seen at a place, at `now` in seconds.

@@ -35,7 +35,7 @@ pub struct Learning {
     budget: Budget,
     seed: Option<u64>,
     /// One of each version for all switches, so that they are in the cache whichever is served.
-    prepared: [OnceLock<Option<Arc<Prepared>>>; 2],
+    prepared: [OnceLock<Arc<Prepared>>; 2],
 }
 
 impl Learning {
@@ -55,16 +55,17 @@ impl Learning {
         Learning { seed: Some(seed), ..self }
     }
 
-    /// `None` only if a version could not say what the flows of a learning switch are.
-    fn prepared(&self, version: Version) -> Option<Arc<Prepared>> {
+    fn prepared(&self, version: Version) -> Arc<Prepared> {
         let [v1_0, v1_3] = &self.prepared;
         let slot = match version {
             Version::V1_0 => v1_0,
             Version::V1_3 => v1_3,
         };
-        let cookie = Cookie::of_app(NAME);
-        slot.get_or_init(|| Prepared::new(&self.settings, cookie, version).ok().map(Arc::new))
-            .clone()
+        let prepare = || {
+            let prepared = Prepared::new(&self.settings, Cookie::of_app(NAME), version);
+            Arc::new(prepared.unwrap_or(Prepared::Nothing))
+        };
+        Arc::clone(slot.get_or_init(prepare))
     }
 }
 

@@ -8,26 +8,44 @@ use bellrock_api::{
 };
 use etherparse::ip_number;
 
-use super::frame::{ETH_TYPE_IPV4, Frame};
+use super::frame::{ETH_TYPE_IPV4, Frame, HEADER_LEN};
 use super::{LearningSettings, MatchKind};
 
 /// Templates of all flows, for one version.
 #[expect(clippy::large_enum_variant, reason = "there are two in all, shared by all switches")]
+#[repr(u8)] // a tag of its own is looked at faster than a value that one of the fields cannot have
 pub(super) enum Prepared {
     /// Of [`MatchKind::L2`], for all packets.
     L2(ByTag),
     /// Of [`MatchKind::Exact`], for plain packets.
-    Exact { tcp: ByTag, udp: ByTag },
+    Exact(ByProtocol),
+    /// The version cannot say what the flows are.
+    Nothing,
 }
 
 /// One for packets without a VLAN tag and one for those with.
-pub(super) struct ByTag([FlowTemplate; 2]);
+pub(super) struct ByTag {
+    pub(super) untagged: FlowTemplate,
+    tagged: FlowTemplate,
+}
+
+/// Those of each transport protocol.
+pub(super) struct ByProtocol {
+    tcp: ByTag,
+    udp: ByTag,
+}
 
 impl ByTag {
     #[inline(always)]
     pub(super) fn of(&self, frame: &Frame<'_>) -> &FlowTemplate {
-        let [untagged, tagged] = &self.0;
-        if frame.vlan.is_none() { untagged } else { tagged }
+        if frame.vlan.is_none() { &self.untagged } else { &self.tagged }
+    }
+}
+
+impl ByProtocol {
+    #[inline(always)]
+    pub(super) fn of(&self, plain: &Plain<'_>) -> &ByTag {
+        if plain.is_tcp() { &self.tcp } else { &self.udp }
     }
 }
 
@@ -51,7 +69,10 @@ impl Prepared {
             Match::any().in_port(Port(1)).eth_src(MacAddr::ZERO).eth_dst(MacAddr::ZERO).untagged();
         if settings.matching == MatchKind::L2 {
             let tagged = link.clone().vlan_id(1);
-            return Ok(Prepared::L2(ByTag([template(&link)?, template(&tagged)?])));
+            return Ok(Prepared::L2(ByTag {
+                untagged: template(&link)?,
+                tagged: template(&tagged)?,
+            }));
         }
         let exact = |protocol: u8, ports: [Field; 2]| {
             let network = |link: Match| {
@@ -61,82 +82,92 @@ impl Prepared {
                 )
             };
             let tagged = link.clone().vlan_id(1).vlan_pcp(0);
-            Ok(ByTag([template(&network(link.clone()))?, template(&network(tagged))?]))
+            Ok(ByTag {
+                untagged: template(&network(link.clone()))?,
+                tagged: template(&network(tagged))?,
+            })
         };
-        Ok(Prepared::Exact {
+        Ok(Prepared::Exact(ByProtocol {
             tcp: exact(ip_number::TCP.0, [Field::TcpSrc, Field::TcpDst])?,
             udp: exact(ip_number::UDP.0, [Field::UdpSrc, Field::UdpDst])?,
-        })
+        }))
     }
 }
 
-/// Fills in where a packet comes from and goes to, and by which port; the packet goes through the
-/// flow if the switch keeps it.
+/// Fills in from whom to whom a packet goes, and by which port. By which it came, the flow of a packet
+/// has from the start.
 #[inline(always)]
 pub(super) fn fill_link(
     flow: &mut Filling<'_>,
-    packet: &PacketIn<'_>,
     frame: &Frame<'_>,
     port: Port,
-) {
-    if let Some(buffer_id) = packet.buffer_id() {
-        flow.buffer_id(buffer_id);
-    }
-    flow.output(port);
-    flow.in_port(packet.in_port());
+) -> Result<(), EncodeError> {
+    flow.output(port)?;
     flow.set(Field::EthSrc, frame.src_bytes());
     flow.set(Field::EthDst, frame.dst_bytes());
     // The templates for packets without a tag say so already.
     if let Some(tag) = frame.vlan {
         flow.set(Field::VlanVid, &(Match::VLAN_PRESENT | tag.id).to_be_bytes());
     }
+    Ok(())
 }
 
 /// A packet of TCP or UDP over IPv4, without options, whole and in one piece: what the fields of
 /// its flow are above the link.
 pub(super) struct Plain<'p> {
-    header: &'p [u8; IPV4_HEADER_LEN],
-    payload: &'p [u8; PORTS_LEN],
+    /// The IPv4 header and the ports.
+    header: &'p [u8; IPV4_HEADER_LEN + PORTS_LEN],
 }
 
 const IPV4_HEADER_LEN: usize = 20;
 const PORTS_LEN: usize = 4;
 const TCP_HEADER_LEN: usize = 20;
+const TCP_DATA_OFFSET_AT: usize = 12;
 const UDP_HEADER_LEN: usize = 8;
 const TCP: u8 = ip_number::TCP.0;
 const UDP: u8 = ip_number::UDP.0;
 
 impl<'p> Plain<'p> {
+    /// A packet without a tag. `None` for packets that are something else.
+    #[inline(always)]
+    pub(super) fn untagged(packet: &PacketIn<'p>) -> Option<(Frame<'p>, Self)> {
+        // All lengths but that of TCP are looked at with this.
+        let _: &[u8; HEADER_LEN + IPV4_HEADER_LEN + UDP_HEADER_LEN] =
+            packet.data().first_chunk()?;
+        let frame = Frame::read_untagged(packet)?;
+        Some((frame, Self::read(packet, &frame)?))
+    }
+
     /// `None` for packets that are something else.
     #[inline(always)]
     pub(super) fn read(packet: &PacketIn<'p>, frame: &Frame<'p>) -> Option<Self> {
         const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
         const FRAGMENT: u16 = 0x3fff;
-        if frame.eth_type != ETH_TYPE_IPV4 {
-            return None;
-        }
         let network = packet.data().get(frame.header_len()..)?;
-        let header: &[u8; IPV4_HEADER_LEN] = network.first_chunk()?;
-        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        if header[0] != VERSION_4_WITHOUT_OPTIONS || number(6) & FRAGMENT != 0 {
+        let header: &[u8; IPV4_HEADER_LEN + UDP_HEADER_LEN] = network.first_chunk()?;
+        let ([_, len, _, fragment, ..], _) = header.as_chunks() else { return None };
+        if frame.eth_type != ETH_TYPE_IPV4
+            || header[0] != VERSION_4_WITHOUT_OPTIONS
+            || u16::from_be_bytes(*fragment) & FRAGMENT != 0
+        {
             return None;
         }
-        let payload = network.get(IPV4_HEADER_LEN..usize::from(number(2)))?;
-        let plain = match header[9] {
+        let len = usize::from(u16::from_be_bytes(*len));
+        let transport_header_len = match header[9] {
             TCP => {
-                let tcp: &[u8; TCP_HEADER_LEN] = payload.first_chunk()?;
-                let header_len = usize::from(tcp[12] >> 4) * 4;
-                (TCP_HEADER_LEN..=payload.len()).contains(&header_len)
+                let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
+                Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?
             }
-            UDP => payload.len() >= UDP_HEADER_LEN,
-            _ => false,
+            UDP => UDP_HEADER_LEN,
+            _ => return None,
         };
-        if plain { Some(Plain { header, payload: payload.first_chunk()? }) } else { None }
+        let is_whole = IPV4_HEADER_LEN + transport_header_len <= len && len <= network.len();
+        if is_whole { Some(Plain { header: header.first_chunk()? }) } else { None }
     }
 
     /// Whether it is TCP; if not, it is UDP.
     #[inline(always)]
-    pub(super) fn is_tcp(&self) -> bool {
+    fn is_tcp(&self) -> bool {
         self.header[9] == TCP
     }
 
@@ -148,12 +179,12 @@ impl<'p> Plain<'p> {
         }
         let [_, tos, ..] = *self.header;
         flow.set(Field::IpDscp, &[tos >> 2]);
-        if let ([.., from, to], _) = self.header.as_chunks::<4>() {
-            flow.set(Field::Ipv4Src, from);
-            flow.set(Field::Ipv4Dst, to);
+        if let ([.., src, dst, _], _) = self.header.as_chunks::<4>() {
+            flow.set(Field::Ipv4Src, src);
+            flow.set(Field::Ipv4Dst, dst);
         }
-        if let ([from, to], _) = self.payload.as_chunks::<2>() {
-            flow.set_ports(from, to);
+        if let ([.., src, dst], _) = self.header.as_chunks::<2>() {
+            flow.set_ports(src, dst);
         }
     }
 }
@@ -169,17 +200,21 @@ pub(super) mod tests {
 
     /// A packet_in of 1.3.
     pub(in super::super) fn packet_in(port: Port, data: &[u8]) -> Vec<u8> {
+        packet_in_of(Version::V1_3, port, data)
+    }
+
+    fn packet_in_of(version: Version, port: Port, data: &[u8]) -> Vec<u8> {
         let packet = openflow::PacketIn {
             buffer_id: None,
             total_len: data.len() as u16,
             reason: PacketInReason::NoMatch,
             table: 0,
-            cookie: 0,
+            cookie: if version == Version::V1_0 { openflow::PacketIn::NO_COOKIE } else { 0 },
             matching: MatchView::port(port),
             data: Bytes(data),
         };
         let mut out = Out::with_capacity(4096);
-        FromSwitch::PacketIn(packet).encode(Version::V1_3, 0, &mut out).unwrap();
+        FromSwitch::PacketIn(packet).encode(version, 0, &mut out).unwrap();
         out.as_slice().to_vec()
     }
 
@@ -211,12 +246,12 @@ pub(super) mod tests {
         packet: &PacketIn<'_>,
         frame: &Frame<'_>,
     ) -> Option<Vec<u8>> {
-        let Prepared::Exact { tcp, udp } = prepared else { panic!("exact templates") };
+        let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
         let plain = Plain::read(packet, frame)?;
-        let by_tag = if plain.is_tcp() { tcp } else { udp };
         let mut out = Out::with_capacity(4096);
-        let mut flow = by_tag.of(frame).fill(7, &mut out).unwrap();
-        fill_link(&mut flow, packet, frame, Port(9));
+        let template = by_protocol.of(&plain).of(frame);
+        let mut flow = template.fill_for(packet, 7, &mut out).unwrap();
+        fill_link(&mut flow, frame, Port(9)).unwrap();
         plain.fill(&mut flow, frame);
         flow.finish().unwrap();
         Some(out.as_slice().to_vec())
@@ -245,11 +280,11 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn templates_say_what_the_fields_one_by_one_say(data in packets(), port in 1_u32..0xff00) {
-            let message = packet_in(Port(port), &data);
-            let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
             let settings =
                 LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
             for version in [Version::V1_0, Version::V1_3] {
+                let message = packet_in_of(version, Port(port), &data);
+                let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
                 let prepared = Prepared::new(&settings, COOKIE, version).unwrap();
                 let Some(frame) = Frame::read(&packet) else { continue };
                 if let Some(short) = by_template(&prepared, &packet, &frame) {

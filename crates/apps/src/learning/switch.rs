@@ -29,7 +29,7 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 /// A learning switch at one switch.
 pub struct LearningSwitch {
     settings: LearningSettings,
-    prepared: Option<Arc<Prepared>>,
+    prepared: Arc<Prepared>,
     hosts: Hosts,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch had no room for one.
@@ -40,8 +40,9 @@ pub struct LearningSwitch {
     counters: Counters,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
-    /// The second from which on there is no pause, of either kind.
-    no_pause_from_s: u32,
+    /// The second from which on flows may be installed without a closer look: there is no pause, of
+    /// either kind, and nobody moves.
+    quiet_from_s: u32,
     /// Whether flows are being removed in this event. If it fails, what it wrote is lost.
     removing: bool,
     /// Whether a removal was lost: the flows that should be gone are not known any more.
@@ -57,11 +58,7 @@ struct Seen<'p> {
 }
 
 impl LearningSwitch {
-    pub(super) fn new(
-        settings: LearningSettings,
-        prepared: Option<Arc<Prepared>>,
-        hosts: Hosts,
-    ) -> Self {
+    pub(super) fn new(settings: LearningSettings, prepared: Arc<Prepared>, hosts: Hosts) -> Self {
         LearningSwitch {
             settings,
             prepared,
@@ -71,7 +68,7 @@ impl LearningSwitch {
             buffers: Backoff::default(),
             counters: Counters::default(),
             now_s: 0,
-            no_pause_from_s: 0,
+            quiet_from_s: 0,
             removing: false,
             removal_lost: false,
         }
@@ -98,16 +95,31 @@ impl LearningSwitch {
     /// [`LearningSwitch::answer`], which would do the same in this one.
     #[inline(always)]
     fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<bool> {
-        let Some(frame) = Frame::read_untagged(packet) else { return Ok(false) };
         let now_s = seconds(switch.now());
-        if !frame.is_common() || now_s < self.no_pause_from_s || self.flaps.are_watched() {
+        if now_s < self.quiet_from_s {
             return Ok(false);
         }
-        let Some(at) = Place::at(packet.in_port()) else { return Ok(false) };
-        let Some(to) = self.hosts.with_flows(frame.from(), at, frame.to(), now_s) else {
-            return Ok(false);
+        let (hosts, in_port) = (&mut self.hosts, packet.in_port());
+        let to = match &*self.prepared {
+            Prepared::Exact(templates) => {
+                let Some((frame, plain)) = Plain::untagged(packet) else { return Ok(false) };
+                let Some(to) = hosts.with_flows(&frame, in_port, now_s) else { return Ok(false) };
+                let mut flow = switch.install_for(packet, &templates.of(&plain).untagged)?;
+                prepared::fill_link(&mut flow, &frame, to.port())?;
+                plain.fill(&mut flow, &frame);
+                flow.finish()?;
+                to
+            }
+            Prepared::L2(templates) => {
+                let Some(frame) = Frame::untagged(packet) else { return Ok(false) };
+                let Some(to) = hosts.with_flows(&frame, in_port, now_s) else { return Ok(false) };
+                let mut flow = switch.install_for(packet, &templates.untagged)?;
+                prepared::fill_link(&mut flow, &frame, to.port())?;
+                flow.finish()?;
+                to
+            }
+            Prepared::Nothing => return Ok(false),
         };
-        self.install(switch, packet, &frame, to.port())?;
         self.counters.flow_mods += 1;
         if packet.buffer_id().is_none() {
             let packet = *packet;
@@ -122,7 +134,18 @@ impl LearningSwitch {
         if self.removing {
             self.settle(&answered);
         }
+        self.look_round();
         answered
+    }
+
+    /// Brings up to date from when on it is quiet, after what may have changed it.
+    fn look_round(&mut self) {
+        let pauses = self.flow_mods.until().max(self.buffers.until());
+        self.quiet_from_s = match self.flaps.are_watched() {
+            true => u32::MAX,
+            false if pauses.is_zero() => 0,
+            false => seconds(pauses) + 1,
+        };
     }
 
     fn answer_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
@@ -239,9 +262,7 @@ impl LearningSwitch {
             && !self.flaps.is_flapping(frame.to())
     }
 
-    /// Installs the flow of a packet; the packet goes through it if the switch keeps it. Inlined twice,
-    /// so that the common packet's way knows that there is no tag.
-    #[inline(always)]
+    /// Installs the flow of a packet; the packet goes through it if the switch keeps it.
     fn install(
         &self,
         switch: &mut Switch<'_>,
@@ -249,43 +270,35 @@ impl LearningSwitch {
         frame: &Frame<'_>,
         port: Port,
     ) -> Result<()> {
-        match self.prepared.as_deref() {
-            Some(Prepared::L2(link)) => {
-                let mut flow = switch.install_from(link.of(frame))?;
-                prepared::fill_link(&mut flow, packet, frame, port);
+        match &*self.prepared {
+            Prepared::L2(templates) => {
+                let mut flow = switch.install_for(packet, templates.of(frame))?;
+                prepared::fill_link(&mut flow, frame, port)?;
                 flow.finish()?;
             }
-            Some(Prepared::Exact { tcp, udp }) => match Plain::read(packet, frame) {
+            Prepared::Exact(templates) => match Plain::read(packet, frame) {
                 Some(plain) => {
-                    let templates = if plain.is_tcp() { tcp } else { udp };
-                    let mut flow = switch.install_from(templates.of(frame))?;
-                    prepared::fill_link(&mut flow, packet, frame, port);
+                    let template = templates.of(&plain).of(frame);
+                    let mut flow = switch.install_for(packet, template)?;
+                    prepared::fill_link(&mut flow, frame, port)?;
                     plain.fill(&mut flow, frame);
                     flow.finish()?;
                 }
-                None => {
-                    let packet = *packet;
-                    self.install_exact(switch, &packet, port)?;
-                }
+                None => self.install_exact(switch, packet, frame, port)?,
             },
-            None => {
-                let packet = *packet;
-                self.install_exact(switch, &packet, port)?;
-            }
+            Prepared::Nothing => self.install_exact(switch, packet, frame, port)?,
         }
         Ok(())
     }
 
-    #[cold]
     fn install_exact(
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
+        frame: &Frame<'_>,
         port: Port,
     ) -> Result<()> {
-        // Only packets with such a header come here.
-        let Some(frame) = Frame::read(packet) else { return Ok(()) };
-        let matching = matching::exact(packet, &frame, switch.version());
+        let matching = matching::exact(packet, frame, switch.version());
         let actions = [Action::output(port)];
         let flow = FlowMod::add(&matching)
             .priority(self.settings.priority)
@@ -442,23 +455,21 @@ impl Handler for LearningSwitch {
             Some(ErrorCode::FlowModTableFull) => {
                 self.counters.table_full += 1;
                 self.flow_mods.refused(switch.now());
-                self.no_pause_from_s =
-                    seconds(self.flow_mods.until().max(self.buffers.until())) + 1;
             }
             Some(ErrorCode::RequestBufferUnknown | ErrorCode::RequestBufferEmpty) => {
                 self.counters.buffer_unknown += 1;
                 self.buffers.refused(switch.now());
-                self.no_pause_from_s =
-                    seconds(self.flow_mods.until().max(self.buffers.until())) + 1;
             }
             _ => self.counters.other_errors += 1,
         }
+        self.look_round();
         Ok(())
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
         self.flaps.calm(self.now_s);
+        self.look_round();
         let cleaned = self.make_up_for_lost_removal(switch).and_then(|()| self.sweep(switch));
         self.settle(&cleaned);
         cleaned

@@ -4,6 +4,7 @@ use zerocopy::FromBytes;
 
 use super::packet::{PacketIn, PacketInReason, buffer_from_wire};
 use super::{FromSwitch, Message};
+use crate::template::InPort;
 use crate::wire::{v10, v13};
 use crate::{Port, Version, frame};
 
@@ -100,6 +101,29 @@ impl<'a> PacketInView<'a> {
             Version::V1_3 => Head::V13(v13::PacketInFixed::ref_from_prefix(message).ok()?.0),
         };
         Some(PacketInView { head, message, data: packet.data.0, in_port: packet.in_port() })
+    }
+
+    /// The version of its message.
+    #[must_use]
+    #[inline(always)]
+    pub fn version(&self) -> Version {
+        match self.head {
+            Head::V10(_) => Version::V1_0,
+            Head::V13(_) => Version::V1_3,
+        }
+    }
+
+    /// Its ingress port and its buffer, as they stand in a flow_mod of the same version.
+    #[inline(always)]
+    pub(crate) fn origin(&self) -> (InPort, [u8; 4]) {
+        match self.head {
+            Head::V10(v10::PacketInHead { packet_in: head, .. }) => {
+                (InPort::V10(head.in_port.to_bytes()), head.buffer_id.to_bytes())
+            }
+            Head::V13(head) => {
+                (InPort::V13(self.in_port.0.to_be_bytes()), head.packet_in.buffer_id.to_bytes())
+            }
+        }
     }
 
     /// Bytes of the whole message.
