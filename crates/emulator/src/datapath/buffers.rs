@@ -14,7 +14,7 @@ pub const BUFFER_KEPT: Duration = Duration::from_secs(5);
 const IDS: u32 = 1 << 31;
 
 /// A packet in its buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Buffered {
     id: u32,
     since: Duration,
@@ -26,7 +26,7 @@ struct Buffered {
 ///
 /// Ids are given out one after the other, and each names the place that it stands for, so an id of
 /// long ago cannot take out another packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Buffers {
     places: Vec<Option<Buffered>>,
     capacity: u32,

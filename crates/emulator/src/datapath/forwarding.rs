@@ -20,7 +20,7 @@ use crate::packet::{Frame, InvalidTtl, Packet};
 const MAX_BUCKETS_A_PACKET: u32 = 4_096;
 
 /// The parts of a switch behind its flow tables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Forwarding {
     pub(super) ports: Ports,
     pub(super) groups: Groups,

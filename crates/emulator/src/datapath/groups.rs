@@ -76,7 +76,7 @@ pub struct GroupEntry {
 }
 
 /// The groups of a switch, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Groups(BTreeMap<u32, GroupEntry>);
 
 impl Groups {

@@ -165,7 +165,7 @@ fn remarked(dscp: u8, levels: u8) -> Option<u8> {
 }
 
 /// The meters of a switch, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Meters(BTreeMap<u32, MeterEntry>);
 
 impl Meters {

@@ -62,7 +62,7 @@ pub struct DatapathSettings {
 }
 
 /// The forwarding of one switch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Datapath {
     tables: FlowTables,
     forwarding: Forwarding,

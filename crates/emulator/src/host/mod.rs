@@ -105,6 +105,18 @@ pub struct HostCounters {
     pub no_flow: u64,
 }
 
+/// The echo request by which a host with these addresses would ask another.
+pub(crate) fn echo_request(
+    (src_mac, src): (MacAddr, Ipv4Addr),
+    (dst_mac, dst): (MacAddr, Ipv4Addr),
+) -> Frame {
+    let mut frame = Frame::new();
+    let route = Route { src_mac, dst_mac, src, dst, identification: 0 };
+    let data = [0; 56];
+    route.icmp(wire::ECHO_REQUEST, 0, [0, 1, 0, 1], &data, &mut frame);
+    frame
+}
+
 /// A host. See the [module](self).
 pub struct Host {
     mac: MacAddr,

@@ -20,7 +20,7 @@ pub(super) type Words = [u64; KEY_WORDS];
 const NONE: u32 = u32::MAX;
 
 /// All flows of a table, by what they match.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Classifier {
     /// By their highest rank, the highest first.
     groups: Vec<Group>,
@@ -130,7 +130,7 @@ struct Entry {
 }
 
 /// The flows with one mask.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Group {
     mask: Box<Words>,
     touched: Box<[Touched]>,

@@ -20,7 +20,7 @@ pub struct Full;
 ///
 /// It holds at most as many flows as it was made for. Ids are reused, so they count only until the
 /// table is changed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FlowTable {
     slots: Vec<Option<Flow>>,
     free: Vec<u32>,

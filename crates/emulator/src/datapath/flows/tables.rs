@@ -20,7 +20,7 @@ const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
     .union(FlowFlags::NO_BYT_COUNTS);
 
 /// The flow tables of a switch, by their numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FlowTables {
     tables: Vec<FlowTable>,
     changes: u64,

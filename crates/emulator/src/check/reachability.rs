@@ -1,0 +1,135 @@
+//! Who reaches whom, by pings.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::host::{PingId, PingSettings};
+use crate::network::Network;
+use crate::topology::{HostId, Node, Topology};
+
+/// Pings between hosts that are being sent. Who advances the network decides when to look:
+/// [`Reachability::is_over`] and then [`Reachability::finish`].
+pub struct Reachability {
+    pings: Vec<(HostId, HostId, PingId)>,
+    /// Pairs that could not even begin.
+    refused: Vec<(HostId, HostId)>,
+    hosts: Vec<HostId>,
+}
+
+impl Reachability {
+    /// Lets each of these hosts ping each other one. Nothing has happened yet: time must pass.
+    pub fn begin(network: &mut Network, hosts: &[HostId], settings: PingSettings) -> Self {
+        let pairs = hosts.iter().flat_map(|from| hosts.iter().map(|to| (*from, *to)));
+        let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
+        Self::begin_pairs(network, &pairs, settings)
+    }
+
+    /// Lets all hosts ping each other.
+    pub fn begin_all(network: &mut Network, settings: PingSettings) -> Self {
+        let hosts = network.topology().hosts().len();
+        let hosts: Vec<HostId> = (0..hosts).map(HostId::of).collect();
+        Self::begin(network, &hosts, settings)
+    }
+
+    /// Lets the first of each pair ping the second.
+    pub fn begin_pairs(
+        network: &mut Network,
+        pairs: &[(HostId, HostId)],
+        settings: PingSettings,
+    ) -> Self {
+        let (mut pings, mut refused) = (Vec::with_capacity(pairs.len()), Vec::new());
+        for (from, to) in pairs {
+            match network.ping(*from, *to, settings) {
+                Ok(id) => pings.push((*from, *to, id)),
+                Err(_) => refused.push((*from, *to)),
+            }
+        }
+        let mut hosts: Vec<HostId> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        Reachability { pings, refused, hosts }
+    }
+
+    /// Whether all pings were answered or given up.
+    #[must_use]
+    pub fn is_over(&self, network: &Network) -> bool {
+        self.pings.iter().all(|(from, _, id)| network.host(*from).is_ping_over(*id))
+    }
+
+    /// Ends the pings, those that were not answered yet too, and says what came of them.
+    #[must_use]
+    pub fn finish(self, network: &mut Network) -> Matrix {
+        let mut matrix = Matrix { hosts: self.hosts, lost: self.refused, pings: 0, slowest: None };
+        matrix.pings = self.pings.len() + matrix.lost.len();
+        for (from, to, id) in self.pings {
+            match network.end_ping(from, id) {
+                Some(statistics) if statistics.complete() => {
+                    matrix.slowest = matrix.slowest.max(Some(statistics.max));
+                }
+                _ => matrix.lost.push((from, to)),
+            }
+        }
+        matrix.lost.sort_unstable();
+        matrix
+    }
+}
+
+/// Who reached whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// The hosts that took part, in order.
+    pub hosts: Vec<HostId>,
+    /// How many pairs were tried.
+    pub pings: usize,
+    /// Pairs where a ping was not answered: from, to; in order.
+    pub lost: Vec<(HostId, HostId)>,
+    /// The longest round trip.
+    pub slowest: Option<Duration>,
+}
+
+impl Matrix {
+    /// Whether every ping was answered.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// The matrix as a text like that of Mininet's `pingall`: a line for each host with whom it
+    /// reached, an X for each other. Only hosts that could not reach all are named if they are
+    /// more than [`Matrix::MAX_LINES`].
+    pub fn display<'m>(&'m self, topology: &'m Topology) -> impl fmt::Display + 'm {
+        Table { matrix: self, topology }
+    }
+
+    /// Lines above which those of hosts that reach all others are left out.
+    pub const MAX_LINES: usize = 40;
+}
+
+struct Table<'m> {
+    matrix: &'m Matrix,
+    topology: &'m Topology,
+}
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Matrix { hosts, pings, lost, .. } = self.matrix;
+        let name = |host: &HostId| self.topology.name(Node::Host(*host));
+        for from in hosts {
+            let missing = |to: &HostId| lost.binary_search(&(*from, *to)).is_ok();
+            if hosts.len() > Matrix::MAX_LINES {
+                let count = hosts.iter().filter(|to| missing(to)).count();
+                if count > 0 {
+                    writeln!(f, "{}: {count} of {} not reached", name(from), hosts.len() - 1)?;
+                }
+                continue;
+            }
+            write!(f, "{} ->", name(from))?;
+            for to in hosts.iter().filter(|to| *to != from) {
+                write!(f, " {}", if missing(to) { "X" } else { name(to) })?;
+            }
+            writeln!(f)?;
+        }
+        let percent = 100.0 * lost.len() as f64 / (*pings).max(1) as f64;
+        write!(f, "{percent:.1}% lost ({} of {pings} answered)", pings - lost.len())
+    }
+}

@@ -1,0 +1,293 @@
+//! What is done to a network from outside: by controllers, by hand, and by faults.
+
+use super::*;
+use crate::check::Way;
+use crate::switch::{ChannelId, Close, NoRoom};
+
+/// Switches, and their controllers.
+impl Network {
+    /// A switch.
+    ///
+    /// # Panics
+    /// It is of another network, as for all calls that name a switch, host or link.
+    #[must_use]
+    pub fn switch(&self, switch: SwitchId) -> &Switch {
+        &self.switches[switch.index()].switch
+    }
+
+    /// Opens a channel from a switch to a controller.
+    ///
+    /// # Errors
+    /// The switch has too many.
+    pub fn connect(&mut self, switch: SwitchId) -> Result<ChannelId, NoRoom> {
+        self.with_switch(switch, Source::Switch, |switch, _, _| switch.connect())
+    }
+
+    /// The connection of a channel is closed or lost.
+    pub fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
+        self.note(3, switch.0.into(), 0);
+        self.with_switch(switch, Source::Switch, |switch, _, _| switch.disconnect(channel));
+        self.messages.disconnect(switch, channel);
+    }
+
+    /// Lets a switch ask a controller for an echo. See [`Switch::ask_echo`].
+    pub fn ask_echo(&mut self, switch: SwitchId, channel: ChannelId) {
+        self.with_switch(switch, Source::Switch, |switch, _, _| switch.ask_echo(channel));
+    }
+
+    /// Gives a switch bytes from a controller, in any portions.
+    ///
+    /// # Errors
+    /// The connection has to be closed.
+    pub fn control(
+        &mut self,
+        switch: SwitchId,
+        channel: ChannelId,
+        bytes: &[u8],
+    ) -> Result<(), Close> {
+        self.note(4, switch.0.into(), digest(bytes));
+        self.messages.note(switch, channel, Way::ToSwitch, self.now, bytes);
+        self.with_switch(switch, Source::Controller, |switch, now, out| {
+            switch.control(channel, bytes, now, out)
+        })
+    }
+
+    /// Names each switch that has bytes for its controllers since it was last named, in the order in
+    /// which they came to have some. The bytes are in [`Switch::output`]; a channel that has to be
+    /// closed is in [`Switch::overrun`].
+    pub fn take_dirty(&mut self, mut each: impl FnMut(SwitchId)) {
+        for switch in self.dirty.drain(..) {
+            self.switches[switch.index()].dirty = false;
+            each(switch);
+        }
+    }
+
+    /// The first `n` bytes of a switch's output are on their way to the controller.
+    ///
+    /// # Errors
+    /// The connection has to be closed.
+    pub fn sent(&mut self, switch: SwitchId, channel: ChannelId, n: usize) -> Result<(), Close> {
+        let output = self.switches[switch.index()].switch.output(channel);
+        let bytes = &output[..n.min(output.len())];
+        self.messages.note(switch, channel, Way::FromSwitch, self.now, bytes);
+        let what = digest(bytes);
+        self.note(5, switch.0.into(), what);
+        self.with_switch(switch, Source::Controller, |switch, now, out| {
+            switch.sent(channel, n, now, out)
+        })
+    }
+
+    /// Stops a switch and starts it again. Its connections are lost, and without `keep_tables` its
+    /// flows, groups and meters too.
+    pub fn restart(&mut self, switch: SwitchId, keep_tables: bool) {
+        self.note(6, switch.0.into(), keep_tables.into());
+        self.with_switch(switch, Source::Switch, |switch, _, _| switch.restart(keep_tables));
+        self.messages.restart(switch);
+    }
+
+    /// The messages that switches and controllers exchanged, as far as they are remembered
+    /// ([`NetworkSettings::messages`]).
+    #[must_use]
+    pub fn messages(&self) -> &MessageLog {
+        &self.messages
+    }
+}
+
+/// Hosts.
+impl Network {
+    /// A host.
+    #[must_use]
+    pub fn host(&self, host: HostId) -> &Host {
+        &self.hosts[host.index()].host
+    }
+
+    /// Does something with a host at the present time. What it sends goes on its link.
+    pub fn with<T>(
+        &mut self,
+        host: HostId,
+        act: impl FnOnce(&mut Host, Duration, &mut Effects) -> T,
+    ) -> T {
+        self.with_host(host, act)
+    }
+
+    /// Lets a host ping another. See [`Host::ping`].
+    ///
+    /// # Errors
+    /// Both are the same, or there are too many pings.
+    pub fn ping(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        settings: PingSettings,
+    ) -> Result<PingId, HostError> {
+        let to = self.host(to).ip();
+        self.with_host(from, |host, now, out| host.ping(to, settings, now, out))
+    }
+
+    /// Ends a ping, and says what came of it.
+    pub fn end_ping(&mut self, host: HostId, ping: PingId) -> Option<PingStatistics> {
+        self.with_host(host, |host, _, _| host.end_ping(ping))
+    }
+
+    /// Opens a flow like TCP's from one host to a port of another, which listens there from now on.
+    /// See [`Host::open_flow`].
+    ///
+    /// # Errors
+    /// Both are the same, or there are too many flows.
+    pub fn open_flow(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        port: u16,
+        goal: FlowGoal,
+    ) -> Result<FlowId, HostError> {
+        let ip = self.with_host(to, |host, _, _| {
+            host.listen(port);
+            host.ip()
+        });
+        self.with_host(from, |host, now, out| host.open_flow(ip, port, goal, now, out))
+    }
+
+    /// Begins a stream of datagrams. See [`Host::udp_stream`].
+    ///
+    /// # Errors
+    /// It is to the host itself, its datagrams are too long, or there are too many.
+    pub fn udp_stream(&mut self, from: HostId, settings: StreamSettings) -> Result<(), HostError> {
+        self.with_host(from, |host, now, out| host.udp_stream(settings, now, out))
+    }
+
+    /// Where a host is: its switch and the port there. None if it has no link.
+    #[must_use]
+    pub fn place(&self, host: HostId) -> Option<(SwitchId, u32)> {
+        let (link, end) = self.hosts[host.index()].link?;
+        let other = self.links[link.index()].ends[1 - end];
+        match other.node {
+            Node::Switch(switch) => Some((switch, other.port)),
+            Node::Host(_) => None,
+        }
+    }
+
+    /// Moves a host with its link to another port, of the same switch or of another one. Both ports
+    /// notice. With `announce` the host tells everybody where it is, as many do; without, the
+    /// network learns of it when the host next speaks.
+    ///
+    /// # Errors
+    /// The port is not there or has a link; with `port` None, no port is free.
+    ///
+    /// # Panics
+    /// The host has no link.
+    pub fn move_host(
+        &mut self,
+        host: HostId,
+        to: SwitchId,
+        port: Option<u32>,
+        announce: bool,
+    ) -> Result<(), MoveError> {
+        let name = || self.topology.name(Node::Switch(to)).to_owned();
+        let slot = &self.switches[to.index()];
+        let index = match port {
+            Some(port) => {
+                slot.port(port).ok_or_else(|| MoveError::NoPort { switch: name(), port })?
+            }
+            None => {
+                let free = slot.ports.iter().position(|(_, link)| link.is_none());
+                free.ok_or_else(|| MoveError::NoFreePort(name()))?
+            }
+        };
+        let (port, taken) = slot.ports[index];
+        if taken.is_some() {
+            return Err(MoveError::Taken { switch: name(), port });
+        }
+        let Some((link, end)) = self.hosts[host.index()].link else { return Ok(()) };
+        let up = self.links[link.index()].up;
+        self.set_link(link, false);
+        self.plug(link, false);
+        self.links[link.index()].ends[1 - end] = End { node: Node::Switch(to), port };
+        self.plug(link, true);
+        self.set_link(link, up);
+        if announce {
+            self.with_host(host, |host, _, out| host.announce(out));
+        }
+        Ok(())
+    }
+}
+
+/// Links.
+impl Network {
+    /// Takes a link down, or up again. Switches at its ends notice; what is on it is lost.
+    pub fn set_link(&mut self, link: LinkId, up: bool) {
+        self.note(7, link.0.into(), up.into());
+        self.links[link.index()].set(up);
+        for end in self.links[link.index()].ends {
+            self.set_port(end, up);
+        }
+    }
+
+    /// Whether a link is up.
+    #[must_use]
+    pub fn is_link_up(&self, link: LinkId) -> bool {
+        self.links[link.index()].up
+    }
+
+    /// The ends of a link as they are now.
+    #[must_use]
+    pub fn link_ends(&self, link: LinkId) -> [End; 2] {
+        self.links[link.index()].ends
+    }
+
+    /// What a link carried from its first end, and from its second.
+    #[must_use]
+    pub fn link_counters(&self, link: LinkId) -> [LinkCounters; 2] {
+        self.links[link.index()].directions.each_ref().map(|direction| direction.counters)
+    }
+
+    /// The other end of the link at a switch's port, if there is a link.
+    #[must_use]
+    pub fn peer(&self, switch: SwitchId, port: u32) -> Option<End> {
+        let slot = &self.switches[switch.index()];
+        let (link, end) = slot.ports[slot.port(port)?].1?;
+        let link = &self.links[link.index()];
+        link.up.then_some(link.ends[1 - end])
+    }
+
+    fn set_port(&mut self, end: End, up: bool) {
+        if let Node::Switch(switch) = end.node {
+            self.with_switch(switch, Source::Switch, |switch, _, out| {
+                switch.set_link(end.port, up, out);
+            });
+        }
+    }
+
+    /// Writes at the ends of a link that it is there, or not there any more.
+    pub(super) fn plug(&mut self, link: LinkId, there: bool) {
+        for (index, end) in self.links[link.index()].ends.into_iter().enumerate() {
+            let at = there.then_some((link, index));
+            match end.node {
+                Node::Host(host) => self.hosts[host.index()].link = at,
+                Node::Switch(switch) => {
+                    let slot = &mut self.switches[switch.index()];
+                    if let Some(port) = slot.port(end.port) {
+                        slot.ports[port].1 = at;
+                    }
+                    if there && self.links[link.index()].up {
+                        self.set_port(end, true);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Paths.
+impl Network {
+    /// The hops of frames, the oldest first, as far as they are remembered
+    /// ([`NetworkSettings::hops`]).
+    pub fn hops(&self) -> impl DoubleEndedIterator<Item = &Hop> {
+        self.hops.iter()
+    }
+
+    /// Forgets all hops so far.
+    pub fn forget_hops(&mut self) {
+        self.hops.forget();
+    }
+}

@@ -1,0 +1,465 @@
+//! Switches, hosts and links that run together on a virtual clock.
+//!
+//! # What it is
+//! A [`Network`] is built from a [`Topology`]. [`advance`](Network::advance) lets everything happen
+//! until a time, event by event: frames arrive, timers run out. Links delay, queue and lose what
+//! they carry. Bytes for controllers are handed out and taken in
+//! ([`take_dirty`](Network::take_dirty), [`control`](Network::control)); who carries them, and how,
+//! is not the network's business.
+//!
+//! It repeats: the same topology, seed and calls give the same events at the same times, and so the
+//! same [`digest`](Network::digest). Nothing in it depends on a clock, on addresses of memory, or on
+//! the order of a hash map.
+//!
+//! # What it is not
+//! It has no threads or sockets, decides nothing about packets, and knows no controllers.
+
+mod control;
+mod link;
+mod path;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bellrock_openflow::FixedStr;
+use bellrock_session::Versions;
+
+use crate::check::MessageLog;
+use crate::datapath::Effects;
+use crate::host::{
+    FlowGoal, FlowId, Host, HostError, PingId, PingSettings, PingStatistics, StreamSettings, digest,
+};
+use crate::packet::Frame;
+use crate::switch::{Switch, SwitchSettings, port_desc};
+use crate::topology::{End, HostId, LinkId, LinkSpec, Node, SwitchId, Topology};
+use link::Link;
+pub use link::{LinkCounters, SHORTEST_HOP};
+pub use path::{Hop, TraceId};
+use path::{Hops, Source};
+use queue::Queue;
+
+/// Frames that are on links at a time; a further one is dropped and counted. A network that floods
+/// in circles comes to this within some milliseconds of its time.
+pub const MAX_FRAMES_ON_LINKS: u32 = 1 << 20;
+
+/// How a network runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkSettings {
+    /// What decides which frames links lose.
+    pub seed: u64,
+    /// The versions of OpenFlow that switches speak.
+    pub versions: Versions,
+    /// Flow tables of a switch whose topology does not say.
+    pub tables: u8,
+    /// Flows of each table, likewise.
+    pub table_capacity: u32,
+    /// Packets that each switch buffers for controllers.
+    pub n_buffers: u32,
+    /// Ports of each switch behind those with links. Their links are down until a host moves there.
+    pub spare_ports: u32,
+    /// Hops of frames that are remembered, for [`Network::hops`]; 0 for none.
+    pub hops: usize,
+    /// Messages between each switch and its controllers that are remembered, for
+    /// [`Network::messages`]; 0 for none.
+    pub messages: usize,
+}
+
+impl Default for NetworkSettings {
+    fn default() -> Self {
+        NetworkSettings {
+            seed: 0,
+            versions: Versions::Both,
+            tables: SwitchSettings::TABLES,
+            table_capacity: SwitchSettings::TABLE_CAPACITY,
+            n_buffers: SwitchSettings::N_BUFFERS,
+            spare_ports: 1,
+            hops: 0,
+            messages: 0,
+        }
+    }
+}
+
+/// What a network counted, besides its links, switches and hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounters {
+    /// Events that happened.
+    pub events: u64,
+    /// Frames that were given to a host.
+    pub delivered: u64,
+    /// Frames that left a switch by a port without a link, its local one among them.
+    pub unlinked: u64,
+    /// Frames dropped because [`MAX_FRAMES_ON_LINKS`] were on links.
+    pub overload: u64,
+}
+
+/// Why a host cannot move.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// The port is not there.
+    #[error("{switch} has no port {port}; spare_ports gives switches ports for hosts to move to")]
+    NoPort {
+        /// The switch.
+        switch: String,
+        /// The port.
+        port: u32,
+    },
+    /// The port has a link.
+    #[error("port {port} of {switch} has a link; a host moves to a port without one")]
+    Taken {
+        /// The switch.
+        switch: String,
+        /// The port.
+        port: u32,
+    },
+    /// All ports have links.
+    #[error(
+        "{0} has no port without a link; spare_ports gives switches ports for hosts to move to"
+    )]
+    NoFreePort(String),
+}
+
+enum Event {
+    Arrive { link: LinkId, to: usize, cuts: u32, trace: TraceId, frame: Frame },
+    Host(HostId),
+    Switch(SwitchId),
+}
+
+/// Where a port's link is: which, and which of its ends.
+type At = (LinkId, usize);
+
+struct SwitchSlot {
+    switch: Switch,
+    /// The ports with their links, by number.
+    ports: Vec<(u32, Option<At>)>,
+    /// When the switch is to be woken next.
+    timer: Option<Duration>,
+    /// Whether it is among those that have bytes for controllers.
+    dirty: bool,
+}
+
+impl SwitchSlot {
+    /// Whether it has bytes for a controller, or one of its channels has to be closed.
+    fn speaks(&self) -> bool {
+        let switch = &self.switch;
+        switch.channels().any(|channel| !switch.output(channel).is_empty())
+            || switch.overrun().is_some()
+    }
+
+    fn port(&self, port: u32) -> Option<usize> {
+        // Most switches have ports 1, 2, 3.
+        let guess = (port as usize).wrapping_sub(1);
+        if self.ports.get(guess).is_some_and(|(number, _)| *number == port) {
+            return Some(guess);
+        }
+        self.ports.binary_search_by_key(&port, |(number, _)| *number).ok()
+    }
+}
+
+struct HostSlot {
+    host: Host,
+    link: Option<At>,
+    timer: Option<Duration>,
+}
+
+/// See the [module](self).
+pub struct Network {
+    topology: Topology,
+    now: Duration,
+    switches: Vec<SwitchSlot>,
+    hosts: Vec<HostSlot>,
+    links: Vec<Link>,
+    queue: Queue<Event>,
+    on_links: u32,
+    dirty: Vec<SwitchId>,
+    effects: Effects,
+    hops: Hops,
+    messages: MessageLog,
+    counters: NetworkCounters,
+    digest: u64,
+}
+
+impl Network {
+    /// A network whose links are up and whose switches have no controllers yet.
+    #[must_use]
+    pub fn new(topology: &Topology, settings: NetworkSettings) -> Self {
+        let mut ports = vec![BTreeSet::new(); topology.switches().len()];
+        for end in topology.links().iter().flat_map(|link| link.ends) {
+            if let Node::Switch(switch) = end.node {
+                ports[switch.index()].insert(end.port);
+            }
+        }
+        let switches = ports.into_iter().enumerate();
+        let switches =
+            switches.map(|(i, ports)| new_switch(topology, SwitchId::of(i), ports, settings));
+        let hosts = topology.hosts().iter();
+        let hosts = hosts.map(|spec| HostSlot {
+            host: Host::new(spec.mac, spec.ip),
+            link: None,
+            timer: None,
+        });
+        let mut network = Network {
+            switches: switches.collect(),
+            hosts: hosts.collect(),
+            links: Vec::with_capacity(topology.links().len()),
+            topology: topology.clone(),
+            now: Duration::ZERO,
+            queue: Queue::default(),
+            on_links: 0,
+            dirty: Vec::new(),
+            effects: Effects::default(),
+            hops: Hops::new(settings.hops),
+            messages: MessageLog::new(topology.switches().len(), settings.messages),
+            counters: NetworkCounters::default(),
+            digest: 0,
+        };
+        for (index, LinkSpec { ends, shape }) in topology.links().iter().enumerate() {
+            let seed =
+                digest(&[settings.seed.to_le_bytes(), (index as u64).to_le_bytes()].concat());
+            network.links.push(Link::new(*ends, *shape, seed));
+            network.plug(LinkId::of(index), true);
+        }
+        network
+    }
+
+    /// What it was built from. Hosts that have moved are where they were.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// When something happens next.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Duration> {
+        self.queue.next()
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn counters(&self) -> NetworkCounters {
+        self.counters
+    }
+
+    /// A number that two runs share only if the same has happened in both, in the same order.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Lets everything happen until a time, that time included. Time does not go back: a time that
+    /// has passed is now.
+    pub fn advance(&mut self, until: Duration) {
+        while self.step(until) {}
+        self.now = self.now.max(until);
+    }
+
+    /// Lets everything happen until a time, or until a switch has something for its controllers.
+    /// Says whether one has.
+    pub fn advance_to_control(&mut self, until: Duration) -> bool {
+        while self.dirty.is_empty() {
+            if !self.step(until) {
+                self.now = self.now.max(until);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets the next event happen, if it is due by a time.
+    fn step(&mut self, until: Duration) -> bool {
+        let Some((at, event)) = self.queue.pop(until) else { return false };
+        self.now = at;
+        self.counters.events += 1;
+        match event {
+            Event::Arrive { link, to, cuts, trace, frame } => {
+                self.arrive((link, to), cuts, trace, frame)
+            }
+            Event::Host(host) => {
+                // Another event may have taken its place.
+                if self.hosts[host.index()].timer == Some(at) {
+                    self.hosts[host.index()].timer = None;
+                    self.note(1, host.0.into(), 0);
+                    self.with_host(host, |host, now, out| host.timers(now, out));
+                }
+            }
+            Event::Switch(switch) => {
+                if self.switches[switch.index()].timer == Some(at) {
+                    self.switches[switch.index()].timer = None;
+                    self.note(2, switch.0.into(), 0);
+                    self.with_switch(switch, Source::Switch, |switch, now, out| {
+                        switch.timers(now, out)
+                    });
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts what happened into the digest.
+    fn note(&mut self, kind: u64, who: u64, what: u64) {
+        let now = self.now.as_nanos() as u64;
+        for word in [kind, now, who, what] {
+            // As in `digest`.
+            self.digest = (self.digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+    }
+
+    fn arrive(&mut self, (id, to): At, cuts: u32, trace: TraceId, frame: Frame) {
+        self.on_links -= 1;
+        let link = &mut self.links[id.index()];
+        if !link.up || link.cuts != cuts {
+            let counters = &mut link.directions[1 - to].counters;
+            counters.down += 1;
+            counters.frames -= 1;
+            counters.bytes -= frame.len() as u64;
+            return self.effects.recycle(frame);
+        }
+        let ends = [link.ends[1 - to], link.ends[to]];
+        self.note(0, u64::from(id.0) << 1 | to as u64, digest(&frame));
+        self.hops.note(trace, self.now, ends, &frame);
+        match ends[1].node {
+            Node::Host(host) => {
+                self.counters.delivered += 1;
+                self.with_host(host, |host, now, out| {
+                    host.receive(&frame, now, out);
+                    out.recycle(frame);
+                });
+            }
+            Node::Switch(switch) => {
+                let port = ends[1].port;
+                self.with_switch(switch, Source::Trace(trace), |switch, now, out| {
+                    switch.frame(port, frame, now, out);
+                });
+            }
+        }
+    }
+
+    /// Does something with a host, and sends what comes of it.
+    fn with_host<T>(
+        &mut self,
+        id: HostId,
+        act: impl FnOnce(&mut Host, Duration, &mut Effects) -> T,
+    ) -> T {
+        let slot = &mut self.hosts[id.index()];
+        let result = act(&mut slot.host, self.now, &mut self.effects);
+        let link = slot.link;
+        let wake = wake(slot.host.next_timer(), slot.timer, self.now);
+        if let Some(at) = wake {
+            slot.timer = Some(at);
+            self.put(at, Event::Host(id));
+        }
+        let mut frames = std::mem::take(&mut self.effects.frames);
+        for (_, frame) in frames.drain(..) {
+            let trace = self.hops.begin(Source::Host(id), &frame);
+            self.transmit(link, trace, frame);
+        }
+        self.effects.frames = frames;
+        result
+    }
+
+    /// Does something with a switch, and sends what comes of it.
+    fn with_switch<T>(
+        &mut self,
+        id: SwitchId,
+        source: Source,
+        act: impl FnOnce(&mut Switch, Duration, &mut Effects) -> T,
+    ) -> T {
+        let slot = &mut self.switches[id.index()];
+        let result = act(&mut slot.switch, self.now, &mut self.effects);
+        if !slot.dirty && slot.speaks() {
+            slot.dirty = true;
+            self.dirty.push(id);
+        }
+        let wake = wake(slot.switch.next_timer(), slot.timer, self.now);
+        if let Some(at) = wake {
+            slot.timer = Some(at);
+            self.put(at, Event::Switch(id));
+        }
+        if self.effects.frames.is_empty() {
+            return result;
+        }
+        let mut frames = std::mem::take(&mut self.effects.frames);
+        for (port, frame) in frames.drain(..) {
+            let slot = &self.switches[id.index()];
+            let link = slot.port(port).and_then(|index| slot.ports[index].1);
+            let trace = self.hops.begin(source, &frame);
+            self.transmit(link, trace, frame);
+        }
+        self.effects.frames = frames;
+        result
+    }
+
+    /// Puts a frame on a link.
+    fn transmit(&mut self, at: Option<At>, trace: TraceId, frame: Frame) {
+        let Some((id, from)) = at else {
+            self.counters.unlinked += 1;
+            return self.effects.recycle(frame);
+        };
+        if self.on_links == MAX_FRAMES_ON_LINKS {
+            self.counters.overload += 1;
+            return self.effects.recycle(frame);
+        }
+        let link = &mut self.links[id.index()];
+        match link.send(from, frame.len(), self.now) {
+            Some(arrives) => {
+                let (to, cuts) = (1 - from, link.cuts);
+                self.on_links += 1;
+                self.put(arrives, Event::Arrive { link: id, to, cuts, trace, frame });
+            }
+            None => self.effects.recycle(frame),
+        }
+    }
+
+    fn put(&mut self, at: Duration, event: Event) {
+        // There are at most so many frames, and a few timers for each host and switch.
+        let full = self.queue.push(at, event).is_err();
+        debug_assert!(!full, "the queue is bounded by what puts events into it");
+    }
+}
+
+/// When somebody who is to be woken at `timer` has to be woken earlier.
+fn wake(wants: Option<Duration>, timer: Option<Duration>, now: Duration) -> Option<Duration> {
+    // Not now: what is due now was done, and time must pass.
+    let wants = wants?.max(now + Duration::from_nanos(1));
+    timer.is_none_or(|timer| wants < timer).then_some(wants)
+}
+
+fn new_switch(
+    topology: &Topology,
+    id: SwitchId,
+    mut ports: BTreeSet<u32>,
+    settings: NetworkSettings,
+) -> SwitchSlot {
+    let spec = &topology.switches()[id.index()];
+    let last = topology.last_port(id);
+    let spare = last.saturating_add(settings.spare_ports).min(crate::topology::MAX_PORT);
+    ports.extend(last + 1..=spare);
+    let desc = |port: &u32| {
+        let mut desc = port_desc(spec.dpid, *port);
+        desc.name = FixedStr::new(&format!("{}-eth{port}", spec.name));
+        desc
+    };
+    let mut switch = Switch::new(SwitchSettings {
+        name: spec.name.as_str().into(),
+        ports: ports.iter().map(desc).collect(),
+        tables: spec.tables.unwrap_or(settings.tables),
+        table_capacity: spec.capacity.unwrap_or(settings.table_capacity),
+        n_buffers: settings.n_buffers,
+        versions: settings.versions,
+        ..SwitchSettings::new(spec.dpid, 0)
+    });
+    let mut effects = Effects::default();
+    for port in &ports {
+        switch.set_link(*port, false, &mut effects);
+    }
+    let ports = ports.into_iter().map(|port| (port, None)).collect();
+    SwitchSlot { switch, ports, timer: None, dirty: false }
+}
