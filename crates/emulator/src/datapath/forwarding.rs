@@ -300,7 +300,7 @@ impl Forwarding {
         let Some(entry) = self.groups.get(number) else { return };
         let buckets = match entry.kind {
             GroupType::All => 0..entry.buckets.len(),
-            _ => match self.groups.choose(entry, run.packet.key(), &self.ports) {
+            _ => match self.groups.choose(entry, &run.packet, &self.ports) {
                 Some(bucket) => bucket..bucket + 1,
                 // No bucket is live: dropped.
                 None => 0..0,

@@ -10,7 +10,7 @@ use bellrock_openflow::{
 use super::action_set::ActionSet;
 use super::actions::{Actions, Checker};
 use super::ports::Ports;
-use crate::packet::Key;
+use crate::packet::Packet;
 
 /// Groups that a switch can have.
 pub const MAX_GROUPS: usize = 65_536;
@@ -103,12 +103,17 @@ impl Groups {
     }
 
     /// The bucket that one packet takes, in a group that gives it to one only.
-    pub(super) fn choose(&self, entry: &GroupEntry, key: &Key, ports: &Ports) -> Option<usize> {
+    pub(super) fn choose(
+        &self,
+        entry: &GroupEntry,
+        packet: &Packet,
+        ports: &Ports,
+    ) -> Option<usize> {
         match entry.kind {
             GroupType::FastFailover => {
                 entry.buckets.iter().position(|bucket| self.is_live(bucket, ports))
             }
-            GroupType::Select => self.select(entry, key, ports),
+            GroupType::Select => self.select(entry, packet, ports),
             _ => (!entry.buckets.is_empty()).then_some(0),
         }
     }
@@ -116,8 +121,8 @@ impl Groups {
     /// A bucket by a hash of the packet's flow and the weights. Flows whose bucket is live stay
     /// with it when others die. A bucket that watches nothing is taken for live, as the
     /// specification leaves liveness to fast failover.
-    fn select(&self, entry: &GroupEntry, key: &Key, ports: &Ports) -> Option<usize> {
-        let hash = flow_hash(key);
+    fn select(&self, entry: &GroupEntry, packet: &Packet, ports: &Ports) -> Option<usize> {
+        let hash = flow_hash(packet);
         let usable = |bucket: &BucketEntry| !bucket.watches() || self.is_live(bucket, ports);
         let first = pick(&entry.buckets, hash, |_| true)?;
         if usable(&entry.buckets[first]) {
@@ -289,7 +294,7 @@ fn pick(
 }
 
 /// The fields that tell flows apart that a select group shares out.
-const FLOW_FIELDS: [Field; 17] = [
+const FLOW_FIELDS: [Field; 11] = [
     Field::EthDst,
     Field::EthSrc,
     Field::EthType,
@@ -300,23 +305,21 @@ const FLOW_FIELDS: [Field; 17] = [
     Field::Ipv6Src,
     Field::Ipv6Dst,
     Field::Ipv6Flabel,
-    Field::TcpSrc,
-    Field::TcpDst,
-    Field::UdpSrc,
-    Field::UdpDst,
-    Field::SctpSrc,
-    Field::SctpDst,
     Field::MplsLabel,
 ];
+/// Likewise, but for fragments: only the first has them, and a packet's fragments stay together.
+const PORT_FIELDS: [Field; 6] =
+    [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst, Field::SctpSrc, Field::SctpDst];
 
 /// The same number for all packets of a flow, in every run.
-fn flow_hash(key: &Key) -> u64 {
+fn flow_hash(packet: &Packet) -> u64 {
     // FNV-1a over 64-bit words, then the finalizer of splitmix64: short, and good enough to share
     // flows out evenly.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for field in FLOW_FIELDS {
-        if let Some(value) = key.value(field) {
-            for word in [field as u64, (value >> 64) as u64, value as u64] {
+    let ports = if packet.is_fragment() { &[] } else { &PORT_FIELDS[..] };
+    for field in FLOW_FIELDS.iter().chain(ports) {
+        if let Some(value) = packet.key().value(*field) {
+            for word in [*field as u64, (value >> 64) as u64, value as u64] {
                 hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
             }
         }
