@@ -1,5 +1,7 @@
 //! Packets that arrived together.
 
+use std::hint::cold_path;
+
 use bellrock_openflow::{PacketInView, Version};
 
 use crate::{Error, Handler, PacketIn, Result, Switch, Verdict};
@@ -17,8 +19,10 @@ pub struct Batch<'b> {
     version: Version,
     messages: [&'b [u8]; BATCH_PACKETS],
     len: usize,
-    /// The packets that [`Batch::each`] has not given to the current handler yet, a bit each.
+    /// The packets that the current handler is not done with, a bit each: it is given the lowest.
     waiting: u64,
+    /// Whether it is given one just now.
+    in_each: bool,
     /// The packets that the current handler has passed on. Those in neither are dealt with.
     passed: u64,
     /// Length of the send buffer before the current packet was handled.
@@ -39,6 +43,7 @@ impl<'b> Batch<'b> {
             messages: [&[]; BATCH_PACKETS],
             len: 0,
             waiting: 0,
+            in_each: false,
             passed: 0,
             mark: 0,
             errors: 0,
@@ -170,30 +175,45 @@ impl<'b> Batch<'b> {
         switch: &mut Switch<'_>,
         handler: &mut H,
     ) {
+        self.in_each = true;
         while self.waiting != 0 {
-            let at = self.waiting.trailing_zeros() as usize % BATCH_PACKETS;
             // What a panic needs, see `abandon_current`.
-            self.waiting &= self.waiting - 1;
             self.mark = switch.mark();
-            let message = self.messages[at];
+            let message = self.messages[self.current()];
             // Two calls, so that in the common one, where the handler is inlined, nothing of the packet
             // has to be in memory.
-            let verdict = match PacketInView::common(version, message) {
-                Some(packet) => handler.packet_in(switch, &PacketIn::new(packet)),
-                None => out_of_the_common(message, switch, handler),
-            };
-            match verdict {
-                Ok(Verdict::Consume) => {}
-                Ok(Verdict::Pass) => self.passed |= 1 << at,
-                Err(error) => {
-                    switch.undo_to(self.mark);
-                    self.passed |= 1 << at;
-                    self.errors += 1;
-                    self.last_error = Some(error);
+            if let Some(packet) = PacketInView::common(version, message) {
+                match handler.packet_in(switch, &PacketIn::new(packet)) {
+                    Ok(Verdict::Consume) => {}
+                    other => self.not_consumed(switch, other),
+                }
+            } else {
+                cold_path();
+                match out_of_the_common(message, switch, handler) {
+                    Ok(Verdict::Consume) => {}
+                    other => self.not_consumed(switch, other),
                 }
             }
+            self.waiting &= self.waiting - 1;
         }
+        self.in_each = false;
         self.mark = switch.mark();
+    }
+
+    /// The packet that the handler is given: the lowest of those that wait. Only while some wait.
+    #[inline(always)]
+    fn current(&self) -> usize {
+        self.waiting.trailing_zeros() as usize % BATCH_PACKETS
+    }
+
+    #[inline(never)]
+    fn not_consumed(&mut self, switch: &mut Switch<'_>, verdict: Result<Verdict>) {
+        self.passed |= 1 << self.current();
+        if let Err(error) = verdict {
+            switch.undo_to(self.mark);
+            self.errors += 1;
+            self.last_error = Some(error);
+        }
     }
 
     /// Forgets all packets, for the next ones.
@@ -213,6 +233,9 @@ impl<'b> Batch<'b> {
     /// is taken back, and no other handler sees it.
     pub fn abandon_current(&mut self, switch: &mut Switch<'_>) {
         switch.undo_to(self.mark);
+        if std::mem::take(&mut self.in_each) {
+            self.waiting &= self.waiting.wrapping_sub(1);
+        }
     }
 }
 

@@ -75,8 +75,9 @@ impl Out {
     pub(crate) fn window<const N: usize>(
         &mut self,
     ) -> Result<(&mut [u8; N], &mut usize), EncodeError> {
-        let room = self.bytes.get_mut(self.len..).and_then(|room| room.first_chunk_mut());
-        Ok((room.ok_or(EncodeError::Full)?, &mut self.len))
+        let Some(room) = self.bytes.get_mut(self.len..) else { return Err(EncodeError::Full) };
+        let Some(window) = room.first_chunk_mut() else { return Err(EncodeError::Full) };
+        Ok((window, &mut self.len))
     }
 
     /// Writes one message: header, then what `body` writes, then the length.

@@ -56,7 +56,13 @@ impl Port {
 
     #[inline]
     pub(crate) fn to_v10(self) -> Result<u16, EncodeError> {
-        if self.0 < 0xfff8 { Ok(self.0 as u16) } else { self.reserved_to_v10() }
+        if self.is_physical_v10() { Ok(self.0 as u16) } else { self.reserved_to_v10() }
+    }
+
+    /// Whether it has the same number in 1.0: it is none of the reserved ones, and not too large.
+    #[inline(always)]
+    pub(crate) const fn is_physical_v10(self) -> bool {
+        self.0 < Self::FIRST_RESERVED_V10 as u32
     }
 
     #[cold]

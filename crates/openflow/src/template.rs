@@ -150,18 +150,18 @@ impl FlowTemplate {
         // Where the packet is one of a batch its version is a constant, and so are all places of 1.0.
         let version = packet.version();
         if version != self.version {
+            cold_path();
             let what = "a flow template of another version";
             return Err(EncodeError::Unsupported { what, version });
         }
         let mut filling = self.fill_as(version, xid, out)?;
-        let (in_port, buffer_id) = packet.origin();
         let at = filling.place(Field::InPort);
-        match in_port {
+        match packet.wire_in_port() {
             InPort::V10(number) => filling.put(at, &number),
             InPort::V13(number) => filling.put(at, &number),
         }
         filling.filled |= bit(Field::InPort);
-        filling.put(buffer_at(version), &buffer_id);
+        filling.put(buffer_at(version), &packet.wire_buffer_id());
         Ok(filling)
     }
 
@@ -292,13 +292,19 @@ impl Filling<'_> {
     /// packet it wants.
     #[inline(always)]
     pub fn output(&mut self, port: Port) -> Result<(), EncodeError> {
-        if port == Port::CONTROLLER {
-            cold_path();
-            let what = "an output to the controller by a flow template";
-            return Err(EncodeError::Unsupported { what, version: self.version });
-        }
         self.filled |= OUTPUT;
-        self.port(self.template.output_at, port)
+        let at = self.template.output_at;
+        match self.version {
+            // The controller is one of the reserved ports.
+            Version::V1_0 if port.is_physical_v10() => self.put(at, &(port.0 as u16).to_be_bytes()),
+            _ if port == Port::CONTROLLER => {
+                cold_path();
+                let what = "an output to the controller by a flow template";
+                return Err(EncodeError::Unsupported { what, version: self.version });
+            }
+            _ => self.port(at, port)?,
+        }
+        Ok(())
     }
 
     /// The flow_mod has all its values.

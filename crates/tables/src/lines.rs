@@ -4,6 +4,8 @@
 //! its first line, or, if that was full, in its second; when both are full, an entry of theirs is
 //! moved to *its* other line. It knows nothing of time, bounds or sizes: that is the table's.
 
+use std::hint::cold_path;
+
 use crate::budget::{Budget, Reservation};
 use crate::chunk::{Chunk, HUGE_PAGE_BYTES};
 use crate::line::{Entry, LINE_BYTES, Line, SLOTS_PER_LINE};
@@ -208,7 +210,10 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         let line = self.first_home(at);
         match self.first.get(line) {
             Some(line) => Some(line),
-            None => self.others.get((line / CHUNK_LINES).wrapping_sub(1))?.get(line % CHUNK_LINES),
+            None => {
+                cold_path();
+                self.others.get((line / CHUNK_LINES).wrapping_sub(1))?.get(line % CHUNK_LINES)
+            }
         }
     }
 
@@ -221,6 +226,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         match self.first.get_mut(line) {
             Some(line) => Some(line),
             None => {
+                cold_path();
                 let others = self.others.get_mut((line / CHUNK_LINES).wrapping_sub(1));
                 others?.get_mut(line % CHUNK_LINES)
             }

@@ -175,11 +175,13 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[inline(always)]
     pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
         let first = self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age));
-        first.or_else(|| self.fresh_elsewhere(at, now, max_age))
+        first.or_else(|| self.fresh_elsewhere(at.key, now, max_age))
     }
 
     #[cold]
-    fn fresh_elsewhere(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
+    fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+        // Hashed again, so that the caller need not keep the hash at hand.
+        let at = self.hash(key);
         let second = self.main.second_line(at).and_then(|line| line.fresh(at.key, now, max_age));
         second.or_else(|| {
             let entry = self.find_entry(at)?;
@@ -198,12 +200,13 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
         match self.main.first_line_mut(at).and_then(|line| line.touch(at.key, now)) {
             Some(value) => Some(value),
-            None => self.touch_elsewhere(at, now),
+            None => self.touch_elsewhere(at.key, now),
         }
     }
 
     #[cold]
-    fn touch_elsewhere(&mut self, at: Hashed, now: u32) -> Option<V> {
+    fn touch_elsewhere(&mut self, key: u64, now: u32) -> Option<V> {
+        let at = self.hash(key);
         if let Some(value) = self.main.second_line_mut(at).and_then(|line| line.touch(at.key, now))
         {
             return Some(value);

@@ -15,10 +15,10 @@ use super::{LearningSettings, MatchKind};
 #[expect(clippy::large_enum_variant, reason = "there are two in all, shared by all switches")]
 #[repr(u8)] // a tag of its own is looked at faster than a value that one of the fields cannot have
 pub(super) enum Prepared {
-    /// Of [`MatchKind::L2`], for all packets.
-    L2(ByTag),
     /// Of [`MatchKind::Exact`], for plain packets.
     Exact(ByProtocol),
+    /// Of [`MatchKind::L2`], for all packets.
+    L2(ByTag),
     /// The version cannot say what the flows are.
     Nothing,
 }

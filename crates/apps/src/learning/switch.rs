@@ -1,5 +1,6 @@
 //! The handler: what a learning switch does at each event.
 
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,41 +92,37 @@ impl LearningSwitch {
     }
 
     /// The way of nearly all packets, straight on: between two hosts that are known, were where
-    /// they are and have flows already, one more flow. `false`: it is another case, for
-    /// [`LearningSwitch::answer`], which would do the same in this one.
+    /// they are and have flows already, one more flow. The port that it goes to; `None`: it is another
+    /// case, for [`LearningSwitch::answer`], which would do the same in this one.
     #[inline(always)]
-    fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<bool> {
+    fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Option<Port> {
         let now_s = seconds(switch.now());
         if now_s < self.quiet_from_s {
-            return Ok(false);
+            return None;
         }
-        let (hosts, in_port) = (&mut self.hosts, packet.in_port());
-        let to = match &*self.prepared {
+        let port = match &*self.prepared {
             Prepared::Exact(templates) => {
-                let Some((frame, plain)) = Plain::untagged(packet) else { return Ok(false) };
-                let Some(to) = hosts.with_flows(&frame, in_port, now_s) else { return Ok(false) };
-                let mut flow = switch.install_for(packet, &templates.of(&plain).untagged)?;
-                prepared::fill_link(&mut flow, &frame, to.port())?;
+                let (frame, plain) = Plain::untagged(packet)?;
+                let port = self.hosts.with_flows(&frame, packet.in_port(), now_s)?.port();
+                let template = &templates.of(&plain).untagged;
+                let mut flow = switch.install_for(packet, template).ok()?;
+                prepared::fill_link(&mut flow, &frame, port).ok()?;
                 plain.fill(&mut flow, &frame);
-                flow.finish()?;
-                to
+                flow.finish().ok()?;
+                port
             }
             Prepared::L2(templates) => {
-                let Some(frame) = Frame::untagged(packet) else { return Ok(false) };
-                let Some(to) = hosts.with_flows(&frame, in_port, now_s) else { return Ok(false) };
-                let mut flow = switch.install_for(packet, &templates.untagged)?;
-                prepared::fill_link(&mut flow, &frame, to.port())?;
-                flow.finish()?;
-                to
+                let frame = Frame::untagged(packet)?;
+                let port = self.hosts.with_flows(&frame, packet.in_port(), now_s)?.port();
+                let mut flow = switch.install_for(packet, &templates.untagged).ok()?;
+                prepared::fill_link(&mut flow, &frame, port).ok()?;
+                flow.finish().ok()?;
+                port
             }
-            Prepared::Nothing => return Ok(false),
+            Prepared::Nothing => return None,
         };
         self.counters.flow_mods += 1;
-        if packet.buffer_id().is_none() {
-            let packet = *packet;
-            self.send_on(switch, &packet, to.port())?;
-        }
-        Ok(true)
+        Some(port)
     }
 
     #[cold]
@@ -422,10 +419,16 @@ fn seconds(now: Duration) -> u32 {
 impl Handler for LearningSwitch {
     #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        if !self.install_known(switch, packet)? {
-            // A copy, so that the common packet need not be in memory.
-            let packet = *packet;
-            self.answer(switch, &packet)?;
+        let installed = self.install_known(switch, packet);
+        if installed.is_some() && packet.buffer_id().is_some() {
+            return Ok(Verdict::Consume);
+        }
+        cold_path();
+        // A copy, so that the common packet need not be in memory.
+        let packet = *packet;
+        match installed {
+            Some(port) => self.send_on(switch, &packet, port)?,
+            None => self.answer(switch, &packet)?,
         }
         Ok(Verdict::Consume)
     }

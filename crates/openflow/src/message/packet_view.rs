@@ -23,16 +23,19 @@ pub struct PacketInView<'a> {
     head: Head<'a>,
     /// The whole message.
     message: &'a [u8],
-    /// The packet.
-    data: &'a [u8],
-    in_port: Port,
 }
 
-/// What is before the match.
+/// What is before the packet.
 #[derive(Clone, Copy)]
 enum Head<'a> {
     V10(&'a v10::PacketInHead),
-    V13(&'a v13::PacketInFixed),
+    V13(&'a v13::PacketInHead),
+    /// Of 1.3, with another match. Read once.
+    Other {
+        fixed: &'a v13::PacketInFixed,
+        in_port: Port,
+        data: &'a [u8],
+    },
 }
 
 impl<'a> PacketInView<'a> {
@@ -70,20 +73,17 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn common(version: Version, message: &'a [u8]) -> Option<Self> {
-        let (head, in_port, data) = match version {
-            Version::V1_0 => {
-                let (head, data) = v10::PacketInHead::ref_from_prefix(message).ok()?;
-                (Head::V10(head), Port::from_v10(head.packet_in.in_port.get()), data)
-            }
+        let head = match version {
+            Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
             Version::V1_3 => {
-                let (head, data) = v13::PacketInHead::ref_from_prefix(message).ok()?;
+                let (head, _) = v13::PacketInHead::ref_from_prefix(message).ok()?;
                 if head.match_head != MATCH_IN_PORT {
                     return None;
                 }
-                (Head::V13(&head.fixed), Port(head.in_port.get()), data)
+                Head::V13(head)
             }
         };
-        Some(PacketInView { head, message, data, in_port })
+        Some(PacketInView { head, message })
     }
 
     /// The packet_in at the start of a stream, whatever it matches. `None` if there is none, or not
@@ -98,9 +98,22 @@ impl<'a> PacketInView<'a> {
         };
         let head = match version {
             Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
-            Version::V1_3 => Head::V13(v13::PacketInFixed::ref_from_prefix(message).ok()?.0),
+            Version::V1_3 => {
+                let (fixed, _) = v13::PacketInFixed::ref_from_prefix(message).ok()?;
+                Head::Other { fixed, in_port: packet.in_port(), data: packet.data.0 }
+            }
         };
-        Some(PacketInView { head, message, data: packet.data.0, in_port: packet.in_port() })
+        Some(PacketInView { head, message })
+    }
+
+    /// What all forms of 1.3 have.
+    #[inline(always)]
+    fn v13(&self) -> Option<&'a v13::PacketIn> {
+        match self.head {
+            Head::V10(_) => None,
+            Head::V13(head) => Some(&head.fixed.packet_in),
+            Head::Other { fixed, .. } => Some(&fixed.packet_in),
+        }
     }
 
     /// The version of its message.
@@ -109,21 +122,29 @@ impl<'a> PacketInView<'a> {
     pub fn version(&self) -> Version {
         match self.head {
             Head::V10(_) => Version::V1_0,
-            Head::V13(_) => Version::V1_3,
+            Head::V13(_) | Head::Other { .. } => Version::V1_3,
         }
     }
 
-    /// Its ingress port and its buffer, as they stand in a flow_mod of the same version.
+    /// Its ingress port, as it stands in a flow_mod of the same version.
     #[inline(always)]
-    pub(crate) fn origin(&self) -> (InPort, [u8; 4]) {
+    pub(crate) fn wire_in_port(&self) -> InPort {
         match self.head {
-            Head::V10(v10::PacketInHead { packet_in: head, .. }) => {
-                (InPort::V10(head.in_port.to_bytes()), head.buffer_id.to_bytes())
-            }
-            Head::V13(head) => {
-                (InPort::V13(self.in_port.0.to_be_bytes()), head.packet_in.buffer_id.to_bytes())
-            }
+            Head::V10(head) => InPort::V10(head.packet_in.in_port.to_bytes()),
+            Head::V13(head) => InPort::V13(head.in_port.to_bytes()),
+            Head::Other { in_port, .. } => InPort::V13(in_port.0.to_be_bytes()),
         }
+    }
+
+    /// Its buffer, likewise.
+    #[inline(always)]
+    pub(crate) fn wire_buffer_id(&self) -> [u8; 4] {
+        let buffer_id = match self.head {
+            Head::V10(head) => head.packet_in.buffer_id,
+            Head::V13(head) => head.fixed.packet_in.buffer_id,
+            Head::Other { fixed, .. } => fixed.packet_in.buffer_id,
+        };
+        buffer_id.to_bytes()
     }
 
     /// Bytes of the whole message.
@@ -137,10 +158,7 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn buffer_id(&self) -> Option<u32> {
-        buffer_from_wire(match self.head {
-            Head::V10(head) => head.packet_in.buffer_id.get(),
-            Head::V13(head) => head.packet_in.buffer_id.get(),
-        })
+        buffer_from_wire(u32::from_be_bytes(self.wire_buffer_id()))
     }
 
     /// See [`PacketIn::total_len`].
@@ -149,7 +167,8 @@ impl<'a> PacketInView<'a> {
     pub fn total_len(&self) -> u16 {
         match self.head {
             Head::V10(head) => head.packet_in.total_len.get(),
-            Head::V13(head) => head.packet_in.total_len.get(),
+            Head::V13(head) => head.fixed.packet_in.total_len.get(),
+            Head::Other { fixed, .. } => fixed.packet_in.total_len.get(),
         }
     }
 
@@ -158,40 +177,43 @@ impl<'a> PacketInView<'a> {
     pub fn reason(&self) -> PacketInReason {
         PacketInReason::from_wire(match self.head {
             Head::V10(head) => head.packet_in.reason,
-            Head::V13(head) => head.packet_in.reason,
+            Head::V13(head) => head.fixed.packet_in.reason,
+            Head::Other { fixed, .. } => fixed.packet_in.reason,
         })
     }
 
     /// See [`PacketIn::table`].
     #[must_use]
     pub fn table(&self) -> u8 {
-        match self.head {
-            Head::V10(_) => 0,
-            Head::V13(head) => head.packet_in.table_id,
-        }
+        self.v13().map_or(0, |head| head.table_id)
     }
 
     /// See [`PacketIn::cookie`].
     #[must_use]
     pub fn cookie(&self) -> u64 {
-        match self.head {
-            Head::V10(_) => PacketIn::NO_COOKIE,
-            Head::V13(head) => head.packet_in.cookie.get(),
-        }
+        self.v13().map_or(PacketIn::NO_COOKIE, |head| head.cookie.get())
     }
 
     /// Where the packet came in; [`Port::ANY`] if the switch did not say.
     #[must_use]
     #[inline(always)]
     pub fn in_port(&self) -> Port {
-        self.in_port
+        match self.head {
+            Head::V10(head) => Port::from_v10(head.packet_in.in_port.get()),
+            Head::V13(head) => Port(head.in_port.get()),
+            Head::Other { in_port, .. } => in_port,
+        }
     }
 
     /// The packet, from its Ethernet header on; cut short where the switch buffers it.
     #[must_use]
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
-        self.data
+        match self.head {
+            Head::V10(_) => self.message.get(size_of::<v10::PacketInHead>()..).unwrap_or(&[]),
+            Head::V13(_) => self.message.get(size_of::<v13::PacketInHead>()..).unwrap_or(&[]),
+            Head::Other { data, .. } => data,
+        }
     }
 
     /// Whether [`PacketInView::data`] is the whole packet.
