@@ -1,7 +1,8 @@
 //! Uneven load (Maestro's case): two workers, and all busy switches on one of them. What the rate is
 //! while they stay there, and after the overloaded worker has handed half of them over.
 //!
-//! `cargo bench -p bellrock --features cli --bench hand_over`. It needs two cores, and the generator takes
+//! `cargo bench -p bellrock --features cli --bench hand_over`, with `-- --pairs N` for so many pairs of
+//! runs. It needs two cores, and the generator takes
 //! some of them too, so the app does some microseconds of work for each packet, as one that computes
 //! paths does; the learning switch alone is faster than the generator's share of a second core. Every
 //! answer is verified. Workers that stay as they are and workers that hand over take turns.
@@ -26,14 +27,14 @@ const SWITCHES: u32 = 16;
 const WORK_STEPS: u32 = 8000;
 
 /// Time for the switches to be put on one worker, and for that worker to notice.
-const WARM_UP: Duration = Duration::from_secs(3);
+const WARM_UP: Duration = Duration::from_millis(1500);
 
 /// Longer than the generator waits for its switches to come up.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Pairs of runs, and time that each run measures.
+/// Pairs of runs if nothing else is said, and time that each run measures.
 const PAIRS: usize = 5;
-const MEASURED: Duration = Duration::from_secs(2);
+const MEASURED: Duration = Duration::from_secs(1);
 
 /// The learning switch, with work added.
 struct Costly(Learning);
@@ -81,8 +82,10 @@ struct Measured {
 fn main() -> std::result::Result<(), Box<dyn Error>> {
     // Cargo passes `--test` when it only wants to know that the program runs.
     let test = std::env::args().any(|argument| argument == "--test");
-    let (pairs, warm_up, measured) =
-        if test { (1, Duration::ZERO, MEASURED / 20) } else { (PAIRS, WARM_UP, MEASURED) };
+    let (pairs, warm_up, measured) = match test {
+        true => (1, Duration::ZERO, MEASURED / 20),
+        false => (asked_pairs()?, WARM_UP, MEASURED),
+    };
     println!("{SWITCHES} switches, all on one of two workers; {WORK_STEPS} steps of work a packet");
     println!(
         "{:>5} {:>12} {:>12} {:>7}   after: switches of each worker",
@@ -107,6 +110,14 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         ratios[ratios.len() - 1],
     );
     Ok(())
+}
+
+/// What the command line says behind `--pairs`.
+fn asked_pairs() -> std::result::Result<usize, Box<dyn Error>> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--pairs").skip(1);
+    let Some(number) = arguments.next() else { return Ok(PAIRS) };
+    let number = number.parse().ok().filter(|pairs| *pairs > 0);
+    number.ok_or_else(|| "--pairs needs a number, at least 1".into())
 }
 
 fn measure(

@@ -1,0 +1,92 @@
+//! What a full table takes for each entry: by its own account, and by what the kernel says that this
+//! process has resident more than before. `cargo bench -p bellrock-tables --bench capacity`.
+//!
+//! Tables are filled to their bound and half as far again, so that they have grown as far as they
+//! ever will and evict; bounds are powers of ten, and the sizes about powers of two, where a table is made
+//! for more than it may hold. Small ones are filled many at a time, since the kernel counts in pages.
+//! The last line is the dearest of all.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+
+use bellrock_tables::{Budget, FlatTable, Insert, Seed};
+
+/// Entries that tables of a bound have together at least: so many that pages and what the allocator
+/// keeps for itself do not count.
+const TOGETHER: usize = 4_000_000;
+
+/// Powers of ten, and a little more than powers of two.
+const BOUNDS: [usize; 7] = [1_000, 10_000, 70_001, 100_000, 1_000_000, 1_100_000, 10_000_000];
+
+/// When Cargo only wants to know that the program runs.
+const TEST_BOUNDS: [usize; 2] = [1_000, 70_001];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    if let (Some("--bound"), Some(bound)) = (arguments.next().as_deref(), arguments.next()) {
+        let (own, resident) = measure(bound.parse()?)?;
+        println!("{own} {resident}");
+        return Ok(());
+    }
+    let test = std::env::args().any(|argument| argument == "--test");
+    let bounds = if test { &TEST_BOUNDS[..] } else { &BOUNDS };
+    println!(
+        "{:>10} {:>7} {:>10} {:>10}  bytes an entry",
+        "bound", "tables", "own count", "resident"
+    );
+    let mut dearest = 0.0_f64;
+    for &bound in bounds {
+        let (own, resident) = apart(bound)?;
+        println!("{bound:>10} {:>7} {own:>10.2} {resident:>10.2}", tables(bound));
+        dearest = dearest.max(own).max(resident);
+    }
+    let (least, most) = (bounds[0], bounds[bounds.len() - 1]);
+    println!("{dearest:.1} bytes for each entry at most, in full tables of {least} to {most}");
+    Ok(())
+}
+
+/// Measures a bound in a process of its own: what another one has left free is resident already.
+fn apart(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let output = command.args(["--bound", &bound.to_string()]).stderr(Stdio::inherit()).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let (own, resident) = said.trim().split_once(' ').ok_or("it has said nothing")?;
+    Ok((own.parse()?, resident.parse()?))
+}
+
+/// How many tables of a bound are filled at a time.
+fn tables(bound: usize) -> usize {
+    TOGETHER.div_ceil(bound)
+}
+
+/// Bytes for each entry in full tables: by their own account, and resident.
+fn measure(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
+    let budget = Budget::unlimited();
+    let before = resident_bytes()?;
+    let mut tables: Vec<FlatTable<u32>> = (0..tables(bound))
+        .map(|number| FlatTable::with_seed(bound, &budget, Seed::from_number(number as u64)))
+        .collect();
+    for table in &mut tables {
+        for host in 0..(bound + bound / 2) as u64 {
+            if table.insert(host << 8, host as u32 % 48, 0) == Insert::Refused {
+                return Err(format!("a table of {bound} refused an entry").into());
+            }
+        }
+        if table.len() != bound {
+            return Err(format!("a table of {bound} is full with {}", table.len()).into());
+        }
+    }
+    let resident = resident_bytes()?.saturating_sub(before);
+    let own: usize = black_box(&tables).iter().map(FlatTable::memory).sum();
+    let entries = (bound * tables.len()) as f64;
+    Ok((own as f64 / entries, resident as f64 / entries))
+}
+
+/// What the kernel counts of this process.
+fn resident_bytes() -> Result<usize, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: usize = line.ok_or("no VmRSS")?.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib << 10)
+}
