@@ -61,6 +61,8 @@ impl Unit {
             format!("{}{name}", digits(number / size))
         };
         match self {
+            // Three digits would not tell 1,024 from 1,020.
+            Unit::Count if is_short_whole(number) => format!("{number:.0}"),
             Unit::Count => prefixed(&[(1e9, "G"), (1e6, "M"), (1e3, "k")], ""),
             Unit::Time => prefixed(&[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
             Unit::Bytes => prefixed(
@@ -71,6 +73,11 @@ impl Unit {
             Unit::Percent => format!("{:.0}%", number * 100.0),
         }
     }
+}
+
+/// Whole numbers of four digits that are no round hundreds.
+fn is_short_whole(number: f64) -> bool {
+    number.fract() == 0.0 && (1000.0..10_000.0).contains(&number) && number % 100.0 != 0.0
 }
 
 /// Three significant digits, without zeros at the end.
@@ -181,6 +188,10 @@ mod tests {
         assert_eq!(Unit::Count.write(1_500_000.0), "1.5M");
         assert_eq!(Unit::Count.write(999_999.9), "1M");
         assert_eq!(Unit::Count.write(0.25), "0.25");
+        assert_eq!(
+            [1024.0, 1500.0, 1024.5].map(|n| Unit::Count.write(n)),
+            ["1024", "1.5k", "1.02k"]
+        );
         assert_eq!(Unit::Time.write(12_340.0), "12.3 µs");
         assert_eq!(Unit::Time.write(100.0), "100 ns");
         assert_eq!(Unit::Bytes.write(65_536.0), "64 KiB");

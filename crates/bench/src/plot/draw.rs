@@ -39,8 +39,9 @@ const BOTTOM: i32 = 56;
 const LEGEND_WIDTH: i32 = 306;
 const LEGEND_LINE: i32 = 17;
 const GROUP_GAP: i32 = 9;
-/// Closer marks at the lower axis would write into each other.
-const LEAST_MARK_GAP: i32 = 42;
+/// How wide a letter at an axis is, about, and what is left free between two marks of the lower one.
+const LETTER_WIDTH: i32 = 8;
+const MARK_GAP: i32 = 8;
 /// Where the middle of small letters is under the top of their line.
 const LETTERS_MIDDLE: f64 = 6.0;
 const TITLE_SIZE: i32 = 19;
@@ -163,14 +164,15 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
 
     fn frame(&self, plot: &Plot) -> Result<(), Failed<DB>> {
         self.text(&plot.title, (LEFT, 12), TITLE_SIZE, INK, (HPos::Left, VPos::Top))?;
-        let mut marked: Vec<i32> = Vec::new();
+        let mut taken: Vec<(i32, i32)> = Vec::new();
         for (at, text) in &self.x.marks {
             let Some(share) = self.x.place(*at) else { continue };
             let x = LEFT + (share * f64::from(self.right - LEFT)).round() as i32;
-            if marked.iter().any(|other| (other - x).abs() < LEAST_MARK_GAP) {
+            let half = (text.chars().count() as i32 * LETTER_WIDTH + MARK_GAP) / 2;
+            if taken.iter().any(|(from, to)| x - half < *to && x + half > *from) {
                 continue;
             }
-            marked.push(x);
+            taken.push((x - half, x + half));
             self.line((x, TOP), (x, self.bottom), GRID)?;
             self.text(text, (x, self.bottom + 7), TEXT_SIZE, INK, (HPos::Center, VPos::Top))?;
         }
