@@ -122,9 +122,9 @@ fn switches_connect_again_and_again() {
 struct Running(Child, String);
 
 impl Running {
-    fn responder() -> Self {
+    fn responder(flags: &[&str]) -> Self {
         let mut command = Command::new(BELLROCK);
-        command.args(["bench", "responder", "--listen", "127.0.0.1:0"]);
+        command.args(["bench", "responder", "--listen", "127.0.0.1:0"]).args(flags);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -142,7 +142,7 @@ impl Drop for Running {
 
 #[test]
 fn the_responder_answers_the_load_and_the_report_reads_well() {
-    let responder = Running::responder();
+    let responder = Running::responder(&[]);
     let pid = responder.0.id().to_string();
     let (status, out, error) = bench(&["--connect", &responder.1, "--pid", &pid]);
     assert_eq!(status, 0, "{out}{error}");
@@ -171,9 +171,67 @@ fn a_controller_is_compared_with_the_responder() {
 }
 
 #[test]
+fn a_controller_is_compared_with_a_peer_that_is_started_for_it() {
+    let config = Config::with_match("exact");
+    let peer = format!("second={BELLROCK} bench responder --listen 127.0.0.1:{{port}}");
+    let report = against_bellrock(&config, &["--peer", &peer, "--pairs", "2"]);
+    assert_eq!((&report["name"], &report["pairs"]), (&"second".into(), &2.into()));
+    for of in ["controller", "reference"] {
+        let tally = &report[of]["summary"]["tally"];
+        assert!(tally["verified"].as_u64() > Some(50), "{tally}");
+        assert_eq!(tally["verified"], tally["sent"], "{tally}");
+    }
+
+    let responder = Running::responder(&[]);
+    let pairs = ["--connect", &responder.1, "--peer", &peer];
+    let (status, out, error) = bench(&pairs);
+    assert_eq!(status, 0, "{out}{error}");
+    assert!(out.contains("REFERENCE: second") && out.contains("median of 9 pairs"), "{out}");
+}
+
+#[test]
+fn sides_that_have_not_enough_files_for_both_connect_for_each_run() {
+    let responder = Running::responder(&[]);
+    let short = SHORT[..10].join(" ");
+    // 64 files are for other things, so 36 switches can be there at a time.
+    let line = format!(
+        "ulimit -n 100; exec {BELLROCK} bench --connect {} --pairs 3 {short} --switches 30",
+        responder.1
+    );
+    let output = Command::new("sh").args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let (out, error) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}{error}");
+    assert!(out.contains("median of 3 pairs"), "{out}");
+}
+
+#[test]
+fn idle_switches_are_answered_by_a_bare_loop() {
+    let responder = Running::responder(&["--echo-only"]);
+    let flags = ["--mode", "rate", "--rate", "200", "--json"];
+    let all = [&["--connect", &responder.1, "--echoes"], &flags[..]].concat();
+    let (status, out, error) = bench(&all);
+    assert_eq!(status, 0, "{out}{error}");
+    let (status, _, error) = bench(&["--connect", &responder.1, "--learn-timeout", "0"]);
+    assert_eq!(status, 2, "{error}");
+    assert!(error.contains("the learn timeout is zero"), "{error}");
+}
+
+#[test]
+fn a_controller_that_takes_too_long_to_learn_is_told_of() {
+    let responder = Running::responder(&[]);
+    // More than anybody reads in the time between two looks at the clock.
+    let many = ["--macs", "10000000", "--dst", "uniform", "--learn-timeout", "0.001"];
+    let (status, out, error) = bench(&[&["--connect", &responder.1], &many[..]].concat());
+    assert_eq!((status, out.as_str()), (1, ""), "{error}");
+    assert!(error.contains("did not learn 40000000 destinations within 1ms"), "{error}");
+    assert!(error.contains("--learn-timeout"), "{error}");
+}
+
+#[test]
 fn bad_use_is_told() {
     let address = free_address().to_string();
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["--connect", &address], 1, "nobody listens on"),
         (&["--connect", "x"], 2, "give HOST:PORT"),
         (&["--macs", "0"], 2, "macs cannot be 0; give 1 to 10000000"),
@@ -181,6 +239,9 @@ fn bad_use_is_told() {
         (&["--mode", "window"], 2, "needs --in-flight"),
         (&["--cores", "100000"], 2, "core 100000 cannot be pinned to"),
         (&["--controller", "false", "--connect", &address], 1, "before it listened"),
+        (&["--peer", "nox"], 2, "built in: ovs-testcontroller, os-ken"),
+        (&["--peer", "nox=nox_core -i ptcp:6633"], 2, "put {port} or {address} into its command"),
+        (&["--peer", "dead=false {port}"], 1, "the controller `false"),
         (&["--pid", "4294967295"], 1, "process 4294967295 cannot be measured"),
     ];
     for (arguments, expected, text) in cases {

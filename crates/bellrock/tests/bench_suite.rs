@@ -163,6 +163,27 @@ fn a_peer_that_dies_is_told_and_the_others_go_on() {
 }
 
 #[test]
+fn who_does_not_learn_in_time_is_not_tried_with_more() {
+    let folder = Folder::new();
+    let once = ["--quick", "--duration", "0.1", "--warm-up", "0", "--learn-timeout", "0.001"];
+    let (status, _, error) = suite(&folder.0, &[&["macs"], &once[..]].concat());
+    assert_eq!(status, 1, "nobody reads 10^5 ARPs in a moment: {error}");
+    assert!(error.contains("10^5 MACs, bellrock: "), "it is told of: {error}");
+    let raw = folder.raw("macs");
+    for contestant in [0, 1] {
+        let outcomes = raw["outcomes"].as_array().unwrap().iter();
+        let its = outcomes.filter(|outcome| outcome["contestant"] == contestant);
+        let failures: Vec<&str> = its.map(|one| one["failure"].as_str().unwrap_or("")).collect();
+        assert_eq!(failures.len(), 3, "each point is there: {failures:?}");
+        let first = failures.iter().position(|failure| failure.contains("did not learn"));
+        let Some(first) = first else { continue };
+        let more = &failures[first + 1..];
+        assert!(more.iter().all(|failure| failure.starts_with("not tried: ")), "{failures:?}");
+    }
+    assert!(folder.text("report.html").contains("did not learn"));
+}
+
+#[test]
 fn bad_use_is_told_before_anything_is_measured() {
     let folder = Folder::new();
     let full = Folder::new();

@@ -28,6 +28,7 @@ fn a_row_is_measured_in_pairs_and_written_to_a_page() {
     assert_eq!(status, 0, "{error}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), page);
     std::fs::remove_file(&file).unwrap();
+    assert!(error.contains("[1/1, some "), "how long it takes is told: {error}");
     for part in [
         "- Commit: abc1234",
         "CPU at most 1.5 of the responder's | CPU ",
@@ -50,6 +51,24 @@ fn uneven_load_is_what_its_command_says() {
     assert!(page.contains("| 1.7 times | MISSED |"), "something was lost:\n{page}");
     let (_, page, _) = uneven("echo no core free >&2; exit 1");
     assert!(page.contains("not measured") && page.contains("no core free"), "{page}");
+}
+
+#[test]
+fn full_tables_and_workers_are_what_their_commands_say() {
+    let row = |row, flag, command| targets(&[row, flag, command]).1;
+    let bytes = |command| row("bytes-per-entry", "--capacity-bench", command);
+    let page = bytes("echo 21.4 bytes for each entry");
+    assert!(page.contains("| 21.4 bytes for each entry | met |"), "{page}");
+    assert!(bytes("echo 24.1 bytes").contains("| 24.1 bytes | MISSED |"));
+    let workers = |command| row("workers-instructions", "--workers-bench", command);
+    assert!(workers("echo 0.02 percent, 0 locked").contains("| 0.02 percent, 0 locked | met |"));
+    let page = workers("echo 0.02 percent, 3 locked; exit 1");
+    assert!(page.contains("| 0.02 percent, 3 locked | MISSED |"), "{page}");
+    let (_, page, _) = targets(&["workers-instructions"]);
+    assert!(page.contains("with --workers-bench, as `make bench` does"), "{page}");
+    // A command is told how much is asked of it.
+    let (_, page, _) = targets(&["uneven", "--uneven-bench", "echo 1.7 times in {pairs} pairs"]);
+    assert!(page.contains("| 1.7 times in 3 pairs | met |"), "{page}");
 }
 
 #[test]

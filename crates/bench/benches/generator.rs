@@ -64,7 +64,7 @@ fn main() {
 
 fn respond() {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let settings = ResponderSettings { listen, idle: Idle::Sleep, core: None };
+    let settings = ResponderSettings { listen, idle: Idle::Sleep, core: None, echo_only: false };
     let responder = Responder::start(&settings).expect("it starts");
     println!("{}", responder.address());
     let mut rest = String::new();

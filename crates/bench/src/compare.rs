@@ -1,35 +1,30 @@
-//! A controller and the canned responder under the same load, in alternation.
+//! A controller and another one, such as the canned responder, under the same load, in alternation.
 //!
 //! A machine's mood changes: single runs of the same program differ by a fifth on a busy one. So a
-//! controller's figure is given as a share of the responder's, pair by pair, each pair measured within
+//! controller's figure is given as a share of the other's, pair by pair, each pair measured within
 //! seconds, and the median of the pairs with their spread is the result.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::error::BenchError;
-use crate::lead::{Progress, Watch, run};
+use crate::lead::{Progress, Test, Watch};
 use crate::load::Load;
 use crate::process::Stopped;
 use crate::report::{Bound, Report, Spread, Summary};
+use crate::threads::allow_files;
 
 /// Pairs that are enough for a result that is worth telling.
 pub const ENOUGH_PAIRS: u32 = 9;
 
-/// The responder, or whatever else the controller is compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct Reference {
-    /// Where it listens.
-    pub target: SocketAddr,
-    /// Its process.
-    pub pid: u32,
-}
-
 /// A controller and a reference, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
+    /// What the reference is.
+    pub name: String,
     /// Pairs that were measured.
     pub pairs: u32,
     /// The controller's runs.
@@ -46,76 +41,59 @@ pub struct Comparison {
     pub p99: Option<Spread>,
 }
 
-/// Measures a controller and a reference in turn, so many times. The load's runs are those of each
-/// half of a pair; the median of several is taken.
-///
-/// # Errors
-/// As [`run`]; and when either ends before its time.
-pub fn compare(
-    load: &Load,
-    watch: &Watch,
-    reference: &Reference,
-    pairs: u32,
-    progress: &mut dyn FnMut(u32, Progress),
-) -> Result<Comparison, BenchError> {
-    let ours = Side { load: load.clone(), watch: *watch, stops: false };
-    let theirs = Side {
-        load: Load { target: reference.target, ..load.clone() },
-        watch: Watch { pid: Some(reference.pid), ..*watch },
-        stops: false,
-    };
-    alternate(&ours, &theirs, pairs, progress)
-}
-
-/// One of two that take turns.
+/// One of two that take turns. Its process, if this program has started it, is stopped by a signal
+/// while it is not its turn: one that spins would otherwise take the core from the other.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The load that is put on it.
+    /// The load that is put on it. Its runs are those of one half of a pair; the median of several is
+    /// taken.
     pub load: Load,
     /// What is measured beside it.
     pub watch: Watch,
-    /// Whether its process is stopped by a signal while it is not its turn. One that spins would
-    /// otherwise take the core from the other.
-    pub stops: bool,
+    /// Time of load before the first of its runs, once its switches are connected.
+    pub settle: Duration,
 }
 
 impl Side {
     fn stop(&self) -> Option<Stopped> {
-        self.watch.pid.filter(|_| self.stops).map(Stopped::new)
+        self.watch.pid.map(Stopped::new)
     }
 }
 
-/// Measures two in turn, so many times.
+/// Measures a controller and a reference in turn, so many times.
+///
+/// The switches of both stay connected from the first pair to the last, so that each pair is measured
+/// within moments. Where the process may not have so many files open, those of one side connect
+/// for each of its runs anew.
 ///
 /// # Errors
-/// As [`run`]; and when either ends before its time.
+/// As [`crate::run`]; and when either ends before its time.
 pub fn alternate(
     ours: &Side,
     theirs: &Side,
     pairs: u32,
     progress: &mut dyn FnMut(u32, Progress),
 ) -> Result<Comparison, BenchError> {
-    let mut half = |pair, side: &Side, other: &Side| {
-        let _stopped = other.stop();
-        let report = run(&side.load, &side.watch, &mut |at| progress(pair, at))?;
-        match &report.failure {
-            None => Ok(report),
-            Some(failure) => Err(BenchError::EndedEarly(failure.clone())),
-        }
-    };
-    let mut controller = half(1, ours, theirs)?;
-    let mut reference = half(1, theirs, ours)?;
+    let pair = Cell::new(1);
+    let progress = RefCell::new(progress);
+    let tell = |at| (progress.borrow_mut())(pair.get(), at);
+    let keep = allow_files(ours.load.switches + theirs.load.switches).is_ok();
+    let mut our_turns = Turns { side: ours, other: theirs, test: None, keep, tell };
+    let mut their_turns = Turns { side: theirs, other: ours, test: None, keep, tell };
+    let mut controller = our_turns.next()?;
+    let mut reference = their_turns.next()?;
     let mut ratios = Ratios::default();
     ratios.add(&controller.summary, &reference.summary);
-    for pair in 2..=pairs {
-        let our_half = half(pair, ours, theirs)?;
-        let their_half = half(pair, theirs, ours)?;
+    for number in 2..=pairs {
+        pair.set(number);
+        let (our_half, their_half) = (our_turns.next()?, their_turns.next()?);
         ratios.add(&our_half.summary, &their_half.summary);
         controller.absorb(our_half);
         reference.absorb(their_half);
     }
     let spread = |ratios: &[f64]| (!ratios.is_empty()).then(|| Spread::of(ratios));
     Ok(Comparison {
+        name: String::from("reference"),
         pairs: pairs.max(1),
         rate: Spread::of(&ratios.rate),
         cpu: spread(&ratios.cpu),
@@ -124,6 +102,37 @@ pub fn alternate(
         controller,
         reference,
     })
+}
+
+/// One side's turns.
+struct Turns<'a, F> {
+    side: &'a Side,
+    other: &'a Side,
+    /// With its switches connected, after the first turn.
+    test: Option<Test<'a>>,
+    keep: bool,
+    tell: F,
+}
+
+impl<'a, F: FnMut(Progress) + Copy + 'a> Turns<'a, F> {
+    fn next(&mut self) -> Result<Report, BenchError> {
+        let _stopped = self.other.stop();
+        let mut test = match self.test.take() {
+            Some(test) => test,
+            None => {
+                let Side { load, watch, settle } = self.side;
+                let mut test = Test::begin(load, watch, Box::new(self.tell))?;
+                test.settle(*settle)?;
+                test
+            }
+        };
+        let report = test.runs()?;
+        self.test = self.keep.then_some(test);
+        match &report.failure {
+            None => Ok(report),
+            Some(failure) => Err(BenchError::EndedEarly(failure.clone())),
+        }
+    }
 }
 
 /// What each pair said.
@@ -159,10 +168,14 @@ impl Comparison {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "CONTROLLER\n{}\nREFERENCE\n{}", self.controller, self.reference)?;
+        writeln!(
+            f,
+            "CONTROLLER\n{}\nREFERENCE: {}\n{}",
+            self.controller, self.name, self.reference
+        )?;
         let row = |f: &mut fmt::Formatter<'_>, name: &str, spread: Spread| {
             let Spread { median, least, most } = spread;
-            writeln!(f, "{name:<28}{median:>7.3} of the reference's ({least:.3} to {most:.3})")
+            writeln!(f, "{name:<28}{median:>8.3} times the reference's ({least:.3} to {most:.3})")
         };
         writeln!(f, "COMPARED, median of {} pairs", self.pairs)?;
         let bound = |report: &Report| report.summary.bound == Bound::Generator;

@@ -95,6 +95,21 @@ pub enum BenchError {
         /// What may be done.
         hint: &'static str,
     },
+    /// More hosts than the controller learns in the time that it has.
+    #[error(
+        "the controller did not learn {destinations} destinations within {waited:?} (those of {ready} of \
+         {switches} switches); give it fewer --macs, or more time with --learn-timeout"
+    )]
+    LearnsTooSlowly {
+        /// Destinations of all switches.
+        destinations: u64,
+        /// How long was waited.
+        waited: Duration,
+        /// Switches whose destinations it knew.
+        ready: u32,
+        /// Switches.
+        switches: u32,
+    },
     /// A connection was closed by the controller.
     #[error("the controller closed the connection of switch {dpid} {when}{reason}")]
     Closed {

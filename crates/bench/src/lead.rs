@@ -75,29 +75,69 @@ pub fn run(
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, BenchError> {
-    load.check()?;
-    if let Cores::List(cores) = &load.cores {
-        check_cores(cores)?;
-    }
-    if let Some(pid) = watch.pid {
-        ProcessCpu::read(pid).map_err(|error| BenchError::Process { pid, error })?;
-    }
-    allow_files(load.switches)?;
-    let mut lead = Lead::start(load, watch, progress)?;
-    lead.prepare()?;
-    let mut runs = Vec::new();
-    let mut latency = Latencies::new()?.take();
-    let mut failure = None;
-    for number in 1..=load.runs {
-        let outcome = lead.one_run(number)?;
-        runs.extend(outcome.run);
-        merge(&mut latency, &outcome.latency);
-        failure = outcome.failure.map(|error| error.to_string());
-        if failure.is_some() {
-            break;
+    Test::begin(load, watch, Box::new(progress))?.runs()
+}
+
+/// A test whose switches are connected and whose destinations are known. It is run as often as
+/// wanted, and in between the generator is silent.
+pub(crate) struct Test<'p> {
+    lead: Lead<'p>,
+    /// What all messages of the settling were, until a run takes them in.
+    settled: Tally,
+}
+
+impl<'p> Test<'p> {
+    /// Connects the switches, and makes the destinations known.
+    pub(crate) fn begin(
+        load: &Load,
+        watch: &Watch,
+        progress: Box<dyn FnMut(Progress) + 'p>,
+    ) -> Result<Self, BenchError> {
+        load.check()?;
+        if let Cores::List(cores) = &load.cores {
+            check_cores(cores)?;
         }
+        if let Some(pid) = watch.pid {
+            ProcessCpu::read(pid).map_err(|error| BenchError::Process { pid, error })?;
+        }
+        allow_files(load.switches)?;
+        let mut lead = Lead::start(load, watch, progress)?;
+        lead.prepare()?;
+        Ok(Test { lead, settled: Tally::default() })
     }
-    Ok(Report::new(load, runs, latency, failure))
+
+    /// Puts the load on for so long, and measures nothing. What was wrong meanwhile counts with the
+    /// next run.
+    pub(crate) fn settle(&mut self, duration: Duration) -> Result<(), BenchError> {
+        if duration.is_zero() {
+            return Ok(());
+        }
+        let mut collected = Collected::default();
+        self.lead.enter_all(Phase::Load, Step::WarmingUp, &mut collected);
+        self.lead.let_run(duration, &mut collected);
+        self.lead.drain(&mut collected);
+        self.settled.add(&collected.tally);
+        collected.failure.map_or(Ok(()), Err)
+    }
+
+    /// As many runs as the load asks for.
+    pub(crate) fn runs(&mut self) -> Result<Report, BenchError> {
+        let load = Arc::clone(&self.lead.load);
+        let mut runs = Vec::new();
+        let mut latency = Latencies::new()?.take();
+        let mut failure = None;
+        for number in 1..=load.runs {
+            let tally = std::mem::take(&mut self.settled);
+            let outcome = self.lead.one_run(number, tally)?;
+            runs.extend(outcome.run);
+            merge(&mut latency, &outcome.latency);
+            failure = outcome.failure.map(|error| error.to_string());
+            if failure.is_some() {
+                break;
+            }
+        }
+        Ok(Report::new(&load, runs, latency, failure))
+    }
 }
 
 /// Adds one histogram to another. Both have the same bounds, so nothing can be out of them.
@@ -113,7 +153,7 @@ struct Lead<'p> {
     threads: Vec<JoinHandle<()>>,
     /// Threads that have not failed.
     live: usize,
-    progress: &'p mut dyn FnMut(Progress),
+    progress: Box<dyn FnMut(Progress) + 'p>,
     step: Step,
     run: u32,
 }
@@ -153,7 +193,7 @@ impl<'p> Lead<'p> {
     fn start(
         load: &Load,
         watch: &Watch,
-        progress: &'p mut dyn FnMut(Progress),
+        progress: Box<dyn FnMut(Progress) + 'p>,
     ) -> Result<Self, BenchError> {
         let (sender, notes) = mpsc::channel();
         let count = load.threads.min(load.switches as usize);
@@ -302,9 +342,10 @@ impl<'p> Lead<'p> {
         }
     }
 
-    fn one_run(&mut self, number: u32) -> Result<Outcome, BenchError> {
+    /// One run, with what the messages before it were.
+    fn one_run(&mut self, number: u32, tally: Tally) -> Result<Outcome, BenchError> {
         self.run = number;
-        let mut collected = Collected::default();
+        let mut collected = Collected { tally, ..Collected::default() };
         let storm = self.load.mode == Mode::Storm;
         if !storm {
             self.enter_all(Phase::Load, Step::WarmingUp, &mut collected);
@@ -324,18 +365,19 @@ impl<'p> Lead<'p> {
             }
         }
         let after = self.after(&before);
+        self.drain(&mut collected);
+        self.outcome(collected, &after)
+    }
+
+    /// Takes the load off, and waits for the last answers.
+    fn drain(&mut self, collected: &mut Collected) {
         self.enter(Phase::Drain, Step::Draining);
         let mut drained = 0;
         while drained < self.live {
-            match self.next_note(None, None) {
-                Some(note) => {
-                    drained += usize::from(matches!(note, Note::Drained(_)));
-                    self.take(note, &mut collected);
-                }
-                None => break,
-            }
+            let Some(note) = self.next_note(None, None) else { return };
+            drained += usize::from(matches!(note, Note::Drained(_)));
+            self.take(note, collected);
         }
-        self.outcome(collected, &after)
     }
 
     fn before(&self) -> Before {
@@ -389,7 +431,7 @@ impl<'p> Lead<'p> {
         let nth = |nth| by_thread.iter().filter_map(move |rates| rates.get(nth).copied());
         let per_switch: Vec<f64> = (0..most).flat_map(nth).collect();
         let done: u64 = measured.iter().flat_map(|one| &one.done).sum();
-        let rate = per_switch.iter().sum();
+        let rate: f64 = per_switch.iter().sum();
         let busy: Vec<f64> =
             measured.iter().map(|one| one.cpu.as_secs_f64() / seconds(one)).collect();
         let busiest = busy.iter().copied().fold(0.0, f64::max);
@@ -433,6 +475,10 @@ impl<'p> Lead<'p> {
                 self.load.mode,
                 busiest,
                 controller.as_ref().map(|used| used.busiest_thread),
+                match self.load.mode {
+                    Mode::Rate(each) => rate / (each * f64::from(self.load.switches)),
+                    _ => 1.0,
+                },
             ),
             controller,
             energy: Energy::of(after.joules, self.watch.tdp_watts, after.seconds, done),

@@ -56,14 +56,14 @@ mod usage;
 mod verify;
 mod window;
 
-pub use compare::{Comparison, ENOUGH_PAIRS, Reference, Side, alternate, compare};
+pub use compare::{Comparison, ENOUGH_PAIRS, Side, alternate};
 pub use error::{BenchError, LoadError};
 pub use lead::{Progress, Step, Watch, run};
 pub use load::{
     Cores, Destinations, Load, MAX_DPID, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL, MAX_MACS,
     MAX_SWITCHES, MAX_THREADS, Mode, Order,
 };
-pub use process::Controller;
+pub use process::{Controller, free_address};
 pub use report::{
     Bound, Energy, Fairness, Latency, Little, LoadSummary, Report, Run, Spread, Summary,
 };

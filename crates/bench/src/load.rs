@@ -147,6 +147,8 @@ pub struct Load {
     pub answer_timeout: Duration,
     /// Time that a connection may take until the switch is known.
     pub connect_timeout: Duration,
+    /// Time that a controller may take to learn the destinations of all switches.
+    pub learn_timeout: Duration,
 }
 
 impl Default for Load {
@@ -171,6 +173,7 @@ impl Default for Load {
             runs: 3,
             answer_timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(10),
+            learn_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -185,6 +188,16 @@ impl Load {
             Mode::Window(n) => n,
             Mode::Latency | Mode::Connect | Mode::Storm => 1,
         }
+    }
+
+    /// Destinations of all switches, which are learnt before the test.
+    #[must_use]
+    pub fn destinations_of_all(&self) -> u64 {
+        let each = match self.destinations {
+            Destinations::One => 1,
+            Destinations::Uniform | Destinations::Zipf => self.macs,
+        };
+        u64::from(self.switches) * u64::from(each)
     }
 
     /// Says what is wrong with it, and what would be right.
@@ -221,6 +234,9 @@ impl Load {
         }
         if self.connect_timeout.is_zero() {
             return Err(LoadError::NoTime("connect timeout"));
+        }
+        if self.learn_timeout.is_zero() {
+            return Err(LoadError::NoTime("learn timeout"));
         }
         Ok(())
     }

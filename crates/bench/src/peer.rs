@@ -8,6 +8,8 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use crate::error::BenchError;
+
 /// The learning switch for os-ken.
 const OS_KEN_SCRIPT: &str = include_str!("../peers/os_ken_learning.py");
 
@@ -58,11 +60,15 @@ pub struct Contestant {
 
 /// What is filled in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Places<'a> {
-    pub(crate) folder: &'a Path,
-    pub(crate) target: SocketAddr,
-    pub(crate) workers: usize,
-    pub(crate) read_bytes: u32,
+pub struct Places<'a> {
+    /// Where its file is.
+    pub folder: &'a Path,
+    /// Where it has to listen.
+    pub target: SocketAddr,
+    /// Its threads.
+    pub workers: usize,
+    /// What one read may take.
+    pub read_bytes: u32,
 }
 
 impl Contestant {
@@ -77,8 +83,19 @@ impl Contestant {
         self.command.contains("{read_bytes}")
     }
 
+    /// Writes its file, if it needs one, into a folder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_file(&self, folder: &Path) -> Result<(), BenchError> {
+        let Some((name, contents)) = &self.file else { return Ok(()) };
+        std::fs::write(folder.join(name), contents)
+            .map_err(BenchError::system("write a controller's file"))
+    }
+
     /// Its command line.
-    pub(crate) fn command_line(&self, places: Places<'_>) -> String {
+    #[must_use]
+    pub fn command_line(&self, places: Places<'_>) -> String {
         let name = self.file.as_ref().map_or("", |(name, _)| name);
         self.command
             .replace("{file}", &quoted(&places.folder.join(name)))

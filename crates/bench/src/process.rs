@@ -2,7 +2,7 @@
 //! again.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,9 +16,14 @@ use crate::threads::{check_cores, keep_on};
 const END_WAIT: Duration = Duration::from_secs(5);
 
 /// Between two looks whether it listens, or has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The controllers that run, for a program that has to end at once.
+/// The most that one such look may take.
+const LOOK_TIME: Duration = Duration::from_millis(50);
+
+/// The controllers that were started and not waited for yet, so that their ids are still theirs. A
+/// signal goes only to one that is in here, and under the lock; nor is one waited for without it:
+/// else the signal might find somebody else who has got the id meanwhile.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A controller that was started. Dropping it ends it.
@@ -43,7 +48,7 @@ impl Controller {
         timeout: Duration,
     ) -> Result<Self, BenchError> {
         check_cores(cores)?;
-        if TcpStream::connect_timeout(&address, LOOK_EVERY).is_ok() {
+        if TcpStream::connect_timeout(&address, LOOK_TIME).is_ok() {
             return Err(BenchError::AlreadyListens(address));
         }
         let failed = |error| BenchError::StartController {
@@ -55,8 +60,8 @@ impl Controller {
         let mut controller = Controller { child };
         running().push(controller.pid());
         let start = Instant::now();
-        while TcpStream::connect_timeout(&address, LOOK_EVERY).is_err() {
-            if let Ok(Some(status)) = controller.child.try_wait() {
+        while TcpStream::connect_timeout(&address, LOOK_TIME).is_err() {
+            if let Some(status) = controller.ended() {
                 return Err(failed(format!("it ended ({status}) before it listened")));
             }
             if start.elapsed() > timeout {
@@ -70,11 +75,8 @@ impl Controller {
     /// Tells all that run to end, without waiting for it: for a program that a signal ends, and that
     /// drops nothing.
     pub fn end_all() {
-        for pid in running().drain(..) {
-            signal(pid, Signal::TERM);
-            // One that is stopped while it is not its turn would never get it.
-            signal(pid, Signal::CONT);
-        }
+        let running = running();
+        running.iter().for_each(|pid| end(*pid));
     }
 
     /// Its process.
@@ -82,6 +84,35 @@ impl Controller {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+
+    /// How it has ended, if it has. Its id may be somebody else's from then on.
+    fn ended(&mut self) -> Option<String> {
+        let mut running = running();
+        let how = match self.child.try_wait() {
+            Ok(None) => return None,
+            Ok(Some(status)) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        running.retain(|pid| *pid != self.child.id());
+        Some(how)
+    }
+}
+
+/// An address of this machine that nobody listens on.
+///
+/// # Errors
+/// No port is free.
+pub fn free_address() -> Result<SocketAddr, BenchError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map_err(BenchError::system("find a free port"))
+}
+
+/// Tells a process that is running to end.
+fn end(pid: u32) {
+    signal(pid, Signal::TERM);
+    // One that is stopped while it is not its turn would never get it.
+    signal(pid, Signal::CONT);
 }
 
 fn running() -> MutexGuard<'static, Vec<u32>> {
@@ -110,55 +141,58 @@ fn spawn(command_line: &str, cores: &[usize]) -> io::Result<Child> {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        running().retain(|pid| *pid != self.pid());
-        // If it has ended already, the signal finds nobody: its id is ours until it is waited for.
-        signal(self.pid(), Signal::TERM);
+        let running = running();
+        if running.contains(&self.pid()) {
+            end(self.pid());
+        }
+        drop(running);
         let start = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
+        while self.ended().is_none() {
             if start.elapsed() > END_WAIT {
+                // It signals nobody that was waited for.
                 let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
 }
 
-/// A process that is stopped until this is dropped.
+/// A controller of this program that is stopped until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stopped(Option<Pid>);
+pub(crate) struct Stopped(u32);
 
 impl Stopped {
-    /// Stops one of ours. One that has ended is no error here; it shows when it is measured.
+    /// Stops it. One that has ended is no error here: it shows when it is measured. One that this
+    /// program has not started is left alone.
     pub(crate) fn new(pid: u32) -> Self {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let _ = pid.map(|pid| kill_process(pid, Signal::STOP));
+        let running = running();
+        if running.contains(&pid) {
+            signal(pid, Signal::STOP);
+        }
         Stopped(pid)
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        let _ = self.0.map(|pid| kill_process(pid, Signal::CONT));
+        let running = running();
+        if running.contains(&self.0) {
+            signal(self.0, Signal::CONT);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener};
-
     use super::*;
-
-    fn free_address() -> SocketAddr {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-    }
 
     #[test]
     fn a_command_that_ends_or_never_listens_is_told_of() {
         let start = |command, timeout| {
             let timeout = Duration::from_millis(timeout);
-            Controller::start(command, &[], free_address(), timeout).unwrap_err().to_string()
+            Controller::start(command, &[], free_address().unwrap(), timeout)
+                .unwrap_err()
+                .to_string()
         };
         let ended = start("sh -c 'exit 3'", 10_000);
         assert!(ended.contains("it ended (exit status: 3) before it listened"), "{ended}");
@@ -173,5 +207,56 @@ mod tests {
         let timeout = Duration::from_secs(1);
         let error = Controller::start("sleep 60", &[], address, timeout).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
+    }
+
+    /// The state letter of a process, as in ps(1); `None` if there is no such process.
+    fn state(pid: u32) -> Option<char> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
+
+    fn wait_for(what: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !what() {
+            assert!(start.elapsed() < Duration::from_secs(30), "it takes too long");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn sleeper() -> Controller {
+        let child = spawn("sleep 600", &[]).unwrap();
+        running().push(child.id());
+        Controller { child }
+    }
+
+    #[test]
+    fn one_that_is_stopped_goes_on_and_ends() {
+        let controller = sleeper();
+        let pid = controller.pid();
+        let stopped = Stopped::new(pid);
+        wait_for(|| state(pid) == Some('T'));
+        drop(stopped);
+        wait_for(|| state(pid) != Some('T'));
+        let _stopped = Stopped::new(pid);
+        drop(controller);
+        assert_eq!(state(pid), None, "it has ended though it was stopped");
+    }
+
+    #[test]
+    fn an_id_that_was_given_back_gets_no_signal() {
+        let mut controller = sleeper();
+        let pid = controller.pid();
+        controller.child.kill().unwrap();
+        wait_for(|| controller_ended(pid));
+        assert!(controller.ended().is_some());
+        assert!(!running().contains(&pid), "nobody sends it a signal any more");
+        assert_eq!(controller.ended(), controller.ended(), "it may be asked again");
+        // A process that is none of ours, whatever its id: here this one itself.
+        let _not_stopped = Stopped::new(std::process::id());
+    }
+
+    /// It is a zombie: ended, and not waited for.
+    fn controller_ended(pid: u32) -> bool {
+        state(pid) == Some('Z')
     }
 }

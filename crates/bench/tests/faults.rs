@@ -4,7 +4,8 @@
 mod faulty;
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use bellrock_bench::{BenchError, Destinations, Load, Mode, Order, Report, Tally, Watch, run};
 use bellrock_openflow::{Bytes, ErrorCode, ErrorMessage, Out, ToSwitch, Version};
@@ -235,8 +236,14 @@ fn bytes_that_are_no_message_are_unreadable() {
 
 #[test]
 fn a_connection_that_is_closed_ends_the_test_with_what_was_measured() {
+    /// Longer than the load is on before it is measured, on a busy machine too.
+    const OPEN: Duration = Duration::from_secs(1);
     for version in VERSIONS {
-        let address = controller(|count, answers| (count < 200).then_some(answers));
+        let first = OnceLock::new();
+        let address = controller(move |_, answers| {
+            let open = first.get_or_init(Instant::now).elapsed() < OPEN;
+            open.then_some(answers)
+        });
         let duration = Duration::from_secs(60);
         let report = test(&Load { duration, runs: 3, ..load(address, version, true) }).unwrap();
         let failure = report.failure.unwrap();
@@ -244,7 +251,7 @@ fn a_connection_that_is_closed_ends_the_test_with_what_was_measured() {
         assert!(failure.contains("in the middle of a run"), "{failure}");
         assert_eq!(report.runs.len(), 1);
         assert!(!report.runs[0].complete);
-        assert!(report.summary.tally.verified >= 200, "{:?}", report.summary.tally);
+        assert!(report.summary.tally.verified > 0, "{:?}", report.summary.tally);
     }
 }
 

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bellrock_bench::{
-    BenchError, Comparison, Destinations, Idle, Load, Mode, Order, Reference, Report, Responder,
-    ResponderSettings, Watch, compare, run,
+    BenchError, Comparison, Destinations, Idle, Load, Mode, Order, Report, Responder,
+    ResponderSettings, Side, Watch, alternate, run,
 };
 use bellrock_openflow::Version;
 
@@ -15,7 +15,15 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
 fn responder() -> Responder {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Responder::start(&ResponderSettings { listen, idle: Idle::Sleep, core: None }).unwrap()
+    let idle = Idle::Sleep;
+    Responder::start(&ResponderSettings { listen, idle, core: None, echo_only: false }).unwrap()
+}
+
+/// The loop that only answers echo requests.
+fn echo_loop() -> Responder {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let idle = Idle::Sleep;
+    Responder::start(&ResponderSettings { listen, idle, core: None, echo_only: true }).unwrap()
 }
 
 /// A short test with a few switches and hosts.
@@ -96,15 +104,28 @@ fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
 
 #[test]
 fn echo_requests_are_answered_in_place_of_packets() {
-    let responder = responder();
-    for version in VERSIONS {
-        for mode in [Mode::Throughput, Mode::Latency, Mode::Rate(500.0)] {
-            let load = Load { mode, version, echoes: true, ..load(&responder) };
-            let report = test(&load);
-            assert_clean(&report, &load);
-            assert!(report.to_string().contains("echoes/s"), "{report}");
+    for responder in [responder(), echo_loop()] {
+        for version in VERSIONS {
+            for mode in [Mode::Throughput, Mode::Latency, Mode::Rate(500.0)] {
+                let load = Load { mode, version, echoes: true, ..load(&responder) };
+                let report = test(&load);
+                assert_clean(&report, &load);
+                assert!(report.to_string().contains("echoes/s"), "{report}");
+            }
         }
     }
+}
+
+#[test]
+fn the_echo_loop_keeps_switches_that_come_and_go_and_answers_nothing_else() {
+    let responder = echo_loop();
+    let storm = Load { mode: Mode::Storm, switches: 200, ..load(&responder) };
+    let report = test(&storm);
+    assert_eq!(report.runs.iter().map(|run| run.done).collect::<Vec<_>>(), [200, 200]);
+    let timeout = Duration::from_millis(50);
+    let packets = Load { mode: Mode::Latency, answer_timeout: timeout, ..load(&responder) };
+    let tally = test(&packets).summary.tally;
+    assert!(tally.missing > 0 && tally.verified == 0, "{tally:?}");
 }
 
 #[test]
@@ -166,8 +187,11 @@ fn a_responder_compared_with_itself_is_measured_in_pairs() {
     let load = Load { runs: 1, duration: Duration::from_millis(60), ..load(&responder) };
     let pid = std::process::id();
     let watch = Watch { pid: Some(pid), tdp_watts: None };
-    let reference = Reference { target: responder.address(), pid };
-    let comparison = compare(&load, &watch, &reference, 3, &mut |_, _| {}).unwrap();
+    let side = Side { load, watch, settle: Duration::from_millis(20) };
+    let mut told = Vec::new();
+    let comparison =
+        alternate(&side, &side, 3, &mut |pair, at| told.push((pair, at.step))).unwrap();
+    assert!(told.iter().all(|(pair, _)| (1..=3).contains(pair)), "{told:?}");
     assert!(comparison.is_clean());
     let Comparison { controller, reference, rate, p50, .. } = &comparison;
     assert_eq!((controller.runs.len(), reference.runs.len()), (3, 3));

@@ -329,9 +329,7 @@ impl Driver {
                     self.tell_once(Note::Ready);
                     return Ok(());
                 }
-                // As long as it reads, it is not too late.
-                let heard_ns = self.desk.heard_ns.max(self.entered_ns);
-                self.check_timeout(now_ns, heard_ns, "answer an echo behind the ARPs", learnt)
+                self.check_learnt(now_ns, learnt)
             }
             Phase::Load | Phase::Measure if self.load.mode.is_connecting() => {
                 self.tick_connecting(now_ns)
@@ -368,6 +366,21 @@ impl Driver {
             ready: ready as u32,
             switches: self.connections.len() as u32,
             hint: "look into its log, or give it more time with --connect-timeout",
+        })
+    }
+
+    /// Whether the controller has taken too long to learn. What else it sends meanwhile does not
+    /// count: one that floods each ARP is heard of all the time.
+    fn check_learnt(&self, now_ns: u64, learnt: usize) -> Result<(), BenchError> {
+        let waited = self.load.learn_timeout;
+        if self.in_phase(now_ns) < waited {
+            return Ok(());
+        }
+        Err(BenchError::LearnsTooSlowly {
+            destinations: self.load.destinations_of_all(),
+            waited,
+            ready: learnt as u32,
+            switches: self.connections.len() as u32,
         })
     }
 

@@ -5,11 +5,14 @@
 //! match and output are patched ([`answer`]). What it reaches is what the kernel's loopback TCP
 //! allows on a machine, and a controller's figures are given as a share of it.
 //!
+//! Without packet_ins, for switches that are idle, there is an even barer loop (`echo`).
+//!
 //! It is no controller: it reads a destination's port from its address, which only the addresses of
 //! [`crate::packet::Mac`] tell.
 
 pub mod answer;
 mod connection;
+mod echo;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,6 +26,7 @@ use crate::poller::Poller;
 use crate::threads::pin;
 use answer::Answerer;
 use connection::{Connection, State};
+use echo::EchoLoop;
 
 /// Bytes that it reads at a time. With the answers to them, they stay in the second-level cache.
 pub const READ_LEN: usize = 64 * 1024;
@@ -55,6 +59,8 @@ pub struct ResponderSettings {
     pub idle: Idle,
     /// The core that it stays on; `None`: the scheduler decides.
     pub core: Option<usize>,
+    /// It answers echo requests, and nothing else: a bare loop around epoll.
+    pub echo_only: bool,
 }
 
 /// A running responder. Dropping it stops it.
@@ -76,10 +82,14 @@ impl Responder {
         listener.set_nonblocking(true).map_err(BenchError::system("listen"))?;
         let address = listener.local_addr().map_err(BenchError::system("listen"))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker::new(listener, *settings, Arc::clone(&stop))?;
+        let core = settings.core;
+        let body = body(listener, *settings, Arc::clone(&stop))?;
         let thread = std::thread::Builder::new()
             .name("responder".into())
-            .spawn(move || worker.run())
+            .spawn(move || {
+                core.map_or(Ok(()), pin)?;
+                body()
+            })
             .map_err(BenchError::system("start the responder's thread"))?;
         Ok(Responder { address, stop, thread: Some(thread) })
     }
@@ -118,10 +128,29 @@ impl Drop for Responder {
     }
 }
 
+type Body = Box<dyn FnOnce() -> Result<(), BenchError> + Send>;
+
+/// What the thread does.
+fn body(
+    listener: TcpListener,
+    settings: ResponderSettings,
+    stop: Arc<AtomicBool>,
+) -> Result<Body, BenchError> {
+    let wait = match settings.idle {
+        Idle::Sleep => STOP_CHECK,
+        Idle::Spin => Duration::ZERO,
+    };
+    if settings.echo_only {
+        let echo = EchoLoop::new(listener, stop)?;
+        return Ok(Box::new(move || echo.run(wait)));
+    }
+    let worker = Worker::new(listener, stop)?;
+    Ok(Box::new(move || worker.run(wait)))
+}
+
 /// The thread's own.
 struct Worker {
     listener: TcpListener,
-    settings: ResponderSettings,
     stop: Arc<AtomicBool>,
     poller: Poller,
     /// By token less one. A closed one's place is taken by the next.
@@ -132,27 +161,16 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(
-        listener: TcpListener,
-        settings: ResponderSettings,
-        stop: Arc<AtomicBool>,
-    ) -> Result<Self, BenchError> {
+    fn new(listener: TcpListener, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
         let poller = Poller::new().map_err(BenchError::system("create a poller"))?;
         poller.add(&listener, LISTENER).map_err(BenchError::system("watch the listener"))?;
         let input = vec![0; CARRY_LEN + READ_LEN];
         let connections = Vec::new();
         let answerer = Answerer::new()?;
-        Ok(Worker { listener, settings, stop, poller, connections, input, answerer })
+        Ok(Worker { listener, stop, poller, connections, input, answerer })
     }
 
-    fn run(mut self) -> Result<(), BenchError> {
-        if let Some(core) = self.settings.core {
-            pin(core)?;
-        }
-        let wait = match self.settings.idle {
-            Idle::Sleep => STOP_CHECK,
-            Idle::Spin => Duration::ZERO,
-        };
+    fn run(mut self, wait: Duration) -> Result<(), BenchError> {
         let mut ready = Vec::new();
         let mut again: Vec<usize> = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {

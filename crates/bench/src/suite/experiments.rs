@@ -62,6 +62,7 @@ pub(super) struct Scope {
     pub(super) version: Version,
     pub(super) warm_up: Duration,
     pub(super) duration: Duration,
+    pub(super) learn_timeout: Duration,
 }
 
 /// A point to measure.
@@ -193,6 +194,7 @@ impl Scope {
             runs: 1,
             answer_timeout: ANSWER_TIMEOUT,
             connect_timeout: CONNECT_TIMEOUT,
+            learn_timeout: self.learn_timeout,
             ..Load::default()
         }
     }

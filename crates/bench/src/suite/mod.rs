@@ -23,7 +23,7 @@ pub(crate) mod machine;
 mod record;
 mod rows;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ use crate::error::{BenchError, LoadError};
 use crate::lead::{self, Progress, Watch};
 use crate::load::{Cores, Load};
 use crate::peer::{Contestant, Places, Role};
-use crate::process::Controller;
+use crate::plot::Unit;
+use crate::process::{Controller, free_address};
 use crate::report::Report;
 use crate::threads::{allow_files, usable_cores};
 
@@ -77,6 +78,9 @@ pub struct Suite {
     pub duration: Duration,
     /// Time of load before it.
     pub warm_up: Duration,
+    /// Time that a controller has to learn the destinations of a point. One that takes longer is not
+    /// tried with more.
+    pub learn_timeout: Duration,
     /// Threads of the controllers where they are not varied.
     pub workers: usize,
     /// Power to estimate energy from where it cannot be measured.
@@ -134,6 +138,7 @@ pub fn run(
         version: suite.version,
         warm_up: suite.warm_up,
         duration: suite.duration,
+        learn_timeout: suite.learn_timeout,
     };
     let cases: Vec<_> = chosen.iter().map(|one| (one, (one.cases)(&scope))).collect();
     for case in cases.iter().flat_map(|(_, cases)| cases) {
@@ -143,7 +148,8 @@ pub fn run(
     files::prepare(&suite.folder, &suite.contestants)?;
     let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
     let machine = Machine::this(cores.len());
-    let mut work = Work { suite, folder, machine, cores, run: 0, of: 0, progress };
+    let mut work =
+        Work { suite, folder, machine, cores, run: 0, of: 0, too_many: Vec::new(), progress };
     work.of = cases.iter().flat_map(|(_, cases)| cases).map(|case| work.runs_of(case)).sum();
     work.try_all()?;
     let mut records = Vec::new();
@@ -187,6 +193,8 @@ struct Work<'s, 'p> {
     cores: Vec<usize>,
     run: u32,
     of: u32,
+    /// Contestants that could not learn so many destinations in time, by their place.
+    too_many: Vec<(usize, u64)>,
     progress: &'p mut dyn FnMut(SuiteProgress<'_>),
 }
 
@@ -312,9 +320,11 @@ impl Work<'_, '_> {
         let suite = self.suite;
         let part = suite.contestants.iter().enumerate();
         let part: Vec<_> = part.filter(|(_, one)| self.takes_part(one, case)).collect();
-        let mut results: Vec<(Option<Report>, Option<String>)> = vec![(None, None); part.len()];
+        let destinations = case.load.destinations_of_all();
+        let untried = |(index, _): &(usize, _)| (None, self.untried(*index, destinations));
+        let mut results: Vec<(Option<Report>, Option<String>)> = part.iter().map(untried).collect();
         for _ in 0..suite.runs {
-            for ((_, contestant), (report, failure)) in part.iter().zip(&mut results) {
+            for ((index, contestant), (report, failure)) in part.iter().zip(&mut results) {
                 self.run += 1;
                 if failure.is_some() {
                     continue;
@@ -327,7 +337,12 @@ impl Work<'_, '_> {
                             None => *report = Some(more),
                         }
                     }
-                    Err(error) => *failure = Some(error.to_string()),
+                    Err(error) => {
+                        if let BenchError::LearnsTooSlowly { destinations, .. } = &error {
+                            self.too_many.push((*index, *destinations));
+                        }
+                        *failure = Some(error.to_string());
+                    }
                 }
             }
         }
@@ -346,6 +361,20 @@ impl Work<'_, '_> {
             }
         };
         part.iter().zip(results).map(outcome).collect()
+    }
+
+    /// Why a contestant is not tried with so many destinations, if it is not.
+    fn untried(&self, contestant: usize, destinations: u64) -> Option<String> {
+        let fewer = self
+            .too_many
+            .iter()
+            .find(|(other, many)| *other == contestant && *many <= destinations);
+        fewer.map(|(_, many)| {
+            format!(
+                "not tried: it did not learn {} destinations in the time that it has for them",
+                Unit::Count.write(*many as f64)
+            )
+        })
     }
 
     /// One run of one contestant, in a process of its own.
@@ -428,12 +457,6 @@ fn finished(report: PathBuf, records: &[Record]) -> Finished {
         }
     }
     Finished { report, faults, others, notes }
-}
-
-/// An address of this machine that nobody listens on.
-fn free_address() -> Result<SocketAddr, BenchError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    listener.and_then(|listener| listener.local_addr()).map_err(BenchError::system("find a port"))
 }
 
 /// The names of all experiments, for messages and help.

@@ -13,6 +13,7 @@ fn scope(quick: bool, cores: usize) -> Scope {
         version: Version::V1_3,
         warm_up: Duration::ZERO,
         duration: Duration::from_secs(1),
+        learn_timeout: Duration::from_secs(1),
     }
 }
 

@@ -6,6 +6,9 @@ use crate::report::Spread;
 
 use super::rows::{Check, Figure};
 
+/// Bytes.
+pub(super) const MIB: f64 = 1024.0 * 1024.0;
+
 /// What became of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -61,6 +64,14 @@ fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
         Check::AtMost(figure, most) => (figure, Box::new(move |x| Some(x <= most))),
         Check::AtLeast(figure, least) => (figure, Box::new(move |x| Some(x >= least))),
         Check::Told(figure) => (figure, Box::new(|_| None)),
+        Check::Memory => {
+            let used = found.controller.runs.iter().filter_map(|run| run.controller.as_ref());
+            let bytes = used.map(|used| used.resident_bytes).max();
+            let text = bytes.map_or("memory unknown".to_owned(), |bytes| {
+                format!("{:.1} MiB resident", bytes as f64 / MIB)
+            });
+            return (text, None);
+        }
         Check::P99Under(ms) => {
             let p99 = found.controller.summary.latency.as_ref().map(|latency| latency.p99 as f64);
             let text = p99.map_or("no latency".to_owned(), |ns| format!("p99 {}", Time(ns)));
@@ -102,6 +113,7 @@ mod tests {
         let report = || Report::new(&Load::default(), vec![], Histogram::new(3).unwrap(), None);
         let spread = |median| Spread { median, least: median, most: median };
         Comparison {
+            name: String::new(),
             pairs: 3,
             controller: report(),
             reference: report(),

@@ -8,10 +8,13 @@
 //! It knows no controller: those are command lines, as anywhere in this crate. It asserts nothing:
 //! times are told, never a reason to fail.
 
+mod estimate;
 mod judge;
 mod measure;
 mod page;
+mod program;
 mod rows;
+mod running;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +22,8 @@ use std::time::Duration;
 use crate::error::BenchError;
 use crate::peer::Contestant;
 use crate::report::Report;
+
+use estimate::Clock;
 
 pub use judge::Verdict;
 pub use page::page;
@@ -29,7 +34,7 @@ pub use rows::{ROWS, Row};
 pub enum Effort {
     /// All rows in some five minutes.
     Quick,
-    /// As many pairs as are enough for a result.
+    /// As many pairs as are enough for a result: a quarter of an hour.
     Full,
 }
 
@@ -46,14 +51,14 @@ impl Effort {
     const fn duration(self) -> Duration {
         match self {
             Effort::Quick => Duration::from_millis(700),
-            Effort::Full => Duration::from_secs(3),
+            Effort::Full => Duration::from_secs(1),
         }
     }
 
     const fn warm_up(self) -> Duration {
         match self {
-            Effort::Quick => Duration::from_millis(300),
-            Effort::Full => Duration::from_secs(1),
+            Effort::Quick => Duration::from_millis(200),
+            Effort::Full => Duration::from_millis(500),
         }
     }
 }
@@ -72,14 +77,21 @@ pub struct Targets {
     pub responder: String,
     /// That of the one that spins.
     pub spinning_responder: String,
+    /// The command of the bare loop that only answers echo requests, likewise.
+    pub echo_loop: String,
     /// The core of controllers; `None`: the scheduler decides.
     pub controller_core: Option<usize>,
     /// The core of the generator.
     pub generator_core: Option<usize>,
     /// The benchmark of the worker that takes `VERSION MATCH PACKETS`, for callgrind.
     pub packet_in: Option<PathBuf>,
-    /// The command that measures uneven load.
+    /// The command that measures uneven load: its last line says how many "times" faster it is after the
+    /// hand-over. In this and the next two `{pairs}` stands for the pairs of runs to do.
     pub uneven: Option<String>,
+    /// The one that measures full tables: so many "bytes" for each entry.
+    pub capacity: Option<String>,
+    /// The one that counts what several workers execute: they differ by so many "percent".
+    pub workers: Option<String>,
     /// A folder for files that controllers need.
     pub folder: PathBuf,
 }
@@ -118,9 +130,24 @@ pub enum TargetsError {
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
     /// A row begins.
-    Begins(&'a Row),
+    Begins(&'a Row, Place),
+    /// It goes on.
+    GoesOn(Place),
     /// A row is done.
     Done(&'a Outcome),
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The row, from 1.
+    pub row: usize,
+    /// Of so many.
+    pub of: usize,
+    /// The share of the whole that is over, 0 to 1, as far as it can be told before.
+    pub share: f64,
+    /// The time that the rest will take, about.
+    pub left: Duration,
 }
 
 /// Measures rows, one after the other. A row that cannot be measured says why in its verdict, and the
@@ -136,11 +163,18 @@ pub fn run(
     let cores: Vec<usize> =
         targets.controller_core.into_iter().chain(targets.generator_core).collect();
     crate::threads::check_cores(&cores)?;
+    let mut clock = Clock::new(&rows, targets.effort);
+    let of = rows.len();
     let mut outcomes = Vec::new();
-    for row in rows {
-        news(News::Begins(&row));
-        let outcome = measure::measure(targets, row);
+    for (number, row) in (1..).zip(rows) {
+        let place = |share| {
+            let (share, left) = clock.at(share);
+            Place { row: number, of, share, left }
+        };
+        news(News::Begins(&row, place(0.0)));
+        let outcome = measure::measure(targets, row, &mut |share| news(News::GoesOn(place(share))));
         news(News::Done(&outcome));
+        clock.next();
         outcomes.push(outcome);
     }
     Ok(outcomes)

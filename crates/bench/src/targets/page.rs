@@ -42,7 +42,7 @@ impl std::fmt::Display for Page<'_> {
              - Load average when it was done: {load_average:.2}\n\
              - Commit: {}\n\
              - Date: {}\n\
-             - How: {how}, medians of {} pairs of runs in turn, with the least and the most. Controller on one \
+             - How: {how}, medians of {} pairs of runs of {:.1} s in turn, with the least and the most. Controller on one \
              core, generator on the other, release build, default configuration with `match: exact`.\n\n\
              Ratios are ours by the other's. Rates of rows whose generator was the busier one are the least \
              that ours can do, and no results.\n",
@@ -50,6 +50,7 @@ impl std::fmt::Display for Page<'_> {
             self.commit,
             date(self.seconds),
             self.effort.pairs(),
+            self.effort.duration().as_secs_f64(),
         )?;
         writeln!(f, "| What | Target | Measured | Verdict |\n|---|---|---|---|")?;
         for Outcome { row, measured, verdict, .. } in self.outcomes {
@@ -130,7 +131,7 @@ mod tests {
         let text = page(&outcomes, Effort::Quick, "abc1234");
         for part in [
             "- Commit: abc1234\n",
-            "medians of 3 pairs",
+            "medians of 3 pairs of runs of 0.7 s",
             "| CPU at most 1.33 of the responder's | CPU 1.20 | met |\n",
             "| at most 200 | - | not measured: it is |\n",
             "| learning-1.0 | ours | 0 | - |",

@@ -5,6 +5,8 @@ use bellrock_openflow::Version;
 use crate::load::{Destinations, Load, Mode};
 use crate::responder::Idle;
 
+use super::program::{Asked, Program};
+
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -34,9 +36,8 @@ pub(super) enum Measure {
     Idle { switches: u32, connect_s: f64, memory_mib: f64, cpu: f64 },
     /// Another controller: how much faster ours has to be.
     Peer { name: &'static str, version: Version, least: f64 },
-    /// A command that measures it by itself. Its last line says how much faster it is after the
-    /// hand-over, as `1.7 times`; a status other than 0 means that something was lost or wrong.
-    UnevenLoad { least: f64 },
+    /// A program that measures it by itself.
+    Program { program: Program, asked: Asked },
 }
 
 /// What is asked of the ratio of two that take turns, ours by the other's.
@@ -46,6 +47,8 @@ pub(super) enum Check {
     AtLeast(Figure, f64),
     /// Only told.
     Told(Figure),
+    /// The memory that ours has resident, only told.
+    Memory,
     /// The latency of ours that 1% exceed, in milliseconds.
     P99Under(f64),
 }
@@ -98,7 +101,7 @@ const fn switches(switches: u32) -> Shape {
     Shape { switches, ..BASE }
 }
 
-use Check::{AtLeast, AtMost, P99Under, Told};
+use Check::{AtLeast, AtMost, Memory, P99Under, Told};
 use Figure::{Cpu, P50, P99, Rate};
 
 const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
@@ -184,7 +187,7 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Itself {
             load: macs(62_500),
             than: macs(64),
-            checks: &[AtLeast(Rate, 0.6), Told(Cpu)],
+            checks: &[AtLeast(Rate, 0.6), Told(Cpu), Memory],
         },
     },
     Row {
@@ -194,13 +197,25 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Itself {
             load: macs(625_000),
             than: macs(64),
-            checks: &[AtLeast(Rate, 0.5), Told(Cpu)],
+            checks: &[AtLeast(Rate, 0.5), Told(Cpu), Memory],
         },
+    },
+    Row {
+        name: "bytes-per-entry",
+        what: "memory of each stored host, in full tables",
+        target: "at most 24 bytes",
+        measure: Measure::Program { program: Program::Capacity, asked: Asked::AtMost(24.0) },
+    },
+    Row {
+        name: "workers-instructions",
+        what: "user instructions for each packet_in with 1, 2, 4 and 16 workers",
+        target: "equal within 1%, none of them with a `lock` prefix",
+        measure: Measure::Program { program: Program::Workers, asked: Asked::AtMost(1.0) },
     },
     Row {
         name: "workers-2",
         what: "2 workers instead of 1, on the same cores",
-        target: "told (instructions for 1 to 16 workers are asserted by a test)",
+        target: "told",
         measure: Measure::Workers { workers: 2, checks: ONLY_TOLD },
     },
     Row {
@@ -275,13 +290,13 @@ pub const ROWS: &[Row] = &[
         name: "uneven",
         what: "uneven load: 2 workers, all busy switches on one of them",
         target: "after hand-over at least 1.6 times the rate before; order kept, nothing lost",
-        measure: Measure::UnevenLoad { least: 1.6 },
+        measure: Measure::Program { program: Program::Uneven, asked: Asked::AtLeast(1.6) },
     },
     Row {
         name: "idle-10000",
         what: "10,000 idle switches, an echo request every 5 s from each",
-        target: "connected in 10 s, memory under 100 MiB, CPU at most 1.3 of the responder's, a bare \
-                 epoll loop that echoes",
+        target: "connected in 10 s, memory under 100 MiB, CPU at most 1.3 of that of a bare epoll loop \
+                 that echoes",
         measure: Measure::Idle { switches: 10_000, connect_s: 10.0, memory_mib: 100.0, cpu: 1.3 },
     },
     Row {

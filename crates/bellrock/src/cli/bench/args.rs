@@ -34,6 +34,7 @@ Examples:
   bellrock bench --mode window --in-flight 8 --of 1.3 --unbuffered
   bellrock bench --switches 64 --macs 100000 --order random --dst uniform --pid $(pidof controller)
   bellrock bench --controller 'bellrock run --workers 1' --controller-core 0 --cores 1 --pairs 9
+  bellrock bench --controller 'bellrock run' --controller-core 0 --cores 1 --peer os-ken
   bellrock bench suite --quick --out bench  the studies' experiments, with plots
   bellrock bench responder &                what this machine's TCP allows: bench it like a controller
 
@@ -64,6 +65,10 @@ pub(super) struct ResponderArgs {
     /// The core that it stays on
     #[arg(long, value_name = "CORE")]
     pub(super) core: Option<usize>,
+
+    /// Answer echo requests and nothing else: a bare loop, to compare idle switches with
+    #[arg(long)]
+    pub(super) echo_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -193,6 +198,10 @@ pub(super) struct LoadArgs {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(super) answer_timeout: Duration,
 
+    /// Seconds that the controller may take to learn all destinations
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(super) learn_timeout: Duration,
+
     /// Seconds that a switch may take until the controller knows it
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(super) connect_timeout: Duration,
@@ -214,10 +223,20 @@ pub(super) struct LoadArgs {
 
     /// Compare with the canned responder, in so many pairs of runs in turn; 9 are enough
     ///
-    /// The responder is started beside the controller, on the same core, and sleeps while it is not
-    /// its turn. --runs is then the runs of each half of a pair, 1 unless it is given.
+    /// The other one is started beside the controller, on the same core. The one whose turn it is not
+    /// is stopped by a signal, if this command has started it: one of --pid goes on. --runs is then the
+    /// runs of each half of a pair, 1 unless it is given.
     #[arg(long, value_name = "N", conflicts_with = "cbench")]
     pub(super) pairs: Option<u32>,
+
+    /// Compare with this controller in place of the responder, under the same load; 9 pairs, unless
+    /// --pairs says how many
+    ///
+    /// In the command {port} is the port on which it has to listen, {address} the same with 127.0.0.1:
+    /// before it, {workers} the number of its threads, 1. A script has to `exec` it. Two are built in and
+    /// need no command: ovs-testcontroller and os-ken; `scripts/tools install peers` installs them.
+    #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "cbench")]
+    pub(super) peer: Option<String>,
 
     /// Estimate energy from this thermal design power where it cannot be measured
     #[arg(long, value_name = "WATTS")]

@@ -3,16 +3,18 @@
 //! All that measures is in `bellrock-bench`; this only translates.
 
 mod args;
+mod folder;
 mod suite;
 mod targets;
 
 use std::io::IsTerminal;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use bellrock_bench::peer::{self, Contestant, Places};
 use bellrock_bench::{
-    BenchError, Controller, Cores, Destinations, Idle, Load, Mode, Order, Progress, Reference,
-    Report, Responder, ResponderSettings, Step, Watch,
+    BenchError, Comparison, Controller, Cores, Destinations, ENOUGH_PAIRS, Idle, Load, Mode, Order,
+    Progress, Report, Responder, ResponderSettings, Side, Step, Watch, free_address,
 };
 use bellrock_openflow::Version;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,9 +26,13 @@ pub(super) use args::Bench;
 use args::{
     BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, seconds,
 };
+use folder::Folder;
 
 /// A test that takes longer than this shows its progress, on a terminal.
 const SHOW_PROGRESS: Duration = Duration::from_secs(2);
+
+/// What one read of a controller may take, where it can be told; Bellrock's default.
+const READ_BYTES: u32 = 64 << 10;
 
 /// What the shell reports of a process that a signal ended is its number and this.
 const SIGNAL_STATUS: i32 = 128;
@@ -74,7 +80,8 @@ fn respond(args: &ResponderArgs) -> Result<(), Failure> {
         IdleArg::Spin => Idle::Spin,
     };
     let listen = resolve(&args.listen)?;
-    let responder = Responder::start(&ResponderSettings { listen, idle, core: args.core })?;
+    let (core, echo_only) = (args.core, args.echo_only);
+    let responder = Responder::start(&ResponderSettings { listen, idle, core, echo_only })?;
     eprintln!("the responder listens on {}", responder.address());
     Ok(responder.wait()?)
 }
@@ -92,8 +99,8 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
     };
     let pid = args.pid.or(controller.as_ref().map(Controller::pid));
     let watch = Watch { pid, tdp_watts: args.tdp_watts };
-    if let Some(pairs) = args.pairs {
-        return compare(args, &load, &watch, pairs);
+    if args.pairs.is_some() || args.peer.is_some() {
+        return compare(args, &load, watch);
     }
     let bar = bar(&load, 1);
     let report = bellrock_bench::run(&load, &watch, &mut |progress| show(&bar, &load, progress));
@@ -104,22 +111,34 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Measures the controller and the responder in turn.
-fn compare(args: &LoadArgs, load: &Load, watch: &Watch, pairs: u32) -> Result<(), Failure> {
+/// Measures the controller and the responder, or another controller, in turn.
+fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
+    let pairs = args.pairs.unwrap_or(ENOUGH_PAIRS);
+    let other = match &args.peer {
+        Some(peer) => peer_for(peer, load)?,
+        None => suite::responder(&peer::quoted(&std::env::current_exe()?)),
+    };
+    // A file that it needs goes with this function.
+    let folder = Folder::new()?;
+    other.write_file(folder.path())?;
     let target = free_address()?;
-    let bellrock = std::env::current_exe()?;
-    let command = format!("'{}' bench responder --listen {target}", bellrock.display());
-    let core = args.controller_core;
-    let responder = Controller::start(&command, core.as_slice(), target, load.connect_timeout)?;
+    let places = Places { folder: folder.path(), target, workers: 1, read_bytes: READ_BYTES };
+    let (command, core) = (other.command_line(places), args.controller_core);
+    let running = Controller::start(&command, core.as_slice(), target, load.connect_timeout)?;
     let bar = bar(load, pairs * 2);
-    let reference = Reference { target, pid: responder.pid() };
-    let comparison =
-        bellrock_bench::compare(load, watch, &reference, pairs, &mut |pair, progress| {
-            show(&bar, load, progress);
-            bar.set_prefix(format!("pair {pair} of {pairs}, "));
-        });
+    let settle = Duration::ZERO;
+    let ours = Side { load: load.clone(), watch, settle };
+    let theirs = Side {
+        load: Load { target, ..load.clone() },
+        watch: Watch { pid: Some(running.pid()), ..watch },
+        settle,
+    };
+    let comparison = bellrock_bench::alternate(&ours, &theirs, pairs, &mut |pair, progress| {
+        show(&bar, load, progress);
+        bar.set_prefix(format!("pair {pair} of {pairs}, "));
+    });
     bar.finish_and_clear();
-    let comparison = comparison?;
+    let comparison = Comparison { name: other.name, ..comparison? };
     match args.json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?))?,
         false => print(&comparison.to_string())?,
@@ -130,9 +149,21 @@ fn compare(args: &LoadArgs, load: &Load, watch: &Watch, pairs: u32) -> Result<()
     }
 }
 
-/// An address of this machine that nobody listens on.
-fn free_address() -> Result<SocketAddr, Failure> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+/// The other controller to compare with, if it can be under this load.
+fn peer_for(text: &str, load: &Load) -> Result<Contestant, Failure> {
+    let peer = peer::parse(text)?;
+    let name = &peer.name;
+    if !peer.listens_anywhere() {
+        return Err(Failure::Wrong(format!(
+            "the peer {name} cannot be told where to listen; put {{port}} or {{address}} into its command"
+        )));
+    }
+    match peer.most_switches {
+        Some(most) if load.switches > most => Err(Failure::Wrong(format!(
+            "{name} takes at most {most} switches; give --switches {most}"
+        ))),
+        _ => Ok(peer),
+    }
 }
 
 /// What the exit status says: whether all went well, and all answers were right.
@@ -178,6 +209,7 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         }
         (_, _, Some(_)) => return Err(Failure::Wrong("--rate goes with --mode rate only".into())),
     };
+    let in_pairs = args.pairs.is_some() || args.peer.is_some();
     Ok(Load {
         target: resolve(&args.connect)?,
         version: if args.of == "1.3" { Version::V1_3 } else { Version::V1_0 },
@@ -206,9 +238,10 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         ramp_per_second: args.ramp,
         warm_up: args.warm_up,
         duration: args.duration,
-        runs: args.runs.unwrap_or(if args.pairs.is_some() { 1 } else { 3 }),
+        runs: args.runs.unwrap_or(if in_pairs { 1 } else { 3 }),
         answer_timeout: args.answer_timeout,
         connect_timeout: args.connect_timeout,
+        learn_timeout: args.learn_timeout,
     })
 }
 

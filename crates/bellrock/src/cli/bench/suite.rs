@@ -61,6 +61,11 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     warm_up: Option<Duration>,
 
+    /// Seconds that a controller has to learn all hosts of a point; one that takes longer is not tried with
+    /// more, and the report says so
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    learn_timeout: Duration,
+
     /// Threads of the controllers, where they are not what is varied; at most one for each core
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
@@ -102,6 +107,10 @@ Examples:
   bellrock bench suite latency --out results --peer ovs-testcontroller --peer os-ken
   bellrock bench suite --out results --peer 'nox=nox_core -i ptcp:{port} switch'
   bellrock bench report results             plots and reports again, from the raw JSON
+
+Minutes, with this controller and the responder: threads 1, switches 5, macs 4, latency 6, window 6,
+fairness 6, batch 8, energy 4; all of them 40, and 3 with --quick. --runs 9 takes three times as long,
+and each peer adds half.
 
 Exit status: 0 when all was well and all answers of the controller right, 1 when not, 2 when the
 command line is wrong.";
@@ -153,6 +162,7 @@ pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
         runs: args.runs.unwrap_or(RUNS[form]),
         duration: args.duration.unwrap_or(DURATION[form]),
         warm_up: args.warm_up.unwrap_or(WARM_UP[form]),
+        learn_timeout: args.learn_timeout,
         workers: args.workers,
         tdp_watts: args.tdp_watts,
     };
@@ -176,13 +186,6 @@ pub(super) fn report(args: &ReportArgs) -> Result<(), Failure> {
 /// The controller, the responder, and the peers, in the order of their turns.
 fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
     let bellrock = peer::quoted(&std::env::current_exe()?);
-    let contestant = |name: &str, role, command| Contestant {
-        name: name.to_owned(),
-        role,
-        command,
-        file: None,
-        most_switches: None,
-    };
     let ours = match &args.controller {
         Some(command) => contestant("controller", Role::Ours, command.clone()),
         None => {
@@ -194,8 +197,7 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
             Contestant { file, ..contestant("bellrock", Role::Ours, command) }
         }
     };
-    let command = format!("{bellrock} bench responder --listen {{address}}");
-    let mut all = vec![ours, contestant("responder", Role::Responder, command)];
+    let mut all = vec![ours, responder(&bellrock)];
     for text in &args.peers {
         let peer = peer::parse(text)?;
         if all.iter().any(|other| other.name == peer.name) {
@@ -204,6 +206,16 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
         all.push(peer);
     }
     Ok(all)
+}
+
+fn contestant(name: &str, role: Role, command: String) -> Contestant {
+    Contestant { name: name.to_owned(), role, command, file: None, most_switches: None }
+}
+
+/// The canned responder, which is a command of this program.
+pub(super) fn responder(bellrock: &str) -> Contestant {
+    let command = format!("{bellrock} bench responder --listen {{address}}");
+    contestant("responder", Role::Responder, command)
 }
 
 fn show(bar: &ProgressBar, progress: &SuiteProgress<'_>) {

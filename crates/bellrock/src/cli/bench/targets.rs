@@ -1,15 +1,22 @@
 //! `bellrock bench targets`: the table of what the engine has to reach, measured.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bellrock_bench::peer::{self, Contestant, Role};
-use bellrock_bench::targets::{self, Effort, News, ROWS, Targets, TargetsError, Verdict};
+use bellrock_bench::targets::{self, Effort, News, Place, ROWS, Targets, TargetsError, Verdict};
 use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::{Failure, print};
+use super::folder::Folder;
 
 /// What our controller runs with: flows of all fields. All else is the default.
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
 
 /// Measure what the engine has to reach, and print the table
 ///
@@ -25,11 +32,11 @@ pub(in crate::cli) struct TargetsArgs {
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
 
-    /// Three short pairs for each row: some five minutes, for an impression (the default)
+    /// Three short pairs for each row: five minutes, for an impression (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// Nine pairs of three seconds for each row
+    /// Nine pairs of a second for each row: a quarter of an hour, for a result
     #[arg(long)]
     full: bool,
 
@@ -65,9 +72,24 @@ pub(in crate::cli) struct TargetsArgs {
     /// The command that measures uneven load
     ///
     /// Its last line says how much faster it is after the hand-over, such as "1.7 times", and its exit
-    /// status is 0 if nothing was lost. `cargo bench -p bellrock --features cli --bench hand_over` is one.
+    /// status is 0 if nothing was lost. {pairs} in it is how many pairs of runs it has to do.
+    /// `cargo bench -p bellrock --features cli --bench hand_over -- --pairs {pairs}` is one.
     #[arg(long, value_name = "COMMAND")]
     uneven_bench: Option<String>,
+
+    /// The command that fills tables and measures their memory
+    ///
+    /// Its last line says what an entry takes, such as "21.8 bytes".
+    /// `cargo bench -p bellrock-tables --bench capacity` is one.
+    #[arg(long, value_name = "COMMAND")]
+    capacity_bench: Option<String>,
+
+    /// The command that counts what several workers execute for each packet
+    ///
+    /// Its last line says by how much that differs, such as "0.1 percent", and its exit status is 0 if
+    /// nothing of it locks. `scripts/hot-loop` is one.
+    #[arg(long, value_name = "COMMAND")]
+    workers_bench: Option<String>,
 
     /// What is measured, for the page
     #[arg(long, value_name = "TEXT", default_value = "not told")]
@@ -103,25 +125,41 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
     let folder = Folder::new()?;
     let bellrock = peer::quoted(&std::env::current_exe()?);
     let responder = format!("{bellrock} bench responder --listen {{address}}");
+    let bar = bar();
     let targets = Targets {
         rows: args.rows.clone(),
         effort: if args.full { Effort::Full } else { Effort::Quick },
         ours: ours(args, &bellrock),
         spinning_responder: format!("{responder} --idle spin"),
+        echo_loop: format!("{responder} --echo-only"),
         responder,
         controller_core: Some(args.controller_core),
         generator_core: Some(args.core),
         packet_in: args.packet_in_bench.clone(),
         uneven: args.uneven_bench.clone(),
-        folder: folder.0.clone(),
+        capacity: args.capacity_bench.clone(),
+        workers: args.workers_bench.clone(),
+        folder: folder.path().to_owned(),
     };
     let outcomes = targets::run(&targets, &mut |news| match news {
-        News::Begins(row) => eprintln!("{}: {}", row.name, row.what),
-        News::Done(outcome) => match &outcome.verdict {
-            Verdict::NotMeasured(why) => eprintln!("  not measured: {why}"),
-            verdict => eprintln!("  {}: {}", outcome.measured, verdict.text()),
-        },
+        News::Begins(row, place) => {
+            let Place { row: number, of, left, .. } = place;
+            tell(
+                &bar,
+                &format!("[{number}/{of}, {} to go] {}: {}", some(left), row.name, row.what),
+            );
+            show(&bar, place);
+        }
+        News::GoesOn(place) => show(&bar, place),
+        News::Done(outcome) => tell(
+            &bar,
+            &match &outcome.verdict {
+                Verdict::NotMeasured(why) => format!("  not measured: {why}"),
+                verdict => format!("  {}: {}", outcome.measured, verdict.text()),
+            },
+        ),
     })?;
+    bar.finish_and_clear();
     let page = targets::page(&outcomes, targets.effort, &args.commit);
     if let Some(out) = &args.out {
         std::fs::write(out, &page)
@@ -145,21 +183,45 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
     Contestant { name, role: Role::Ours, command, file, most_switches: None }
 }
 
-/// A folder of our own, removed when it is dropped.
-struct Folder(PathBuf);
+/// A bar, on a terminal.
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(STEPS);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
 
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("bellrock-targets-{}", std::process::id()));
-        std::fs::create_dir(&folder)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
-        Ok(Folder(folder))
+fn show(bar: &ProgressBar, place: Place) {
+    bar.set_position((place.share * STEPS as f64) as u64);
+    bar.set_message(format!("row {} of {}, {} to go", place.row, place.of, some(place.left)));
+}
+
+/// A line above the bar, or without one.
+fn tell(bar: &ProgressBar, line: &str) {
+    bar.suspend(|| eprintln!("{line}"));
+}
+
+/// A time that is not known exactly.
+fn some(time: Duration) -> String {
+    const MINUTE: u64 = 60;
+    match time.as_secs() {
+        seconds @ ..=89 => format!("some {} s", seconds.next_multiple_of(5)),
+        seconds => format!("some {} min", seconds.div_ceil(MINUTE)),
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // It is in the folder for such files, where others clean up too.
-        let _ = std::fs::remove_dir_all(&self.0);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_go_is_told_roughly() {
+        let some = |seconds| some(Duration::from_secs(seconds));
+        assert_eq!([some(0), some(7), some(89)], ["some 0 s", "some 10 s", "some 90 s"]);
+        assert_eq!([some(90), some(121)], ["some 2 min", "some 3 min"]);
     }
 }

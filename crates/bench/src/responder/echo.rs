@@ -1,0 +1,181 @@
+//! The bare echo loop: the least that a program can do for switches that are idle.
+//!
+//! An epoll instance, a read, a write. It greets a switch, asks for its features, so that the switch
+//! takes it for a controller, and sends each echo request back as a reply, in the place where it was
+//! read. All else it reads and forgets. What idle switches cost a controller is compared with it.
+
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bellrock_openflow::{EncodeError, HEADER_LEN, Hello, Out, ToSwitch, Version};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::error::BenchError;
+
+/// Bytes that it reads at a time, and the longest message that it takes.
+const READ_LEN: usize = 64 * 1024;
+
+/// Sockets that one wait tells of.
+const EVENTS: usize = 256;
+
+/// The token of the listener; switches have those above.
+const LISTENER: u64 = 0;
+
+/// The first message of a switch and an echo request, by their type in the header (1.0 §5.1, 1.3.5 §A.1);
+/// and a reply.
+const HELLO: u8 = 0;
+const ECHO_REQUEST: u8 = 2;
+const ECHO_REPLY: u8 = 3;
+
+/// The loop.
+pub(super) struct EchoLoop {
+    listener: TcpListener,
+    epoll: OwnedFd,
+    stop: Arc<AtomicBool>,
+    /// By token less one. A closed one's place is taken by the next.
+    switches: Vec<Option<Idle>>,
+    input: Vec<u8>,
+    greeting_10: Vec<u8>,
+    greeting_13: Vec<u8>,
+}
+
+/// A switch.
+struct Idle {
+    stream: TcpStream,
+    /// The beginning of a message; hardly ever anything.
+    carry: Vec<u8>,
+}
+
+impl EchoLoop {
+    pub(super) fn new(listener: TcpListener, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC);
+        let epoll = epoll.map_err(BenchError::system("create a poller"))?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)
+            .map_err(BenchError::system("watch the listener"))?;
+        Ok(EchoLoop {
+            listener,
+            epoll,
+            stop,
+            switches: Vec::new(),
+            input: vec![0; READ_LEN],
+            greeting_10: greeting(Version::V1_0)?,
+            greeting_13: greeting(Version::V1_3)?,
+        })
+    }
+
+    /// Goes on until it is told to stop. It waits at most so long at a time.
+    pub(super) fn run(mut self, wait: Duration) -> Result<(), BenchError> {
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
+        while !self.stop.load(Ordering::Relaxed) {
+            let ready: &[Event] = match epoll::wait(&self.epoll, &mut events, Some(&wait)) {
+                Ok((ready, _)) => ready,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(BenchError::system("wait")(error)),
+            };
+            for event in ready {
+                match event.data.u64() {
+                    LISTENER => self.accept()?,
+                    token => self.turn(token as usize - 1),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), BenchError> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // It was gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(BenchError::System { what: "accept a switch", error }),
+            };
+            let place = self.switches.iter().position(Option::is_none);
+            let place = place.unwrap_or(self.switches.len());
+            self.watch(&stream, place).map_err(BenchError::system("take a switch"))?;
+            let switch = Some(Idle { stream, carry: Vec::new() });
+            match self.switches.get_mut(place) {
+                Some(free) => *free = switch,
+                None => self.switches.push(switch),
+            }
+        }
+    }
+
+    fn watch(&self, stream: &TcpStream, place: usize) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let token = EventData::new_u64(place as u64 + 1);
+        Ok(epoll::add(&self.epoll, stream, token, EventFlags::IN)?)
+    }
+
+    /// Reads once, and writes once what there is to say.
+    fn turn(&mut self, place: usize) {
+        let Some(free) = self.switches.get_mut(place) else { return };
+        let Some(switch) = free else { return };
+        let greetings = (self.greeting_10.as_slice(), self.greeting_13.as_slice());
+        match switch.turn(&mut self.input, greetings) {
+            Ok(()) => {}
+            // Events for it may still stand behind this one, and find nobody.
+            Err(_) => *free = None,
+        }
+    }
+}
+
+impl Idle {
+    /// One that ends the connection, or breaks it, or does not read what it has asked for, is an error.
+    fn turn(&mut self, input: &mut [u8], greetings: (&[u8], &[u8])) -> io::Result<()> {
+        let carried = self.carry.len();
+        input[..carried].copy_from_slice(&self.carry);
+        // read(2), not recv(2): only that is counted in `/proc/PID/io`.
+        let read = rustix::io::read(&self.stream, &mut input[carried..]).map_err(io::Error::from);
+        let read = match read {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let bytes = &mut input[..carried + read];
+        // Replies are moved to the front, over what was read before them.
+        let (mut at, mut replies) = (0, 0);
+        while let Some(&[version, kind, high, low, ..]) = bytes.get(at..) {
+            let len = usize::from(u16::from_be_bytes([high, low]));
+            if len < HEADER_LEN {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if bytes.len() - at < len {
+                break;
+            }
+            match kind {
+                ECHO_REQUEST => {
+                    bytes[at + 1] = ECHO_REPLY;
+                    bytes.copy_within(at..at + len, replies);
+                    replies += len;
+                }
+                HELLO if version < Version::V1_3.wire() => self.stream.write_all(greetings.0)?,
+                HELLO => self.stream.write_all(greetings.1)?,
+                _ => {}
+            }
+            at += len;
+        }
+        self.carry.clear();
+        self.carry.extend_from_slice(&bytes[at..]);
+        self.stream.write_all(&bytes[..replies])
+    }
+}
+
+/// A hello, and the question for the features.
+fn greeting(version: Version) -> Result<Vec<u8>, EncodeError> {
+    let mut out = Out::with_capacity(64);
+    Hello::write(&[version], 0, &mut out)?;
+    ToSwitch::FeaturesRequest.encode(version, 1, &mut out)?;
+    Ok(out.as_slice().to_vec())
+}

@@ -1,0 +1,143 @@
+//! How long rows take, about: for those who wait.
+
+use std::time::{Duration, Instant};
+
+use super::program::Program;
+use super::rows::{self, Measure, Row, Shape};
+use super::running::first_round;
+use super::{Effort, measure};
+
+/// Seconds that processes take to start and to end.
+const START_S: f64 = 0.3;
+
+/// Seconds that each run takes beside warm-up and measurement: the last answers, and what is read of
+/// the controller.
+const RUN_S: f64 = 0.05;
+
+/// Seconds until the switches of a load are known: those for any number, and those for each.
+const CONNECT_S: f64 = 0.15;
+const CONNECT_EACH_S: f64 = 0.000_2;
+
+/// Destinations that are made known in a second.
+const ARPS_PER_S: f64 = 2e6;
+
+/// Seconds of a count under callgrind.
+const CALLGRIND_S: f64 = 3.0;
+
+/// Seconds of the programs: of each pair, or of the whole.
+const UNEVEN_PAIR_S: f64 = 6.0;
+const CAPACITY_S: f64 = 10.0;
+const WORKERS_S: f64 = 20.0;
+
+/// Rows are as fast as was thought until those of so many seconds are over.
+const FIRST_S: f64 = 15.0;
+
+/// What the rest may take at most and at least, by what it was thought to take: one row that was slow
+/// or could not be measured says little of the others.
+const PACES: std::ops::RangeInclusive<f64> = 0.7..=3.0;
+
+/// Seconds that a row takes, about.
+fn seconds(row: &Row, effort: Effort) -> f64 {
+    let turn = (effort.duration() + effort.warm_up()).as_secs_f64() + RUN_S;
+    let turns = f64::from(effort.pairs()) * turn;
+    let side = |shape: Shape| START_S + before(shape) + turns;
+    match row.measure {
+        Measure::Responder { load, .. } => 2.0 * side(load),
+        Measure::Itself { load, than, .. } => side(load) + side(than),
+        Measure::Workers { .. } => 2.0 * side(rows::base(bellrock_openflow::Version::V1_0)),
+        Measure::Instructions { .. } => CALLGRIND_S,
+        Measure::Fairness { load, .. } => side(load),
+        Measure::Idle { switches, .. } => {
+            let shape = Shape { switches, ..rows::base(bellrock_openflow::Version::V1_0) };
+            let longer = measure::IDLE_TIME.saturating_sub(effort.duration()).as_secs_f64();
+            let each = turn + longer + before_connected(shape);
+            2.0 * f64::from(effort.pairs()) * each + before_connected(shape)
+        }
+        Measure::Peer { version, .. } => side(rows::base(version)) + side(rows::peer_load(version)),
+        Measure::Program { program: Program::Uneven, .. } => {
+            f64::from(effort.pairs()) * UNEVEN_PAIR_S
+        }
+        Measure::Program { program: Program::Capacity, .. } => CAPACITY_S,
+        Measure::Program { program: Program::Workers, .. } => WORKERS_S,
+    }
+}
+
+/// Seconds before the first run of a load.
+fn before(shape: Shape) -> f64 {
+    let destinations = match shape.destinations {
+        crate::load::Destinations::One => 1.0,
+        _ => f64::from(shape.macs),
+    };
+    let learning = f64::from(shape.switches) * destinations / ARPS_PER_S;
+    before_connected(shape) + learning + first_round(shape).as_secs_f64()
+}
+
+fn before_connected(shape: Shape) -> f64 {
+    CONNECT_S + f64::from(shape.switches) * CONNECT_EACH_S
+}
+
+/// What is left of some rows.
+pub(super) struct Clock {
+    began: Instant,
+    /// Of each row.
+    seconds: Vec<f64>,
+    /// Rows that are over.
+    over: usize,
+}
+
+impl Clock {
+    pub(super) fn new(rows: &[Row], effort: Effort) -> Self {
+        let seconds = rows.iter().map(|row| seconds(row, effort)).collect();
+        Clock { began: Instant::now(), seconds, over: 0 }
+    }
+
+    /// A row is over.
+    pub(super) fn next(&mut self) {
+        self.over += 1;
+    }
+
+    /// The share of the whole that is over when so much of the current row is, and how long the rest
+    /// will take, by how long it took so far.
+    pub(super) fn at(&self, share: f64) -> (f64, Duration) {
+        self.after(share, self.began.elapsed().as_secs_f64())
+    }
+
+    fn after(&self, share: f64, elapsed: f64) -> (f64, Duration) {
+        let (over, rest) = self.seconds.split_at(self.over.min(self.seconds.len()));
+        let current = rest.first().copied().unwrap_or(0.0) * share;
+        let done = over.iter().sum::<f64>() + current;
+        let all: f64 = self.seconds.iter().sum();
+        let pace = if done >= FIRST_S { elapsed / done } else { 1.0 };
+        let pace = pace.clamp(*PACES.start(), *PACES.end());
+        let left = Duration::try_from_secs_f64((all - done) * pace).unwrap_or_default();
+        (if all > 0.0 { done / all } else { 1.0 }, left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ROWS;
+    use super::*;
+
+    #[test]
+    fn the_forms_take_as_long_as_they_say() {
+        let minutes = |effort| {
+            let all: f64 = ROWS.iter().map(|row| seconds(row, effort)).sum();
+            all / 60.0
+        };
+        assert!((3.0..5.5).contains(&minutes(Effort::Quick)), "{}", minutes(Effort::Quick));
+        assert!((10.0..20.0).contains(&minutes(Effort::Full)), "{}", minutes(Effort::Full));
+    }
+
+    #[test]
+    fn what_is_left_follows_what_it_took_so_far() {
+        let clock = Clock { began: Instant::now(), seconds: vec![20.0, 60.0, 20.0], over: 1 };
+        let (share, left) = clock.after(0.5, 40.0);
+        assert_eq!((share, left), (0.5, Duration::from_secs(40)));
+        assert_eq!(clock.after(0.5, 1.0).1, Duration::from_secs(35), "others are not so fast");
+        let (share, left) = clock.after(0.0, 40.0);
+        assert_eq!((share, left), (0.2, Duration::from_secs(160)));
+        let first = Clock { over: 0, ..clock };
+        assert_eq!(first.after(0.1, 30.0).1, Duration::from_secs(98), "too early to say");
+    }
+}

@@ -1,0 +1,105 @@
+//! Rows that a program of their own measures: a benchmark, or a script. The last line that it prints
+//! says what it found, as a number before a certain word; a status other than 0 says that something
+//! was lost or wrong.
+
+use std::process::{Command, Stdio};
+
+use super::Targets;
+use super::judge::Verdict;
+use super::measure::{Failed, Found};
+
+/// Which program.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Program {
+    /// Uneven load, and what handing switches over makes of it.
+    Uneven,
+    /// What a full table takes for each entry.
+    Capacity,
+    /// What several workers execute for each packet_in.
+    Workers,
+}
+
+/// What is asked of the number that it tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Program {
+    /// The word behind the number.
+    const fn word(self) -> &'static str {
+        match self {
+            Program::Uneven => "times",
+            Program::Capacity => "bytes",
+            Program::Workers => "percent",
+        }
+    }
+
+    /// The flag that names its command.
+    const fn flag(self) -> &'static str {
+        match self {
+            Program::Uneven => "--uneven-bench",
+            Program::Capacity => "--capacity-bench",
+            Program::Workers => "--workers-bench",
+        }
+    }
+}
+
+/// Runs it. `{pairs}` in its command is how many pairs of runs it has to do.
+pub(super) fn measure(targets: &Targets, program: Program, asked: Asked) -> Result<Found, Failed> {
+    let command = match program {
+        Program::Uneven => &targets.uneven,
+        Program::Capacity => &targets.capacity,
+        Program::Workers => &targets.workers,
+    };
+    let Some(command) = command else {
+        let flag = program.flag();
+        return Err(format!("give the command that measures it with {flag}, as `make bench` does"));
+    };
+    let command = command.replace("{pairs}", &targets.effort.pairs().to_string());
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`{command}`: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let number = number_before(program.word(), last).ok_or_else(|| {
+        let error = String::from_utf8_lossy(&output.stderr);
+        let error = error.lines().last().unwrap_or_default();
+        let (status, word) = (output.status, program.word());
+        format!(
+            "`{command}` ended ({status}) without a line such as \"1.7 {word}\": {last} {error}"
+        )
+    })?;
+    let met = match asked {
+        Asked::AtLeast(least) => number >= least,
+        Asked::AtMost(most) => number <= most,
+    };
+    let verdict = Verdict::of(&[Some(met), Some(output.status.success())]);
+    Ok(Found { measured: last.to_owned(), verdict, reports: Vec::new() })
+}
+
+/// The number before a word, behind which a comma or such may stand.
+fn number_before(word: &str, line: &str) -> Option<f64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let bare = |text: &str| text.trim_end_matches(|c: char| c.is_ascii_punctuation()) == word;
+    words.windows(2).find(|pair| bare(pair[1])).and_then(|pair| pair[0].parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_stands_before_its_word() {
+        let line = "after the hand-over 1.87 times the rate before (median; 1.8 to 2)";
+        assert_eq!(number_before("times", line), Some(1.87));
+        assert_eq!(number_before("bytes", "21.8 bytes for each entry"), Some(21.8));
+        assert_eq!(number_before("times", "many times"), None);
+        assert_eq!(number_before("times", "times"), None);
+        assert_eq!(number_before("percent", "1.7 times"), None);
+        assert_eq!(number_before("percent", "0.02 percent, 0 locked"), Some(0.02));
+    }
+}
