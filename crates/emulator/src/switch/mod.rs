@@ -30,10 +30,14 @@ mod roles;
 mod settings;
 mod statistics;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
-use bellrock_openflow::{Bytes, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, Version};
+use bellrock_openflow::{
+    Bytes, ConfigFlags, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, SwitchConfig, Version,
+};
 use bellrock_session::{self as session, SwitchDescription, Versions, switch::Event};
 
 use channel::Channel;
@@ -235,6 +239,11 @@ impl Switch {
         }
     }
 
+    /// The versions that it speaks over channels that are opened from now on.
+    pub fn set_versions(&mut self, versions: Versions) {
+        self.versions = versions;
+    }
+
     /// The role of a controller.
     #[must_use]
     pub fn role(&self, channel: ChannelId) -> Option<RoleKind> {
@@ -329,14 +338,17 @@ impl Switch {
         self.datapath.next_timer()
     }
 
-    /// Stops and starts again: all connections are lost, and with `keep_tables` false all that
-    /// controllers have set up, but for ports. Links are as they were.
+    /// Stops and starts again: all connections are lost, and without `keep_tables` the flows,
+    /// groups, meters and buffered packets too. Ports and links are as they were.
     pub fn restart(&mut self, keep_tables: bool) {
         self.channels.clear();
         self.generation = None;
         if !keep_tables {
             self.datapath.clear();
         }
+        let rules = self.datapath.rules();
+        // Without flags there is nothing to refuse.
+        let _ = self.datapath.set_config(rules, &DEFAULT_CONFIG);
     }
 
     fn channel(&self, id: ChannelId) -> Option<&Channel> {
@@ -419,6 +431,12 @@ impl Switch {
         Ok(Some(len))
     }
 }
+
+/// How a switch is set up that has just started (1.0 §5.3.2; 1.3.5 §7.3.2).
+const DEFAULT_CONFIG: SwitchConfig = SwitchConfig {
+    flags: ConfigFlags::empty(),
+    miss_send_len: session::switch::DEFAULT_MISS_SEND_LEN,
+};
 
 /// Bytes of a port in a reply of the session, with some to spare for the heads of its parts.
 const PORT_BYTES: usize = 72;

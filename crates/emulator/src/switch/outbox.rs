@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came() {
         let mut outbox = Outbox::default();
-        let (mut sent, mut wanted) = (Vec::new(), Vec::new());
+        let (mut sent, mut wanted): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
         for round in 0..100_u8 {
             outbox.append(&[round; 7]);
             wanted.extend([round; 7]);
