@@ -23,7 +23,7 @@ pub const ENOUGH_PAIRS: u32 = 9;
 /// A controller and a reference, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What the reference is.
+    /// What the reference is, for the report; `alternate` does not know.
     pub name: String,
     /// Pairs that were measured.
     pub pairs: u32,
@@ -66,6 +66,8 @@ impl Side {
 /// within moments. Where the process may not have so many files open, those of one side connect
 /// for each of its runs anew.
 ///
+/// `progress` gets the turn too, from 1 to twice the pairs.
+///
 /// # Errors
 /// As [`crate::run`]; and when either ends before its time.
 pub fn alternate(
@@ -74,19 +76,23 @@ pub fn alternate(
     pairs: u32,
     progress: &mut dyn FnMut(u32, Progress),
 ) -> Result<Comparison, BenchError> {
-    let pair = Cell::new(1);
+    let turn = Cell::new(0);
     let progress = RefCell::new(progress);
-    let tell = |at| (progress.borrow_mut())(pair.get(), at);
+    let tell = |at| (progress.borrow_mut())(turn.get(), at);
     let keep = allow_files(ours.load.switches + theirs.load.switches).is_ok();
     let mut our_turns = Turns { side: ours, other: theirs, test: None, keep, tell };
     let mut their_turns = Turns { side: theirs, other: ours, test: None, keep, tell };
-    let mut controller = our_turns.next()?;
-    let mut reference = their_turns.next()?;
+    let mut pair = || {
+        turn.set(turn.get() + 1);
+        let ours = our_turns.next()?;
+        turn.set(turn.get() + 1);
+        Ok::<_, BenchError>((ours, their_turns.next()?))
+    };
+    let (mut controller, mut reference) = pair()?;
     let mut ratios = Ratios::default();
     ratios.add(&controller.summary, &reference.summary);
-    for number in 2..=pairs {
-        pair.set(number);
-        let (our_half, their_half) = (our_turns.next()?, their_turns.next()?);
+    for _ in 2..=pairs {
+        let (our_half, their_half) = pair()?;
         ratios.add(&our_half.summary, &their_half.summary);
         controller.absorb(our_half);
         reference.absorb(their_half);

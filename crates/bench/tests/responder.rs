@@ -190,8 +190,9 @@ fn a_responder_compared_with_itself_is_measured_in_pairs() {
     let side = Side { load, watch, settle: Duration::from_millis(20) };
     let mut told = Vec::new();
     let comparison =
-        alternate(&side, &side, 3, &mut |pair, at| told.push((pair, at.step))).unwrap();
-    assert!(told.iter().all(|(pair, _)| (1..=3).contains(pair)), "{told:?}");
+        alternate(&side, &side, 3, &mut |turn, at| told.push((turn, at.step))).unwrap();
+    assert!(told.iter().all(|(turn, _)| (1..=6).contains(turn)), "{told:?}");
+    assert!(told.is_sorted_by_key(|(turn, _)| *turn), "{told:?}");
     assert!(comparison.is_clean());
     let Comparison { controller, reference, rate, p50, .. } = &comparison;
     assert_eq!((controller.runs.len(), reference.runs.len()), (3, 3));

@@ -102,8 +102,8 @@ fn in_turn(
     tell: Tell<'_>,
 ) -> Result<Comparison, Failed> {
     let pairs = targets.effort.pairs();
-    let found = alternate(ours, theirs, pairs, &mut |pair, _| {
-        tell(f64::from(pair - 1) / f64::from(pairs));
+    let found = alternate(ours, theirs, pairs, &mut |turn, _| {
+        tell(f64::from(turn - 1) / f64::from(2 * pairs));
     });
     found.map_err(|error| error.to_string())
 }

@@ -31,6 +31,9 @@ use folder::Folder;
 /// A test that takes longer than this shows its progress, on a terminal.
 const SHOW_PROGRESS: Duration = Duration::from_secs(2);
 
+/// Steps of the bar for each run.
+const STEPS: u64 = 1000;
+
 /// What one read of a controller may take, where it can be told; Bellrock's default.
 const READ_BYTES: u32 = 64 << 10;
 
@@ -103,7 +106,7 @@ fn test(args: &LoadArgs) -> Result<(), Failure> {
         return compare(args, &load, watch);
     }
     let bar = bar(&load, 1);
-    let report = bellrock_bench::run(&load, &watch, &mut |progress| show(&bar, &load, progress));
+    let report = bellrock_bench::run(&load, &watch, &mut |progress| show(&bar, &load, 1, progress));
     bar.finish_and_clear();
     drop(controller);
     let report = report?;
@@ -133,9 +136,9 @@ fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
         watch: Watch { pid: Some(running.pid()), ..watch },
         settle,
     };
-    let comparison = bellrock_bench::alternate(&ours, &theirs, pairs, &mut |pair, progress| {
-        show(&bar, load, progress);
-        bar.set_prefix(format!("pair {pair} of {pairs}, "));
+    let comparison = bellrock_bench::alternate(&ours, &theirs, pairs, &mut |turn, progress| {
+        show(&bar, load, turn, progress);
+        bar.set_prefix(format!("pair {} of {pairs}, ", turn.div_ceil(2)));
     });
     bar.finish_and_clear();
     let comparison = Comparison { name: other.name, ..comparison? };
@@ -259,17 +262,23 @@ fn bar(load: &Load, tests: u32) -> ProgressBar {
     if whole < SHOW_PROGRESS || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(u64::from(load.runs) * 1000);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {prefix}{msg}") {
+    let bar = ProgressBar::new(u64::from(tests) * u64::from(load.runs) * STEPS);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {eta} to go, {prefix}{msg}") {
         bar.set_style(style);
     }
     bar
 }
 
-fn show(bar: &ProgressBar, load: &Load, progress: Progress) {
+/// Shows how far the test of a turn is, from 1.
+fn show(bar: &ProgressBar, load: &Load, turn: u32, progress: Progress) {
     let Progress { step, run, up, done, share } = progress;
-    let share = if step == Step::Measuring { share.unwrap_or(0.0) } else { 0.0 };
-    bar.set_position(u64::from(run.saturating_sub(1)) * 1000 + (share * 1000.0) as u64);
+    let share = match step {
+        Step::Connecting | Step::Learning | Step::WarmingUp => 0.0,
+        Step::Measuring => share.unwrap_or(0.0),
+        Step::Draining => 1.0,
+    };
+    let before = u64::from((turn - 1) * load.runs + run.saturating_sub(1)) * STEPS;
+    bar.set_position(before + (share * STEPS as f64) as u64);
     bar.set_message(match step {
         Step::Connecting => format!("{up} of {} switches are up", load.switches),
         Step::Learning => "destinations are made known".to_owned(),
