@@ -30,7 +30,7 @@ impl Effects {
     /// An empty frame, used before where there is one.
     #[must_use]
     pub fn frame(&mut self) -> Frame {
-        self.pool.pop().unwrap_or_else(Frame::new)
+        self.pool.pop().unwrap_or_default()
     }
 
     /// A frame of these bytes, used before where there is one.

@@ -25,6 +25,7 @@ pub mod flows;
 mod forwarding;
 mod groups;
 mod meters;
+mod paths;
 mod pipeline;
 mod ports;
 mod program;
@@ -41,6 +42,7 @@ use flows::{FlowTables, Removed};
 use forwarding::Forwarding;
 pub use groups::{BucketEntry, GroupEntry, Groups, MAX_BUCKETS, MAX_GROUPS};
 pub use meters::{BandEffect, BandEntry, MAX_BANDS, MAX_METERS, MeterEntry, Meters};
+use paths::Paths;
 pub use ports::{PortEntry, Ports, QueueEntry};
 pub use program::Program;
 
@@ -66,6 +68,7 @@ pub struct DatapathSettings {
 pub struct Datapath {
     tables: FlowTables,
     forwarding: Forwarding,
+    paths: Paths,
     /// Flows that have just gone, on their way to [`Effects`].
     gone: Vec<Removed>,
 }
@@ -76,7 +79,7 @@ impl Datapath {
     pub fn new(settings: DatapathSettings, now: Duration) -> Self {
         let tables = FlowTables::new(settings.tables, settings.table_capacity);
         let forwarding = Forwarding::new(settings, now);
-        Datapath { tables, forwarding, gone: Vec::new() }
+        Datapath { tables, forwarding, paths: Paths::default(), gone: Vec::new() }
     }
 
     /// The version whose rules hold where versions differ.

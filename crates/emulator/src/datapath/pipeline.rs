@@ -5,6 +5,7 @@ use std::time::Duration;
 use bellrock_openflow::{Action, ConfigFlags, ErrorCode, PacketInReason, PacketOut, Port, Version};
 
 use super::forwarding::{Origin, Run, Stopped};
+use super::paths::Path;
 use super::{Checker, Datapath, Effects, Program};
 use crate::packet::{Frame, Packet};
 
@@ -104,11 +105,32 @@ impl Datapath {
     }
 
     fn walk(&mut self, run: &mut Run, effects: &mut Effects) -> Result<(), Stopped> {
+        let key = *run.packet.key();
+        // Fragments of one packet may have one key, and an action may find ports in the first only.
+        let remembers = !run.packet.is_fragment();
+        let known = if remembers { self.paths.find(&key, self.tables.changes()) } else { None };
+        let mut seen = Path::default();
+        let done = self.walk_by(&known.unwrap_or_default(), &mut seen, run, effects);
+        if remembers && known.is_none() {
+            self.paths.remember(&key, seen);
+        }
+        done
+    }
+
+    /// Through the tables by a path, as far as it goes; notes in `seen` what the next packet with
+    /// the same key will meet.
+    fn walk_by(
+        &mut self,
+        known: &Path,
+        seen: &mut Path,
+        run: &mut Run,
+        effects: &mut Effects,
+    ) -> Result<(), Stopped> {
         let Datapath { tables, forwarding, .. } = self;
-        let mut number = 0;
+        let (mut number, mut place, mut predictable) = (0, 0, true);
         while let Some(table) = tables.table_mut(number) {
             table.lookup_count += 1;
-            let Some(id) = table.lookup(run.packet.key()) else {
+            let Some(id) = known.flow(place).or_else(|| table.lookup(run.packet.key())) else {
                 if forwarding.rules == Version::V1_0 {
                     run.origin = Origin::miss(number);
                     forwarding.packet_in(None, PacketInReason::NoMatch, run, effects);
@@ -116,15 +138,19 @@ impl Datapath {
                 // 1.3 drops it, and the action set with it (1.3.5 §5.4).
                 return Err(Stopped);
             };
+            if predictable {
+                seen.note(place, id);
+            }
             table.matched_count += 1;
             table.count(id, run.packet.bytes().len() as u64, run.now);
             let Some(flow) = table.flow(id) else { return Err(Stopped) };
             run.origin = Origin::flow(number, flow);
             let program = &*flow.program;
             forwarding.run_program(program, run, effects)?;
+            predictable &= program.is_predictable();
             match program.goto {
                 // Checked to be a later table, so this ends.
-                Some(next) => number = next,
+                Some(next) => (number, place) = (next, place + 1),
                 None => break,
             }
         }

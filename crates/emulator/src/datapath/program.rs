@@ -1,6 +1,6 @@
 //! The instructions of a flow, checked and ready to run.
 
-use bellrock_openflow::{Action, ErrorCode, Instruction, Instructions, List, Match, Port};
+use bellrock_openflow::{Action, ErrorCode, Field, Instruction, Instructions, List, Match, Port};
 
 use super::actions::{Actions, Checker};
 
@@ -22,6 +22,8 @@ pub struct Program {
     pub metadata: Option<(u64, u64)>,
     /// The table to go on in.
     pub goto: Option<u8>,
+    /// Whether the key of a packet behind it can hold what the key before it does not tell.
+    pub(super) unpredictable: bool,
 }
 
 /// Instructions that a program can have: one of each kind.
@@ -77,7 +79,15 @@ impl Program {
                 return Err(ErrorCode::InstructionUnsupported);
             }
         }
+        let mut applied = program.apply.iter().flat_map(|actions| actions.iter());
+        program.unpredictable =
+            program.meter.is_some() || applied.any(|action| !keeps_key_known(action));
         Ok(program)
+    }
+
+    /// Whether the key of a packet behind it follows from the key before it.
+    pub(super) fn is_predictable(&self) -> bool {
+        !self.unpredictable
     }
 
     /// The instructions, in the order that they run in: for statistics. Encode them with
@@ -121,5 +131,29 @@ impl Program {
 
     fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
         self.apply.iter().chain(&self.write).flat_map(|actions| actions.iter())
+    }
+}
+
+/// Whether an action, by itself, leaves a packet with a key that follows from the one before.
+///
+/// Tags that come and go, and types that change, show fields that were not in the key. A meter (not
+/// an action) remarks one packet and not the next.
+fn keeps_key_known(action: &Action<'_>) -> bool {
+    match action {
+        Action::SetField(field, _) => {
+            !matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type)
+        }
+        // These change the packet's copies, or what is in no key.
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::CopyTtlIn
+        | Action::CopyTtlOut => true,
+        _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 /// An Ethernet frame, from its destination address on, without preamble and checksum.
 ///
 /// It is a buffer that can be used again: [`Frame::clear`] keeps its memory.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Frame(Vec<u8>);
 
 impl Frame {
@@ -47,6 +47,12 @@ impl Frame {
     pub(super) fn remove(&mut self, at: usize, len: usize) {
         self.0.copy_within(at + len.., at);
         self.0.truncate(self.0.len() - len);
+    }
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Frame::new()
     }
 }
 

@@ -4,6 +4,7 @@ mod buffers;
 mod checks;
 mod groups;
 mod meters;
+mod paths;
 mod pipeline;
 mod ports;
 

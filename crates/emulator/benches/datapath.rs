@@ -1,0 +1,124 @@
+//! What a packet costs one switch: 1,000 masked flows over 3 tables, each of eight masks, and the
+//! packet's flow is behind the one of the lowest priority. `cargo bench -p bellrock-emulator --bench
+//! datapath`.
+//!
+//! With arguments (`conversations|new N`) it carries so many packets and says nothing: for counting
+//! instructions, as `valgrind --tool=callgrind` does. Two runs, of N and 2 N packets, leave the
+//! setting up out.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use bellrock_emulator::datapath::{Datapath, DatapathSettings, Effects};
+use bellrock_emulator::packet::Frame;
+use bellrock_emulator::packet::build::{Eth, Ip};
+use bellrock_openflow::{
+    Action, ErrorCode, Field, FixedStr, FlowMod, Instruction, List, MacAddr, Match, Port,
+    PortConfig, PortDesc, PortFeatures, PortState, Version,
+};
+
+/// Flow tables, and flows of all of them together.
+const TABLES: u8 = 3;
+const FLOWS: u32 = 1_000;
+/// Masks of each table.
+const MASKS: u32 = 8;
+/// Conversations that go on, each of one pair of addresses and ports.
+const CONVERSATIONS: u32 = 256;
+
+const IPV4: u16 = 0x0800;
+/// Source address of the packets in their frames, and destination port.
+const SOURCE_AT: usize = 26;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    if let [kind, packets] = &arguments[..] {
+        let new = kind == "new";
+        return Ok(carry(&mut switch()?, packets.parse()?, new));
+    }
+    // Cargo passes `--test` when it only wants to know that the program runs.
+    let short = std::env::args().any(|argument| argument == "--test");
+    let packets = if short { 1_000 } else { 3_000_000 };
+    println!("{:<40} {:>12}", "packets through one switch", "per second");
+    for (name, new) in [("conversations that go on", false), ("each of a new source", true)] {
+        let mut datapath = switch()?;
+        carry(&mut datapath, packets / 10, new);
+        let start = Instant::now();
+        carry(&mut datapath, packets, new);
+        let rate = f64::from(packets) / start.elapsed().as_secs_f64();
+        println!("{name:<40} {rate:>12.0}");
+    }
+    Ok(())
+}
+
+/// Sends packets through the switch, which all leave it.
+fn carry(datapath: &mut Datapath, packets: u32, new: bool) {
+    let eth = Eth::new(MacAddr::from_u64(1), MacAddr::from_u64(2));
+    let ip = Ip::v4(Ipv4Addr::new(9, 0, 0, 1), Ipv4Addr::new(10, 1, 2, 3));
+    let template = eth.ip(&ip.udp(1_000, 4_096, &[0; 18]));
+    let mut effects = Effects::new();
+    let now = Duration::from_secs(1);
+    for packet in 0..packets {
+        let mut frame: Frame = effects.copy(&template);
+        let source = if new { packet } else { packet % CONVERSATIONS };
+        frame[SOURCE_AT..][..4].copy_from_slice(&source.to_be_bytes());
+        datapath.receive(1, frame, now, &mut effects);
+        assert!(effects.frames.len() == 1, "it leaves by one port");
+        while let Some((port, frame)) = effects.frames.pop() {
+            black_box(port);
+            effects.recycle(frame);
+        }
+    }
+}
+
+fn switch() -> Result<Datapath, Box<dyn Error>> {
+    let refused = |error: ErrorCode| format!("the switch refused a flow: {error}");
+    let settings = DatapathSettings {
+        ports: (1..=4).map(port).collect(),
+        queues: Vec::new(),
+        tables: TABLES,
+        table_capacity: FLOWS,
+        buffers: 0,
+        rules: Version::V1_3,
+    };
+    let mut datapath = Datapath::new(settings, Duration::ZERO);
+    let mut effects = Effects::new();
+    let leave = [Action::SetField(Field::EthDst, 3), Action::output(Port(2))];
+    let leave = [Instruction::ApplyActions(List::of(&leave))];
+    for table in 0..TABLES {
+        let goto = [Instruction::GotoTable(table + 1)];
+        let instructions = if table + 1 == TABLES { &leave } else { &goto };
+        let ip = Match::any().eth_type(IPV4);
+        for flow in 0..FLOWS / u32::from(TABLES) {
+            let address = Ipv4Addr::from_bits(11 << 24 | flow << 10);
+            let prefix = 32 - (flow % (MASKS - 1)) as u8;
+            let other = ip.clone().ipv4_dst_prefix(address, prefix);
+            let flow = FlowMod::add(&other).table(table).priority(9).instructions(instructions);
+            datapath
+                .flow_mod(Version::V1_3, &flow, Duration::ZERO, &mut effects)
+                .map_err(refused)?;
+        }
+        let wanted = ip.ipv4_dst_prefix(Ipv4Addr::new(10, 0, 0, 0), 8);
+        let wanted = wanted.ip_proto(17).with_masked(Field::Ipv4Src, 0, 1 << 31);
+        let flow = FlowMod::add(&wanted).table(table).priority(5).instructions(instructions);
+        datapath.flow_mod(Version::V1_3, &flow, Duration::ZERO, &mut effects).map_err(refused)?;
+    }
+    Ok(datapath)
+}
+
+fn port(number: u32) -> PortDesc {
+    PortDesc {
+        port: Port(number),
+        address: MacAddr::from_u64(number.into()),
+        name: FixedStr::new("port"),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        current: PortFeatures::RATE_1GB_FD,
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        current_speed: 1_000_000,
+        max_speed: 1_000_000,
+    }
+}
