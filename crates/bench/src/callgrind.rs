@@ -47,7 +47,11 @@ pub enum CallgrindError {
     },
 }
 
-/// User instructions of a program from its start to its end. Processes that it starts are not in it.
+/// Functions of such a name do in a benchmark what the kernel does in the real program.
+const THE_KERNELS: &str = "*the_kernels_copy*";
+
+/// User instructions of a program from its start to its end, but for those that stand for the kernel's
+/// copy (functions named `the_kernels_copy`). Processes that it starts are not in it.
 ///
 /// # Errors
 /// [`CallgrindError`]; also when the program does not end with status 0.
@@ -58,6 +62,9 @@ pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, Callgrind
     let file = std::env::temp_dir().join(file);
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
+        .arg(format!("--toggle-collect={THE_KERNELS}"))
+        // Behind that, which would turn it off.
+        .arg("--collect-atstart=yes")
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(program)
         .args(arguments)

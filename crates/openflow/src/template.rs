@@ -61,7 +61,7 @@ pub struct FlowTemplate {
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`].
+    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`]; and the other version.
     missing: u64,
     /// Where the value of each field stands; 0 for those that have no place.
     places: [u8; FIELDS],
@@ -111,7 +111,7 @@ impl FlowTemplate {
             message,
             len,
             version,
-            missing: !fields,
+            missing: !(fields | version_bit(version)),
             places,
             ports_at,
             output_at: output_at as u8,
@@ -139,7 +139,7 @@ impl FlowTemplate {
     /// that it waits in, if it does.
     ///
     /// # Errors
-    /// [`EncodeError::Full`] as above; [`EncodeError::Unsupported`] for a packet of another version.
+    /// [`EncodeError::Full`] as above. For a packet of another version [`Filling::finish`] fails.
     #[inline(always)]
     pub fn fill_for<'f>(
         &'f self,
@@ -149,11 +149,6 @@ impl FlowTemplate {
     ) -> Result<Filling<'f>, EncodeError> {
         // Where the packet is one of a batch its version is a constant, and so are all places of 1.0.
         let version = packet.version();
-        if version != self.version {
-            cold_path();
-            let what = "a flow template of another version";
-            return Err(EncodeError::Unsupported { what, version });
-        }
         let mut filling = self.fill_as(version, xid, out)?;
         let at = filling.place(Field::InPort);
         match packet.wire_in_port() {
@@ -195,7 +190,8 @@ impl FlowTemplate {
                 }
             }
         }
-        let mut filling = Filling { template: self, version, message, out_len, filled: 0 };
+        let filled = version_bit(version);
+        let mut filling = Filling { template: self, version, message, out_len, filled };
         filling.put(XID_AT, &xid.to_be_bytes());
         Ok(filling)
     }
@@ -203,6 +199,7 @@ impl FlowTemplate {
     #[cold]
     fn explain(&self, filled: u64) -> EncodeError {
         let what = match filled & self.missing {
+            other if other & VERSIONS != 0 => "a flow template of another version",
             OUTPUT => "an output port in a flow template that does not end with an output",
             _ => "a field that its flow template has no place for",
         };
@@ -228,8 +225,18 @@ pub struct Filling<'f> {
 const OUTPUT: u64 = 1 << 0;
 /// That of the transport ports, both.
 const PORTS: u64 = 1 << 1;
-const OTHER_BITS: u32 = 2;
+/// Those of the two versions.
+const VERSIONS: u64 = version_bit(Version::V1_0) | version_bit(Version::V1_3);
+const OTHER_BITS: u32 = 4;
 const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
+
+/// The bit of a version among them: what is filled in as one version is not a message of the other.
+const fn version_bit(version: Version) -> u64 {
+    match version {
+        Version::V1_0 => 1 << 2,
+        Version::V1_3 => 1 << 3,
+    }
+}
 
 /// The bit of a field among the others.
 const fn bit(field: Field) -> u64 {
@@ -462,7 +469,7 @@ mod tests {
     use super::*;
     use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketIn, PacketInReason};
 
-    const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+    const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
     const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
 
     /// A buffer full of old bytes shows whether each one that counts is written.
@@ -498,7 +505,7 @@ mod tests {
 
     #[test]
     fn a_filled_template_is_what_the_encoder_writes() {
-        for version in VERSIONS {
+        for version in BOTH {
             let (one, two) = (tcp(1, 1), tcp(0xff00, 77));
             let flow = |matching| FlowMod::add(matching).cookie(5).idle_timeout(60).actions(TO_ONE);
             let template = FlowTemplate::new(version, &flow(&one)).unwrap();
@@ -524,7 +531,7 @@ mod tests {
 
     #[test]
     fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
-        for version in VERSIONS {
+        for version in BOTH {
             let matching = Match::any().in_port(Port(1)).untagged();
             let flow = FlowMod::add(&matching).buffer_id(Some(8)).actions(TO_ONE);
             let template = FlowTemplate::new(version, &flow).unwrap();
@@ -542,7 +549,7 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_an_error_and_nothing_is_written() {
-        for version in VERSIONS {
+        for version in BOTH {
             let matching = Match::any().in_port(Port(1));
             let output = FlowTemplate::new(version, &FlowMod::add(&matching).actions(TO_ONE));
             let drop = FlowTemplate::new(version, &FlowMod::add(&matching)).unwrap();
@@ -573,7 +580,7 @@ mod tests {
 
     #[test]
     fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
-        for version in VERSIONS {
+        for version in BOTH {
             for (port, buffer_id) in [(Port(3), Some(7)), (Port::LOCAL, None)] {
                 let packet = PacketIn {
                     buffer_id,
@@ -596,10 +603,10 @@ mod tests {
                 let expected = FlowMod::add(&matching).buffer_id(buffer_id).actions(TO_ONE);
                 assert_eq!(out.as_slice(), written(version, expected), "{version}");
 
-                let other = VERSIONS.into_iter().find(|other| *other != version).unwrap();
+                let other = BOTH.into_iter().find(|other| *other != version).unwrap();
                 let other = FlowTemplate::new(other, &flow).unwrap();
-                let refused = other.fill_for(&packet, 9, &mut out).err();
-                assert!(matches!(refused, Some(EncodeError::Unsupported { .. })), "{refused:?}");
+                let refused = other.fill_for(&packet, 9, &mut out).unwrap().finish();
+                assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
                 let no_port = FlowTemplate::new(version, &FlowMod::add(&Match::any())).unwrap();
                 let refused = no_port.fill_for(&packet, 9, &mut out).unwrap().finish();
                 assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
@@ -610,7 +617,7 @@ mod tests {
     #[test]
     fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
         let any = Match::any();
-        for version in VERSIONS {
+        for version in BOTH {
             let template = FlowTemplate::new(version, &FlowMod::add(&any)).unwrap();
             let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
             assert_eq!(template.fill(9, &mut out).err(), Some(EncodeError::Full));

@@ -61,8 +61,10 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         let slot = self.likely(key)?;
         let seen = self.stamps[slot];
         // Most hits come within the tick of the last one.
-        let is_fresh = seen == stamp(now) || seen & OCCUPIED != 0 && age(seen, now) <= max_age;
-        is_fresh.then_some(self.values[slot])
+        if seen != stamp(now) && (seen & OCCUPIED == 0 || age(seen, now) > max_age) {
+            return None;
+        }
+        Some(self.values[slot])
     }
 
     /// The value of `key`, which is seen now, if it lies here. `None` may also be a key zero that was

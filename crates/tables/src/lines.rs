@@ -175,13 +175,8 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     #[inline]
     fn second_home(&self, at: Hashed) -> usize {
         let second = spread(at.hash << 32, self.count);
-        if second != self.first_home(at) {
-            second
-        } else if second + 1 == self.count {
-            0
-        } else {
-            second + 1
-        }
+        let second = second + usize::from(second == self.first_home(at));
+        if second < self.count { second } else { 0 }
     }
 
     /// Starts to bring the first line of a hash into the cache. Seven of eight hits need no other.
@@ -202,47 +197,50 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     }
 
     /// The first line of a hash: where seven of eight keys lie. `None` if there are no lines. For a
-    /// table that is not being drained.
+    /// table that is not being drained, as the other three.
     #[inline(always)]
     pub(crate) fn first_line(&self, at: Hashed) -> Option<&Line<V>> {
-        #[cfg(test)]
-        crate::work::touched(1);
-        let line = self.first_home(at);
-        match self.first.get(line) {
-            Some(line) => Some(line),
-            None => {
-                cold_path();
-                self.others.get((line / CHUNK_LINES).wrapping_sub(1))?.get(line % CHUNK_LINES)
-            }
-        }
+        self.line_if_any(self.first_home(at))
     }
 
     /// The same, to be changed.
     #[inline(always)]
     pub(crate) fn first_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
-        #[cfg(test)]
-        crate::work::touched(1);
-        let line = self.first_home(at);
-        match self.first.get_mut(line) {
-            Some(line) => Some(line),
-            None => {
-                cold_path();
-                let others = self.others.get_mut((line / CHUNK_LINES).wrapping_sub(1));
-                others?.get_mut(line % CHUNK_LINES)
-            }
-        }
+        self.line_if_any_mut(self.first_home(at))
     }
 
-    /// The second line of a hash. `None` if there are no lines. For a table that is not being drained.
-    #[inline]
+    /// The second line of a hash. `None` if there are no lines.
+    #[inline(always)]
     pub(crate) fn second_line(&self, at: Hashed) -> Option<&Line<V>> {
-        (self.count > 0).then(|| self.line(self.second_home(at)))
+        self.line_if_any(self.second_home(at))
     }
 
     /// The same, to be changed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn second_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
-        (self.count > 0).then(|| self.line_mut(self.second_home(at)))
+        self.line_if_any_mut(self.second_home(at))
+    }
+
+    #[inline(always)]
+    fn line_if_any(&self, index: usize) -> Option<&Line<V>> {
+        #[cfg(test)]
+        crate::work::touched(1);
+        if let Some(line) = self.first.get(index) {
+            return Some(line);
+        }
+        cold_path();
+        self.others.get((index / CHUNK_LINES).wrapping_sub(1))?.get(index % CHUNK_LINES)
+    }
+
+    #[inline(always)]
+    fn line_if_any_mut(&mut self, index: usize) -> Option<&mut Line<V>> {
+        #[cfg(test)]
+        crate::work::touched(1);
+        if let Some(line) = self.first.get_mut(index) {
+            return Some(line);
+        }
+        cold_path();
+        self.others.get_mut((index / CHUNK_LINES).wrapping_sub(1))?.get_mut(index % CHUNK_LINES)
     }
 
     /// Where the key lies.

@@ -178,15 +178,23 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         first.or_else(|| self.fresh_elsewhere(at.key, now, max_age))
     }
 
+    /// In the second line. Hashes again, so that the caller need not keep the hash at hand; and is short,
+    /// so that it saves no registers.
     #[cold]
+    #[inline(never)]
     fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
-        // Hashed again, so that the caller need not keep the hash at hand.
-        let at = self.hash(key);
-        let second = self.main.second_line(at).and_then(|line| line.fresh(at.key, now, max_age));
-        second.or_else(|| {
-            let entry = self.find_entry(at)?;
-            (age(entry.stamp, now) <= max_age).then_some(entry.value)
-        })
+        let second = self.main.second_line(self.hash(key));
+        match second.and_then(|line| line.fresh(key, now, max_age)) {
+            Some(value) => Some(value),
+            None => self.fresh_anywhere(key, now, max_age),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fresh_anywhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+        let entry = self.find_entry(self.hash(key))?;
+        (age(entry.stamp, now) <= max_age).then_some(entry.value)
     }
 
     /// The value of a key, whose entry is from now on as old as a new one.
@@ -204,14 +212,21 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
+    /// In the second line; see [`FlatTable::fresh_elsewhere`].
     #[cold]
+    #[inline(never)]
     fn touch_elsewhere(&mut self, key: u64, now: u32) -> Option<V> {
         let at = self.hash(key);
-        if let Some(value) = self.main.second_line_mut(at).and_then(|line| line.touch(at.key, now))
-        {
-            return Some(value);
+        match self.main.second_line_mut(at).and_then(|line| line.touch(key, now)) {
+            Some(value) => Some(value),
+            None => self.touch_anywhere(key, now),
         }
-        let (part, place) = self.find(at)?;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn touch_anywhere(&mut self, key: u64, now: u32) -> Option<V> {
+        let (part, place) = self.find(self.hash(key))?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
         line.refresh(place.slot, value, stamp(now));

@@ -128,12 +128,14 @@ const TCP: u8 = ip_number::TCP.0;
 const UDP: u8 = ip_number::UDP.0;
 
 impl<'p> Plain<'p> {
-    /// A packet without a tag. `None` for packets that are something else.
+    /// A packet without a tag, at least as long as all headers of TCP: shorter ones are rare, since
+    /// Ethernet fills them up. `None` for packets that are something else.
     #[inline(always)]
     pub(super) fn untagged(packet: &PacketIn<'p>) -> Option<(Frame<'p>, Self)> {
-        // All lengths but that of TCP are looked at with this.
-        let _: &[u8; HEADER_LEN + IPV4_HEADER_LEN + UDP_HEADER_LEN] =
-            packet.data().first_chunk()?;
+        // With this, what follows need not look at the length again.
+        if packet.data().len() < HEADER_LEN + IPV4_HEADER_LEN + TCP_HEADER_LEN {
+            return None;
+        }
         let frame = Frame::read_untagged(packet)?;
         Some((frame, Self::read(packet, &frame)?))
     }
