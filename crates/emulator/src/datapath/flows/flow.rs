@@ -56,7 +56,7 @@ impl Flow {
             rank: rank(version, matching, request.priority),
             pattern: Box::new(Pattern::of(matching)),
             priority: request.priority,
-            flags: request.flags.intersection(STATE),
+            flags: request.flags,
             cookie: request.cookie,
             idle_timeout: request.idle_timeout,
             hard_timeout: request.hard_timeout,
@@ -114,10 +114,6 @@ pub struct Removed {
     /// The flow as it last was.
     pub flow: Flow,
 }
-
-/// The flags that say something of the flow. The others say how to add it.
-const STATE: FlowFlags =
-    FlowFlags::SEND_FLOW_REM.union(FlowFlags::NO_PKT_COUNTS).union(FlowFlags::NO_BYT_COUNTS);
 
 /// Above every priority: 1.0 §3.4 puts entries without wildcards before all others.
 const EXACT_RANK: u32 = 1 << 16;

@@ -62,7 +62,7 @@ impl FlowTables {
 
     /// The tables, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &FlowTable)> {
-        (0..).zip(&self.tables)
+        self.tables.iter().zip(0..).map(|(table, number)| (number, table))
     }
 
     /// A number that grows with every change to what flows there are or what they do. What was
@@ -159,7 +159,7 @@ impl FlowTables {
         gone: &mut Vec<Removed>,
         mut which: impl FnMut(&Program) -> bool,
     ) {
-        for (number, table) in (0..).zip(&mut self.tables) {
+        for (table, number) in self.tables.iter_mut().zip(0..) {
             let found: Vec<_> = table.flows().filter(|(_, flow)| which(&flow.program)).collect();
             let found: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
             let flows = found.into_iter().filter_map(|id| table.remove(id));
@@ -178,7 +178,7 @@ impl FlowTables {
     /// Removes the flows whose timeouts have run out.
     pub fn expire(&mut self, now: Duration, gone: &mut Vec<Removed>) {
         let before = gone.len();
-        for (number, table) in (0..).zip(&mut self.tables) {
+        for (table, number) in self.tables.iter_mut().zip(0..) {
             table.expire(now, |flow, reason| gone.push(Removed { table: number, reason, flow }));
         }
         self.changes += u64::from(gone.len() > before);
@@ -251,7 +251,7 @@ impl FlowTables {
 
     fn delete(&mut self, wanted: u8, selection: &Selection, gone: &mut Vec<Removed>) {
         let reason = FlowRemovedReason::Delete;
-        for (number, table) in (0..).zip(&mut self.tables) {
+        for (table, number) in self.tables.iter_mut().zip(0..) {
             if is_meant(wanted, number) {
                 let found = table.select(selection).into_iter();
                 let flows = found.filter_map(|id| table.remove(id));

@@ -79,7 +79,7 @@ fn flow_statistics_tell_all_of_a_flow() {
         let (mut lab, peer) = Lab::with(version);
         let one = Match::any().in_port(Port(1));
         let flags = if version == V1_3 {
-            FlowFlags::SEND_FLOW_REM | FlowFlags::NO_BYT_COUNTS | FlowFlags::RESET_COUNTS
+            FlowFlags::SEND_FLOW_REM | FlowFlags::NO_BYT_COUNTS
         } else {
             FlowFlags::SEND_FLOW_REM
         };
@@ -96,12 +96,12 @@ fn flow_statistics_tell_all_of_a_flow() {
             assert_eq!((flow.idle_timeout, flow.hard_timeout), (5, 60));
             assert_eq!((flow.duration_sec, flow.duration_nsec), (1, 250_000_000));
             assert_eq!(flow.packet_count, 1);
-            // Not counted is all ones; how to add it is no part of the flow.
-            let (bytes, flags) = match version {
+            // Not counted is all ones.
+            let (bytes, told) = match version {
                 V1_0 => (100, FlowFlags::empty()),
-                V1_3 => (u64::MAX, FlowFlags::SEND_FLOW_REM | FlowFlags::NO_BYT_COUNTS),
+                V1_3 => (u64::MAX, flags),
             };
-            assert_eq!((flow.byte_count, flow.flags), (bytes, flags));
+            assert_eq!((flow.byte_count, flow.flags), (bytes, told));
             assert_eq!(flow.matching.to_match(), one);
         });
     }
@@ -326,6 +326,15 @@ fn tables_tell_what_they_can_do() {
         }
     });
     assert_eq!(tables, (0..255).collect::<Vec<u8>>());
+    // A look into all of them ends.
+    let any = Match::any();
+    lab.flow(peer, FlowMod::add(&any).table(254));
+    lab.one(peer, RequestBody::Flow(FlowStatsRequest::all(&any)), |body| {
+        let ReplyBody::Flow(flows) = body else { panic!() };
+        assert_eq!(flows.iter().map(|flow| flow.table).collect::<Vec<_>>(), [254]);
+    });
+    lab.flow(peer, FlowMod::delete(&any));
+    lab.switch.timers(lab.now, &mut lab.effects);
 }
 
 fn wanted_features() -> TableFeatures<'static> {
