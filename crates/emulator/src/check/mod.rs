@@ -16,6 +16,8 @@ mod analysis;
 mod delivery;
 mod messages;
 mod reachability;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use analysis::{Analysis, Finding, MAX_LOOPS, MAX_STEPS, Outcome, Step, Trace};

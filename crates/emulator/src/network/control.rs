@@ -15,6 +15,12 @@ impl Network {
         &self.switches[switch.index()].switch
     }
 
+    /// The versions of OpenFlow that one switch speaks over channels that are opened from now on,
+    /// whatever the others do.
+    pub fn set_versions(&mut self, switch: SwitchId, versions: Versions) {
+        self.switches[switch.index()].switch.set_versions(versions);
+    }
+
     /// Opens a channel from a switch to a controller.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ mod link;
 mod path;
 mod queue;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -280,7 +280,7 @@ impl Network {
         self.counters.events += 1;
         match event {
             Event::Arrive { link, to, cuts, trace, frame } => {
-                self.arrive((link, to), cuts, trace, frame)
+                self.arrive((link, to), cuts, trace, frame);
             }
             Event::Host(host) => {
                 // Another event may have taken its place.
@@ -295,7 +295,7 @@ impl Network {
                     self.switches[switch.index()].timer = None;
                     self.note(2, switch.0.into(), 0);
                     self.with_switch(switch, Source::Switch, |switch, now, out| {
-                        switch.timers(now, out)
+                        switch.timers(now, out);
                     });
                 }
             }

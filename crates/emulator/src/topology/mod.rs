@@ -231,6 +231,13 @@ impl Topology {
         self.put_link(a, b, shape, None)
     }
 
+    /// Gives this bandwidth to all links that have none.
+    pub fn limit_links(&mut self, bandwidth: Bandwidth) {
+        for link in &mut self.links {
+            link.shape.bandwidth.get_or_insert(bandwidth);
+        }
+    }
+
     /// The switches, in order of their numbers.
     #[must_use]
     pub fn switches(&self) -> &[SwitchSpec] {

@@ -1,0 +1,197 @@
+//! The end that was asked, and receives.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{
+    ACK, FIN, FlowReport, FlowState, INITIAL_RTO, MAX_RETRIES, MAX_RTO, RST, SYN, Segment,
+    WINDOW_BYTES, WINDOW_SHIFT, WINDOW_UNITS,
+};
+
+/// Gaps in what a receiver has; a segment that would make a further one is dropped.
+const MAX_GAPS: usize = 256;
+
+/// The end that receives. It acknowledges every segment at once.
+pub(in crate::host) struct Receiver {
+    ports: (u16, u16),
+    isn: u32,
+    peer_isn: u32,
+    state: FlowState,
+    next: u64,
+    /// Where the other's stream ends, when its FIN came.
+    end: Option<u64>,
+    /// What came too early: from, to.
+    early: BTreeMap<u64, u64>,
+    deadline: Option<Duration>,
+    rto: Duration,
+    retries: u32,
+    retransmissions: u64,
+    began: Duration,
+    last: Duration,
+}
+
+impl Receiver {
+    /// Answers a SYN.
+    pub(in crate::host) fn open(
+        syn: &Segment,
+        isn: u32,
+        now: Duration,
+        out: &mut Vec<Segment>,
+    ) -> Self {
+        let receiver = Receiver {
+            ports: (syn.to, syn.from),
+            isn,
+            peer_isn: syn.sequence,
+            state: FlowState::Opening,
+            next: 1,
+            end: None,
+            early: BTreeMap::new(),
+            deadline: Some(now + INITIAL_RTO),
+            rto: INITIAL_RTO,
+            retries: 0,
+            retransmissions: 0,
+            began: now,
+            last: now,
+        };
+        out.push(receiver.answer());
+        receiver
+    }
+
+    pub(in crate::host) fn report(&self) -> FlowReport {
+        let fin = u64::from(self.end.is_some_and(|end| self.next > end));
+        FlowReport {
+            state: self.state,
+            bytes: self.next - 1 - fin,
+            retransmissions: self.retransmissions,
+            began: self.began,
+            last: self.last,
+        }
+    }
+
+    pub(in crate::host) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(in crate::host) fn receive(
+        &mut self,
+        segment: &Segment,
+        now: Duration,
+        out: &mut Vec<Segment>,
+    ) {
+        if self.state.is_over() {
+            return;
+        }
+        if segment.flags & RST != 0 {
+            if segment.sequence == self.peer_isn.wrapping_add(self.next as u32) {
+                // Behind its FIN the other end has forgotten the flow, and all has come over.
+                let done = self.state == FlowState::Closing;
+                self.finish(if done { FlowState::Done } else { FlowState::Reset }, now);
+            }
+            return;
+        }
+        if segment.flags & SYN != 0 {
+            out.push(self.answer());
+            return;
+        }
+        if segment.flags & ACK == 0 {
+            return;
+        }
+        if self.state == FlowState::Opening && segment.acknowledgement == self.isn.wrapping_add(1) {
+            self.state = FlowState::Open;
+            self.settle();
+        }
+        if self.state == FlowState::Closing && segment.acknowledgement == self.isn.wrapping_add(2) {
+            self.finish(FlowState::Done, now);
+            return;
+        }
+        self.take(segment, now);
+        if self.state == FlowState::Open && self.end.is_some_and(|end| self.next > end) {
+            self.state = FlowState::Closing;
+            self.deadline = Some(now + self.rto);
+        }
+        if segment.len > 0 || segment.flags & FIN != 0 {
+            out.push(self.answer());
+        }
+    }
+
+    /// Sends its SYN or FIN again.
+    pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<Segment>) {
+        if self.deadline.is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        if self.retries == MAX_RETRIES {
+            // What was to come has come: that its end was not acknowledged loses nothing.
+            let done = self.state == FlowState::Closing;
+            self.finish(if done { FlowState::Done } else { FlowState::TimedOut }, now);
+            return;
+        }
+        self.retries += 1;
+        self.retransmissions += 1;
+        self.rto = (self.rto * 2).min(MAX_RTO);
+        self.deadline = Some(now + self.rto);
+        out.push(self.answer());
+    }
+
+    fn take(&mut self, segment: &Segment, now: Duration) {
+        // Places around the next one; what lies far behind it is of old.
+        let offset = segment.sequence.wrapping_sub(self.peer_isn.wrapping_add(self.next as u32));
+        let Some(from) = self.next.checked_add_signed(i64::from(offset as i32)) else { return };
+        let mut to = from + segment.len as u64;
+        if to > self.next + WINDOW_BYTES {
+            return;
+        }
+        if segment.flags & FIN != 0 {
+            self.end = Some(to);
+            to += 1;
+        }
+        if from > self.next {
+            if self.early.len() < MAX_GAPS {
+                let known = self.early.entry(from).or_insert(to);
+                *known = to.max(*known);
+            }
+            return;
+        }
+        if to > self.next {
+            self.next = to;
+            self.last = now;
+        }
+        while let Some(entry) = self.early.first_entry().filter(|entry| *entry.key() <= self.next) {
+            self.next = self.next.max(entry.remove());
+        }
+    }
+
+    fn settle(&mut self) {
+        self.deadline = None;
+        self.rto = INITIAL_RTO;
+        self.retries = 0;
+    }
+
+    /// What this end says: its SYN, its acknowledgement, or its FIN.
+    fn answer(&self) -> Segment {
+        let (from, to) = self.ports;
+        let (flags, place, window, scale) = match self.state {
+            // The window of a SYN is not scaled.
+            FlowState::Opening => (SYN | ACK, 0, u16::MAX, Some(WINDOW_SHIFT)),
+            FlowState::Closing => (FIN | ACK, 1, WINDOW_UNITS, None),
+            _ => (ACK, 1, WINDOW_UNITS, None),
+        };
+        Segment {
+            from,
+            to,
+            sequence: self.isn.wrapping_add(place),
+            acknowledgement: self.peer_isn.wrapping_add(self.next as u32),
+            flags,
+            window,
+            scale,
+            len: 0,
+        }
+    }
+
+    fn finish(&mut self, state: FlowState, now: Duration) {
+        self.state = state;
+        if state != FlowState::Done {
+            self.last = now;
+        }
+        self.deadline = None;
+    }
+}
