@@ -9,9 +9,11 @@
 //! It decides nothing: what flows do is the controller's business. It holds no dispatch of apps; a controller
 //! in the same process is a worker (crate `worker`), fed with bytes and time.
 
+pub mod backoff;
 pub mod check;
 pub mod datapath;
 pub mod host;
+pub mod lab;
 pub mod network;
 pub mod packet;
 pub mod switch;

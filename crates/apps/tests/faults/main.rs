@@ -1,0 +1,114 @@
+//! The learning switch under faults: whatever goes wrong for a while, afterwards all is well again.
+//!
+//! Each seed draws a network, a version of OpenFlow, settings, traffic and faults. After the last
+//! fault hosts get the time that the constants promise ([`Lab::recovery_time`]); then
+//! - every host reaches every other one,
+//! - no host has received a unicast frame twice, at any time.
+//!
+//! A seed that fails prints what happened, and the command that repeats it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod broken;
+mod run;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bellrock_api::App;
+use bellrock_apps::Learning;
+use bellrock_emulator::lab::FaultKind;
+use bellrock_tables::Budget;
+use broken::{Mistake, Mistaken};
+use run::{Broken, Failure, Passed, Recovery, Settings, play, play_with};
+
+/// Seeds that are played.
+const SEEDS: u64 = 1000;
+
+/// Of these, each kind of fault is in so many at least.
+const SEEDS_PER_KIND: u64 = 100;
+
+/// Seeds that a broken app is given to be found.
+const SEEDS_TO_FIND: u64 = 50;
+
+/// The variable that names a single seed to play.
+const ONE_SEED: &str = "LAB_SEED";
+
+fn learning(settings: &Settings) -> Learning {
+    Learning::new(settings.learning, &Budget::unlimited())
+}
+
+#[test]
+fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
+    const NAME: &str = "after_any_faults_hosts_reach_each_other_and_nothing_came_twice";
+    if let Ok(seed) = std::env::var(ONE_SEED) {
+        let seed = seed.parse().unwrap_or_else(|_| panic!("{ONE_SEED}={seed} is no number"));
+        let passed =
+            play(seed, learning).unwrap_or_else(|failure| panic!("{}", failure.told(NAME)));
+        println!("{passed}");
+        return;
+    }
+    let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let result = play(seed, learning);
+                    results.lock().unwrap().insert(seed, result);
+                }
+            });
+        }
+    });
+    let results: Vec<Result<Passed, Box<Failure>>> =
+        results.into_inner().unwrap().into_values().collect();
+    assert_eq!(results.len() as u64, SEEDS, "seeds that were played");
+    let failures: Vec<String> =
+        results.iter().filter_map(|r| r.as_ref().err()).map(|failure| failure.told(NAME)).collect();
+    assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
+    for kind in FaultKind::ALL {
+        let with = |passed: &&Passed| passed.plan.has(kind);
+        let seeds = results.iter().flatten().filter(with).count() as u64;
+        println!("{kind:?} in {seeds} of {SEEDS} seeds");
+        assert!(seeds >= SEEDS_PER_KIND, "{kind:?} in {seeds} seeds only");
+    }
+}
+
+/// The first failure that an app shows.
+fn find<A: App>(app: impl Fn(&Settings) -> A) -> Box<Failure> {
+    let found = (0..SEEDS_TO_FIND).find_map(|seed| play(seed, &app).err());
+    found.unwrap_or_else(|| panic!("{SEEDS_TO_FIND} seeds have not found what is wrong"))
+}
+
+#[test]
+fn an_app_that_takes_a_switch_for_set_up_when_it_comes_back_is_found() {
+    let failure = find(|settings| Mistaken::new(learning(settings), Mistake::TakenForSetUp));
+    assert!(matches!(failure.broken, Broken::Unreachable { .. }), "{failure:?}");
+}
+
+#[test]
+fn an_app_that_floods_as_well_when_a_switch_comes_back_is_found() {
+    let failure = find(|settings| Mistaken::new(learning(settings), Mistake::FloodedToo));
+    assert!(matches!(failure.broken, Broken::Duplicates { .. }), "{failure:?}");
+}
+
+#[test]
+fn the_time_to_recover_is_needed() {
+    let at_once = |seed| play_with(seed, learning, Recovery::None);
+    let failing = (0..SEEDS_TO_FIND).filter(|seed| at_once(*seed).is_err()).count();
+    assert!(failing > 0, "faults do no harm");
+}
+
+#[test]
+fn a_seed_repeats_to_the_last_byte() {
+    let digest = |seed| play(seed, learning).unwrap().digest;
+    for seed in 0..10 {
+        assert_eq!(digest(seed), digest(seed), "seed {seed}");
+    }
+    assert_ne!(digest(0), digest(1));
+}

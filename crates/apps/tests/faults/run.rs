@@ -1,0 +1,161 @@
+//! One seed, from its network to its verdict.
+
+use std::fmt;
+use std::time::Duration;
+
+use bellrock_api::{App, Version};
+use bellrock_apps::{LearningSettings, MatchKind};
+use bellrock_emulator::lab::{FaultPlan, Faults, Lab};
+use bellrock_emulator::topology::{Named, leaf_spine, linear, ring, single, tree, waxman};
+use fastrand::Rng;
+
+/// Between two datagrams of hosts that talk while things go wrong.
+const TALK_EVERY: Duration = Duration::from_millis(150);
+
+/// What a seed draws, beside its faults.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    topology: Named,
+    /// `None`: each switch has its own.
+    version: Option<Version>,
+    workers: usize,
+    pub(crate) learning: LearningSettings,
+}
+
+impl Settings {
+    fn draw(rng: &mut Rng) -> Self {
+        // Networks without cycles: the learning switch is no spanning tree.
+        let topologies = [
+            single(4),
+            linear(3, 1),
+            linear(2, 3),
+            tree(2, 2),
+            tree(2, 3),
+            tree(3, 2),
+            ring(4, 1).loop_free(),
+            leaf_spine(3, 2, 1).loop_free(),
+            waxman(5, rng.u64(..)).loop_free(),
+        ];
+        Settings {
+            topology: topologies[rng.usize(..topologies.len())],
+            version: [Some(Version::V1_0), Some(Version::V1_3), None][rng.usize(..3)],
+            workers: rng.usize(1..=2),
+            learning: LearningSettings {
+                matching: [MatchKind::L2, MatchKind::Exact][rng.usize(..2)],
+                hard_timeout_s: [0, 2, 10][rng.usize(..3)],
+                ..LearningSettings::default()
+            },
+        }
+    }
+}
+
+/// What a seed that passes tells.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) plan: FaultPlan,
+    pub(crate) digest: u64,
+    settings: Settings,
+}
+
+impl fmt::Display for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "passed: {:?}\n{}digest {:016x}", self.settings, self.plan, self.digest)
+    }
+}
+
+/// What was to hold and did not.
+#[derive(Debug)]
+#[expect(dead_code, reason = "what it holds is printed")]
+pub(crate) enum Broken {
+    /// Some hosts do not reach others after the faults.
+    Unreachable { within: Duration, pairs: Vec<(String, String)> },
+    /// Hosts received unicast frames a second time.
+    Duplicates { hosts: Vec<(String, u64)> },
+}
+
+/// A seed that fails.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    seed: u64,
+    settings: Settings,
+    plan: FaultPlan,
+    pub(crate) broken: Broken,
+}
+
+impl Failure {
+    /// What happened, and how to see it again.
+    pub(crate) fn told(&self, test: &str) -> String {
+        let Failure { seed, settings, plan, broken } = self;
+        format!(
+            "seed {seed}: {broken:?}\n{settings:?}\n{plan}repeat it with\n  LAB_SEED={seed} cargo test --locked \
+             -p bellrock-apps --test faults {test} -- --nocapture"
+        )
+    }
+}
+
+/// Plays a seed with the app that `app` makes for its settings.
+pub(crate) fn play<A: App>(
+    seed: u64,
+    app: impl Fn(&Settings) -> A,
+) -> Result<Passed, Box<Failure>> {
+    play_with(seed, app, Recovery::AsPromised)
+}
+
+/// How long hosts wait after the last fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// As the constants promise.
+    AsPromised,
+    /// Not at all.
+    None,
+}
+
+/// The same with another time after the faults.
+pub(crate) fn play_with<A: App>(
+    seed: u64,
+    app: impl Fn(&Settings) -> A,
+    recovery: Recovery,
+) -> Result<Passed, Box<Failure>> {
+    let mut rng = Rng::with_seed(seed);
+    let settings = Settings::draw(&mut rng);
+    let mut lab = Lab::seeded(seed).topology(settings.topology).workers(settings.workers);
+    match settings.version {
+        Some(version) => lab = lab.version(version),
+        None => {
+            let switches = settings.topology.build().unwrap().switches().to_vec();
+            for switch in switches {
+                let version = [Version::V1_0, Version::V1_3][rng.usize(..2)];
+                lab = lab.switch_version(&switch.name, version);
+            }
+        }
+    }
+    let mut lab = lab.run(app(&settings));
+    let plan = lab.inject(&Faults::random(seed));
+    let hard_timeout = Duration::from_secs(settings.learning.hard_timeout_s.into());
+    let within = match recovery {
+        Recovery::AsPromised => lab.recovery_time(hard_timeout),
+        Recovery::None => Duration::ZERO,
+    };
+    talk(&mut lab, plan.lasts() + within, &mut rng);
+    let pairs = lab.ping_all().lost().to_vec();
+    let hosts = lab.duplicates();
+    let broken = match (pairs.is_empty(), hosts.is_empty()) {
+        (false, _) => Broken::Unreachable { within, pairs },
+        (_, false) => Broken::Duplicates { hosts },
+        (true, true) => return Ok(Passed { plan, digest: lab.digest(), settings }),
+    };
+    Err(Box::new(Failure { seed, settings, plan, broken }))
+}
+
+/// Hosts send each other datagrams for so long.
+fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) {
+    let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
+    let end = lab.now() + time;
+    while lab.now() < end {
+        let (from, to) = (rng.usize(..hosts.len()), rng.usize(..hosts.len()));
+        if from != to {
+            lab.say(&hosts[from], &hosts[to]);
+        }
+        lab.run_for(TALK_EVERY.min(end - lab.now()));
+    }
+}

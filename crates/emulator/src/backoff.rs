@@ -1,0 +1,47 @@
+//! How long a switch waits before it tries its controller again.
+
+use std::time::Duration;
+
+/// A switch tries again after the first of these, then after twice as long each time, up to the
+/// last, as Open vSwitch does. A connection that has spoken OpenFlow starts it anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// Before the second try.
+    pub first: Duration,
+    /// The longest.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(8) }
+    }
+}
+
+impl Backoff {
+    /// How long to wait after so many failures in a row, from 1.
+    #[must_use]
+    pub fn after(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(u32::BITS - 1);
+        self.first.saturating_mul(1 << doublings).min(self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_doubles_up_to_the_longest() {
+        let backoff = Backoff::default();
+        let waits: Vec<u64> = (1..=6).map(|n| backoff.after(n).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 8, 8]);
+        assert_eq!(backoff.after(u32::MAX), backoff.most);
+    }
+
+    #[test]
+    fn a_longest_below_the_first_is_the_longest() {
+        let backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_millis(50) };
+        assert_eq!(backoff.after(1), Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,188 @@
+//! What a lab is made of, before it runs.
+
+use std::time::Duration;
+
+use bellrock_api::{App, DynApp, Version};
+use bellrock_session::Versions;
+use bellrock_worker::Settings;
+
+use super::agenda::Agenda;
+use super::control::{CONTROL_DELAY, ControlPlane};
+use super::{Lab, LabError, REMEMBERED_HOPS, REMEMBERED_MESSAGES, fail};
+use crate::backoff::Backoff;
+use crate::network::{Network, NetworkSettings};
+use crate::topology::{SwitchId, Topology};
+
+/// What a lab is made of. [`Lab::seeded`] begins one, [`LabBuilder::run`] ends it.
+///
+/// Whatever is wrong is told at the end, so that a test reads as one sentence.
+#[must_use = "nothing happens before run()"]
+pub struct LabBuilder {
+    seed: u64,
+    topology: Result<Topology, LabError>,
+    loop_free: bool,
+    version: Option<Version>,
+    versions: Vec<(String, Version)>,
+    workers: usize,
+    settings: Settings,
+    control_delay: Duration,
+    backoff: Backoff,
+    network: NetworkSettings,
+    apps: Vec<Box<dyn DynApp>>,
+}
+
+impl LabBuilder {
+    pub(super) fn new(seed: u64) -> Self {
+        LabBuilder {
+            seed,
+            topology: Ok(Topology::new()),
+            loop_free: false,
+            version: None,
+            versions: Vec::new(),
+            workers: 1,
+            settings: Settings::default(),
+            control_delay: CONTROL_DELAY,
+            backoff: Backoff::default(),
+            network: NetworkSettings {
+                hops: REMEMBERED_HOPS,
+                messages: REMEMBERED_MESSAGES,
+                ..NetworkSettings::default()
+            },
+            apps: Vec::new(),
+        }
+    }
+
+    /// The network: one with a name, such as [`tree(2, 3)`](crate::topology::tree), or any
+    /// [`Topology`].
+    pub fn topology<T>(self, topology: T) -> Self
+    where
+        T: TryInto<Topology>,
+        T::Error: Into<LabError>,
+    {
+        LabBuilder { topology: topology.try_into().map_err(Into::into), ..self }
+    }
+
+    /// Refuses a topology with a cycle, for apps that cannot take one.
+    pub fn loop_free(self) -> Self {
+        LabBuilder { loop_free: true, ..self }
+    }
+
+    /// The only version that switches speak. If nothing is said they speak both, and so do
+    /// controllers, who agree on 1.3.
+    pub fn version(self, version: Version) -> Self {
+        LabBuilder { version: Some(version), ..self }
+    }
+
+    /// The only version that one switch speaks, whatever the others do.
+    pub fn switch_version(mut self, switch: &str, version: Version) -> Self {
+        self.versions.push((switch.to_owned(), version));
+        self
+    }
+
+    /// How many workers share the switches; one if nothing is said, and never none.
+    pub fn workers(self, workers: usize) -> Self {
+        LabBuilder { workers: workers.max(1), ..self }
+    }
+
+    /// What the workers are told: limits, and versions and times of sessions.
+    pub fn worker_settings(self, settings: Settings) -> Self {
+        LabBuilder { settings, ..self }
+    }
+
+    /// How long bytes are under way between a switch and its controller, instead of
+    /// [`CONTROL_DELAY`].
+    pub fn control_delay(self, delay: Duration) -> Self {
+        LabBuilder { control_delay: delay, ..self }
+    }
+
+    /// How long switches wait before they try their controller again.
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        LabBuilder { backoff, ..self }
+    }
+
+    /// How the network runs: tables, buffers and spare ports of switches, and what is remembered.
+    /// Its seed is the lab's whatever it says.
+    pub fn network(self, network: NetworkSettings) -> Self {
+        LabBuilder { network, ..self }
+    }
+
+    /// An app that stands in the chain before the one that [`run`](Self::run) gets.
+    pub fn app(mut self, app: impl App) -> Self {
+        self.apps.push(Box::new(app));
+        self
+    }
+
+    /// Starts everything, and lets time pass until the apps have all switches.
+    ///
+    /// # Panics
+    /// With what is wrong: [`LabError`].
+    #[track_caller]
+    pub fn run(self, app: impl App) -> Lab {
+        match self.try_run(app) {
+            Ok(lab) => lab,
+            Err(error) => fail(&error),
+        }
+    }
+
+    /// The same without a controller: switches look for one in vain until
+    /// [`Lab::start_controller`].
+    ///
+    /// # Panics
+    /// With what is wrong: [`LabError`].
+    #[track_caller]
+    pub fn without_controller(self) -> Lab {
+        match self.build() {
+            Ok((mut lab, _)) => {
+                lab.connect_all();
+                lab
+            }
+            Err(error) => fail(&error),
+        }
+    }
+
+    /// [`run`](Self::run) for programs, which panic less readily than tests.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn try_run(mut self, app: impl App) -> Result<Lab, LabError> {
+        self.apps.push(Box::new(app));
+        let (mut lab, apps) = self.build()?;
+        lab.start(apps);
+        lab.connect_all();
+        lab.wait_until_up()?;
+        Ok(lab)
+    }
+
+    fn build(self) -> Result<(Lab, Vec<Box<dyn DynApp>>), LabError> {
+        let topology = self.topology?;
+        if self.loop_free {
+            topology.check_loop_free()?;
+        }
+        let mut versions = Vec::new();
+        if let Some(version) = self.version {
+            let all = (0..topology.switches().len()).map(SwitchId::of);
+            versions.extend(all.map(|switch| (switch, Versions::Only(version))));
+        }
+        for (name, version) in self.versions {
+            let switch = topology.switch(&name);
+            let switch = switch.ok_or_else(|| LabError::unknown_switch(&topology, &name))?;
+            versions.push((switch, Versions::Only(version)));
+        }
+        let mut network =
+            Network::new(&topology, NetworkSettings { seed: self.seed, ..self.network });
+        for (switch, versions) in versions {
+            network.set_versions(switch, versions);
+        }
+        let switches = topology.switches().len();
+        let lab = Lab {
+            seed: self.seed,
+            settings: self.settings,
+            workers: self.workers,
+            control: ControlPlane::new(self.seed, switches, self.control_delay, self.backoff),
+            agenda: Agenda::new(),
+            topology,
+            network,
+        };
+        Ok((lab, self.apps))
+    }
+}

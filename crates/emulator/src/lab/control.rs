@@ -1,0 +1,403 @@
+//! The control connections: when they are made, how long bytes are under way, and how each end finds
+//! that the other is gone.
+//!
+//! A switch behaves as Open vSwitch does: it tries again after a while that doubles ([`Backoff`]),
+//! and asks for a sign of life when it has heard nothing for [`PROBE_AFTER`]. The controller's
+//! keepalive is that of its sessions.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::agenda::Agenda;
+use super::controller::Controller;
+use super::wires::{Sent, WireId};
+use crate::backoff::Backoff;
+use crate::network::Network;
+use crate::switch::ChannelId;
+use crate::topology::SwitchId;
+
+/// How long bytes are under way between a switch and its controller, if nothing else is said: a
+/// control network in one building.
+pub const CONTROL_DELAY: Duration = Duration::from_micros(500);
+
+/// Silence of its controller after which a switch sends an echo request, as Open vSwitch does.
+pub const PROBE_AFTER: Duration = Duration::from_secs(5);
+
+/// Further silence after which it closes the connection, likewise.
+pub const PROBE_WAIT: Duration = Duration::from_secs(5);
+
+/// Which way bytes go.
+#[derive(Clone, Copy)]
+enum Direction {
+    ToController,
+    ToSwitch,
+}
+
+/// What is to happen to a control connection.
+#[derive(Debug)]
+enum Event {
+    /// The switch begins to connect, if this is still its next try.
+    Connect,
+    /// The controller hears of it.
+    Arrives,
+    /// The switch hears that the controller has accepted it.
+    Accepted,
+    /// The switch hears that there is no controller.
+    Refused,
+    /// Bytes reach the controller.
+    ToController(Vec<u8>),
+    /// Bytes reach the switch.
+    ToSwitch(Vec<u8>),
+    /// The controller hears that the switch has closed the connection.
+    HungUp,
+    /// The switch hears that the controller has closed it.
+    Closed,
+    /// The switch asks itself whether its controller is alive.
+    Probe,
+}
+
+/// The control connection of one switch.
+#[derive(Default)]
+struct Control {
+    /// The connection that is there, or is being made.
+    wire: Option<WireId>,
+    /// The switch's end of it, once it was accepted.
+    channel: Option<ChannelId>,
+    /// Connections that were tried: the last one's number.
+    tries: u32,
+    /// Tries since the last one on which a version was agreed on.
+    failures: u32,
+    /// Its operator wants none.
+    kept_away: bool,
+    /// When the switch last heard its controller.
+    heard: Duration,
+    /// The switch has asked for a sign of life since.
+    has_probed: bool,
+    /// When the last bytes in each direction arrive: what is sent later does not overtake them.
+    last_arrival: [Duration; 2],
+    /// Its messages are late.
+    late: Lateness,
+}
+
+/// Messages are late by up to `at_most`, until a time.
+#[derive(Clone, Copy, Default)]
+struct Lateness {
+    until: Duration,
+    at_most: Duration,
+}
+
+impl Lateness {
+    fn draw(self, now: Duration, rng: &mut Rng) -> Duration {
+        if now >= self.until {
+            return Duration::ZERO;
+        }
+        let most = u64::try_from(self.at_most.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(rng.u64(0..=most))
+    }
+}
+
+/// The controller, if it runs, and all connections to it.
+pub(super) struct ControlPlane {
+    pub(super) controller: Option<Controller>,
+    controls: Vec<Control>,
+    agenda: Agenda<(WireId, Event)>,
+    /// Connections that carry nothing, though nobody has closed them.
+    silent: BTreeSet<WireId>,
+    delay: Duration,
+    backoff: Backoff,
+    /// What all switches say is late.
+    shuffled: Lateness,
+    rng: Rng,
+    /// Room for the switches that have something to say.
+    dirty: Vec<SwitchId>,
+}
+
+impl ControlPlane {
+    pub(super) fn new(seed: u64, switches: usize, delay: Duration, backoff: Backoff) -> Self {
+        ControlPlane {
+            controller: None,
+            controls: (0..switches).map(|_| Control::default()).collect(),
+            agenda: Agenda::new(),
+            silent: BTreeSet::new(),
+            delay,
+            backoff,
+            shuffled: Lateness::default(),
+            rng: Rng::with_seed(seed),
+            dirty: Vec::new(),
+        }
+    }
+
+    /// When something is to happen next.
+    pub(super) fn next(&self) -> Option<Duration> {
+        let timers = self.controller.as_ref().and_then(Controller::next_timer);
+        self.agenda.next().into_iter().chain(timers).min()
+    }
+
+    /// Does what is due first, if anything is.
+    pub(super) fn step(&mut self, network: &mut Network) -> bool {
+        let now = network.now();
+        if let Some((wire, event)) = self.agenda.due(now) {
+            self.event(wire, event, network);
+        } else if let Some(controller) = &mut self.controller
+            && controller.next_timer().is_some_and(|at| at <= now)
+        {
+            controller.timers(now);
+        } else {
+            return false;
+        }
+        self.take_sent(now);
+        true
+    }
+
+    /// Takes what the switches have to say.
+    pub(super) fn collect(&mut self, network: &mut Network) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        network.take_dirty(|switch| dirty.push(switch));
+        for switch in dirty.drain(..) {
+            self.take_output(switch, network);
+        }
+        self.dirty = dirty;
+    }
+
+    /// A switch connects after a while, unless its operator wants it to stay away.
+    pub(super) fn connect(&mut self, switch: SwitchId, wait: Duration, now: Duration) {
+        let control = self.control(switch);
+        if control.kept_away {
+            return;
+        }
+        control.tries += 1;
+        let wire = WireId { switch, number: control.tries };
+        control.wire = Some(wire);
+        control.channel = None;
+        control.last_arrival = [Duration::ZERO; 2];
+        self.agenda.put(now + wait, (wire, Event::Connect));
+    }
+
+    /// The operator of a switch takes its connection away, or lets it have one again.
+    pub(super) fn keep_away(&mut self, switch: SwitchId, away: bool, network: &mut Network) {
+        let was_away = std::mem::replace(&mut self.control(switch).kept_away, away);
+        if away {
+            self.leave(switch, network);
+        } else if was_away {
+            self.control(switch).failures = 0;
+            self.connect(switch, Duration::ZERO, network.now());
+        }
+    }
+
+    /// The connection of a switch ends at both ends, and the switch tries again.
+    pub(super) fn reset(&mut self, switch: SwitchId, network: &mut Network) {
+        if self.leave(switch, network) {
+            self.try_again(switch, network.now());
+        }
+    }
+
+    /// The connection of a switch carries nothing any more.
+    pub(super) fn silence(&mut self, switch: SwitchId) {
+        let wire = self.control(switch).wire;
+        self.silent.extend(wire);
+    }
+
+    /// A switch has started again: what it had of a connection is gone. It connects at once.
+    pub(super) fn restarted(&mut self, switch: SwitchId, network: &mut Network) {
+        self.leave(switch, network);
+        self.control(switch).failures = 0;
+        self.connect(switch, Duration::ZERO, network.now());
+    }
+
+    /// The messages of a switch are late.
+    pub(super) fn delay(&mut self, switch: SwitchId, until: Duration, at_most: Duration) {
+        self.control(switch).late = Lateness { until, at_most };
+    }
+
+    /// What switches say arrives in another order.
+    pub(super) fn shuffle(&mut self, until: Duration, at_most: Duration) {
+        self.shuffled = Lateness { until, at_most };
+    }
+
+    /// The longest that a switch waits before it tries again.
+    pub(super) fn longest_wait(&self) -> Duration {
+        self.backoff.most
+    }
+
+    /// The controller ends. Its switches are told.
+    pub(super) fn stop(&mut self, now: Duration) {
+        if let Some(controller) = &mut self.controller {
+            controller.stop(now);
+        }
+        self.take_sent(now);
+        self.controller = None;
+    }
+
+    fn event(&mut self, wire: WireId, event: Event, network: &mut Network) {
+        let now = network.now();
+        let current = self.control(wire.switch).wire == Some(wire);
+        match event {
+            Event::ToController(_) | Event::ToSwitch(_) | Event::HungUp | Event::Closed
+                if self.silent.contains(&wire) => {}
+            Event::ToController(bytes) => {
+                if let Some(controller) = &mut self.controller {
+                    controller.received(wire, &bytes, now);
+                }
+            }
+            Event::HungUp => {
+                if let Some(controller) = &mut self.controller {
+                    controller.hung_up(wire, now);
+                }
+            }
+            // All else is the switch's, which knows only its newest connection.
+            _ if !current => {}
+            Event::Connect => self.send(wire, Direction::ToController, Event::Arrives, now),
+            Event::Arrives => {
+                let answer =
+                    if self.controller.is_some() { Event::Accepted } else { Event::Refused };
+                self.send(wire, Direction::ToSwitch, answer, now);
+                if let Some(controller) = &mut self.controller {
+                    controller.open(wire, now);
+                }
+            }
+            Event::Accepted => self.accepted(wire, network),
+            Event::Refused => self.try_again(wire.switch, now),
+            Event::ToSwitch(bytes) => self.hear(wire.switch, &bytes, network),
+            Event::Closed => {
+                self.forget_channel(wire.switch, network);
+                self.try_again(wire.switch, now);
+            }
+            Event::Probe => self.probe(wire, network),
+        }
+    }
+
+    fn accepted(&mut self, wire: WireId, network: &mut Network) {
+        let now = network.now();
+        // A switch of the lab has one controller, and so room for it.
+        let Ok(channel) = network.connect(wire.switch) else { return };
+        let control = self.control(wire.switch);
+        control.channel = Some(channel);
+        control.heard = now;
+        control.has_probed = false;
+        self.agenda.put(now + PROBE_AFTER, (wire, Event::Probe));
+    }
+
+    fn hear(&mut self, switch: SwitchId, bytes: &[u8], network: &mut Network) {
+        let now = network.now();
+        let control = self.control(switch);
+        control.heard = now;
+        control.has_probed = false;
+        let Some(channel) = control.channel else { return };
+        let read = network.control(switch, channel, bytes);
+        if network.switch(switch).is_ready(channel) {
+            self.control(switch).failures = 0;
+        }
+        if read.is_err() {
+            // What it still says tells the controller why.
+            self.take_output(switch, network);
+            self.reset(switch, network);
+        }
+    }
+
+    /// The switch has heard nothing for a while, perhaps.
+    fn probe(&mut self, wire: WireId, network: &mut Network) {
+        let now = network.now();
+        let control = self.control(wire.switch);
+        let Some(channel) = control.channel else { return };
+        let due = control.heard + PROBE_AFTER;
+        if now < due {
+            self.agenda.put(due, (wire, Event::Probe));
+        } else if !control.has_probed {
+            control.has_probed = true;
+            self.agenda.put(now + PROBE_WAIT, (wire, Event::Probe));
+            network.ask_echo(wire.switch, channel);
+        } else {
+            self.reset(wire.switch, network);
+        }
+    }
+
+    /// The switch gives its connection up, and its controller hears of it. `false`: it had none.
+    fn leave(&mut self, switch: SwitchId, network: &mut Network) -> bool {
+        self.forget_channel(switch, network);
+        let wire = self.control(switch).wire;
+        if let Some(wire) = wire {
+            self.send(wire, Direction::ToController, Event::HungUp, network.now());
+        }
+        self.control(switch).wire = None;
+        wire.is_some()
+    }
+
+    fn forget_channel(&mut self, switch: SwitchId, network: &mut Network) {
+        if let Some(channel) = self.control(switch).channel.take() {
+            network.disconnect(switch, channel);
+        }
+    }
+
+    fn try_again(&mut self, switch: SwitchId, now: Duration) {
+        let control = self.control(switch);
+        control.failures = control.failures.saturating_add(1);
+        let failures = control.failures;
+        let wait = self.backoff.after(failures);
+        self.connect(switch, wait, now);
+    }
+
+    /// What a switch says to its controller goes its way.
+    fn take_output(&mut self, switch: SwitchId, network: &mut Network) {
+        let control = self.control(switch);
+        let (Some(wire), Some(channel)) = (control.wire, control.channel) else { return };
+        // What is sent makes room for answers to requests that waited.
+        loop {
+            let bytes = network.switch(switch).output(channel).to_vec();
+            if bytes.is_empty() {
+                return;
+            }
+            let n = bytes.len();
+            self.carry(wire, Direction::ToController, bytes, network.now());
+            if network.sent(switch, channel, n).is_err() {
+                return self.reset(switch, network);
+            }
+        }
+    }
+
+    /// Takes what the controller has to say.
+    fn take_sent(&mut self, now: Duration) {
+        let Some(mut controller) = self.controller.take() else { return };
+        controller.take_sent(|wire, sent| match sent {
+            Sent::Bytes(bytes) => {
+                self.carry(wire, Direction::ToSwitch, bytes, now);
+            }
+            Sent::Closed => self.send(wire, Direction::ToSwitch, Event::Closed, now),
+        });
+        self.controller = Some(controller);
+    }
+
+    /// Bytes go their way. Where messages are late they come in pieces too, cut anywhere.
+    fn carry(&mut self, wire: WireId, direction: Direction, mut bytes: Vec<u8>, now: Duration) {
+        let event = match direction {
+            Direction::ToController => Event::ToController,
+            Direction::ToSwitch => Event::ToSwitch,
+        };
+        if now < self.control(wire.switch).late.until && bytes.len() > 1 {
+            let rest = bytes.split_off(self.rng.usize(1..bytes.len()));
+            self.send(wire, direction, event(bytes), now);
+            bytes = rest;
+        }
+        self.send(wire, direction, event(bytes), now);
+    }
+
+    /// An event that takes the way of a connection. It does not overtake what was sent before.
+    fn send(&mut self, wire: WireId, direction: Direction, event: Event, now: Duration) {
+        let late = self.controls[wire.switch.index()].late;
+        let extra = self.shuffled.draw(now, &mut self.rng) + late.draw(now, &mut self.rng);
+        let mut at = now + self.delay + extra;
+        let control = self.control(wire.switch);
+        // What an older connection still carries comes when it comes.
+        if control.wire == Some(wire) {
+            let last = &mut control.last_arrival[direction as usize];
+            at = at.max(*last);
+            *last = at;
+        }
+        self.agenda.put(at, (wire, event));
+    }
+
+    fn control(&mut self, switch: SwitchId) -> &mut Control {
+        &mut self.controls[switch.index()]
+    }
+}

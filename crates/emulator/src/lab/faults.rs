@@ -1,0 +1,385 @@
+//! Faults: which there are, and a plan of them that a seed draws.
+
+use std::fmt;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::topology::{LinkId, Node, SwitchId, Topology};
+
+/// How long faults go on if nothing else is said.
+const SPAN: Duration = Duration::from_secs(20);
+
+/// Faults of each kind if nothing else is said.
+const FAULTS_PER_KIND: std::ops::RangeInclusive<u32> = 1..=3;
+
+/// Longest that a delayed message is on its way.
+const MAX_MESSAGE_DELAY: Duration = Duration::from_millis(800);
+
+/// Longest that messages of one control connection are delayed in a row.
+const MAX_DELAY_LASTS: Duration = Duration::from_secs(5);
+
+/// How far messages of different switches are shuffled. Above the time of a message under way, so
+/// that what one switch says later arrives earlier.
+const ORDER_SPREAD: Duration = Duration::from_millis(20);
+
+/// Longest that the messages of all switches are shuffled.
+const MAX_ORDER_LASTS: Duration = Duration::from_secs(5);
+
+/// Longest that a link is down, or up again between two failures of one flap.
+const MAX_FLAP_HALF: Duration = Duration::from_millis(1500);
+
+/// Most failures of a link in one flap.
+const MAX_FLAP_TIMES: u32 = 4;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaultKind {
+    /// The messages of one switch and its controller take longer, each by another time, and come in
+    /// pieces. Their order stays, as TCP keeps it.
+    MessageDelay,
+    /// What different switches say arrives in another order than it was said.
+    SwitchOrder,
+    /// A control connection is reset. Both ends learn of it.
+    ConnectionReset,
+    /// A control connection carries nothing any more, and no end is told.
+    ConnectionSilence,
+    /// A switch starts again, with the flows, groups and meters that it had.
+    RestartWithTables,
+    /// A switch starts again, empty.
+    RestartWithoutTables,
+    /// A link goes down and comes up again, once or some times.
+    LinkFlap,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [FaultKind; 7] = [
+        FaultKind::MessageDelay,
+        FaultKind::SwitchOrder,
+        FaultKind::ConnectionReset,
+        FaultKind::ConnectionSilence,
+        FaultKind::RestartWithTables,
+        FaultKind::RestartWithoutTables,
+        FaultKind::LinkFlap,
+    ];
+}
+
+/// Which faults are to come. [`Lab::inject`](super::Lab::inject) makes a plan of them.
+///
+/// The same faults for the same topology are the same plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults {
+    seed: u64,
+    /// In order.
+    kinds: Vec<FaultKind>,
+    per_kind: Option<u32>,
+    span: Duration,
+}
+
+impl Faults {
+    /// Kinds drawn by the seed, each with even chance and one at least.
+    #[must_use]
+    pub fn random(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut kinds: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|_| rng.bool()).collect();
+        if kinds.is_empty() {
+            kinds.extend(rng.choice(FaultKind::ALL));
+        }
+        Faults { seed, kinds, per_kind: None, span: SPAN }
+    }
+
+    /// These kinds; places and times are drawn by the seed.
+    #[must_use]
+    pub fn of(seed: u64, kinds: &[FaultKind]) -> Self {
+        let mut kinds = kinds.to_vec();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Faults { seed, kinds, per_kind: None, span: SPAN }
+    }
+
+    /// So many of each kind, instead of one to three.
+    #[must_use]
+    pub fn each(self, times: u32) -> Self {
+        Faults { per_kind: Some(times), ..self }
+    }
+
+    /// All of them begin within so long, instead of 20 s.
+    #[must_use]
+    pub fn within(self, span: Duration) -> Self {
+        Faults { span, ..self }
+    }
+
+    /// The kinds.
+    #[must_use]
+    pub fn kinds(&self) -> &[FaultKind] {
+        &self.kinds
+    }
+
+    /// Draws what happens where and when. Kinds for which the topology has no place, such as flaps
+    /// where there is no link, are left out.
+    #[must_use]
+    pub fn plan(&self, topology: &Topology) -> FaultPlan {
+        let mut rng = Rng::with_seed(self.seed);
+        let mut faults = Vec::new();
+        for kind in &self.kinds {
+            for _ in 0..self.per_kind.unwrap_or_else(|| rng.u32(FAULTS_PER_KIND)) {
+                let at = up_to(&mut rng, self.span);
+                faults.extend(draw(*kind, &mut rng, topology).map(|what| {
+                    let text = what.describe(topology);
+                    Fault { at, what, text }
+                }));
+            }
+        }
+        faults.sort_by_key(|fault| fault.at);
+        FaultPlan { seed: self.seed, faults }
+    }
+}
+
+/// What happens at a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// See [`FaultKind::MessageDelay`].
+    MessageDelay {
+        /// Whose control connection.
+        switch: SwitchId,
+        /// Each message is late by at most so much.
+        at_most: Duration,
+        /// For so long.
+        lasting: Duration,
+    },
+    /// See [`FaultKind::SwitchOrder`].
+    SwitchOrder {
+        /// Each message of each switch is late by at most so much.
+        spread: Duration,
+        /// For so long.
+        lasting: Duration,
+    },
+    /// See [`FaultKind::ConnectionReset`].
+    ConnectionReset {
+        /// Whose control connection.
+        switch: SwitchId,
+    },
+    /// See [`FaultKind::ConnectionSilence`].
+    ConnectionSilence {
+        /// Whose control connection.
+        switch: SwitchId,
+    },
+    /// See [`FaultKind::RestartWithTables`] and [`FaultKind::RestartWithoutTables`].
+    Restart {
+        /// Which.
+        switch: SwitchId,
+        /// Whether it keeps them.
+        keep_tables: bool,
+    },
+    /// See [`FaultKind::LinkFlap`].
+    LinkFlap {
+        /// Which.
+        link: LinkId,
+        /// How often it goes down.
+        times: u32,
+        /// How long it is down each time, and up in between.
+        half: Duration,
+    },
+}
+
+impl What {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            What::MessageDelay { .. } => FaultKind::MessageDelay,
+            What::SwitchOrder { .. } => FaultKind::SwitchOrder,
+            What::ConnectionReset { .. } => FaultKind::ConnectionReset,
+            What::ConnectionSilence { .. } => FaultKind::ConnectionSilence,
+            What::Restart { keep_tables: true, .. } => FaultKind::RestartWithTables,
+            What::Restart { keep_tables: false, .. } => FaultKind::RestartWithoutTables,
+            What::LinkFlap { .. } => FaultKind::LinkFlap,
+        }
+    }
+
+    /// How long it goes on. What it leaves behind, such as a connection that is gone, is not the
+    /// fault's time but the recovery's.
+    #[must_use]
+    pub fn lasts(&self) -> Duration {
+        match *self {
+            What::MessageDelay { lasting, .. } | What::SwitchOrder { lasting, .. } => lasting,
+            What::LinkFlap { times, half, .. } => half * (2 * times - 1),
+            What::ConnectionReset { .. }
+            | What::ConnectionSilence { .. }
+            | What::Restart { .. } => Duration::ZERO,
+        }
+    }
+
+    fn describe(&self, topology: &Topology) -> String {
+        let name = |switch: &SwitchId| topology.name(Node::Switch(*switch));
+        match self {
+            What::MessageDelay { switch, at_most, lasting } => {
+                let name = name(switch);
+                format!("messages of {name} are late by up to {at_most:?}, for {lasting:?}")
+            }
+            What::SwitchOrder { spread, lasting } => {
+                format!(
+                    "messages of all switches are shuffled by up to {spread:?}, for {lasting:?}"
+                )
+            }
+            What::ConnectionReset { switch } => {
+                format!("the control connection of {} is reset", name(switch))
+            }
+            What::ConnectionSilence { switch } => {
+                format!("the control connection of {} falls silent", name(switch))
+            }
+            What::Restart { switch, keep_tables } => {
+                let how = if *keep_tables { "with its tables" } else { "empty" };
+                format!("{} starts again, {how}", name(switch))
+            }
+            What::LinkFlap { link, times, half } => {
+                let ends = topology.links().get(link.index()).map(|link| link.ends);
+                let ends: Vec<String> = ends
+                    .into_iter()
+                    .flatten()
+                    .map(|end| topology.end_name(end).to_string())
+                    .collect();
+                let ends = ends.join(" - ");
+                format!("link {ends} goes down, {times} times for {half:?} each")
+            }
+        }
+    }
+}
+
+/// A fault of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When, after the plan begins.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+    text: String,
+}
+
+/// What happens where and when. It prints as a line for each fault, under its seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    seed: u64,
+    faults: Vec<Fault>,
+}
+
+impl FaultPlan {
+    /// The faults, in order of their times.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// When the last fault is over, after the plan begins.
+    #[must_use]
+    pub fn lasts(&self) -> Duration {
+        self.faults.iter().map(|fault| fault.at + fault.what.lasts()).max().unwrap_or_default()
+    }
+
+    /// Whether there is a fault of this kind.
+    #[must_use]
+    pub fn has(&self, kind: FaultKind) -> bool {
+        self.faults.iter().any(|fault| fault.what.kind() == kind)
+    }
+}
+
+impl fmt::Display for FaultPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "faults of seed {}:", self.seed)?;
+        for Fault { at, text, .. } in &self.faults {
+            writeln!(f, "  {:>9.3} s  {text}", at.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+/// What happens at a fault of this kind.
+fn draw(kind: FaultKind, rng: &mut Rng, topology: &Topology) -> Option<What> {
+    let switch = |rng: &mut Rng| {
+        let n = u32::try_from(topology.switches().len()).unwrap_or(u32::MAX);
+        (n > 0).then(|| SwitchId(rng.u32(0..n)))
+    };
+    Some(match kind {
+        FaultKind::MessageDelay => What::MessageDelay {
+            switch: switch(rng)?,
+            at_most: up_to(rng, MAX_MESSAGE_DELAY),
+            lasting: up_to(rng, MAX_DELAY_LASTS),
+        },
+        FaultKind::SwitchOrder => {
+            What::SwitchOrder { spread: ORDER_SPREAD, lasting: up_to(rng, MAX_ORDER_LASTS) }
+        }
+        FaultKind::ConnectionReset => What::ConnectionReset { switch: switch(rng)? },
+        FaultKind::ConnectionSilence => What::ConnectionSilence { switch: switch(rng)? },
+        FaultKind::RestartWithTables => What::Restart { switch: switch(rng)?, keep_tables: true },
+        FaultKind::RestartWithoutTables => {
+            What::Restart { switch: switch(rng)?, keep_tables: false }
+        }
+        FaultKind::LinkFlap => {
+            let n = u32::try_from(topology.links().len()).unwrap_or(u32::MAX);
+            What::LinkFlap {
+                link: (n > 0).then(|| LinkId(rng.u32(0..n)))?,
+                times: rng.u32(1..=MAX_FLAP_TIMES),
+                half: up_to(rng, MAX_FLAP_HALF),
+            }
+        }
+    })
+}
+
+/// A time of a millisecond at least, in whole ones, which are read more easily.
+fn up_to(rng: &mut Rng, most: Duration) -> Duration {
+    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(rng.u64(1..=most.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tree;
+
+    fn topology() -> Topology {
+        tree(2, 2).build().unwrap()
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_plan_and_another_seed_another() {
+        let plan = |seed| Faults::random(seed).plan(&topology());
+        assert_eq!(plan(7), plan(7));
+        assert_ne!(plan(7), plan(8));
+    }
+
+    #[test]
+    fn every_kind_comes_in_about_half_of_the_seeds() {
+        for kind in FaultKind::ALL {
+            let seeds = (0..1000).filter(|seed| Faults::random(*seed).plan(&topology()).has(kind));
+            let seeds = seeds.count();
+            assert!((400..600).contains(&seeds), "{kind:?} in {seeds} of 1,000 seeds");
+        }
+        assert!((0..1000).all(|seed| !Faults::random(seed).kinds().is_empty()));
+    }
+
+    #[test]
+    fn a_plan_has_the_kinds_that_are_asked_for_in_order_and_within_its_span() {
+        let span = Duration::from_secs(3);
+        let faults = Faults::of(1, &FaultKind::ALL).each(5).within(span);
+        let plan = faults.plan(&topology());
+        assert_eq!(plan.faults().len(), 5 * FaultKind::ALL.len());
+        assert!(plan.faults().is_sorted_by_key(|fault| fault.at));
+        assert!(plan.faults().iter().all(|fault| fault.at <= span));
+        assert!(plan.faults().iter().all(|fault| fault.at + fault.what.lasts() <= plan.lasts()));
+    }
+
+    #[test]
+    fn a_plan_is_printed_with_its_seed_and_names() {
+        let plan = Faults::of(3, &[FaultKind::LinkFlap]).each(1).plan(&topology()).to_string();
+        let [first, second] = plan.lines().collect::<Vec<_>>()[..] else { panic!("{plan}") };
+        assert_eq!(first, "faults of seed 3:");
+        assert!(second.contains(" s  link s1:"), "{second}");
+    }
+
+    #[test]
+    fn without_a_place_there_is_no_fault() {
+        let plan = Faults::of(1, &FaultKind::ALL).plan(&Topology::new());
+        assert!(plan.faults().iter().all(|fault| fault.what.kind() == FaultKind::SwitchOrder));
+    }
+}

@@ -1,0 +1,226 @@
+//! What can be seen of a lab.
+
+use std::fmt;
+
+use bellrock_api::{Dpid, HostEntry};
+
+use super::{Lab, LabError, fail};
+use crate::check::{self, Analysis, Finding, LoggedMessage, Matrix, Way};
+use crate::host::HostCounters;
+use crate::network::Network;
+use crate::switch::Switch;
+use crate::topology::{HostId, Node, Topology};
+
+/// Who reached whom. It prints like Mininet's `pingall`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinged {
+    matrix: Matrix,
+    lost: Vec<(String, String)>,
+    text: String,
+}
+
+impl Pinged {
+    pub(super) fn new(matrix: Matrix, lab: &Lab) -> Self {
+        let name = |host: &HostId| lab.topology.name(Node::Host(*host)).to_owned();
+        let lost = matrix.lost.iter().map(|(from, to)| (name(from), name(to))).collect();
+        let text = matrix.display(&lab.topology).to_string();
+        Pinged { matrix, lost, text }
+    }
+
+    /// Whether every ping was answered.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.matrix.is_complete()
+    }
+
+    /// The pairs whose ping was not answered.
+    #[must_use]
+    pub fn lost(&self) -> &[(String, String)] {
+        &self.lost
+    }
+
+    /// The same with the numbers of hosts, and the longest round trip.
+    #[must_use]
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+}
+
+impl fmt::Display for Pinged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What was seen.
+impl Lab {
+    /// What the network is made of. Hosts that have moved are where they were.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The network: switches, hosts and links.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// A number that two runs share only if the same has happened in both: every frame and every
+    /// byte to and from the controller, in the same order at the same times.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.network.digest()
+    }
+
+    /// A switch: its tables, ports, groups and counters.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn switch(&self, name: &str) -> &Switch {
+        self.network.switch(self.switch_id(name))
+    }
+
+    /// What a host has counted.
+    ///
+    /// # Panics
+    /// There is no such host.
+    #[track_caller]
+    #[must_use]
+    pub fn host(&self, name: &str) -> HostCounters {
+        self.network.host(self.host_id(name)).counters()
+    }
+
+    /// The flows of a switch as text, one in a line, much as `ovs-ofctl dump-flows` shows them: by
+    /// table, then by priority, the highest first.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn flows(&self, switch: &str) -> Vec<String> {
+        let text = check::dump_flows(self.switch(switch), self.now());
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The ways that unicast packets from one host to another took, each once, as the names of the
+    /// nodes that they passed. Of the last frames, as many as [`REMEMBERED_HOPS`](super::REMEMBERED_HOPS) tells.
+    ///
+    /// # Panics
+    /// There is no such host.
+    #[track_caller]
+    #[must_use]
+    pub fn paths(&self, from: &str, to: &str) -> Vec<Vec<String>> {
+        let paths = check::paths(&self.network, self.host_id(from), self.host_id(to));
+        let name = |node: &Node| self.topology.name(*node).to_owned();
+        paths.iter().map(|path| path.iter().map(name).collect()).collect()
+    }
+
+    /// The last messages between a switch and its controllers, as many as
+    /// [`REMEMBERED_MESSAGES`](super::REMEMBERED_MESSAGES) tells, the oldest first. They print as `bellrock decode`
+    /// prints them.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    pub fn messages(&self, switch: &str) -> impl DoubleEndedIterator<Item = &LoggedMessage> {
+        self.network.messages().of(self.switch_id(switch))
+    }
+
+    /// How many messages a switch has sent, or was sent.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn message_count(&self, switch: &str, way: Way) -> u64 {
+        self.network.messages().count(self.switch_id(switch), way)
+    }
+
+    /// The hosts that received unicast frames more than once, and how many.
+    #[must_use]
+    pub fn duplicates(&self) -> Vec<(String, u64)> {
+        let name = |host| self.topology.name(Node::Host(host)).to_owned();
+        check::duplicates(&self.network).into_iter().map(|(host, n)| (name(host), n)).collect()
+    }
+
+    /// What is wrong with the ways that unicast packets would take now, for each pair of hosts:
+    /// loops, black holes and doubled packets. No packet is sent for it, and packets that the
+    /// controller would get are none of that.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        self.find(|_| true)
+    }
+
+    /// The loops among the [findings](Self::findings).
+    #[must_use]
+    pub fn loops(&self) -> Vec<String> {
+        self.find(|finding| matches!(finding, Finding::Loop(_)))
+    }
+
+    /// The black holes among the [findings](Self::findings).
+    #[must_use]
+    pub fn black_holes(&self) -> Vec<String> {
+        self.find(|finding| matches!(finding, Finding::BlackHole(_)))
+    }
+
+    fn find(&self, wanted: impl Fn(&Finding) -> bool) -> Vec<String> {
+        let hosts: Vec<HostId> = (0..self.topology.hosts().len()).map(HostId::of).collect();
+        let name = |host| self.topology.name(Node::Host(host));
+        let found = Analysis::new(&self.network).check(&hosts).into_iter();
+        let found = found.filter(|(.., finding)| wanted(finding));
+        found
+            .map(|(from, to, finding)| {
+                format!("{} to {}: {}", name(from), name(to), finding.display(&self.topology))
+            })
+            .collect()
+    }
+}
+
+/// What the controller tells.
+impl Lab {
+    /// A counter of the workers, added up. Zero without a controller.
+    ///
+    /// # Panics
+    /// There is no such counter; [`bellrock_worker::COUNTERS`] lists them.
+    #[track_caller]
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        if !bellrock_worker::COUNTERS.iter().any(|(known, _)| *known == name) {
+            fail(&LabError::UnknownCounter(name.to_owned()));
+        }
+        let controller = self.control.controller.as_ref();
+        controller.and_then(|controller| controller.counter(name)).unwrap_or(0)
+    }
+
+    /// A counter of an app, added up over all switches. `None`: no app of this name has counted
+    /// anything of this name.
+    #[must_use]
+    pub fn app_counter(&mut self, app: &str, name: &str) -> Option<u64> {
+        let now = self.now();
+        let counters = self.control.controller.as_mut()?.app_counters(now);
+        let of = counters.iter().find(|(its, counter, _)| (*its, *counter) == (app, name));
+        of.map(|(.., n)| *n)
+    }
+
+    /// The hosts that the apps know: the switch, the app's name, and the host.
+    #[must_use]
+    pub fn hosts_known(&mut self) -> Vec<(Dpid, &'static str, HostEntry)> {
+        let now = self.now();
+        let controller = self.control.controller.as_mut();
+        controller.map_or_else(Vec::new, |controller| controller.hosts(now))
+    }
+
+    /// Which worker has a switch, counted from 0. `None`: none has it now.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn worker_of(&self, switch: &str) -> Option<usize> {
+        let dpid = self.switch(switch).dpid();
+        self.control.controller.as_ref()?.worker_of(dpid)
+    }
+}

@@ -1,0 +1,272 @@
+//! A lab: workers with their apps, and a network, that advance together on a virtual clock.
+//!
+//! # What it is
+//! A [`Lab`] is where an app is tested. There are no sockets and no threads, and time passes only when
+//! the lab is asked for something that takes time: a second of a quiet network is over in
+//! microseconds. Sessions and dispatch are a [worker](bellrock_worker)'s, the same that the engine runs; switches
+//! and hosts are those of [`crate::network`]. What is left to chance is drawn from the seed, so
+//! every run repeats, to the last byte ([`Lab::digest`]).
+//!
+//! ```
+//! use bellrock_apps::Learning;
+//! use bellrock_emulator::lab::Lab;
+//! use bellrock_emulator::topology::tree;
+//!
+//! let mut lab = Lab::seeded(42).topology(tree(2, 3)).run(Learning::default());
+//! assert!(lab.ping("h1", "h9"));
+//! ```
+//!
+//! [Faults](Faults) can be injected: [`Lab::inject`].
+//!
+//! # What it is not
+//! It is no measure of speed: what a controller does takes no time here. How fast it is, crate
+//! `bench` measures.
+//!
+//! # Errors
+//! Its calls panic when they are misused, with what is wrong and what would be right (`no host h99; there
+//! are h1 to h9`), at the line of the test that misused them. A test has nothing else to do with such an
+//! error, and a `?` or an `unwrap` in each line would hide what the test says. Programs build a lab
+//! by [`LabBuilder::try_run`], and look names up in [`Lab::topology`] first.
+
+mod agenda;
+mod builder;
+mod control;
+mod controller;
+mod error;
+mod faults;
+mod inject;
+mod look;
+mod traffic;
+mod wires;
+
+use std::time::Duration;
+
+use bellrock_api::{App, DynApp};
+use bellrock_worker::Settings;
+
+use agenda::Agenda;
+pub use builder::LabBuilder;
+use control::ControlPlane;
+pub use control::{CONTROL_DELAY, PROBE_AFTER, PROBE_WAIT};
+use controller::Controller;
+pub use error::{Known, LabError};
+pub use faults::{Fault, FaultKind, FaultPlan, Faults, What};
+use inject::Due;
+pub use look::Pinged;
+
+pub use crate::backoff::Backoff;
+use crate::network::Network;
+use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
+
+/// How long a lab waits for its switches to come up.
+pub const UP_WITHIN: Duration = Duration::from_secs(30);
+
+/// Hops of frames that a lab remembers, for [`Lab::paths`].
+pub const REMEMBERED_HOPS: usize = 4096;
+
+/// Messages of each switch that a lab remembers, for [`Lab::messages`].
+pub const REMEMBERED_MESSAGES: usize = 1024;
+
+/// How often a lab looks whether it is done.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// See the [module](self).
+pub struct Lab {
+    seed: u64,
+    settings: Settings,
+    workers: usize,
+    topology: Topology,
+    network: Network,
+    control: ControlPlane,
+    /// Faults that are still to come.
+    agenda: Agenda<Due>,
+}
+
+impl Lab {
+    /// Begins a lab. All that is left to chance in it is drawn from the seed.
+    pub fn seeded(seed: u64) -> LabBuilder {
+        LabBuilder::new(seed)
+    }
+
+    /// The seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The time since the lab began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.network.now()
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        self.advance(self.now() + time);
+    }
+
+    /// Lets time pass until `done`, but no longer than `most`. Says whether it was done. It is asked
+    /// after each millisecond in which something has happened.
+    pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&Lab) -> bool) -> bool {
+        let until = self.now() + most;
+        loop {
+            if done(self) {
+                return true;
+            }
+            if self.now() >= until {
+                return false;
+            }
+            let next = [self.network.next_event(), self.next_of_others()];
+            let next = next.into_iter().flatten().min().unwrap_or(until);
+            self.advance(next.max(self.now() + LOOK_EVERY).min(until));
+        }
+    }
+
+    /// Stops the controller: its switches lose their connections, and look for it again and again.
+    ///
+    /// # Panics
+    /// It does not run.
+    #[track_caller]
+    pub fn stop_controller(&mut self) {
+        if self.control.controller.is_none() {
+            fail(&LabError::Controller("no controller runs; start_controller() starts one"));
+        }
+        self.control.stop(self.now());
+    }
+
+    /// Starts a controller that has only this app. It knows nothing of what an earlier one did. Switches find it
+    /// when they try the next time.
+    ///
+    /// # Panics
+    /// One runs already.
+    #[track_caller]
+    pub fn start_controller(&mut self, app: impl App) {
+        if self.control.controller.is_some() {
+            fail(&LabError::Controller("a controller runs already; stop_controller() stops it"));
+        }
+        self.start(vec![Box::new(app)]);
+    }
+
+    /// Whether the apps have a switch.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    #[must_use]
+    pub fn is_up(&self, switch: &str) -> bool {
+        let id = self.switch_id(switch);
+        self.is_switch_up(id)
+    }
+
+    /// Whether the apps have all switches.
+    #[must_use]
+    pub fn is_all_up(&self) -> bool {
+        self.first_down().is_none()
+    }
+
+    fn start(&mut self, apps: Vec<Box<dyn DynApp>>) {
+        self.control.controller =
+            Some(Controller::new(self.seed, self.workers, self.settings, apps));
+    }
+
+    fn connect_all(&mut self) {
+        let now = self.now();
+        for index in 0..self.topology.switches().len() {
+            self.control.connect(SwitchId::of(index), Duration::ZERO, now);
+        }
+    }
+
+    fn wait_until_up(&mut self) -> Result<(), LabError> {
+        self.run_until(UP_WITHIN, Lab::is_all_up);
+        match self.first_down() {
+            None => Ok(()),
+            Some(switch) => {
+                let switch = self.topology.name(Node::Switch(switch)).to_owned();
+                Err(LabError::NotUp { switch, after: UP_WITHIN })
+            }
+        }
+    }
+
+    fn first_down(&self) -> Option<SwitchId> {
+        let mut all = (0..self.topology.switches().len()).map(SwitchId::of);
+        all.find(|switch| !self.is_switch_up(*switch))
+    }
+
+    fn is_switch_up(&self, switch: SwitchId) -> bool {
+        let dpid = self.topology.switches()[switch.index()].dpid;
+        let controller = self.control.controller.as_ref();
+        controller.is_some_and(|controller| controller.is_up(dpid))
+    }
+
+    /// Lets everything happen until a time, in order.
+    fn advance(&mut self, until: Duration) {
+        loop {
+            // The network goes on by itself up to what the others have to do.
+            let next = self.next_of_others().filter(|next| *next <= until);
+            if self.network.advance_to_control(next.unwrap_or(until)) {
+                self.control.collect(&mut self.network);
+            } else if next.is_some() {
+                self.moment();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// When something happens next that is not the network's.
+    fn next_of_others(&self) -> Option<Duration> {
+        [self.control.next(), self.agenda.next()].into_iter().flatten().min()
+    }
+
+    /// What is due now: messages that arrive, the workers' timers, and faults.
+    fn moment(&mut self) {
+        while self.control.step(&mut self.network) {
+            self.control.collect(&mut self.network);
+        }
+        while let Some(due) = self.agenda.due(self.now()) {
+            self.happen(due);
+            self.control.collect(&mut self.network);
+        }
+    }
+
+    #[track_caller]
+    fn host_id(&self, name: &str) -> HostId {
+        match self.topology.host(name) {
+            Some(host) => host,
+            None => fail(&LabError::unknown_host(&self.topology, name)),
+        }
+    }
+
+    #[track_caller]
+    fn switch_id(&self, name: &str) -> SwitchId {
+        match self.topology.switch(name) {
+            Some(switch) => switch,
+            None => fail(&LabError::unknown_switch(&self.topology, name)),
+        }
+    }
+
+    #[track_caller]
+    fn node(&self, name: &str) -> Node {
+        match self.topology.node(name) {
+            Some(node) => node,
+            // Most names are of switches; the error lists those.
+            None => fail(&LabError::unknown_switch(&self.topology, name)),
+        }
+    }
+
+    #[track_caller]
+    fn link_id(&self, a: &str, b: &str) -> LinkId {
+        let (a, b) = (self.node(a), self.node(b));
+        match self.topology.links_between(a, b).next() {
+            Some(link) => link,
+            None => fail(&LabError::unknown_link(&self.topology, a, b)),
+        }
+    }
+}
+
+/// Ends a test that misuses its lab.
+#[track_caller]
+#[expect(clippy::panic, reason = "what a lab cannot do is an error of the test; see the module")]
+fn fail(error: &LabError) -> ! {
+    panic!("{error}")
+}

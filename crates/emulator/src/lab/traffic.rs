@@ -1,0 +1,139 @@
+//! What the hosts of a lab do.
+
+use std::time::Duration;
+
+use super::{Lab, LabError, Pinged, fail};
+use crate::check::Reachability;
+use crate::host::{FlowGoal, FlowReport, FlowState, HostError, PingSettings, StreamSettings};
+use crate::topology::HostId;
+
+/// The port that datagrams and flows go to.
+const PORT: u16 = 5001;
+
+/// The port that datagrams come from.
+const FROM_PORT: u16 = 5000;
+
+/// Bytes of data in each datagram.
+const DATAGRAM_BYTES: usize = 64;
+
+/// How long the last datagrams of a stream have to arrive.
+const LAST_ARRIVAL: Duration = Duration::from_secs(5);
+
+/// How long a flow has to carry its bytes.
+const FLOW_LIMIT: Duration = Duration::from_secs(600);
+
+impl Lab {
+    /// Lets a host ping another once, with what it takes to learn its address. Whether it was
+    /// answered within the time of [`PingSettings::default`].
+    ///
+    /// # Panics
+    /// There is no such host, or both are the same.
+    #[track_caller]
+    pub fn ping(&mut self, from: &str, to: &str) -> bool {
+        self.ping_pairs(&[(from, to)]).is_complete()
+    }
+
+    /// Lets all hosts ping each other, all at the same time.
+    pub fn ping_all(&mut self) -> Pinged {
+        let pings = Reachability::begin_all(&mut self.network, PingSettings::default());
+        self.finish(pings)
+    }
+
+    /// Lets the first host of each pair ping the second, all at the same time.
+    ///
+    /// # Panics
+    /// There is no such host.
+    #[track_caller]
+    pub fn ping_pairs(&mut self, pairs: &[(&str, &str)]) -> Pinged {
+        let mut ids = Vec::with_capacity(pairs.len());
+        for (from, to) in pairs {
+            ids.push(self.pair(from, to));
+        }
+        let settings = PingSettings::default();
+        let pings = Reachability::begin_pairs(&mut self.network, &ids, settings);
+        self.finish(pings)
+    }
+
+    /// Sends a datagram from one host to another, and lets no time pass.
+    ///
+    /// # Panics
+    /// There is no such host, or both are the same.
+    #[track_caller]
+    pub fn say(&mut self, from: &str, to: &str) {
+        self.stream(from, to, 1, Duration::ZERO);
+    }
+
+    /// Sends so many datagrams from one host to another, one after each `interval`, and says how
+    /// many arrived.
+    ///
+    /// # Panics
+    /// There is no such host, or both are the same.
+    #[track_caller]
+    pub fn udp(&mut self, from: &str, to: &str, datagrams: u64, interval: Duration) -> u64 {
+        let receiver = self.host_id(to);
+        let arrived = |lab: &Lab| {
+            lab.network.host(receiver).udp_counters(PORT).map_or(0, |counters| counters.datagrams)
+        };
+        let before = arrived(self);
+        self.stream(from, to, datagrams, interval);
+        let time = interval.saturating_mul(u32::try_from(datagrams).unwrap_or(u32::MAX));
+        self.run_until(time + LAST_ARRIVAL, |lab| arrived(lab) - before == datagrams);
+        arrived(self) - before
+    }
+
+    /// Carries so many bytes over a flow like TCP's, and says what became of it, as its sender sees
+    /// it.
+    ///
+    /// # Panics
+    /// There is no such host, or both are the same.
+    #[track_caller]
+    pub fn tcp(&mut self, from: &str, to: &str, bytes: u64) -> FlowReport {
+        let (from, to) = self.pair(from, to);
+        let flow = match self.network.open_flow(from, to, PORT, FlowGoal::Bytes(bytes)) {
+            Ok(flow) => flow,
+            Err(error) => fail(&error.into()),
+        };
+        let report = |lab: &Lab| lab.network.host(from).flow(flow);
+        self.run_until(FLOW_LIMIT, |lab| report(lab).is_none_or(|it| it.state.is_over()));
+        let ended = self.network.with(from, |host, _, _| host.end_flow(flow));
+        ended.unwrap_or(FlowReport {
+            state: FlowState::TimedOut,
+            bytes: 0,
+            retransmissions: 0,
+            began: self.now(),
+            last: self.now(),
+        })
+    }
+
+    #[track_caller]
+    fn stream(&mut self, from: &str, to: &str, count: u64, interval: Duration) {
+        let (from, to) = self.pair(from, to);
+        let settings = StreamSettings {
+            to: self.network.host(to).ip(),
+            from_port: FROM_PORT,
+            to_port: PORT,
+            data_len: DATAGRAM_BYTES,
+            interval,
+            count,
+        };
+        self.network.with(to, |host, _, _| host.udp_sink(PORT));
+        if let Err(error) = self.network.udp_stream(from, settings) {
+            fail(&error.into());
+        }
+    }
+
+    fn finish(&mut self, pings: Reachability) -> Pinged {
+        let limit = PingSettings::default().timeout + Duration::from_secs(1);
+        self.run_until(limit, |lab| pings.is_over(&lab.network));
+        Pinged::new(pings.finish(&mut self.network), self)
+    }
+
+    #[track_caller]
+    fn pair(&self, from: &str, to: &str) -> (HostId, HostId) {
+        let pair = (self.host_id(from), self.host_id(to));
+        if pair.0 == pair.1 {
+            fail(&LabError::Host(HostError::ToItself));
+        }
+        pair
+    }
+}
