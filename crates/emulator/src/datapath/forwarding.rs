@@ -330,8 +330,9 @@ impl Forwarding {
         let entry = self.groups.get_mut(group).and_then(|entry| entry.buckets.get_mut(bucket));
         let Some(entry) = entry else { return };
         count(&mut entry.counter, len);
-        // The bucket's actions may lead to other groups, so they are run without holding on to it.
-        let set = entry.set().clone();
+        // The bucket's actions may lead to other groups, so they are taken out while they run. They
+        // never lead back here.
+        let set = entry.take_set();
         let mut copy = Run {
             packet: run.copy(effects),
             now: run.now,
@@ -343,6 +344,9 @@ impl Forwarding {
         };
         // A TTL that has run out ends the copy, and was told of.
         let _ = set.actions().try_for_each(|action| self.act(action, &mut copy, effects));
+        if let Some(entry) = self.groups.get_mut(group).and_then(|g| g.buckets.get_mut(bucket)) {
+            entry.put_back(set);
+        }
         run.buckets_left = copy.buckets_left;
         let frame = copy.packet.into_frame();
         match copy.waiting {

@@ -45,8 +45,13 @@ impl BucketEntry {
         }
     }
 
-    pub(super) fn set(&self) -> &ActionSet {
-        &self.set
+    /// Its actions in the order that they run in, until they are put back.
+    pub(super) fn take_set(&mut self) -> ActionSet {
+        std::mem::take(&mut self.set)
+    }
+
+    pub(super) fn put_back(&mut self, set: ActionSet) {
+        self.set = set;
     }
 
     /// The groups that its packets may go to.

@@ -1,5 +1,6 @@
 //! What the specification says of forwarding, sentence by sentence.
 
+mod allocations;
 mod buffers;
 mod checks;
 mod groups;
