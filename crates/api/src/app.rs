@@ -1,5 +1,7 @@
 //! Apps and handlers.
 
+use std::ops::ControlFlow;
+
 use bellrock_openflow::{ErrorMessage, FlowRemoved, PortStatus, ReplyBody};
 
 use crate::{Batch, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
@@ -149,8 +151,9 @@ pub trait Handler: Send + 'static {
     /// The connection is gone; nothing can be sent any more.
     fn switch_down(&mut self, info: &SwitchInfo) {}
 
-    /// Tells the hosts that it knows behind this switch, for the operator.
-    fn hosts(&self, report: &mut dyn FnMut(HostEntry)) {}
+    /// Tells the hosts that it knows behind this switch, for the operator, until `report` says that it
+    /// has enough.
+    fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {}
 
     /// Tells its counters by name, for the operator. They only grow.
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {}

@@ -150,6 +150,13 @@ impl<'b> Batch<'b> {
         self.len as u32 - (self.waiting | self.passed).count_ones()
     }
 
+    /// Whether all packets are dealt with.
+    #[must_use]
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.waiting | self.passed == 0
+    }
+
     /// Errors that handlers returned, and the last of them.
     #[must_use]
     pub fn errors(&self) -> (u64, Option<Error>) {

@@ -78,7 +78,7 @@ impl Worker {
         let (xids, pending) = connection.session.split();
         let mut asked = Asked(pending);
         for (place, (handler, app)) in up.handlers.iter_mut().zip(&self.apps).enumerate() {
-            if batch.consumed() as usize == packets {
+            if batch.is_done() {
                 break;
             }
             let id = (owner(place), app.cookie);
@@ -99,8 +99,8 @@ impl Worker {
             }
         }
         self.counters.packet_ins.add(packets as u64);
-        let unhandled = packets as u64 - u64::from(batch.consumed());
-        if unhandled > 0 {
+        if !batch.is_done() {
+            let unhandled = packets as u64 - u64::from(batch.consumed());
             self.counters.packet_ins_unhandled.add(unhandled);
         }
         if let (errors @ 1.., Some(error)) = batch.errors() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -280,7 +281,7 @@ impl Worker {
                 }
                 Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, transport),
                 Some(Mail::Take(moving)) => self.take(*moving, now, transport),
-                Some(Mail::Query(query)) => self.query(query, now),
+                Some(Mail::Query(query)) => self.query(query),
             }
         }
         true
@@ -295,22 +296,28 @@ impl Worker {
         self.send(key, bytes, transport);
     }
 
-    fn query(&self, query: Query, now: Duration) {
+    fn query(&self, query: Query) {
         // A questioner who has gone, or has no room, gets no answer.
         match query {
-            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
+            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit))),
             Query::AppCounters(reply) => drop(reply.try_send(self.app_counters())),
         }
     }
 
-    fn hosts(&self, limit: usize, _now: Duration) -> Vec<SeenHost> {
+    /// At most so many hosts that the handlers know. What is behind them is not looked at.
+    fn hosts(&self, limit: usize) -> Vec<SeenHost> {
         let mut hosts = Vec::new();
         for up in self.switches_up() {
             for (handler, app) in up.handlers.iter().zip(&self.apps) {
+                if hosts.len() >= limit {
+                    return hosts;
+                }
                 handler.hosts(&mut |host| {
-                    if hosts.len() < limit {
-                        hosts.push((up.info.dpid, app.name, host));
+                    if hosts.len() >= limit {
+                        return ControlFlow::Break(());
                     }
+                    hosts.push((up.info.dpid, app.name, host));
+                    ControlFlow::Continue(())
                 });
             }
         }

@@ -181,6 +181,34 @@ fn a_batch_handler_that_panics_before_it_takes_a_packet_does_not_hang() {
 }
 
 #[test]
+fn a_batch_handler_that_panics_between_packets_takes_nothing_back_of_the_apps_before_it() {
+    struct Broken;
+    impl App for Broken {
+        type Handler = Broken;
+        fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Broken {
+            Broken
+        }
+    }
+    impl Handler for Broken {
+        fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+            batch.each(switch, self);
+            panic!("on purpose");
+        }
+    }
+    let first = Probe::new("first");
+    let apps: Vec<Box<dyn DynApp>> = vec![Box::new(first.clone()), Box::new(Broken)];
+    let mut lab = Lab::new(1, Settings::default(), apps);
+    let s = lab.up(Version::V1_3, 5);
+    lab.switches[s].take();
+    for i in 0..3 {
+        lab.packet_in(s, 1, None, &[PASS, i]);
+    }
+    quietly(|| lab.run());
+    assert!(lab.workers[0].0.counters().handler_panics.get() > 0);
+    assert_eq!(lab.switches[s].take().len(), 3, "what the first app wrote goes out");
+}
+
+#[test]
 fn one_read_is_answered_in_one_write_and_split_messages_wait() {
     let (mut lab, first, _) = two(Settings::default());
     let s = lab.up(Version::V1_3, 5);

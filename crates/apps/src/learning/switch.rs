@@ -1,6 +1,7 @@
 //! The handler: what a learning switch does at each event.
 
 use std::hint::cold_path;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -478,15 +479,18 @@ impl Handler for LearningSwitch {
         cleaned
     }
 
-    fn hosts(&self, report: &mut dyn FnMut(HostEntry)) {
+    fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {
         for (host, place, age) in self.hosts.iter(self.now_s) {
-            report(HostEntry {
+            let entry = HostEntry {
                 mac: host.mac(),
                 vlan: host.vlan(),
                 port: place.port(),
                 age: Duration::from_secs(age.into()),
                 flapping: self.flaps.is_flapping(host),
-            });
+            };
+            if report(entry).is_break() {
+                return;
+            }
         }
     }
 

@@ -235,7 +235,10 @@ impl<H: Handler> Lab<H> {
 
     pub fn hosts(&self) -> Vec<HostEntry> {
         let mut hosts = Vec::new();
-        self.handler.hosts(&mut |host| hosts.push(host));
+        self.handler.hosts(&mut |host| {
+            hosts.push(host);
+            std::ops::ControlFlow::Continue(())
+        });
         hosts.sort_by_key(|host| (host.vlan, host.mac));
         hosts
     }
