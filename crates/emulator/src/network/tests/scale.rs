@@ -25,3 +25,56 @@ fn a_thousand_switches_and_a_thousand_hosts_talk() {
     let heard = driven.network.counters().delivered;
     assert!(heard >= 20 * 1023, "{heard}");
 }
+
+/// How many allocations a thousand datagrams make on their way over a line of switches, after
+/// others that were like them.
+fn allocations(line: &str) -> u64 {
+    let mut driven = Driven::new(line, settings(), Version::V1_3);
+    driven.route_all();
+    let last = HostId::of(driven.said.len() - 1);
+    let to = driven.network.host(last).ip();
+    driven.network.with(last, |host, _, _| host.udp_sink(9));
+    let stream = StreamSettings {
+        to,
+        from_port: 8,
+        to_port: 9,
+        data_len: 100,
+        interval: Duration::from_micros(1),
+        count: 3000,
+    };
+    driven.network.udp_stream(HostId::of(0), stream).unwrap();
+    let start = driven.network.now();
+    driven.network.advance(start + Duration::from_micros(1000));
+    let counted =
+        allocation_counter::measure(|| driven.network.advance(start + Duration::from_micros(2000)));
+    let come = driven.network.host(last).udp_counters(9).unwrap().datagrams;
+    assert!((1900..2000).contains(&come), "{come}");
+    counted.count_total
+}
+
+#[test]
+fn a_hop_costs_no_allocation() {
+    assert_eq!(allocations("linear:2"), allocations("linear:9"));
+}
+
+#[test]
+fn what_waits_for_its_time_is_put_in_order_without_end() {
+    // All hosts send all the time, over the same links: the queue stays as long as what is on them.
+    let mut driven = Driven::new("single:20", settings(), Version::V1_3);
+    driven.route_all();
+    for index in 0..20 {
+        let to = driven.network.host(HostId::of((index + 1) % 20)).ip();
+        let interval = Duration::from_micros(10);
+        let (from_port, to_port, data_len, count) = (1, 9, 1000, 5000);
+        let stream = StreamSettings { to, from_port, to_port, data_len, interval, count };
+        driven.network.with(HostId::of(index), |host, _, _| host.udp_sink(9));
+        driven.network.udp_stream(HostId::of(index), stream).unwrap();
+    }
+    driven.network.advance(Duration::from_secs(1));
+    for index in 0..20 {
+        let host = driven.network.host(HostId::of(index));
+        assert_eq!(host.udp_counters(9).unwrap().datagrams, 5000);
+        assert_eq!((host.counters().duplicates, host.counters().unexpected), (0, 0));
+    }
+    assert_eq!(driven.network.next_event(), None);
+}
