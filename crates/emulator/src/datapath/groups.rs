@@ -100,11 +100,9 @@ impl Groups {
         self.0.iter().map(|(group, entry)| (*group, entry))
     }
 
-    /// How many buckets send to this group: its references from other groups.
-    #[must_use]
-    pub fn references_to(&self, group: u32) -> usize {
-        let buckets = self.0.values().flat_map(|entry| &entry.buckets);
-        buckets.flat_map(BucketEntry::groups).filter(|used| *used == group).count()
+    /// The group that each bucket sends to, of those that send to one.
+    pub(super) fn references(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.values().flat_map(|entry| &entry.buckets).flat_map(BucketEntry::groups)
     }
 
     /// The bucket that one packet takes, in a group that gives it to one only.
@@ -192,7 +190,7 @@ impl Groups {
             return Err(ErrorCode::GroupModInvalid);
         }
         // Groups make no circle, so none of the references is its own.
-        if self.references_to(number) > 0 {
+        if self.references().any(|used| used == number) {
             return Err(ErrorCode::GroupModChained);
         }
         // No error where there is none (1.3.5 §6.5).

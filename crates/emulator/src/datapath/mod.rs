@@ -31,6 +31,7 @@ mod ports;
 mod program;
 mod requests;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
@@ -111,11 +112,22 @@ impl Datapath {
         &self.forwarding.groups
     }
 
-    /// How many flows and buckets send to a group (1.3.5 §7.3.5.9, `ref_count`).
+    /// How many flows and buckets send to each group (1.3.5 §7.3.5.9, `ref_count`); groups that
+    /// nothing sends to are left out. A look at all flows.
     #[must_use]
-    pub fn group_references(&self, group: u32) -> usize {
-        let flows = self.tables.count_where(|program| program.uses_group(group));
-        flows + self.forwarding.groups.references_to(group)
+    pub fn group_references(&self) -> BTreeMap<u32, u32> {
+        let mut references = BTreeMap::new();
+        let mut of_one: Vec<u32> = Vec::new();
+        for (_, flow) in self.tables.iter().flat_map(|(_, table)| table.flows()) {
+            of_one.extend(flow.program.groups());
+            of_one.sort_unstable();
+            of_one.dedup();
+            of_one.drain(..).for_each(|group| *references.entry(group).or_default() += 1);
+        }
+        for group in self.forwarding.groups.references() {
+            *references.entry(group).or_default() += 1;
+        }
+        references
     }
 
     /// Its meters.
@@ -124,10 +136,16 @@ impl Datapath {
         &self.forwarding.meters
     }
 
-    /// How many flows use a meter (1.3.5 §7.3.5.12, `flow_count`).
+    /// How many flows use each meter (1.3.5 §7.3.5.12, `flow_count`); meters that none uses are left
+    /// out. A look at all flows.
     #[must_use]
-    pub fn meter_flows(&self, meter: u32) -> usize {
-        self.tables.count_where(|program| program.meter == Some(meter))
+    pub fn meter_flows(&self) -> BTreeMap<u32, u32> {
+        let mut users = BTreeMap::new();
+        let flows = self.tables.iter().flat_map(|(_, table)| table.flows());
+        for meter in flows.filter_map(|(_, flow)| flow.program.meter) {
+            *users.entry(meter).or_default() += 1;
+        }
+        users
     }
 
     /// How many packets it can buffer.

@@ -305,11 +305,12 @@ fn groups(
         .iter()
         .map(|(_, entry)| entry.buckets.iter().map(|bucket| bucket.counter).collect())
         .collect();
+    let references = datapath.group_references();
     let stats = groups.iter().zip(&buckets).map(|((group, entry), buckets)| {
         let (duration_sec, duration_nsec) = split(now.saturating_sub(entry.created));
         GroupStats {
             group: *group,
-            ref_count: u32::try_from(datapath.group_references(*group)).unwrap_or(u32::MAX),
+            ref_count: references.get(group).copied().unwrap_or(0),
             packet_count: entry.counter.packet_count,
             byte_count: entry.counter.byte_count,
             duration_sec,
@@ -366,11 +367,12 @@ fn meters(
         .iter()
         .map(|(_, entry)| entry.bands.iter().map(|band| band.counter).collect())
         .collect();
+    let users = datapath.meter_flows();
     let stats = meters.iter().zip(&bands).map(|((meter, entry), bands)| {
         let (duration_sec, duration_nsec) = split(now.saturating_sub(entry.created));
         MeterStats {
             meter: *meter,
-            flow_count: u32::try_from(datapath.meter_flows(*meter)).unwrap_or(u32::MAX),
+            flow_count: users.get(meter).copied().unwrap_or(0),
             packet_in_count: entry.counter.packet_count,
             byte_in_count: entry.counter.byte_count,
             duration_sec,

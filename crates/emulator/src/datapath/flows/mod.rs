@@ -12,5 +12,5 @@ mod tables;
 mod tests;
 
 pub use flow::{Flow, FlowId, Removed};
-pub use table::{FlowTable, Full, Selection};
+pub use table::{FlowTable, Selection};
 pub use tables::FlowTables;

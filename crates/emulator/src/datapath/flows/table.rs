@@ -14,7 +14,7 @@ use crate::packet::{Key, Pattern};
 /// A table has no room for a flow (`OFPFMFC_TABLE_FULL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the table is full")]
-pub struct Full;
+pub(super) struct Full;
 
 /// A flow table (1.0 §3; 1.3.5 §5.1).
 ///
@@ -110,8 +110,7 @@ impl FlowTable {
     }
 
     /// Whether a packet could match both the flow and another one of the same priority.
-    #[must_use]
-    pub fn overlaps(&self, flow: &Flow) -> bool {
+    pub(super) fn overlaps(&self, flow: &Flow) -> bool {
         self.classifier.overlaps(&flow.pattern, flow.rank)
     }
 
@@ -132,7 +131,7 @@ impl FlowTable {
     ///
     /// # Errors
     /// [`Full`]: the table holds as many flows as it can, and none of them is this one.
-    pub fn insert(&mut self, mut flow: Flow) -> Result<(FlowId, Option<Flow>), Full> {
+    pub(super) fn insert(&mut self, mut flow: Flow) -> Result<(FlowId, Option<Flow>), Full> {
         if let Some(slot) = self.classifier.find(&flow.pattern, flow.rank) {
             self.forget(slot);
             self.watch(slot, &mut flow);
@@ -152,7 +151,7 @@ impl FlowTable {
     }
 
     /// Removes a flow.
-    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
+    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
         self.forget(id.0);
         let flow = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id.0);
@@ -161,27 +160,31 @@ impl FlowTable {
     }
 
     /// Gives a flow another program. Hands back the one that it had.
-    pub fn replace_program(&mut self, id: FlowId, program: Arc<Program>) -> Option<Arc<Program>> {
+    pub(super) fn replace_program(
+        &mut self,
+        id: FlowId,
+        program: Arc<Program>,
+    ) -> Option<Arc<Program>> {
         let flow = self.slots.get_mut(id.0 as usize)?.as_mut()?;
         Some(std::mem::replace(&mut flow.program, program))
     }
 
     /// Sets the counters of a flow to zero.
-    pub fn reset_counts(&mut self, id: FlowId) {
+    pub(super) fn reset_counts(&mut self, id: FlowId) {
         if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
             (flow.packet_count, flow.byte_count) = (0, 0);
         }
     }
 
     /// Gives a flow another cookie.
-    pub fn set_cookie(&mut self, id: FlowId, cookie: u64) {
+    pub(super) fn set_cookie(&mut self, id: FlowId, cookie: u64) {
         if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
             flow.cookie = cookie;
         }
     }
 
     /// Removes the flows whose timeouts have run out, the earliest first, and hands them out.
-    pub fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
+    pub(super) fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
         while let Some((due, slot)) = self.due.first().copied()
             && due <= now
         {
@@ -205,8 +208,7 @@ impl FlowTable {
     }
 
     /// When [`FlowTable::expire`] has something to do next, at the earliest.
-    #[must_use]
-    pub fn next_expiry(&self) -> Option<Duration> {
+    pub(super) fn next_expiry(&self) -> Option<Duration> {
         self.due.first().map(|(due, _)| *due)
     }
 

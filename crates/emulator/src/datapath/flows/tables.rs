@@ -24,6 +24,8 @@ const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
 pub struct FlowTables {
     tables: Vec<FlowTable>,
     changes: u64,
+    /// When the first of the tables has something to expire; asked after every packet.
+    next_expiry: Option<Duration>,
 }
 
 impl FlowTables {
@@ -31,7 +33,7 @@ impl FlowTables {
     #[must_use]
     pub fn new(tables: u8, capacity: u32) -> Self {
         let tables = (0..tables.max(1)).map(|_| FlowTable::new(capacity)).collect();
-        FlowTables { tables, changes: 0 }
+        FlowTables { tables, changes: 0, next_expiry: None }
     }
 
     /// How many tables there are.
@@ -165,14 +167,7 @@ impl FlowTables {
             let flows = found.into_iter().filter_map(|id| table.remove(id));
             gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
         }
-        self.changes += 1;
-    }
-
-    /// How many flows have a program of this kind.
-    #[must_use]
-    pub fn count_where(&self, mut which: impl FnMut(&Program) -> bool) -> usize {
-        let flows = self.tables.iter().flat_map(FlowTable::flows);
-        flows.filter(|(_, flow)| which(&flow.program)).count()
+        self.changed(1);
     }
 
     /// Removes the flows whose timeouts have run out.
@@ -181,13 +176,13 @@ impl FlowTables {
         for (table, number) in self.tables.iter_mut().zip(0..) {
             table.expire(now, |flow, reason| gone.push(Removed { table: number, reason, flow }));
         }
-        self.changes += u64::from(gone.len() > before);
+        self.changed(u64::from(gone.len() > before));
     }
 
     /// When [`FlowTables::expire`] has something to do next, at the earliest.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
-        self.tables.iter().filter_map(FlowTable::next_expiry).min()
+        self.next_expiry
     }
 
     /// Empties all tables. Nobody is told of the flows.
@@ -195,7 +190,12 @@ impl FlowTables {
         for table in &mut self.tables {
             *table = FlowTable::new(table.capacity());
         }
-        self.changes += 1;
+        self.changed(1);
+    }
+
+    fn changed(&mut self, changes: u64) {
+        self.changes += changes;
+        self.next_expiry = self.tables.iter().filter_map(FlowTable::next_expiry).min();
     }
 
     fn add(
@@ -220,7 +220,7 @@ impl FlowTables {
             }
         }
         table.insert(flow).map_err(|_| ErrorCode::FlowModTableFull)?;
-        self.changes += 1;
+        self.changed(1);
         Ok(())
     }
 
@@ -245,7 +245,7 @@ impl FlowTables {
                 table.reset_counts(*id);
             }
         }
-        self.changes += 1;
+        self.changed(1);
         !found.is_empty()
     }
 
@@ -258,7 +258,7 @@ impl FlowTables {
                 gone.extend(flows.map(|flow| Removed { table: number, reason, flow }));
             }
         }
-        self.changes += 1;
+        self.changed(1);
     }
 }
 

@@ -30,7 +30,7 @@ fn a_group_of_type_all_gives_a_copy_to_each_bucket_and_leaves_the_packet_as_it_w
     let group = lab.datapath.groups().get(5).unwrap();
     let counts: Vec<_> = group.buckets.iter().map(|b| b.counter.packet_count).collect();
     assert_eq!((group.counter.packet_count, counts), (1, vec![1, 1, 1]));
-    assert_eq!(lab.datapath.group_references(5), 1);
+    assert_eq!(lab.datapath.group_references().get(&5), Some(&1));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_burst_passes_and_then_as_many_packets_as_the_rate_says() {
     let meter = lab.datapath.meters().get(3).unwrap();
     assert_eq!(meter.counter.packet_count, 300);
     assert_eq!(meter.bands[0].counter.packet_count, 300 - 55);
-    assert_eq!(lab.datapath.meter_flows(3), 1);
+    assert_eq!(lab.datapath.meter_flows().get(&3), Some(&1));
 }
 
 #[test]
