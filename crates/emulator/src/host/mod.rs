@@ -47,8 +47,8 @@ const RECENT_FRAMES: usize = 256;
 /// What a host has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// All 65,536 identifiers of pings are in use.
-    #[error("a host keeps at most 65536 pings; end some with end_ping")]
+    /// All identifiers of pings are in use.
+    #[error("a host keeps at most 65535 pings; end some with end_ping")]
     TooManyPings,
     /// All own ports are in use.
     #[error("a host keeps at most 16384 flows; end some with end_flow")]
@@ -94,6 +94,8 @@ pub struct HostCounters {
     pub unexpected: u64,
     /// Echo requests answered.
     pub echo_requests: u64,
+    /// Echo replies that no ping waits for: to pings that were ended, say.
+    pub stray_replies: u64,
     /// Packets dropped because nobody answered for their address, or too many waited for it.
     pub no_address: u64,
     /// ICMP messages that something cannot be reached.
@@ -461,7 +463,8 @@ impl Host {
                 let [i0, i1, n0, n1] = head;
                 let id = u16::from_be_bytes([i0, i1]);
                 let Some(ping) = self.pings.get_mut(&id).filter(|ping| ping.to == ip.src) else {
-                    return false;
+                    self.counters.stray_replies += 1;
+                    return true;
                 };
                 ping.answered(u16::from_be_bytes([n0, n1]), now);
                 self.set_ping_timer(id);

@@ -113,6 +113,19 @@ fn an_answer_that_comes_late_is_no_answer() {
 }
 
 #[test]
+fn an_answer_to_a_ping_that_was_ended_is_not_unexpected() {
+    let mut wire = Wire::new();
+    let to = wire.ip(1);
+    let id =
+        wire.act(0, |host, now, out| host.ping(to, PingSettings::default(), now, out)).unwrap();
+    assert_eq!(wire.hosts[0].end_ping(id).unwrap().received, 0);
+    wire.run(seconds(1));
+    let counters = wire.hosts[0].counters();
+    assert_eq!((counters.stray_replies, counters.unexpected), (1, 0));
+    assert_eq!(wire.hosts[0].ping_statistics(id), None);
+}
+
+#[test]
 fn a_unicast_frame_that_comes_twice_is_counted() {
     let mut wire = Wire::new();
     wire.doubles = true;

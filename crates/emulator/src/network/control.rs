@@ -178,10 +178,7 @@ impl Network {
     /// network learns of it when the host next speaks.
     ///
     /// # Errors
-    /// The port is not there or has a link; with `port` None, no port is free.
-    ///
-    /// # Panics
-    /// The host has no link.
+    /// The host has no link; the port is not there or has a link; with `port` None, no port is free.
     pub fn move_host(
         &mut self,
         host: HostId,
@@ -204,7 +201,9 @@ impl Network {
         if taken.is_some() {
             return Err(MoveError::Taken { switch: name(), port });
         }
-        let Some((link, end)) = self.hosts[host.index()].link else { return Ok(()) };
+        let Some((link, end)) = self.hosts[host.index()].link else {
+            return Err(MoveError::NoLink(self.topology.name(Node::Host(host)).to_owned()));
+        };
         let up = self.links[link.index()].up;
         self.set_link(link, false);
         self.plug(link, false);

@@ -98,6 +98,9 @@ pub struct NetworkCounters {
 /// Why a host cannot move.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
+    /// The host has nothing to move with.
+    #[error("{0} has no link in its topology, and so it cannot move")]
+    NoLink(String),
     /// The port is not there.
     #[error("{switch} has no port {port}; spare_ports gives switches ports for hosts to move to")]
     NoPort {

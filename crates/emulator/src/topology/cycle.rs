@@ -136,6 +136,11 @@ impl Parts {
         a != b
     }
 
+    /// Whether two switches are in parts that are not connected.
+    pub(super) fn are_apart(&mut self, a: usize, b: usize) -> bool {
+        self.top(a) != self.top(b)
+    }
+
     fn top(&mut self, mut at: usize) -> usize {
         while self.above[at] != at {
             // Halving the way keeps it short for who comes next.

@@ -366,25 +366,24 @@ impl Builder {
         for switch in &switches {
             self.hosts_at(*switch, 1)?;
         }
-        let mut links = Vec::new();
-        for (i, a) in places.iter().enumerate() {
-            for (j, b) in places.iter().enumerate().skip(i + 1) {
-                let distance = (a.0 - b.0).hypot(a.1 - b.1);
-                let near =
-                    WAXMAN_BETA * (-distance / (WAXMAN_ALPHA * std::f64::consts::SQRT_2)).exp();
-                let chosen = random.f64() < near;
-                links.push((chosen, distance, i, j));
+        let distance = |i: usize, j: usize| {
+            let ((a, b), (c, d)) = (places[i], places[j]);
+            (a - c).hypot(b - d)
+        };
+        let pairs = || (0..places.len()).flat_map(|i| (i + 1..places.len()).map(move |j| (i, j)));
+        let mut parts = super::cycle::Parts::new(switches.len());
+        for (i, j) in pairs() {
+            let far = distance(i, j) / (WAXMAN_ALPHA * std::f64::consts::SQRT_2);
+            if random.f64() < WAXMAN_BETA * (-far).exp() {
+                parts.join(i, j);
+                self.join(switches[i], switches[j])?;
             }
         }
-        // What was drawn first, then the rest by length: each of those joins two parts, or is left.
-        links.sort_by(|a, b| {
-            let by_length = || a.1.total_cmp(&b.1);
-            b.0.cmp(&a.0).then_with(by_length).then_with(|| (a.2, a.3).cmp(&(b.2, b.3)))
-        });
-        let mut parts = super::cycle::Parts::new(switches.len());
-        for (chosen, _, i, j) in links {
-            let joins = parts.join(i, j);
-            if chosen || joins {
+        // Of what would join two parts, the shortest first.
+        let mut gaps: Vec<_> = pairs().filter(|(i, j)| parts.are_apart(*i, *j)).collect();
+        gaps.sort_by(|(i, j), (k, l)| distance(*i, *j).total_cmp(&distance(*k, *l)));
+        for (i, j) in gaps {
+            if parts.join(i, j) {
                 self.join(switches[i], switches[j])?;
             }
         }
