@@ -174,8 +174,10 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// [`FlatTable::lookup_fresh`] of a key that this table has hashed.
     #[inline(always)]
     pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
-        let first = self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age));
-        first.or_else(|| self.fresh_elsewhere(at.key, now, max_age))
+        match self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age)) {
+            Some(value) => Some(value),
+            None => self.fresh_elsewhere(at.key, now, max_age),
+        }
     }
 
     /// In the second line. Hashes again, so that the caller need not keep the hash at hand; and is short,

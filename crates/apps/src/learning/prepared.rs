@@ -155,13 +155,13 @@ impl<'p> Plain<'p> {
             return None;
         }
         let len = usize::from(u16::from_be_bytes(*len));
-        let transport_header_len = match header[9] {
-            TCP => {
-                let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
-                Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?
-            }
-            UDP => UDP_HEADER_LEN,
-            _ => return None,
+        let transport_header_len = if header[9] == TCP {
+            let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
+            Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?
+        } else if header[9] == UDP {
+            UDP_HEADER_LEN
+        } else {
+            return None;
         };
         let is_whole = IPV4_HEADER_LEN + transport_header_len <= len && len <= network.len();
         if is_whole { Some(Plain { header: header.first_chunk()? }) } else { None }
@@ -181,12 +181,11 @@ impl<'p> Plain<'p> {
         }
         let [_, tos, ..] = *self.header;
         flow.set(Field::IpDscp, &[tos >> 2]);
-        if let ([.., src, dst, _], _) = self.header.as_chunks::<4>() {
-            flow.set(Field::Ipv4Src, src);
-            flow.set(Field::Ipv4Dst, dst);
-        }
-        if let ([.., src, dst], _) = self.header.as_chunks::<2>() {
-            flow.set_ports(src, dst);
+        if let Some((header, ports)) = self.header.split_last_chunk()
+            && let Some(addresses) = header.last_chunk()
+        {
+            flow.set_ipv4(addresses);
+            flow.set_ports(ports);
         }
     }
 }
