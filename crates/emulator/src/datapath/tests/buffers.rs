@@ -1,3 +1,5 @@
+//! Packets that wait for a controller's decision.
+
 use super::*;
 
 fn to_controller(max_len: u16) -> [Action<'static>; 1] {

@@ -1,3 +1,5 @@
+//! Groups: kinds, liveness, chains.
+
 use bellrock_openflow::{Field, FlowFlags, FlowRemovedReason, Group};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Meters: rates, bursts, bands.
+
 use bellrock_openflow::{Band, BandType, Field, Meter, MeterCommand, MeterFlags, MeterMod};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! A packet's way through the tables.
+
 use bellrock_openflow::{
     ConfigFlags, Field, FlowCommand, FlowFlags, FlowRemovedReason, PacketInReason, SwitchConfig,
 };

@@ -1,3 +1,5 @@
+//! Ports: outputs, settings, counters, packets of the controller's.
+
 use bellrock_openflow::{PortMod, PortReason};
 
 use super::*;

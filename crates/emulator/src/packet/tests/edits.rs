@@ -1,3 +1,5 @@
+//! Fields that are set, with their checksums, and TTLs.
+
 use bellrock_openflow::Field::*;
 
 use super::*;

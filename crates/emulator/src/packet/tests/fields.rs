@@ -1,3 +1,5 @@
+//! What bytes are read as.
+
 use bellrock_openflow::Field::*;
 use bellrock_openflow::{Field, Version};
 

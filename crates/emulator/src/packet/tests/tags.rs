@@ -1,3 +1,5 @@
+//! Tags that are pushed and popped.
+
 use bellrock_openflow::Field::*;
 
 use super::*;
