@@ -1,3 +1,5 @@
+//! What a filled template is, byte by byte, and what is refused.
+
 use std::net::Ipv4Addr;
 
 use super::*;
