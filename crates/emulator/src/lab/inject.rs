@@ -115,6 +115,18 @@ impl Lab {
         }
     }
 
+    /// The same, but the old port stays up: nothing tells the switch that the host is gone.
+    ///
+    /// # Panics
+    /// As [`move_host`](Self::move_host).
+    #[track_caller]
+    pub fn move_host_unseen(&mut self, host: &str, to: &str) {
+        let (host, to) = (self.host_id(host), self.switch_id(to));
+        if let Err(error) = self.network.move_host_unseen(host, to, None) {
+            fail(&error.into());
+        }
+    }
+
     /// Lets a host tell everybody its address and, by that, where it is (a gratuitous ARP).
     ///
     /// # Panics

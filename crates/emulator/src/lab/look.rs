@@ -66,6 +66,12 @@ impl Lab {
         &self.network
     }
 
+    /// The network, for what a lab has no call of its own. What is done to it happens now.
+    #[must_use]
+    pub fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
     /// A number that two runs share only if the same has happened in both: every frame and every
     /// byte to and from the controller, in the same order at the same times.
     #[must_use]

@@ -53,6 +53,7 @@ pub use error::{Known, LabError};
 pub use faults::{Fault, FaultKind, FaultPlan, Faults, What};
 use inject::Due;
 pub use look::Pinged;
+pub use traffic::Pings;
 
 pub use crate::backoff::Backoff;
 use crate::network::Network;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::{Lab, LabError, Pinged, fail};
 use crate::check::Reachability;
-use crate::host::{FlowGoal, FlowReport, FlowState, HostError, PingSettings, StreamSettings};
+use crate::host::{
+    FlowGoal, FlowReport, FlowState, HostError, PingId, PingSettings, PingStatistics,
+    StreamSettings,
+};
 use crate::topology::HostId;
 
 /// The port that datagrams and flows go to.
@@ -21,6 +24,13 @@ const LAST_ARRIVAL: Duration = Duration::from_secs(5);
 
 /// How long a flow has to carry its bytes.
 const FLOW_LIMIT: Duration = Duration::from_secs(600);
+
+/// Pings that go on; [`Lab::statistics`] tells of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pings {
+    host: HostId,
+    id: PingId,
+}
 
 impl Lab {
     /// Lets a host ping another once, with what it takes to learn its address. Whether it was
@@ -52,6 +62,26 @@ impl Lab {
         let settings = PingSettings::default();
         let pings = Reachability::begin_pairs(&mut self.network, &ids, settings);
         self.finish(pings)
+    }
+
+    /// Lets a host ping another again and again, 65,535 times at most, and lets no time pass.
+    ///
+    /// # Panics
+    /// There is no such host, or both are the same.
+    #[track_caller]
+    pub fn start_pings(&mut self, from: &str, to: &str, interval: Duration) -> Pings {
+        let (from, to) = self.pair(from, to);
+        let settings = PingSettings { count: u16::MAX, interval, ..PingSettings::default() };
+        match self.network.ping(from, to, settings) {
+            Ok(id) => Pings { host: from, id },
+            Err(error) => fail(&error.into()),
+        }
+    }
+
+    /// What has come of pings so far; nothing of pings of another lab.
+    #[must_use]
+    pub fn statistics(&self, pings: &Pings) -> PingStatistics {
+        self.network.host(pings.host).ping_statistics(pings.id).unwrap_or_default()
     }
 
     /// Sends a datagram from one host to another, and lets no time pass.

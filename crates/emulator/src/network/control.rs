@@ -186,6 +186,34 @@ impl Network {
         port: Option<u32>,
         announce: bool,
     ) -> Result<(), MoveError> {
+        self.replug(host, to, port, false)?;
+        if announce {
+            self.with_host(host, |host, _, out| host.announce(out));
+        }
+        Ok(())
+    }
+
+    /// Moves a host as if there was something between it and its port, so that the port stays up
+    /// when it is gone, and says nothing of it. See [`move_host`](Self::move_host).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn move_host_unseen(
+        &mut self,
+        host: HostId,
+        to: SwitchId,
+        port: Option<u32>,
+    ) -> Result<(), MoveError> {
+        self.replug(host, to, port, true)
+    }
+
+    fn replug(
+        &mut self,
+        host: HostId,
+        to: SwitchId,
+        port: Option<u32>,
+        old_port_stays_up: bool,
+    ) -> Result<(), MoveError> {
         let name = || self.topology.name(Node::Switch(to)).to_owned();
         let slot = &self.switches[to.index()];
         let index = match port {
@@ -205,14 +233,15 @@ impl Network {
             return Err(MoveError::NoLink(self.topology.name(Node::Host(host)).to_owned()));
         };
         let up = self.links[link.index()].up;
-        self.set_link(link, false);
+        if old_port_stays_up {
+            self.links[link.index()].set(false);
+        } else {
+            self.set_link(link, false);
+        }
         self.plug(link, false);
         self.links[link.index()].ends[1 - end] = End { node: Node::Switch(to), port };
         self.plug(link, true);
         self.set_link(link, up);
-        if announce {
-            self.with_host(host, |host, _, out| host.announce(out));
-        }
         Ok(())
     }
 }

@@ -1,0 +1,286 @@
+//! What the learning app is for, in a lab: the scenarios of `tests/system`, which has them in Mininet
+//! on Open vSwitch and in real time, and of `crates/bellrock/tests/live.rs`, over real sockets. They
+//! have the same names in all three places.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use bellrock_api::{Field, Port, Version};
+use bellrock_apps::{Learning, LearningSettings};
+use bellrock_emulator::check::Way;
+use bellrock_emulator::host::FlowState;
+use bellrock_emulator::lab::{Backoff, Lab, Pings};
+use bellrock_emulator::topology::{Topology, tree};
+use bellrock_tables::Budget;
+
+const SEED: u64 = 42;
+const PING_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the peers ping before the move, and the moved host stays silent after it.
+const SETTLE: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_millis(400);
+/// After the host is to be reachable again, pings go on for so long, and none may be lost.
+const STEADY: Duration = Duration::from_secs(1);
+/// What is promised when the controller hears of the move.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// A scenario, on both versions.
+macro_rules! on_both_versions {
+    ($($scenario:ident),*) => {$(
+        mod $scenario {
+            #[test]
+            fn on_1_0() {
+                super::$scenario(bellrock_api::Version::V1_0);
+            }
+
+            #[test]
+            fn on_1_3() {
+                super::$scenario(bellrock_api::Version::V1_3);
+            }
+        }
+    )*};
+}
+
+/// Every ping of a time is answered, but for one that is under way at each end of it.
+fn assert_steady(lab: &mut Lab, pings: &[Pings], interval: Duration) {
+    let before: Vec<u32> = pings.iter().map(|pings| lab.statistics(pings).received).collect();
+    lab.run_for(STEADY);
+    let sent = (STEADY.as_millis() / interval.as_millis()) as u32;
+    for (pings, before) in pings.iter().zip(before) {
+        let answered = lab.statistics(pings).received - before;
+        assert!(answered + 1 >= sent, "{answered} of {sent} pings were answered");
+    }
+}
+
+/// Flows of a switch that come from a port or go out of it.
+fn flows_at(lab: &Lab, switch: &str, port: u32) -> usize {
+    let tables = lab.switch(switch).datapath().tables().iter();
+    let flows = tables.flat_map(|(_, table)| table.flows());
+    let at_port = flows.filter(|(_, flow)| {
+        flow.program.outputs_to(Port(port))
+            || flow.matching().value(Field::InPort) == Some(port.into())
+    });
+    at_port.count()
+}
+
+/// Hosts of a tree reach each other, over flows and not over the controller.
+mod reach {
+    use super::*;
+
+    /// ARP and a ping need 10 to 16 on their way over three switches.
+    const MAX_PACKET_INS: usize = 20;
+    const STREAM_BYTES: u64 = 10_000_000;
+
+    on_both_versions!(pingall, iperf);
+
+    fn lab(version: Version) -> Lab {
+        Lab::seeded(SEED).topology(tree(2, 3)).version(version).run(Learning::default())
+    }
+
+    fn packet_ins(lab: &Lab) -> usize {
+        let switches = ["s1", "s2", "s3", "s4"];
+        let messages = switches.iter().flat_map(|switch| lab.messages(switch));
+        messages.filter(|message| message.to_string().starts_with("OFPT_PACKET_IN")).count()
+    }
+
+    /// All pairs, and nothing was malformed.
+    fn pingall(version: Version) {
+        let mut lab = lab(version);
+        let pinged = lab.ping_all();
+        assert!(pinged.is_complete(), "{pinged}");
+        assert_eq!(lab.duplicates(), []);
+        assert!(packet_ins(&lab) > 0, "nothing was asked: the switches forward by themselves");
+        assert_eq!(lab.counter("malformed") + lab.counter("errors_received"), 0);
+        assert!(lab.message_count("s1", Way::ToSwitch) > 0);
+    }
+
+    /// A stream over three switches goes over installed flows.
+    fn iperf(version: Version) {
+        let mut lab = lab(version);
+        assert!(lab.ping("h1", "h9"));
+        let report = lab.tcp("h1", "h9", STREAM_BYTES);
+        assert_eq!((report.state, report.bytes), (FlowState::Done, STREAM_BYTES));
+        assert!(packet_ins(&lab) <= MAX_PACKET_INS, "{} for one stream", packet_ins(&lab));
+    }
+}
+
+/// The host h1 moves while h2 and h3 ping it.
+mod moves {
+    use super::*;
+
+    const HARD_TIMEOUT_S: u16 = 2;
+    const MAX_AGE_S: u32 = 2;
+    /// Flows end when their time is over, and the controller looks for hosts that are too old once a
+    /// second.
+    const EXPIRY: Duration = Duration::from_millis(1500);
+    /// The port of h1 before it moves.
+    const OLD_PORT: u32 = 1;
+
+    on_both_versions!(
+        to_another_port,
+        to_another_port_link_down,
+        to_another_switch_link_down,
+        to_another_switch_port_up,
+        to_another_switch_unheard
+    );
+
+    /// h1 and h2 at s1, h3 at the last switch. The peers ping.
+    fn prepare(version: Version, switches: u32, settings: LearningSettings) -> (Lab, [Pings; 2]) {
+        let mut text = String::from("host h1\nhost h2\nhost h3\n");
+        for number in 1..=switches {
+            text.push_str(&format!("switch s{number}\n"));
+        }
+        text.push_str(&format!("link s1:{OLD_PORT} h1\nlink s1 h2\nlink s{switches} h3\n"));
+        for number in 1..switches {
+            text.push_str(&format!("link s{number} s{}\n", number + 1));
+        }
+        let lab = Lab::seeded(SEED).topology(Topology::parse(&text).unwrap()).version(version);
+        let mut lab = lab.run(Learning::new(settings, &Budget::unlimited()));
+        let pings = ["h2", "h3"].map(|from| lab.start_pings(from, "h1", PING_INTERVAL));
+        lab.run_for(SETTLE);
+        assert_ne!(flows_at(&lab, "s1", OLD_PORT), 0, "flows to the host");
+        (lab, pings)
+    }
+
+    /// Nobody is answered in this time.
+    fn assert_silent(lab: &mut Lab, pings: &[Pings], time: Duration) {
+        let received = |lab: &Lab| pings.iter().map(|pings| lab.statistics(pings).received).sum();
+        let before: u32 = received(lab);
+        lab.run_for(time);
+        assert_eq!(received(lab), before, "the host should not be reachable");
+    }
+
+    fn assert_back(lab: &mut Lab, pings: &[Pings], limit: Duration) {
+        lab.run_for(limit);
+        assert_steady(lab, pings, PING_INTERVAL);
+    }
+
+    fn settings(hard_timeout_s: u16, max_age_s: u32) -> LearningSettings {
+        LearningSettings { hard_timeout_s, max_age_s, ..LearningSettings::default() }
+    }
+
+    /// Same switch, old port still up: back within a second of the host's first packet, a unicast
+    /// one.
+    fn to_another_port(version: Version) {
+        let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
+        lab.move_host_unseen("h1", "s1");
+        assert_silent(&mut lab, &pings, SILENCE);
+        lab.say("h1", "h2");
+        assert_back(&mut lab, &pings, PROMPT);
+    }
+
+    /// Same switch, old link down: back within a second of that, though the host does not say a word
+    /// by itself. Its peers go on sending to its address, so no flow to the old port ends for
+    /// idleness; only the event of the port can tell.
+    fn to_another_port_link_down(version: Version) {
+        let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
+        lab.move_host("h1", "s1");
+        assert_back(&mut lab, &pings, PROMPT);
+        assert_eq!(flows_at(&lab, "s1", OLD_PORT), 0);
+    }
+
+    /// The old link goes down: its flows go, and the host is back within a second of its first
+    /// broadcast.
+    fn to_another_switch_link_down(version: Version) {
+        let (mut lab, pings) = prepare(version, 2, LearningSettings::default());
+        lab.move_host("h1", "s2");
+        lab.run_for(SILENCE);
+        assert_eq!(flows_at(&lab, "s1", OLD_PORT), 0, "flows of the port that is down");
+        lab.announce("h1");
+        assert_back(&mut lab, &pings, PROMPT);
+    }
+
+    /// The old port stays up: back within the hard timeout of the flows, and under traffic that never
+    /// pauses no flow grows older.
+    fn to_another_switch_port_up(version: Version) {
+        let (mut lab, pings) = prepare(version, 2, settings(HARD_TIMEOUT_S, 300));
+        lab.move_host_unseen("h1", "s2");
+        assert_silent(&mut lab, &pings, SILENCE);
+        lab.announce("h1");
+        assert_back(&mut lab, &pings, Duration::from_secs(HARD_TIMEOUT_S.into()));
+        let tables = lab.switch("s1").datapath().tables();
+        let flows: Vec<_> = tables.iter().flat_map(|(_, table)| table.flows()).collect();
+        let learnt: Vec<_> = flows.iter().filter(|(_, flow)| flow.priority > 0).collect();
+        assert!(!learnt.is_empty());
+        for (_, flow) in learnt {
+            assert_eq!(flow.hard_timeout, HARD_TIMEOUT_S);
+            assert!(lab.now() - flow.created <= Duration::from_secs(HARD_TIMEOUT_S.into()));
+        }
+    }
+
+    /// As before, but the host talks to h3 only, so the old switch hears nothing: back when what it
+    /// knew is too old. A hard timeout alone would not do: the flow that ends would be made again, out
+    /// of the table of hosts.
+    fn to_another_switch_unheard(version: Version) {
+        let (mut lab, pings) = prepare(version, 2, settings(HARD_TIMEOUT_S, MAX_AGE_S));
+        lab.move_host_unseen("h1", "s2");
+        assert_silent(&mut lab, &pings, SILENCE);
+        lab.start_pings("h1", "h3", PING_INTERVAL);
+        assert_back(&mut lab, &pings, Duration::from_secs(MAX_AGE_S.into()) + EXPIRY);
+    }
+}
+
+/// The controller goes away under running traffic and comes back.
+mod restart {
+    use super::*;
+
+    /// From the start of the new controller until every pair is reachable.
+    const BACK_LIMIT: Duration = Duration::from_secs(5);
+    /// How long nobody is in control.
+    const AWAY: Duration = Duration::from_secs(3);
+    const PING_INTERVAL: Duration = Duration::from_millis(200);
+    /// Switches look for their controller so often.
+    const RETRY: Duration = Duration::from_secs(1);
+
+    on_both_versions!(under_traffic);
+
+    fn under_traffic(version: Version) {
+        let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
+        let mut lab = lab.backoff(Backoff { first: RETRY, most: RETRY }).run(Learning::default());
+        // Each host talks to its neighbour; no other pair has spoken when the controller goes.
+        let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
+        let neighbours = names.iter().zip(names.iter().cycle().skip(1));
+        let running: Vec<Pings> =
+            neighbours.map(|(one, other)| lab.start_pings(one, other, PING_INTERVAL)).collect();
+        lab.run_for(SETTLE);
+        assert_steady(&mut lab, &running, PING_INTERVAL);
+        lab.stop_controller();
+        lab.run_for(AWAY);
+        assert!(!lab.ping("h1", "h5"), "a new pair, while nobody is in control");
+
+        lab.start_controller(Learning::default());
+        lab.run_for(BACK_LIMIT);
+        let pinged = lab.ping_all();
+        assert!(pinged.is_complete(), "{pinged}");
+        assert_steady(&mut lab, &running, PING_INTERVAL);
+    }
+}
+
+/// Names in `text` behind `before`, of the lines that the one above allows.
+fn names<'t>(text: &'t str, before: &str, allowed: impl Fn(&str) -> bool) -> BTreeSet<&'t str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.windows(2).filter(|pair| allowed(pair[0]));
+    let names = pairs.filter_map(|pair| pair[1].trim().strip_prefix(before)?.split('(').next());
+    names.collect()
+}
+
+#[test]
+fn the_lab_has_the_scenarios_of_mininet() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let mut mininet = BTreeSet::new();
+    let files = ["test_reach.py", "test_moves.py", "test_restart.py"];
+    let texts = files.map(|file| read(&format!("tests/system/{file}")));
+    for text in &texts {
+        // The class Stop is about the command, not about the app.
+        let text = text.split("\nclass Stop").next().unwrap();
+        mininet.extend(names(text, "def ", |above| above.contains("@on_both_versions")));
+    }
+    assert!(mininet.len() >= 8, "{mininet:?}");
+    let lab = read("crates/apps/tests/scenarios.rs");
+    let missing: Vec<_> = mininet.difference(&names(&lab, "fn ", |_| true)).copied().collect();
+    assert!(missing.is_empty(), "the lab has no {missing:?}");
+}
