@@ -14,6 +14,7 @@ pub mod check;
 pub mod datapath;
 pub mod host;
 pub mod lab;
+pub mod live;
 pub mod network;
 pub mod packet;
 pub mod switch;

@@ -231,10 +231,12 @@ impl Topology {
         self.put_link(a, b, shape, None)
     }
 
-    /// Gives this bandwidth to all links that have none.
-    pub fn limit_links(&mut self, bandwidth: Bandwidth) {
-        for link in &mut self.links {
-            link.shape.bandwidth.get_or_insert(bandwidth);
+    /// Gives this bandwidth, and a queue of so many frames, to all links that have no bandwidth.
+    pub fn limit_links(&mut self, bandwidth: Bandwidth, queue: u32) {
+        for shape in self.links.iter_mut().map(|link| &mut link.shape) {
+            if shape.bandwidth.is_none() {
+                (shape.bandwidth, shape.queue) = (Some(bandwidth), queue);
+            }
         }
     }
 

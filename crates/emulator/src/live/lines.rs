@@ -1,0 +1,318 @@
+//! All lines between switches and controllers, on one poller.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mio::event::Event;
+use mio::{Registry, Token};
+
+use super::line::{Broken, Line, LineState, Open, Stage};
+use super::wire::{Got, READ_BYTES, Wire};
+use crate::backoff::Backoff;
+use crate::network::Network;
+use crate::topology::SwitchId;
+
+/// Lines that connect, or agree on a version, at the same time. More would only wait in the
+/// controller's backlog, and those that do not fit there try again a second later.
+const MAX_CONNECTING: usize = 64;
+
+/// How long TCP may take to connect, and a controller to say hello.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Nothing is due before this.
+const NEVER: Duration = Duration::MAX;
+
+/// The lines, and what they read with. Times are real ones since the start.
+pub(super) struct Lines {
+    controllers: Vec<SocketAddr>,
+    backoff: Backoff,
+    probe_after: Duration,
+    registry: Registry,
+    /// Of each switch one for each controller; the number of a line is its token.
+    lines: Vec<Line>,
+    /// Lines whose sockets have something to do.
+    queue: VecDeque<usize>,
+    receive: Box<[u8]>,
+    next_timer: Duration,
+    heard: Duration,
+}
+
+impl Lines {
+    pub(super) fn new(
+        switches: usize,
+        controllers: Vec<SocketAddr>,
+        backoff: Backoff,
+        probe_after: Duration,
+        registry: Registry,
+    ) -> Self {
+        let n = controllers.len();
+        let lines = (0..switches).flat_map(|switch| {
+            (0..n).map(move |controller| Line::new(SwitchId::of(switch), controller))
+        });
+        Lines {
+            lines: lines.collect(),
+            controllers,
+            backoff,
+            probe_after,
+            registry,
+            queue: VecDeque::new(),
+            receive: vec![0; READ_BYTES].into(),
+            next_timer: Duration::ZERO,
+            heard: Duration::ZERO,
+        }
+    }
+
+    /// How a switch stands with each controller.
+    pub(super) fn of<'n>(
+        &'n self,
+        switch: SwitchId,
+        network: &'n Network,
+    ) -> impl Iterator<Item = (SocketAddr, LineState)> + 'n {
+        let range = self.range(switch);
+        let lines = self.lines.iter().skip(range.start).take(range.len());
+        lines.zip(&self.controllers).map(|(line, at)| (*at, state(line, network)))
+    }
+
+    /// Switches that have agreed on a version with every controller.
+    pub(super) fn connected(&self) -> usize {
+        let greeted = |line: &Line| matches!(&line.stage, Stage::Open(open) if open.greeted);
+        let switches = self.lines.chunks(self.controllers.len().max(1));
+        switches.filter(|lines| lines.iter().all(greeted)).count()
+    }
+
+    /// When a controller said something last.
+    pub(super) fn heard(&self) -> Duration {
+        self.heard
+    }
+
+    /// No line has a turn to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// When [`timers`](Self::timers) has something to do, at the earliest.
+    pub(super) fn next_timer(&self) -> Duration {
+        self.next_timer
+    }
+
+    /// The poller has news of a line.
+    pub(super) fn ready(&mut self, event: &Event) {
+        let Token(number) = event.token();
+        if let Some(wire) = self.lines.get_mut(number).and_then(Line::wire) {
+            wire.ready(event);
+            self.enqueue(number);
+        }
+    }
+
+    /// A switch has something to say.
+    pub(super) fn speak(&mut self, switch: SwitchId) {
+        self.range(switch).for_each(|number| self.enqueue(number));
+    }
+
+    /// Each line that has a turn to come has it.
+    pub(super) fn serve(&mut self, now: Duration, network: &mut Network) {
+        for _ in 0..self.queue.len() {
+            let Some(number) = self.queue.pop_front() else { break };
+            if let Some(line) = self.lines.get_mut(number) {
+                line.queued = false;
+            }
+            match self.turn(number, now, network) {
+                Ok(false) => {}
+                Ok(true) => self.enqueue(number),
+                Err(broken) => self.hang_up(number, &broken, now, network),
+            }
+        }
+    }
+
+    /// Begins to connect what has waited long enough, and gives up what takes too long.
+    pub(super) fn timers(&mut self, now: Duration, network: &mut Network) {
+        if now < self.next_timer {
+            return;
+        }
+        self.next_timer = NEVER;
+        let mut connecting = self.lines.iter().filter(|line| line.is_connecting()).count();
+        for number in 0..self.lines.len() {
+            let due = match self.due(number, now, network) {
+                Ok(Due::Connect) if connecting < MAX_CONNECTING => {
+                    connecting += 1;
+                    match self.connect(number, now) {
+                        Ok(()) => now + CONNECT_TIMEOUT,
+                        Err(broken) => {
+                            self.hang_up(number, &broken, now, network);
+                            now
+                        }
+                    }
+                }
+                // As soon as another one is through.
+                Ok(Due::Connect) => NEVER,
+                Ok(Due::At(time)) => time,
+                Err(broken) => {
+                    self.hang_up(number, &broken, now, network);
+                    now
+                }
+            };
+            self.next_timer = self.next_timer.min(due);
+        }
+    }
+
+    /// Ends all connections of a switch: it was restarted.
+    pub(super) fn restarted(&mut self, switch: SwitchId, now: Duration, network: &mut Network) {
+        for number in self.range(switch) {
+            if self.lines.get_mut(number).is_some_and(|line| line.wire().is_some()) {
+                self.hang_up(number, &Broken::Restarted, now, network);
+            }
+        }
+    }
+
+    fn range(&self, switch: SwitchId) -> std::ops::Range<usize> {
+        let n = self.controllers.len();
+        switch.index() * n..(switch.index() + 1) * n
+    }
+
+    fn enqueue(&mut self, number: usize) {
+        if let Some(line) = self.lines.get_mut(number)
+            && !std::mem::replace(&mut line.queued, true)
+        {
+            self.queue.push_back(number);
+        }
+    }
+
+    /// What the clock has for a line.
+    fn due(&mut self, number: usize, now: Duration, network: &mut Network) -> Result<Due, Broken> {
+        let Some(line) = self.lines.get_mut(number) else { return Ok(Due::At(NEVER)) };
+        let switch = line.switch;
+        match &mut line.stage {
+            Stage::Waiting { until } if *until <= now => Ok(Due::Connect),
+            Stage::Waiting { until } => Ok(Due::At(*until)),
+            Stage::Connecting { since, .. } => match *since + CONNECT_TIMEOUT {
+                end if end <= now => Err(Broken::NoAnswer),
+                end => Ok(Due::At(end)),
+            },
+            Stage::Open(open) if !open.greeted => match open.heard + CONNECT_TIMEOUT {
+                end if end <= now => Err(Broken::NoHello),
+                end => Ok(Due::At(end)),
+            },
+            Stage::Open(open) => match open.heard + self.probe_after {
+                ask if ask > now => Ok(Due::At(ask)),
+                ask if !open.asked => {
+                    open.asked = true;
+                    network.ask_echo(switch, open.channel);
+                    self.enqueue(number);
+                    Ok(Due::At(ask.max(now) + self.probe_after))
+                }
+                ask if ask + self.probe_after <= now => Err(Broken::Silent),
+                ask => Ok(Due::At(ask + self.probe_after)),
+            },
+        }
+    }
+
+    fn connect(&mut self, number: usize, now: Duration) -> Result<(), Broken> {
+        let Some(line) = self.lines.get_mut(number) else { return Ok(()) };
+        let Some(controller) = self.controllers.get(line.controller) else { return Ok(()) };
+        let wire = Wire::connect(*controller, &self.registry, Token(number))?;
+        line.stage = Stage::Connecting { wire, since: now };
+        Ok(())
+    }
+
+    /// Reads once and writes. Whether there is more to read at once.
+    fn turn(
+        &mut self,
+        number: usize,
+        now: Duration,
+        network: &mut Network,
+    ) -> Result<bool, Broken> {
+        let Some(line) = self.lines.get_mut(number) else { return Ok(false) };
+        let switch = line.switch;
+        if let Stage::Connecting { wire, .. } = &line.stage {
+            if !wire.established()? {
+                return Ok(false);
+            }
+            let channel = network.connect(switch)?;
+            let waiting = Stage::Waiting { until: now };
+            if let Stage::Connecting { wire, .. } = std::mem::replace(&mut line.stage, waiting) {
+                let open = Open { wire, channel, greeted: false, heard: now, asked: false };
+                line.stage = Stage::Open(open);
+            }
+        }
+        let Stage::Open(open) = &mut line.stage else { return Ok(false) };
+        let channel = open.channel;
+        let mut more = false;
+        if open.wire.is_readable() && network.switch(switch).wants_input(channel) {
+            match open.wire.read(&mut self.receive)? {
+                Got::Bytes(len) => {
+                    (open.heard, open.asked, self.heard) = (now, false, now);
+                    network.control(switch, channel, &self.receive[..len])?;
+                    more = open.wire.is_readable();
+                }
+                Got::Nothing => {}
+                Got::End => return Err(Broken::End),
+            }
+            if !open.greeted && network.switch(switch).is_ready(channel) {
+                open.greeted = true;
+                line.failures = 0;
+                // Another one may connect.
+                self.next_timer = now;
+            }
+        }
+        write(open, switch, network)?;
+        match network.switch(switch).overrun() {
+            Some((overrun, close)) if overrun == channel => Err(close.into()),
+            _ => Ok(more),
+        }
+    }
+
+    fn hang_up(&mut self, number: usize, why: &Broken, now: Duration, network: &mut Network) {
+        let Some(line) = self.lines.get_mut(number) else { return };
+        line.reason = why.to_string();
+        let until = if let Broken::Restarted = why {
+            line.failures = 0;
+            now
+        } else {
+            line.failures = line.failures.saturating_add(1);
+            now + self.backoff.after(line.failures)
+        };
+        match std::mem::replace(&mut line.stage, Stage::Waiting { until }) {
+            Stage::Waiting { .. } => {}
+            Stage::Connecting { wire, .. } => wire.close(&self.registry),
+            Stage::Open(mut open) => {
+                // Also what tells the controller why; if it cannot be told, it is over all the same.
+                let _ = write(&mut open, line.switch, network);
+                network.disconnect(line.switch, open.channel);
+                open.wire.close(&self.registry);
+            }
+        }
+        self.next_timer = self.next_timer.min(until).min(now);
+    }
+}
+
+/// What the clock has for a line.
+enum Due {
+    /// Now.
+    Connect,
+    /// Something, then.
+    At(Duration),
+}
+
+/// Writes as much as the kernel takes.
+fn write(open: &mut Open, switch: SwitchId, network: &mut Network) -> Result<(), Broken> {
+    loop {
+        let written = open.wire.write(network.switch(switch).output(open.channel))?;
+        if written == 0 {
+            return Ok(());
+        }
+        network.sent(switch, open.channel, written)?;
+    }
+}
+
+fn state(line: &Line, network: &Network) -> LineState {
+    if let Stage::Open(open) = &line.stage
+        && let Some(version) = network.switch(line.switch).version(open.channel)
+    {
+        return LineState::Up(version);
+    }
+    match line.is_connecting() || line.failures == 0 {
+        true => LineState::Connecting,
+        false => LineState::Away { reason: line.reason.clone() },
+    }
+}
