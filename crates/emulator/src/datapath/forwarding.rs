@@ -58,6 +58,11 @@ impl Origin {
     pub(super) fn flow(table: u8, flow: &Flow) -> Self {
         Origin { table, cookie: flow.cookie, miss: flow.is_table_miss() }
     }
+
+    /// From an action set or a bucket, which are no flow's alone (1.3.5 §7.4.1).
+    fn of_no_flow(self) -> Self {
+        Origin { cookie: WirePacketIn::NO_COOKIE, ..self }
+    }
 }
 
 /// One packet on its way, and what goes with it.
@@ -164,6 +169,7 @@ impl Forwarding {
             return Ok(());
         }
         let set = std::mem::take(&mut run.set);
+        run.origin = run.origin.of_no_flow();
         let done = set.actions().try_for_each(|action| self.act(action, run, effects));
         run.set = set;
         done
@@ -336,7 +342,7 @@ impl Forwarding {
         let mut copy = Run {
             packet: run.copy(effects),
             now: run.now,
-            origin: run.origin,
+            origin: run.origin.of_no_flow(),
             set: ActionSet::default(),
             queue: run.queue,
             waiting: None,
