@@ -8,6 +8,8 @@
 #![doc = include_str!("../../../examples/hub.rs")]
 //! ```
 //!
+//! Behind the feature `lab` is where an app is tested: `lab::Lab`, emulated networks on a virtual clock.
+//!
 //! # What it is not
 //! The command `bellrock`, which operators run, is in here too, but behind the feature `cli`. An
 //! app needs none of it, and without the feature none of what it depends on is compiled.
@@ -19,6 +21,8 @@ pub use run::{Result, RunError, run};
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "lab")]
+pub mod lab;
 mod per_switch;
 mod run;
 mod signals;
