@@ -139,7 +139,7 @@ mod moves {
         }
         let lab = Lab::seeded(SEED).topology(Topology::parse(&text).unwrap()).version(version);
         let mut lab = lab.run(Learning::new(settings, &Budget::unlimited()));
-        let pings = ["h2", "h3"].map(|from| lab.start_pings(from, "h1", PING_INTERVAL));
+        let pings = ["h2", "h3"].map(|from| lab.start_pings(from, "h1", u16::MAX, PING_INTERVAL));
         lab.run_for(SETTLE);
         assert_ne!(flows_at(&lab, "s1", OLD_PORT), 0, "flows to the host");
         (lab, pings)
@@ -218,7 +218,7 @@ mod moves {
         let (mut lab, pings) = prepare(version, 2, settings(HARD_TIMEOUT_S, MAX_AGE_S));
         lab.move_host_unseen("h1", "s2");
         assert_silent(&mut lab, &pings, SILENCE);
-        lab.start_pings("h1", "h3", PING_INTERVAL);
+        lab.start_pings("h1", "h3", u16::MAX, PING_INTERVAL);
         assert_back(&mut lab, &pings, Duration::from_secs(MAX_AGE_S.into()) + EXPIRY);
     }
 }
@@ -243,8 +243,9 @@ mod restart {
         // Each host talks to its neighbour; no other pair has spoken when the controller goes.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));
-        let running: Vec<Pings> =
-            neighbours.map(|(one, other)| lab.start_pings(one, other, PING_INTERVAL)).collect();
+        let running: Vec<Pings> = neighbours
+            .map(|(one, other)| lab.start_pings(one, other, u16::MAX, PING_INTERVAL))
+            .collect();
         lab.run_for(SETTLE);
         assert_steady(&mut lab, &running, PING_INTERVAL);
         lab.stop_controller();

@@ -35,6 +35,15 @@ const SEEDS_TO_FIND: u64 = 50;
 /// The variable that names a single seed to play.
 const ONE_SEED: &str = "LAB_SEED";
 
+/// The variable that says how many seeds to play instead of [`SEEDS`], for those who hunt.
+const MORE_SEEDS: &str = "LAB_SEEDS";
+
+/// A variable that holds a number, if it is set.
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
 fn learning(settings: &Settings) -> Learning {
     Learning::new(settings.learning, &Budget::unlimited())
 }
@@ -42,13 +51,13 @@ fn learning(settings: &Settings) -> Learning {
 #[test]
 fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
     const NAME: &str = "after_any_faults_hosts_reach_each_other_and_nothing_came_twice";
-    if let Ok(seed) = std::env::var(ONE_SEED) {
-        let seed = seed.parse().unwrap_or_else(|_| panic!("{ONE_SEED}={seed} is no number"));
+    if let Some(seed) = number(ONE_SEED) {
         let passed =
             play(seed, learning).unwrap_or_else(|failure| panic!("{}", failure.told(NAME)));
         println!("{passed}");
         return;
     }
+    let all = number(MORE_SEEDS).unwrap_or(SEEDS).max(SEEDS);
     let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
@@ -56,7 +65,7 @@ fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS {
+                    if seed >= all {
                         return;
                     }
                     let result = play(seed, learning);
@@ -67,14 +76,14 @@ fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
     });
     let results: Vec<Result<Passed, Box<Failure>>> =
         results.into_inner().unwrap().into_values().collect();
-    assert_eq!(results.len() as u64, SEEDS, "seeds that were played");
+    assert_eq!(results.len() as u64, all, "seeds that were played");
     let failures: Vec<String> =
         results.iter().filter_map(|r| r.as_ref().err()).map(|failure| failure.told(NAME)).collect();
     assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
     for kind in FaultKind::ALL {
         let with = |passed: &&Passed| passed.plan.has(kind);
         let seeds = results.iter().flatten().filter(with).count() as u64;
-        println!("{kind:?} in {seeds} of {SEEDS} seeds");
+        println!("{kind:?} in {seeds} of {all} seeds");
         assert!(seeds >= SEEDS_PER_KIND, "{kind:?} in {seeds} seeds only");
     }
 }

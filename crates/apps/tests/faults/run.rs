@@ -147,14 +147,16 @@ pub(crate) fn play_with<A: App>(
     Err(Box::new(Failure { seed, settings, plan, broken }))
 }
 
-/// Hosts send each other datagrams for so long.
+/// Hosts talk for so long: some send datagrams, which nobody answers, and some ping.
 fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) {
     let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
     let end = lab.now() + time;
     while lab.now() < end {
         let (from, to) = (rng.usize(..hosts.len()), rng.usize(..hosts.len()));
-        if from != to {
+        if from != to && rng.bool() {
             lab.say(&hosts[from], &hosts[to]);
+        } else if from != to {
+            lab.start_pings(&hosts[from], &hosts[to], 1, Duration::ZERO);
         }
         lab.run_for(TALK_EVERY.min(end - lab.now()));
     }

@@ -64,14 +64,14 @@ impl Lab {
         self.finish(pings)
     }
 
-    /// Lets a host ping another again and again, 65,535 times at most, and lets no time pass.
+    /// Lets a host ping another so many times, once in each `interval`, and lets no time pass.
     ///
     /// # Panics
     /// There is no such host, or both are the same.
     #[track_caller]
-    pub fn start_pings(&mut self, from: &str, to: &str, interval: Duration) -> Pings {
+    pub fn start_pings(&mut self, from: &str, to: &str, count: u16, interval: Duration) -> Pings {
         let (from, to) = self.pair(from, to);
-        let settings = PingSettings { count: u16::MAX, interval, ..PingSettings::default() };
+        let settings = PingSettings { count, interval, ..PingSettings::default() };
         match self.network.ping(from, to, settings) {
             Ok(id) => Pings { host: from, id },
             Err(error) => fail(&error.into()),
