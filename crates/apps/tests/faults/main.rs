@@ -21,7 +21,7 @@ use bellrock_apps::Learning;
 use bellrock_emulator::lab::FaultKind;
 use bellrock_tables::Budget;
 use broken::{Mistake, Mistaken};
-use run::{Broken, Failure, Passed, Recovery, Settings, play, play_with};
+use run::{Broken, Failure, Passed, Settings, Trial, play, play_with};
 
 /// Seeds that are played.
 const SEEDS: u64 = 1000;
@@ -107,8 +107,19 @@ fn an_app_that_floods_as_well_when_a_switch_comes_back_is_found() {
 }
 
 #[test]
+fn these_apps_show_nothing_as_long_as_nothing_goes_wrong() {
+    for mistake in [Mistake::TakenForSetUp, Mistake::FloodedToo] {
+        let app = |settings: &Settings| Mistaken::new(learning(settings), mistake);
+        for seed in 0..SEEDS_TO_FIND {
+            let played = play_with(seed, app, Trial::NoFaults);
+            assert!(played.is_ok(), "{mistake:?}: {:?}", played.err());
+        }
+    }
+}
+
+#[test]
 fn the_time_to_recover_is_needed() {
-    let at_once = |seed| play_with(seed, learning, Recovery::None);
+    let at_once = |seed| play_with(seed, learning, Trial::NoRecovery);
     let failing = (0..SEEDS_TO_FIND).filter(|seed| at_once(*seed).is_err()).count();
     assert!(failing > 0, "faults do no harm");
 }

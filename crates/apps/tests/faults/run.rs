@@ -98,23 +98,25 @@ pub(crate) fn play<A: App>(
     seed: u64,
     app: impl Fn(&Settings) -> A,
 ) -> Result<Passed, Box<Failure>> {
-    play_with(seed, app, Recovery::AsPromised)
+    play_with(seed, app, Trial::Faults)
 }
 
-/// How long hosts wait after the last fault.
+/// What an app is put to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recovery {
-    /// As the constants promise.
-    AsPromised,
-    /// Not at all.
-    None,
+pub(crate) enum Trial {
+    /// Faults, and time to recover, as much as the constants promise.
+    Faults,
+    /// Faults, and no time to recover.
+    NoRecovery,
+    /// Traffic, for as long, but no faults.
+    NoFaults,
 }
 
-/// The same with another time after the faults.
+/// The same, in another trial.
 pub(crate) fn play_with<A: App>(
     seed: u64,
     app: impl Fn(&Settings) -> A,
-    recovery: Recovery,
+    trial: Trial,
 ) -> Result<Passed, Box<Failure>> {
     let mut rng = Rng::with_seed(seed);
     let settings = Settings::draw(&mut rng);
@@ -130,11 +132,15 @@ pub(crate) fn play_with<A: App>(
         }
     }
     let mut lab = lab.run(app(&settings));
-    let plan = lab.inject(&Faults::random(seed));
+    let faults = match trial {
+        Trial::NoFaults => Faults::of(seed, &[]),
+        Trial::Faults | Trial::NoRecovery => Faults::random(seed),
+    };
+    let plan = lab.inject(&faults);
     let hard_timeout = Duration::from_secs(settings.learning.hard_timeout_s.into());
-    let within = match recovery {
-        Recovery::AsPromised => lab.recovery_time(hard_timeout),
-        Recovery::None => Duration::ZERO,
+    let within = match trial {
+        Trial::NoRecovery => Duration::ZERO,
+        Trial::Faults | Trial::NoFaults => lab.recovery_time(hard_timeout),
     };
     talk(&mut lab, plan.lasts() + within, &mut rng);
     let pairs = lab.ping_all().lost().to_vec();

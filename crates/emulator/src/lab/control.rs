@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::Stream;
 use super::agenda::Agenda;
 use super::controller::Controller;
 use super::wires::{Sent, WireId};
@@ -124,7 +125,7 @@ impl ControlPlane {
             delay,
             backoff,
             shuffled: Lateness::default(),
-            rng: Rng::with_seed(seed),
+            rng: Stream::Messages.rng(seed),
             dirty: Vec::new(),
         }
     }
@@ -186,16 +187,18 @@ impl ControlPlane {
         }
     }
 
-    /// The connection of a switch ends at both ends, and the switch tries again.
+    /// The connection of a switch ends at both ends, if it has one, and the switch tries again.
     pub(super) fn reset(&mut self, switch: SwitchId, network: &mut Network) {
-        if self.leave(switch, network) {
+        if self.control(switch).channel.is_some() {
+            self.leave(switch, network);
             self.try_again(switch, network.now());
         }
     }
 
-    /// The connection of a switch carries nothing any more.
+    /// The connection of a switch carries nothing any more, if it has one.
     pub(super) fn silence(&mut self, switch: SwitchId) {
-        let wire = self.control(switch).wire;
+        let control = self.control(switch);
+        let wire = control.wire.filter(|_| control.channel.is_some());
         self.silent.extend(wire);
     }
 
@@ -313,15 +316,13 @@ impl ControlPlane {
         }
     }
 
-    /// The switch gives its connection up, and its controller hears of it. `false`: it had none.
-    fn leave(&mut self, switch: SwitchId, network: &mut Network) -> bool {
+    /// The switch gives its connection up, or its try to make one, and its controller hears of it.
+    fn leave(&mut self, switch: SwitchId, network: &mut Network) {
         self.forget_channel(switch, network);
-        let wire = self.control(switch).wire;
-        if let Some(wire) = wire {
+        if let Some(wire) = self.control(switch).wire {
             self.send(wire, Direction::ToController, Event::HungUp, network.now());
         }
         self.control(switch).wire = None;
-        wire.is_some()
     }
 
     fn forget_channel(&mut self, switch: SwitchId, network: &mut Network) {

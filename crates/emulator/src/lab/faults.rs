@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::Stream;
 use crate::topology::{LinkId, Node, SwitchId, Topology};
 
 /// How long faults go on if nothing else is said.
@@ -81,7 +82,7 @@ impl Faults {
     /// Kinds drawn by the seed, each with even chance and one at least.
     #[must_use]
     pub fn random(seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed);
+        let mut rng = Stream::Kinds.rng(seed);
         let mut kinds: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|_| rng.bool()).collect();
         if kinds.is_empty() {
             kinds.extend(rng.choice(FaultKind::ALL));
@@ -120,7 +121,7 @@ impl Faults {
     /// where there is no link, are left out.
     #[must_use]
     pub fn plan(&self, topology: &Topology) -> FaultPlan {
-        let mut rng = Rng::with_seed(self.seed);
+        let mut rng = Stream::Plan.rng(self.seed);
         let mut faults = Vec::new();
         for kind in &self.kinds {
             for _ in 0..self.per_kind.unwrap_or_else(|| rng.u32(FAULTS_PER_KIND)) {

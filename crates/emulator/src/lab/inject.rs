@@ -147,7 +147,9 @@ impl Lab {
         let now = self.now();
         let controller = self.control.controller.as_mut();
         if !controller.is_some_and(|controller| controller.hand_over(dpid, worker, now)) {
-            fail(&LabError::Controller("a switch that is up goes to a worker that is there"));
+            fail(&LabError::Controller(
+                "hand_over() takes a switch that is up, and the number of a worker, from 0",
+            ));
         }
     }
 

@@ -43,6 +43,7 @@ use std::time::Duration;
 
 use bellrock_api::{App, DynApp};
 use bellrock_worker::Settings;
+use fastrand::Rng;
 
 use agenda::Agenda;
 pub use builder::LabBuilder;
@@ -70,6 +71,24 @@ pub const REMEMBERED_MESSAGES: usize = 1024;
 
 /// How often a lab looks whether it is done.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// What is drawn from the seed. Each has a stream of numbers of its own, so that none depends on
+/// another.
+#[derive(Clone, Copy)]
+enum Stream {
+    /// Which kinds of faults there are.
+    Kinds,
+    /// Their times and places.
+    Plan,
+    /// How late messages are.
+    Messages,
+}
+
+impl Stream {
+    fn rng(self, seed: u64) -> Rng {
+        Rng::with_seed(seed.rotate_left(u64::BITS / 2) ^ self as u64)
+    }
+}
 
 /// See the [module](self).
 pub struct Lab {
