@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::datapath::{Datapath, Effects, Notice};
-use crate::host::{digest, echo_request};
+use crate::host::echo_request;
 use crate::network::Network;
-use crate::packet::Frame;
+use crate::packet::{Frame, digest};
 use crate::topology::{HostId, Node, SwitchId, Topology};
 
 /// Switches that one packet is led through, with its copies; more are not looked at.

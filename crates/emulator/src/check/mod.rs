@@ -14,14 +14,13 @@
 
 mod analysis;
 mod delivery;
-mod messages;
 mod reachability;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use crate::network::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
 pub use analysis::{Analysis, Finding, MAX_LOOPS, MAX_STEPS, Outcome, Step, Trace};
 pub use delivery::{duplicates, paths};
-pub use messages::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
 pub use reachability::{Matrix, Reachability};
 pub use text::{dump_flows, dump_table};

@@ -6,10 +6,12 @@ use std::time::Duration;
 use super::tcp::{self, FlowGoal, FlowReport, Receiver, Sender};
 use super::timers::Timer;
 use super::wire::{self, Ipv4, Segment};
-use super::{FlowId, Host, HostError, digest};
+use super::{FlowId, Host, HostError};
 use crate::datapath::Effects;
+use crate::packet::digest;
 
-/// Flows from others that a host keeps, ended ones among them; a further one is refused.
+/// Flows from others that a host keeps. For a further one the one that ended first is forgotten; if
+/// none has, it is refused.
 const MAX_RECEIVERS: usize = 4096;
 /// First port that a host takes for what it opens itself (RFC 6335 §6).
 const FIRST_OWN_PORT: u16 = 49_152;
@@ -90,9 +92,8 @@ impl Host {
             return true;
         }
         let mut segments = Vec::new();
-        let listening =
-            self.listening.contains(&segment.to) && self.receivers.len() < MAX_RECEIVERS;
-        if listening && segment.flags & (wire::SYN | wire::ACK) == wire::SYN {
+        let asks = segment.flags & (wire::SYN | wire::ACK) == wire::SYN;
+        if asks && self.listening.contains(&segment.to) && self.has_room_for_receiver() {
             let isn = self.initial_sequence(segment.from ^ segment.to);
             let receiver = Receiver::open(&segment, isn, now, &mut segments);
             self.timers.set(timer_of(key), None, receiver.deadline());
@@ -103,6 +104,18 @@ impl Host {
         }
         self.send_segments(peer, segments, now, out);
         true
+    }
+
+    /// Whether there is room for a flow from another host, be it that of one that has ended.
+    fn has_room_for_receiver(&mut self) -> bool {
+        if self.receivers.len() < MAX_RECEIVERS {
+            return true;
+        }
+        let reports = self.receivers.iter().map(|(key, receiver)| (*key, receiver.report()));
+        let ended = reports.filter(|(_, report)| report.state.is_over());
+        let first = ended.min_by_key(|(_, report)| report.last).map(|(key, _)| key);
+        // One that has ended waits for nothing, so it has no timer.
+        first.is_some_and(|key| self.receivers.remove(&key).is_some())
     }
 
     pub(super) fn with_sender(

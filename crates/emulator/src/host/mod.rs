@@ -29,7 +29,7 @@ use std::time::Duration;
 use bellrock_openflow::MacAddr;
 
 use crate::datapath::Effects;
-use crate::packet::Frame;
+use crate::packet::{Frame, digest};
 use neighbours::{Neighbours, Overdue};
 use ping::Ping;
 pub use ping::{PingSettings, PingStatistics};
@@ -38,7 +38,6 @@ use tcp::{Receiver, Sender};
 use timers::{Timer, Timers};
 pub use udp::{Datagram, StreamSettings, UdpCounters};
 use udp::{Inbox, Stream};
-pub(crate) use wire::digest;
 use wire::{Arp, Ethernet, Ipv4, Route, Segment};
 
 /// Frames whose digests a host remembers to notice that one comes twice.
@@ -239,8 +238,8 @@ impl Host {
             self.counters.duplicates += 1;
         }
         let understood = match ethernet.ethertype {
-            wire::ARP => self.receive_arp(&ethernet, now, out),
-            wire::IPV4 => self.receive_ipv4(ethernet.payload, now, out),
+            wire::TYPE_ARP => self.receive_arp(&ethernet, now, out),
+            wire::TYPE_IPV4 => self.receive_ipv4(ethernet.payload, now, out),
             _ => false,
         };
         match (understood, mine) {

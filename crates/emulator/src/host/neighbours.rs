@@ -16,6 +16,9 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 const MAX_REQUESTS: u32 = 3;
 /// Packets that wait for an address; a further one is dropped.
 const MAX_WAITING: usize = 64;
+/// Addresses that a host asks for at a time; what would need a further one is dropped. A host answers
+/// whoever speaks to it, from any address.
+const MAX_ASKED: usize = 1024;
 /// Addresses that a host remembers; for a further one the one heard longest ago goes.
 const MAX_KNOWN: usize = 4096;
 
@@ -60,6 +63,9 @@ impl Neighbours {
     ) -> Result<Option<Duration>, Frame> {
         let again = now + ASK_AGAIN;
         let first = !self.asked.contains_key(&ip);
+        if first && self.asked.len() == MAX_ASKED {
+            return Err(frame);
+        }
         let new = || Asked { waiting: VecDeque::new(), requests: 1, again };
         let asked = self.asked.entry(ip).or_insert_with(new);
         if asked.waiting.len() == MAX_WAITING {

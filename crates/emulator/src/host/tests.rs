@@ -249,3 +249,44 @@ fn a_host_does_not_talk_to_itself() {
     let result = wire.act(0, |host, now, out| host.ping(own, PingSettings::default(), now, out));
     assert_eq!(result, Err(HostError::ToItself));
 }
+
+/// A SYN from a port of 10.0.0.9 to port 80 of host 1, or the reset that ends what it began.
+fn segment(from: u16, flags: u8) -> Frame {
+    let [src, dst] = [Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1)];
+    let [src_mac, dst_mac] = [9, 1].map(MacAddr::from_u64);
+    let sequence = u32::from(flags == wire::RST);
+    let segment = Segment { from, to: 80, sequence, flags, ..Segment::default() };
+    let mut frame = Frame::new();
+    Route { src_mac, dst_mac, src, dst, identification: from }.tcp(&segment, &mut frame);
+    frame
+}
+
+#[test]
+fn a_host_forgets_flows_that_have_ended_for_new_ones() {
+    let mut wire = Wire::new();
+    wire.hosts[0].listen(80);
+    let mut say = |from, flags| {
+        wire.act(0, |host, now, out| host.receive(&segment(from, flags), now, out));
+        wire.hosts[0].counters().no_flow
+    };
+    for from in 1..=4096 {
+        say(from, wire::SYN);
+    }
+    assert_eq!(say(5000, wire::SYN), 1, "all are open: a further one is refused");
+    say(7, wire::RST);
+    assert_eq!(say(5000, wire::SYN), 1);
+    let ports: Vec<u16> = wire.hosts[0].flows_in().map(|(_, from, ..)| from).collect();
+    assert!(ports.len() == 4096 && ports.contains(&5000) && !ports.contains(&7));
+}
+
+#[test]
+fn a_host_asks_for_so_many_addresses_at_a_time() {
+    let mut wire = Wire::new();
+    for last in 0..1025_u16 {
+        let [high, low] = last.to_be_bytes();
+        let to = Ipv4Addr::new(10, 1, high, low);
+        wire.act(0, |host, now, out| host.udp_send(to, (1, 2), b"", now, out)).unwrap();
+    }
+    let counters = wire.hosts[0].counters();
+    assert_eq!((counters.frames_out, counters.no_address), (1024, 1));
+}

@@ -8,21 +8,15 @@ use std::net::Ipv4Addr;
 use bellrock_openflow::MacAddr;
 
 use crate::packet::Frame;
+use crate::packet::build::{self, Ip};
+use crate::packet::checksum::{add, finish};
+use crate::packet::parse::{ARP_HEAD, ARP_LEN, ETH_LEN, IPV4_LEN};
+pub(super) use crate::packet::parse::{ICMP, TCP, TYPE_ARP, TYPE_IPV4, UDP};
 
-pub(super) const ARP: u16 = 0x0806;
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const ICMP: u8 = 1;
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-
-const ETHERNET_LEN: usize = 14;
-const IPV4_LEN: usize = 20;
 const UDP_LEN: usize = 8;
 const TCP_LEN: usize = 20;
 /// Shortest Ethernet frame, without its checksum.
 const MIN_FRAME_LEN: usize = 60;
-/// Hops that a packet of a host may take through routers.
-const TTL: u8 = 64;
 
 pub(super) const ARP_REQUEST: u16 = 1;
 pub(super) const ARP_REPLY: u16 = 2;
@@ -42,7 +36,7 @@ pub(super) struct Ethernet<'f> {
 
 impl<'f> Ethernet<'f> {
     pub(super) fn read(frame: &'f [u8]) -> Option<Self> {
-        let (header, payload) = frame.split_first_chunk::<ETHERNET_LEN>()?;
+        let (header, payload) = frame.split_first_chunk::<ETH_LEN>()?;
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
         Some(Ethernet {
             dst: MacAddr([d0, d1, d2, d3, d4, d5]),
@@ -70,11 +64,8 @@ pub(super) struct Arp {
 }
 
 impl Arp {
-    /// Ethernet and IPv4, with their lengths.
-    const HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
-
     pub(super) fn read(payload: &[u8]) -> Option<Arp> {
-        let bytes = payload.first_chunk::<28>()?.strip_prefix(&Self::HEAD)?;
+        let bytes = payload.first_chunk::<ARP_LEN>()?.strip_prefix(&ARP_HEAD)?;
         let mac = |at: usize| bytes[at..].first_chunk().map(|mac| MacAddr(*mac));
         let ip = |at: usize| bytes[at..].first_chunk::<4>().map(|ip| Ipv4Addr::from(*ip));
         Some(Arp {
@@ -89,12 +80,9 @@ impl Arp {
     /// Writes it as a frame to `dst`. `number` goes into the padding, whose content Ethernet leaves
     /// open, so that no two frames of a host are the same.
     pub(super) fn write(&self, dst: MacAddr, number: u64, frame: &mut Frame) {
-        Ethernet { dst, src: self.sender_mac, ethertype: ARP, payload: &Self::HEAD }.write(frame);
-        frame.extend_from_slice(&self.operation.to_be_bytes());
-        frame.extend_from_slice(&self.sender_mac.0);
-        frame.extend_from_slice(&self.sender_ip.octets());
-        frame.extend_from_slice(&self.target_mac.0);
-        frame.extend_from_slice(&self.target_ip.octets());
+        let sender = (self.sender_mac, self.sender_ip);
+        let payload = &build::arp(self.operation, sender, (self.target_mac, self.target_ip));
+        Ethernet { dst, src: self.sender_mac, ethertype: TYPE_ARP, payload }.write(frame);
         frame.extend_from_slice(&number.to_be_bytes());
         pad(frame);
     }
@@ -120,16 +108,16 @@ pub(super) struct Route {
 impl Route {
     fn write(&self, protocol: u8, payload_len: usize, frame: &mut Frame) {
         let (dst, src) = (self.dst_mac, self.src_mac);
-        Ethernet { dst, src, ethertype: IPV4, payload: &[] }.write(frame);
-        let [l0, l1] = len16(IPV4_LEN + payload_len);
-        let [i0, i1] = self.identification.to_be_bytes();
-        let [s0, s1, s2, s3] = self.src.octets();
-        let [d0, d1, d2, d3] = self.dst.octets();
-        let mut header =
-            [0x45, 0, l0, l1, i0, i1, 0, 0, TTL, protocol, 0, 0, s0, s1, s2, s3, d0, d1, d2, d3];
-        let sum = finish(add(0, &header));
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
-        frame.extend_from_slice(&header);
+        let header = self.ip().id(self.identification).ipv4_header(
+            (self.src, self.dst),
+            protocol,
+            len16(payload_len),
+        );
+        Ethernet { dst, src, ethertype: TYPE_IPV4, payload: &header }.write(frame);
+    }
+
+    fn ip(&self) -> Ip {
+        Ip::v4(self.src, self.dst)
     }
 
     /// An ICMP message of a type and a code, with the four bytes of its head and data.
@@ -147,9 +135,10 @@ impl Route {
     pub(super) fn udp(&self, from: u16, to: u16, data: &[u8], frame: &mut Frame) {
         let len = UDP_LEN + data.len();
         self.write(UDP, len, frame);
-        let ([f0, f1], [t0, t1], [l0, l1]) = (from.to_be_bytes(), to.to_be_bytes(), len16(len));
+        let ([f0, f1], [t0, t1], [l0, l1]) =
+            (from.to_be_bytes(), to.to_be_bytes(), len16(len).to_be_bytes());
         let mut header = [f0, f1, t0, t1, l0, l1, 0, 0];
-        let sum = add(pseudo(self.src, self.dst, UDP, len), &header);
+        let sum = add(self.ip().pseudo(UDP, len), &header);
         // Zero would say that there is none (RFC 768).
         let sum = match finish(add(sum, data)) {
             0 => 0xffff,
@@ -186,7 +175,7 @@ impl Route {
             frame.extend_from_slice(&ZEROS[..part]);
             left -= part;
         }
-        let sum = add(pseudo(self.src, self.dst, TCP, len), &frame[start..]);
+        let sum = add(self.ip().pseudo(TCP, len), &frame[start..]);
         let sum = finish(sum).to_be_bytes();
         frame[start + 16..start + 18].copy_from_slice(&sum);
         pad(frame);
@@ -196,9 +185,9 @@ impl Route {
 /// What TCP flows carry: their bytes mean nothing.
 const ZEROS: [u8; 512] = [0; 512];
 
-/// Lengths here are below 64 KiB: hosts send no longer datagrams.
-fn len16(len: usize) -> [u8; 2] {
-    u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes()
+/// Lengths here fit an Ethernet frame of the usual size: hosts send no longer packets.
+fn len16(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
 }
 
 pub(super) struct Ipv4<'f> {
@@ -233,7 +222,7 @@ impl<'f> Ipv4<'f> {
     }
 
     fn pseudo(&self) -> u64 {
-        pseudo(self.src, self.dst, self.protocol, self.payload.len())
+        Ip::v4(self.src, self.dst).pseudo(self.protocol, self.payload.len())
     }
 
     /// Type, code, the four bytes of the head, and the data. None if the checksum is wrong.
@@ -296,45 +285,6 @@ pub(super) struct Segment {
     pub(super) len: usize,
 }
 
-fn pseudo(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: usize) -> u64 {
-    add(add(u64::from(protocol) + len as u64, &src.octets()), &dst.octets())
-}
-
-/// Adds bytes to an Internet checksum (RFC 1071), four at a time. The last may be odd: it counts as
-/// if a zero followed.
-fn add(mut sum: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    for word in words {
-        sum += u64::from(u32::from_be_bytes(*word));
-    }
-    for (at, byte) in rest.iter().enumerate() {
-        sum += u64::from(*byte) << (8 * (1 - at % 2));
-    }
-    sum
-}
-
-fn finish(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    !(sum as u16)
-}
-
-/// A number that two frames share only if they are the same, or by chance. It is the same on every
-/// machine and in every build.
-pub(crate) fn digest(bytes: &[u8]) -> u64 {
-    // Multiply and rotate, eight bytes at a time; the constant is 2^64 divided by the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |digest: u64, word: u64| (digest ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut digest =
-        words.iter().fold(bytes.len() as u64, |d, word| mix(d, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    digest = mix(digest, u64::from_le_bytes(last));
-    digest ^ digest >> 32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,7 +300,7 @@ mod tests {
     fn ip(frame: &Frame) -> Option<Ipv4<'_>> {
         let ethernet = Ethernet::read(frame)?;
         assert_eq!((ethernet.dst, ethernet.src), (ROUTE.dst_mac, ROUTE.src_mac));
-        assert_eq!(ethernet.ethertype, IPV4);
+        assert_eq!(ethernet.ethertype, TYPE_IPV4);
         Ipv4::read(ethernet.payload)
     }
 
@@ -406,7 +356,7 @@ mod tests {
         assert!(checked(&frame));
         // Behind the Ethernet header all is under a checksum. The type of service, say, is in the
         // network's own.
-        for at in ETHERNET_LEN..frame.len() {
+        for at in ETH_LEN..frame.len() {
             frame[at] ^= 0x20;
             assert!(!checked(&frame), "byte {at}");
             frame[at] ^= 0x20;
@@ -426,16 +376,5 @@ mod tests {
                 .and_then(|ip| ip.tcp());
             assert_eq!(whole, None, "{len} bytes");
         }
-    }
-
-    #[test]
-    fn frames_have_their_digest() {
-        let long: Vec<u8> = (0..=255).collect();
-        for len in 0..long.len() {
-            assert_ne!(digest(&long[..len]), digest(&long[..=len]));
-        }
-        // The same for ever: a run's digests can be compared with those of another machine.
-        assert_eq!(digest(b"frame"), digest(b"frame"));
-        assert_ne!(digest(b"frame"), digest(b"frama"));
     }
 }

@@ -1,7 +1,6 @@
 //! What is done to a network from outside: by controllers, by hand, and by faults.
 
 use super::*;
-use crate::check::Way;
 use crate::switch::{ChannelId, Close, NoRoom};
 
 /// Switches, and their controllers.

@@ -16,6 +16,7 @@
 
 mod control;
 mod link;
+mod messages;
 mod path;
 mod queue;
 #[cfg(test)]
@@ -27,16 +28,16 @@ use std::time::Duration;
 use bellrock_openflow::FixedStr;
 use bellrock_session::Versions;
 
-use crate::check::MessageLog;
 use crate::datapath::Effects;
 use crate::host::{
-    FlowGoal, FlowId, Host, HostError, PingId, PingSettings, PingStatistics, StreamSettings, digest,
+    FlowGoal, FlowId, Host, HostError, PingId, PingSettings, PingStatistics, StreamSettings,
 };
-use crate::packet::Frame;
+use crate::packet::{Frame, digest};
 use crate::switch::{Switch, SwitchSettings, port_desc};
 use crate::topology::{End, HostId, LinkId, LinkSpec, Node, SwitchId, Topology};
 use link::Link;
 pub use link::{LinkCounters, SHORTEST_HOP};
+pub use messages::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
 pub use path::{Hop, TraceId};
 use path::{Hops, Source};
 use queue::Queue;

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::host::digest;
-use crate::packet::Frame;
+use crate::packet::{Frame, digest};
 use crate::topology::{End, HostId};
 
 /// What tells a frame that a host or a controller sent from all others. Its copies share it.

@@ -17,7 +17,10 @@ use bellrock_openflow::MacAddr;
 
 use super::Frame;
 use super::checksum;
-use super::parse::{ICMP, ICMPV6, SCTP, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6, TYPE_VLAN, UDP};
+use super::parse::{
+    ARP_HEAD, ARP_LEN, ICMP, ICMPV6, IPV4_LEN, SCTP, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
+    TYPE_VLAN, UDP,
+};
 
 /// The start of a frame: addresses and tags.
 #[derive(Clone, Debug)]
@@ -65,14 +68,24 @@ impl Eth {
         sender: (MacAddr, Ipv4Addr),
         target: (MacAddr, Ipv4Addr),
     ) -> Frame {
-        let mut arp = vec![0, 1, 0x08, 0, 6, 4];
-        arp.extend(operation.to_be_bytes());
-        for (mac, ip) in [sender, target] {
-            arp.extend(mac.0);
-            arp.extend(ip.octets());
-        }
-        self.payload(TYPE_ARP, &arp)
+        self.payload(TYPE_ARP, &arp(operation, sender, target))
     }
+}
+
+/// An ARP message for Ethernet and IPv4 (RFC 826).
+pub(crate) fn arp(
+    operation: u16,
+    sender: (MacAddr, Ipv4Addr),
+    target: (MacAddr, Ipv4Addr),
+) -> [u8; ARP_LEN] {
+    let mut arp = [0; ARP_LEN];
+    arp[..6].copy_from_slice(&ARP_HEAD);
+    arp[6..8].copy_from_slice(&operation.to_be_bytes());
+    for (at, (mac, ip)) in [(8, sender), (18, target)] {
+        arp[at..at + 6].copy_from_slice(&mac.0);
+        arp[at + 6..at + 10].copy_from_slice(&ip.octets());
+    }
+    arp
 }
 
 /// A packet of IP.
@@ -146,6 +159,26 @@ impl Ip {
         Ip { fragment: offset & 0x1fff | (more as u16) << 13, ..self }
     }
 
+    /// An IPv4 header without options, before a payload of so many bytes.
+    pub(crate) fn ipv4_header(
+        &self,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        protocol: u8,
+        len: u16,
+    ) -> [u8; IPV4_LEN] {
+        let [l0, l1] = (len + IPV4_LEN as u16).to_be_bytes();
+        let ([i0, i1], [f0, f1]) = (self.id.to_be_bytes(), self.fragment.to_be_bytes());
+        let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = (src.octets(), dst.octets());
+        let (class, ttl) = (self.traffic_class, self.ttl);
+        let mut header = [
+            0x45, class, l0, l1, i0, i1, f0, f1, ttl, protocol, 0, 0, s0, s1, s2, s3, d0, d1, d2,
+            d3,
+        ];
+        let sum = checksum::finish(checksum::add(0, &header));
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        header
+    }
+
     /// The packet, with a payload of this protocol.
     #[must_use]
     pub fn payload(&self, protocol: u8, payload: &[u8]) -> IpPacket {
@@ -153,14 +186,7 @@ impl Ip {
         let mut bytes = Vec::with_capacity(40 + payload.len());
         let eth_type = match (self.src, self.dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
-                bytes.extend([0x45, self.traffic_class]);
-                for number in [len + 20, self.id, self.fragment] {
-                    bytes.extend(number.to_be_bytes());
-                }
-                bytes.extend([self.ttl, protocol, 0, 0]);
-                bytes.extend([src.octets(), dst.octets()].concat());
-                let sum = checksum::internet(&bytes, 0);
-                bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+                bytes.extend(self.ipv4_header((src, dst), protocol, len));
                 TYPE_IPV4
             }
             (src, dst) => {
@@ -219,7 +245,7 @@ impl Ip {
         let mut icmp = vec![kind, code, 0, 0];
         icmp.extend(rest);
         let (protocol, sum) = match self.src {
-            IpAddr::V4(_) => (ICMP, checksum::internet(&icmp, 0)),
+            IpAddr::V4(_) => (ICMP, checksum::finish(checksum::add(0, &icmp))),
             IpAddr::V6(_) => (ICMPV6, self.checksum(ICMPV6, &icmp)),
         };
         icmp[2..4].copy_from_slice(&sum.to_be_bytes());
@@ -246,13 +272,20 @@ impl Ip {
 
     /// The Internet checksum of what is above IP, with the pseudo-header (RFC 768, RFC 8200 §8.1).
     fn checksum(&self, protocol: u8, bytes: &[u8]) -> u16 {
-        let mut pseudo = match (self.src, self.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => [src.octets(), dst.octets()].concat(),
-            (src, dst) => [ipv6(src).octets(), ipv6(dst).octets()].concat(),
-        };
-        pseudo.extend([0, protocol]);
-        pseudo.extend((bytes.len() as u16).to_be_bytes());
-        checksum::internet(bytes, checksum::sum(&pseudo, 0))
+        checksum::finish(checksum::add(self.pseudo(protocol, bytes.len()), bytes))
+    }
+
+    /// The sum over the pseudo-header of so many bytes above IP.
+    pub(crate) fn pseudo(&self, protocol: u8, len: usize) -> u64 {
+        let sum = u64::from(protocol) + len as u64;
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                checksum::add(checksum::add(sum, &src.octets()), &dst.octets())
+            }
+            (src, dst) => {
+                checksum::add(checksum::add(sum, &ipv6(src).octets()), &ipv6(dst).octets())
+            }
+        }
     }
 }
 

@@ -27,7 +27,7 @@ impl Packet {
     pub fn set_field(&mut self, field: Field, value: u128) {
         use Field::*;
         let (l3, l4) = (self.layout.l3, self.layout.l4);
-        if !self.key.has(field) && field != VlanPcp {
+        if !self.key.has(field) {
             return;
         }
         let bytes = value.to_be_bytes();

@@ -193,17 +193,18 @@ impl Pattern {
     }
 
     /// Whether a packet matches.
+    #[cfg(test)]
     #[must_use]
-    #[inline]
-    pub fn matches(&self, key: &Key) -> bool {
+    pub(crate) fn matches(&self, key: &Key) -> bool {
         let words = key.0.iter().zip(&self.value.0).zip(&self.mask.0);
         words.fold(0, |wrong, ((key, value), mask)| wrong | (key & mask) ^ value) == 0
     }
 
     /// Whether every packet of `other` is one of this pattern: it has at least these fields, with
     /// at least these bits, and the same values in them (1.3.5 §6.4: loose modify and delete).
+    #[cfg(test)]
     #[must_use]
-    pub fn covers(&self, other: &Pattern) -> bool {
+    pub(crate) fn covers(&self, other: &Pattern) -> bool {
         let mine = self.value.0.iter().zip(&self.mask.0);
         let theirs = other.value.0.iter().zip(&other.mask.0);
         mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {
@@ -212,8 +213,9 @@ impl Pattern {
     }
 
     /// Whether one packet can match both (1.3.5 §6.4: the check for overlaps).
+    #[cfg(test)]
     #[must_use]
-    pub fn overlaps(&self, other: &Pattern) -> bool {
+    pub(crate) fn overlaps(&self, other: &Pattern) -> bool {
         let mine = self.value.0.iter().zip(&self.mask.0);
         let theirs = other.value.0.iter().zip(&other.mask.0);
         mine.zip(theirs).all(|((value, mask), (their_value, their_mask))| {

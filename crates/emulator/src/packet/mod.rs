@@ -15,11 +15,12 @@
 //! a fragment's stays right for the whole, and a UDP checksum of zero stays "none".
 
 pub mod build;
-mod checksum;
+pub(crate) mod checksum;
+mod digest;
 mod edit;
 mod frame;
 mod key;
-mod parse;
+pub(crate) mod parse;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ mod ttl;
 
 use bellrock_openflow::{Field, Port, Version};
 
+pub(crate) use digest::digest;
 pub use frame::Frame;
 pub use key::{KEY_WORDS, Key, Pattern};
 use parse::Layout;

@@ -7,20 +7,20 @@ use bellrock_openflow::{Field, Match, Version};
 
 use super::Key;
 
-pub(super) const ETH_LEN: usize = 14;
+pub(crate) const ETH_LEN: usize = 14;
 pub(super) const TAG_LEN: usize = 4;
 pub(super) const LABEL_LEN: usize = 4;
 /// The service tag with the customer's addresses behind it (IEEE 802.1ah).
 pub(super) const PBB_LEN: usize = 16;
 
-pub(super) const TYPE_IPV4: u16 = 0x0800;
-pub(super) const TYPE_ARP: u16 = 0x0806;
-pub(super) const TYPE_VLAN: u16 = 0x8100;
-pub(super) const TYPE_IPV6: u16 = 0x86dd;
-pub(super) const TYPE_MPLS: u16 = 0x8847;
-pub(super) const TYPE_MPLS_MULTICAST: u16 = 0x8848;
-pub(super) const TYPE_PROVIDER_VLAN: u16 = 0x88a8;
-pub(super) const TYPE_PBB: u16 = 0x88e7;
+pub(crate) const TYPE_IPV4: u16 = 0x0800;
+pub(crate) const TYPE_ARP: u16 = 0x0806;
+pub(crate) const TYPE_VLAN: u16 = 0x8100;
+pub(crate) const TYPE_IPV6: u16 = 0x86dd;
+pub(crate) const TYPE_MPLS: u16 = 0x8847;
+pub(crate) const TYPE_MPLS_MULTICAST: u16 = 0x8848;
+pub(crate) const TYPE_PROVIDER_VLAN: u16 = 0x88a8;
+pub(crate) const TYPE_PBB: u16 = 0x88e7;
 /// The Ethernet type that frames of IEEE 802.3 without one match (1.0 §3.4, `OFP_DL_TYPE_NOT_ETH_TYPE`).
 const TYPE_NONE: u16 = 0x05ff;
 /// The smallest number that is an Ethernet type; below it is a length (IEEE 802.3 §3.2.6).
@@ -28,11 +28,11 @@ const FIRST_TYPE: u16 = 0x0600;
 /// LLC and SNAP headers that say "an Ethernet type follows".
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
-pub(super) const ICMP: u8 = 1;
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-pub(super) const ICMPV6: u8 = 58;
-pub(super) const SCTP: u8 = 132;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMPV6: u8 = 58;
+pub(crate) const SCTP: u8 = 132;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -42,12 +42,14 @@ const AUTHENTICATION: u8 = 51;
 const NO_NEXT: u8 = 59;
 const DESTINATION: u8 = 60;
 
-pub(super) const SOLICITATION: u8 = 135;
-pub(super) const ADVERTISEMENT: u8 = 136;
+pub(crate) const SOLICITATION: u8 = 135;
+pub(crate) const ADVERTISEMENT: u8 = 136;
 
-pub(super) const IPV4_LEN: usize = 20;
+pub(crate) const IPV4_LEN: usize = 20;
 pub(super) const IPV6_LEN: usize = 40;
-const ARP_LEN: usize = 28;
+pub(crate) const ARP_LEN: usize = 28;
+/// The start of an ARP message for Ethernet and IPv4: their numbers, and 6 and 4 bytes of address.
+pub(crate) const ARP_HEAD: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 
 /// Where the headers of a frame stand, in bytes from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +88,7 @@ fn be128(bytes: &[u8], at: usize) -> Option<u128> {
     Some(u128::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-pub(super) const fn is_tag(eth_type: u16) -> bool {
+pub(crate) const fn is_tag(eth_type: u16) -> bool {
     matches!(eth_type, TYPE_VLAN | TYPE_PROVIDER_VLAN)
 }
 
@@ -157,8 +159,7 @@ impl Parser<'_> {
 
     fn arp(&mut self, at: usize) -> Option<()> {
         let arp = self.frame.get(at..at + ARP_LEN)?;
-        // Ethernet and IPv4 addresses, of 6 and 4 bytes.
-        if !arp.starts_with(&[0, 1, 0x08, 0, 6, 4]) {
+        if !arp.starts_with(&ARP_HEAD) {
             return None;
         }
         let operation = be16(arp, 6)?;

@@ -146,13 +146,13 @@ impl Packet {
 
     fn write_ttl(&mut self, ttl: Ttl, value: u8) {
         let at = ttl.offset();
-        let old = [self.frame[at], self.frame[at + 1]];
-        self.frame[at] = value;
+        let old = std::mem::replace(&mut self.frame[at], value);
         if let Ttl::Ipv4(header) = ttl
-            && let Some(bytes) = self.frame[header + 10..].first_chunk_mut::<2>()
+            && let Some([_, protocol, high, low]) = self.frame[header + 8..].first_chunk_mut()
         {
-            let new = [value, old[1]];
-            *bytes = checksum::updated(u16::from_be_bytes(*bytes), &old, &new).to_be_bytes();
+            let checksum = u16::from_be_bytes([*high, *low]);
+            let checksum = checksum::updated(checksum, &[old, *protocol], &[value, *protocol]);
+            [*high, *low] = checksum.to_be_bytes();
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::packet::checksum;
 
 /// What sums over a whole packet give that has its checksum in it: zero, as RFC 1071 has it.
 fn ipv4_sum(packet: &Packet) -> u16 {
-    checksum::internet(&packet.bytes()[14..34], 0)
+    checksum::finish(checksum::add(0, &packet.bytes()[14..34]))
 }
 
 /// The same frame, made with other values from the start.
@@ -228,4 +228,15 @@ fn ttls_are_copied_between_label_and_label_label_and_ip_ip_and_ip() {
     packet.copy_ttl_in();
     let inner = ip6().ttl(60).udp(1, 2, b"");
     becomes(&packet, &eth().ip(&ip4().ttl(60).payload(41, inner.bytes())));
+}
+
+#[test]
+fn the_ttl_of_a_label_that_ends_the_frame_is_set_as_any_other() {
+    let mut packet = read(eth().payload(0x8847, &[0, 0, 1, 9]));
+    assert_eq!(packet.dec_mpls_ttl(), Ok(()));
+    packet.copy_ttl_in();
+    assert_eq!(packet.bytes()[14..], [0, 0, 1, 8]);
+    let mut two = read(eth().payload(0x8847, &[0, 0, 0, 9, 0, 0, 1, 7]));
+    two.copy_ttl_in();
+    assert_eq!(two.bytes()[14..], [0, 0, 0, 9, 0, 0, 1, 9]);
 }

@@ -18,6 +18,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
         eth().ip(&ip4().sctp(1, 2, b"some data")),
         eth().arp(1, (A, Ipv4Addr::LOCALHOST), (B, Ipv4Addr::LOCALHOST)),
         eth().payload(0x8847, &[0, 0, 0, 9, 0, 0, 1, 9, 0x45]),
+        eth().payload(0x8847, &[0, 0, 1, 9]),
     ]);
     let broken = (made, any::<(prop::sample::Index, u8)>(), any::<prop::sample::Index>());
     let broken = broken.prop_map(|(frame, (at, byte), cut)| {

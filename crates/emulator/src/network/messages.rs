@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use bellrock_openflow::{FromSwitch, MessageKind, ToSwitch, frame};
-use bellrock_openflow::{Header, Version};
+use bellrock_openflow::{FromSwitch, Header, MessageKind, ToSwitch, Version, frame};
 
 use crate::switch::ChannelId;
 use crate::topology::SwitchId;
@@ -82,7 +81,7 @@ struct Log {
 
 impl MessageLog {
     /// For so many switches, and the last so many messages of each; 0 remembers and counts none.
-    pub(crate) fn new(switches: usize, most: usize) -> Self {
+    pub(super) fn new(switches: usize, most: usize) -> Self {
         MessageLog { most, switches: (0..switches).map(|_| Log::default()).collect() }
     }
 
@@ -97,7 +96,7 @@ impl MessageLog {
         self.switches[switch.index()].counts.get(&way).copied().unwrap_or(0)
     }
 
-    pub(crate) fn note(
+    pub(super) fn note(
         &mut self,
         switch: SwitchId,
         channel: ChannelId,
@@ -129,12 +128,12 @@ impl MessageLog {
     }
 
     /// A channel has ended.
-    pub(crate) fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
+    pub(super) fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
         self.switches[switch.index()].unfinished.retain(|(of, _), _| *of != channel);
     }
 
     /// All channels of a switch have ended.
-    pub(crate) fn restart(&mut self, switch: SwitchId) {
+    pub(super) fn restart(&mut self, switch: SwitchId) {
         self.switches[switch.index()].unfinished.clear();
     }
 }
