@@ -6,6 +6,10 @@ use bellrock_openflow::{Action, ErrorCode, Field, Group, Match, Port, Version};
 use super::groups::Groups;
 use super::meters::Meters;
 use super::ports::Ports;
+use crate::packet::parse::{
+    ADVERTISEMENT, ICMP, ICMPV6, SCTP, SOLICITATION, TCP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
+    TYPE_MPLS, TYPE_MPLS_MULTICAST, TYPE_PBB, UDP, is_tag,
+};
 
 /// Actions that were checked. None of them borrows: those that carry bytes are refused.
 pub type Actions = Box<[Action<'static>]>;
@@ -100,7 +104,7 @@ impl Checker<'_> {
                 Action::SetVlanPcp(pcp)
             }
             Action::PushVlan(eth_type) => {
-                require(matches!(eth_type, 0x8100 | 0x88a8), bad_argument)?;
+                require(is_tag(eth_type), bad_argument)?;
                 Action::PushVlan(eth_type)
             }
             Action::PushMpls(eth_type) => {
@@ -108,7 +112,7 @@ impl Checker<'_> {
                 Action::PushMpls(eth_type)
             }
             Action::PushPbb(eth_type) => {
-                require(eth_type == 0x88e7, bad_argument)?;
+                require(eth_type == TYPE_PBB, bad_argument)?;
                 Action::PushPbb(eth_type)
             }
             Action::SetField(field, value) => {
@@ -149,7 +153,7 @@ impl Checker<'_> {
 
 /// Whether a field can be set: a header field, and one that stands in the packet. Pipeline fields
 /// but the tunnel's do not (1.3.5 §7.2.5), and the flags of extension headers only sum them up.
-fn is_settable(field: Field) -> bool {
+pub(crate) fn is_settable(field: Field) -> bool {
     !matches!(field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr)
 }
 
@@ -161,7 +165,7 @@ fn is_value(field: Field, value: u128) -> bool {
 }
 
 const fn is_mpls(eth_type: u16) -> bool {
-    matches!(eth_type, 0x8847 | 0x8848)
+    matches!(eth_type, TYPE_MPLS | TYPE_MPLS_MULTICAST)
 }
 
 /// What is known of a value in the packets that reach an action.
@@ -201,7 +205,7 @@ impl Known {
             Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => {
                 self.is_type(is_mpls)
             }
-            Action::PopPbb => self.is_type(|eth_type| eth_type == 0x88e7),
+            Action::PopPbb => self.is_type(|eth_type| eth_type == TYPE_PBB),
             Action::SetNwTtl(_) | Action::DecNwTtl => self.is_type(is_ip),
             Action::SetField(field, _) => self.has(field),
             _ => true,
@@ -211,30 +215,30 @@ impl Known {
     /// The prerequisites of a field (1.3.5 table 12).
     fn has(&self, field: Field) -> bool {
         use Field::*;
-        let ipv4 = || self.is_type(|eth_type| eth_type == 0x0800);
-        let ipv6 = || self.is_type(|eth_type| eth_type == 0x86dd);
+        let ipv4 = || self.is_type(|eth_type| eth_type == TYPE_IPV4);
+        let ipv6 = || self.is_type(|eth_type| eth_type == TYPE_IPV6);
         let over = |protocol| self.is_type(is_ip) && is(self.ip_proto, |p| p == protocol);
         let neighbour = |first, last| {
-            ipv6() && over(58) && is(self.icmpv6_type, |kind| (first..=last).contains(&kind))
+            ipv6() && over(ICMPV6) && is(self.icmpv6_type, |kind| (first..=last).contains(&kind))
         };
         match field {
             VlanVid | VlanPcp => self.is_tagged(),
             IpDscp | IpEcn | IpProto => self.is_type(is_ip),
             Ipv4Src | Ipv4Dst => ipv4(),
-            TcpSrc | TcpDst => over(6),
-            UdpSrc | UdpDst => over(17),
-            SctpSrc | SctpDst => over(132),
-            Icmpv4Type | Icmpv4Code => ipv4() && over(1),
+            TcpSrc | TcpDst => over(TCP),
+            UdpSrc | UdpDst => over(UDP),
+            SctpSrc | SctpDst => over(SCTP),
+            Icmpv4Type | Icmpv4Code => ipv4() && over(ICMP),
             ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => {
-                self.is_type(|eth_type| eth_type == 0x0806)
+                self.is_type(|eth_type| eth_type == TYPE_ARP)
             }
             Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => ipv6(),
-            Icmpv6Type | Icmpv6Code => ipv6() && over(58),
-            Ipv6NdTarget => neighbour(135, 136),
-            Ipv6NdSll => neighbour(135, 135),
-            Ipv6NdTll => neighbour(136, 136),
+            Icmpv6Type | Icmpv6Code => ipv6() && over(ICMPV6),
+            Ipv6NdTarget => neighbour(SOLICITATION, ADVERTISEMENT),
+            Ipv6NdSll => neighbour(SOLICITATION, SOLICITATION),
+            Ipv6NdTll => neighbour(ADVERTISEMENT, ADVERTISEMENT),
             MplsLabel | MplsTc | MplsBos => self.is_type(is_mpls),
-            PbbIsid => self.is_type(|eth_type| eth_type == 0x88e7),
+            PbbIsid => self.is_type(|eth_type| eth_type == TYPE_PBB),
             InPort | InPhyPort | Metadata | TunnelId | EthDst | EthSrc | EthType => true,
         }
     }
@@ -253,7 +257,7 @@ impl Known {
                     icmpv6_type: Is::Open,
                 };
             }
-            Action::PopMpls(0x8100 | 0x88a8) => {
+            Action::PopMpls(eth_type) if is_tag(eth_type) => {
                 *self = Known { tagged: Is::Value(true), ..UNCOVERED };
             }
             Action::PopMpls(eth_type) => self.eth_type = Is::Value(eth_type),
@@ -292,5 +296,5 @@ fn is<T>(what: Is<T>, which: impl Fn(T) -> bool) -> bool {
 }
 
 const fn is_ip(eth_type: u16) -> bool {
-    matches!(eth_type, 0x0800 | 0x86dd)
+    matches!(eth_type, TYPE_IPV4 | TYPE_IPV6)
 }

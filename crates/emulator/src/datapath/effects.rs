@@ -9,6 +9,10 @@ use crate::packet::Frame;
 /// Frames that are kept to be used again; more are freed.
 const POOLED_FRAMES: usize = 256;
 
+/// Frames that leave of one event at most; what is beyond does not fit into the queues of ports, which
+/// count it as dropped. A 64 KiB request can have a frame copied some thousand times to every port.
+pub const MAX_FRAMES: usize = 65_536;
+
 /// What came of one event or several. The caller empties it and gives it to the next event, so that
 /// frames and lists are allocated once.
 #[derive(Debug, Default)]
@@ -39,6 +43,12 @@ impl Effects {
         let mut frame = self.frame();
         frame.extend_from_slice(bytes);
         frame
+    }
+
+    /// Whether another frame may leave besides so many that will.
+    #[inline]
+    pub(super) fn has_room(&self, besides: usize) -> bool {
+        self.frames.len() + besides < MAX_FRAMES
     }
 
     /// Takes a frame back that nobody needs.

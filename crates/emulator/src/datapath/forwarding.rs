@@ -19,6 +19,14 @@ use crate::packet::{Frame, InvalidTtl, Packet};
 /// without end in practice, though they make no circle; what is beyond is dropped.
 const MAX_BUCKETS_A_PACKET: u32 = 4_096;
 
+/// Groups that a packet may go through one inside the other. Nobody builds more than a few; without a
+/// bound a controller could make a chain that overflows the stack. What is beyond is dropped.
+const MAX_GROUP_DEPTH: u32 = 64;
+
+/// Packet_ins that one request or frame may bring about: actions may send to the controller a
+/// thousand times, in each of thousands of buckets. More are dropped.
+const MAX_PACKET_INS: usize = 16_384;
+
 /// The parts of a switch behind its flow tables.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarding {
@@ -55,8 +63,10 @@ impl Origin {
     }
 
     #[inline]
-    pub(super) fn flow(table: u8, flow: &Flow) -> Self {
-        Origin { table, cookie: flow.cookie, miss: flow.is_table_miss() }
+    pub(super) fn flow(table: u8, flow: &Flow, rules: Version) -> Self {
+        // 1.0 has no table-miss flow: one for all packets is a flow as others.
+        let miss = rules == Version::V1_3 && flow.is_table_miss();
+        Origin { table, cookie: flow.cookie, miss }
     }
 
     /// From an action set or a bucket, which are no flow's alone (1.3.5 §7.4.1).
@@ -77,7 +87,9 @@ pub(super) struct Run {
     /// sent elsewhere too, so that the last one gets the frame itself.
     waiting: Option<u32>,
     /// Buckets that it, and the packet that it is a copy of, may still run through.
-    buckets_left: u32,
+    pub(super) buckets_left: u32,
+    /// Groups that it is inside of.
+    depth: u32,
 }
 
 impl Run {
@@ -118,6 +130,7 @@ impl Forwarding {
             queue: None,
             waiting: None,
             buckets_left: MAX_BUCKETS_A_PACKET,
+            depth: 0,
         }
     }
 
@@ -283,7 +296,8 @@ impl Forwarding {
     #[inline]
     fn send(&mut self, port: u32, run: &mut Run, effects: &mut Effects) {
         let Some(entry) = self.ports.get_mut(port) else { return };
-        if entry.send_out(run.packet.bytes().len(), run.queue) {
+        let room = effects.has_room(run.waiting.is_some().into());
+        if entry.send_out(run.packet.bytes().len(), run.queue, room) {
             settle(run, effects);
             run.waiting = Some(port);
         }
@@ -303,6 +317,9 @@ impl Forwarding {
 
     /// Runs copies of the packet through a group (1.3.5 §5.6). The packet itself stays as it is.
     fn group(&mut self, number: u32, run: &mut Run, effects: &mut Effects) {
+        if run.depth == MAX_GROUP_DEPTH {
+            return;
+        }
         let Some(entry) = self.groups.get(number) else { return };
         let buckets = match entry.kind {
             GroupType::All => 0..entry.buckets.len(),
@@ -347,6 +364,7 @@ impl Forwarding {
             queue: run.queue,
             waiting: None,
             buckets_left: run.buckets_left,
+            depth: run.depth + 1,
         };
         // A TTL that has run out ends the copy, and was told of.
         let _ = set.actions().try_for_each(|action| self.act(action, &mut copy, effects));
@@ -380,6 +398,9 @@ impl Forwarding {
         };
         // What the port is set up not to do is to tell of table misses (1.3.5 §7.2.1).
         if reason == PacketInReason::NoMatch && silent() {
+            return;
+        }
+        if effects.notices.len() >= MAX_PACKET_INS {
             return;
         }
         let max_len = max_len.unwrap_or(self.config.miss_send_len);

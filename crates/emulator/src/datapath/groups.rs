@@ -1,15 +1,15 @@
 //! Groups: their buckets, which of them are live, and how they are chained (1.3.5 §5.6, §6.5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Bucket, Counter, ErrorCode, Field, Group, GroupCommand, GroupMod, GroupType, List, Port,
+    Action, Bucket, Counter, ErrorCode, Field, Group, GroupCommand, GroupMod, GroupType, List, Port,
 };
 
 use super::action_set::ActionSet;
 use super::actions::{Actions, Checker};
-use super::ports::Ports;
+use super::ports::{PortEntry, Ports};
 use crate::packet::Packet;
 
 /// Groups that a switch can have.
@@ -57,13 +57,22 @@ impl BucketEntry {
     /// The groups that its packets may go to.
     fn groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
-            bellrock_openflow::Action::Group(group) => Some(*group),
+            Action::Group(group) => Some(*group),
             _ => None,
         })
     }
 
+    fn watched_group(&self) -> Option<u32> {
+        Some(self.watch_group).filter(|group| *group != Group::ANY)
+    }
+
+    /// The groups that its packets may go to, and the one that it watches.
+    fn next_groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.groups().chain(self.watched_group())
+    }
+
     fn watches(&self) -> bool {
-        self.watch_port != Port::ANY || self.watch_group != Group::ANY
+        self.watch_port != Port::ANY || self.watched_group().is_some()
     }
 }
 
@@ -134,18 +143,42 @@ impl Groups {
         pick(&entry.buckets, hash, usable)
     }
 
-    /// Whether a bucket is live: a port or a group that it watches is (1.3.5 §6.5). Watched groups
-    /// make no circle, which is checked when they are made.
+    /// Whether a bucket is live: a port or a group that it watches is, and a group is if one of its
+    /// buckets is (1.3.5 §6.5). So it is one live port that is looked for.
     fn is_live(&self, bucket: &BucketEntry, ports: &Ports) -> bool {
-        let port = ports.get(bucket.watch_port.0).is_some_and(|port| port.is_live());
-        let group = || {
-            let group = self.0.get(&bucket.watch_group);
-            group.is_some_and(|group| group.buckets.iter().any(|b| self.is_live(b, ports)))
-        };
-        port || group()
+        let by_port =
+            |bucket: &BucketEntry| ports.get(bucket.watch_port.0).is_some_and(PortEntry::is_live);
+        by_port(bucket)
+            || self.search(
+                bucket.watched_group().into_iter().collect(),
+                |_, buckets| buckets.iter().any(by_port),
+                |bucket, left| left.extend(bucket.watched_group()),
+            )
     }
 
-    /// Adds or changes a group, or removes some. `gone` is told of each that was removed.
+    /// Looks at these groups and at those that their buckets lead to, each once, however many ways
+    /// lead there. Says whether one is what is looked for.
+    fn search(
+        &self,
+        mut left: Vec<u32>,
+        is_it: impl Fn(u32, &[BucketEntry]) -> bool,
+        next: impl Fn(&BucketEntry, &mut Vec<u32>),
+    ) -> bool {
+        let mut seen = BTreeSet::new();
+        while let Some(number) = left.pop() {
+            if !seen.insert(number) {
+                continue;
+            }
+            let buckets = self.0.get(&number).map_or(&[][..], |entry| &entry.buckets);
+            if is_it(number, buckets) {
+                return true;
+            }
+            buckets.iter().for_each(|bucket| next(bucket, &mut left));
+        }
+        false
+    }
+
+    /// Adds or changes a group, or removes some. `gone` is told of each that was removed, in order.
     ///
     /// # Errors
     /// As the specification names them (1.3.5 §7.4.4.7); nothing has changed then.
@@ -200,19 +233,11 @@ impl Groups {
 
     /// Whether packets of these buckets, or what they watch, may come to this group.
     fn reaches(&self, buckets: &[BucketEntry], target: u32) -> bool {
-        let mut seen = Vec::new();
-        let mut left: Vec<u32> = buckets.iter().flat_map(next_groups).collect();
-        while let Some(group) = left.pop() {
-            if group == target {
-                return true;
-            }
-            if !seen.contains(&group) {
-                seen.push(group);
-                let buckets = self.0.get(&group).into_iter().flat_map(|entry| &entry.buckets);
-                left.extend(buckets.flat_map(next_groups));
-            }
-        }
-        false
+        self.search(
+            buckets.iter().flat_map(BucketEntry::next_groups).collect(),
+            |group, _| group == target,
+            |bucket, left| left.extend(bucket.next_groups()),
+        )
     }
 
     pub(super) fn clear(&mut self) {
@@ -268,11 +293,6 @@ fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCo
     // Only select groups have weights; for others they must be zero (1.3.5 §7.3.4.2).
     let unweighted = buckets.iter().all(|bucket| bucket.weight == 0);
     if fits && unweighted { Ok(()) } else { Err(ErrorCode::GroupModInvalid) }
-}
-
-fn next_groups(bucket: &BucketEntry) -> impl Iterator<Item = u32> + '_ {
-    let watched = Some(bucket.watch_group).filter(|group| *group != Group::ANY);
-    bucket.groups().chain(watched)
 }
 
 /// One of the usable buckets, each as often as its weight says.

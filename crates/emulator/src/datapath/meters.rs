@@ -184,7 +184,7 @@ impl Meters {
         self.0.iter().map(|(meter, entry)| (*meter, entry))
     }
 
-    /// Adds or changes a meter, or removes some. `gone` is told of each that was removed.
+    /// Adds or changes a meter, or removes some. `gone` is told of each that was removed, in order.
     ///
     /// # Errors
     /// As the specification names them (1.3.5 §7.4.4.13); nothing has changed then. The virtual

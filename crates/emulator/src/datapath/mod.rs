@@ -36,15 +36,16 @@ use std::time::Duration;
 
 use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
 
+pub(crate) use actions::is_settable;
 pub use actions::{Actions, Checker};
 pub use buffers::{BUFFER_KEPT, MAX_BUFFERS};
-pub use effects::{Effects, FlowRemoved, Notice, PacketIn};
+pub use effects::{Effects, FlowRemoved, MAX_FRAMES, Notice, PacketIn};
 use flows::{FlowTables, Removed};
 use forwarding::Forwarding;
 pub use groups::{BucketEntry, GroupEntry, Groups, MAX_BUCKETS, MAX_GROUPS};
 pub use meters::{BandEffect, BandEntry, MAX_BANDS, MAX_METERS, MeterEntry, Meters};
 use paths::Paths;
-pub use ports::{PortEntry, Ports, QueueEntry};
+pub use ports::{MAX_FRAME_BYTES, PortEntry, Ports, QueueEntry};
 pub use program::Program;
 
 /// What a switch is made of.
@@ -163,7 +164,7 @@ impl Datapath {
 }
 
 /// How a switch is set up before anybody sets it up (1.0 §5.3.2; 1.3.5 §7.3.2).
-const DEFAULT_CONFIG: SwitchConfig =
+pub(crate) const DEFAULT_CONFIG: SwitchConfig =
     SwitchConfig { flags: ConfigFlags::empty(), miss_send_len: DEFAULT_MISS_SEND_LEN };
 
 /// `OFP_DEFAULT_MISS_SEND_LEN`, bytes.

@@ -20,7 +20,8 @@ impl Datapath {
         if !entry.is_some_and(|entry| entry.take_in(&frame, rules)) {
             return effects.recycle(frame);
         }
-        self.pass_tables(Packet::new(frame, Port(port), rules), now, effects);
+        let run = self.forwarding.run(Packet::new(frame, Port(port), rules), now);
+        self.pass_tables(run, effects);
     }
 
     /// Sends a packet of the controller's, or one that waits in a buffer (1.0 §5.3.6; 1.3.5
@@ -58,8 +59,10 @@ impl Datapath {
         let mut run = self.forwarding.run(packet, now);
         for action in &actions {
             if matches!(action, Action::Output { port: Port::TABLE, .. }) {
-                let packet = run.copy(effects);
-                self.pass_tables(packet, now, effects);
+                let mut copy = self.forwarding.run(run.copy(effects), now);
+                // However often it is sent to the tables, it stays one packet.
+                copy.buckets_left = run.buckets_left;
+                run.buckets_left = self.pass_tables(copy, effects);
             } else if self.forwarding.act(action, &mut run, effects).is_err() {
                 break;
             }
@@ -80,11 +83,11 @@ impl Datapath {
     ) -> Result<(), ErrorCode> {
         let (frame, in_port) = self.forwarding.buffers.take(buffer_id)?;
         let packet = Packet::new(frame, in_port, self.forwarding.rules);
+        let mut run = self.forwarding.run(packet, now);
         if version == Version::V1_3 {
-            self.pass_tables(packet, now, effects);
+            self.pass_tables(run, effects);
             return Ok(());
         }
-        let mut run = self.forwarding.run(packet, now);
         let actions = program.apply.as_deref().unwrap_or_default();
         // A TTL that has run out ends it, and was told of.
         let _ = self.forwarding.act_all(actions, &mut run, effects);
@@ -92,16 +95,16 @@ impl Datapath {
         Ok(())
     }
 
-    /// Through the tables, from the first on.
-    fn pass_tables(&mut self, packet: Packet, now: Duration, effects: &mut Effects) {
+    /// Through the tables, from the first on. Says how many buckets the packet may still run through.
+    fn pass_tables(&mut self, mut run: Run, effects: &mut Effects) -> u32 {
         let drops = self.forwarding.config.flags.contains(ConfigFlags::FRAG_DROP);
-        if drops && packet.is_fragment() {
-            return effects.recycle(packet.into_frame());
+        if !(drops && run.packet.is_fragment()) {
+            // A TTL that has run out ends it, and was told of.
+            let _ = self.walk(&mut run, effects);
         }
-        let mut run = self.forwarding.run(packet, now);
-        // A TTL that has run out ends it, and was told of.
-        let _ = self.walk(&mut run, effects);
+        let left = run.buckets_left;
         self.forwarding.finish(run, effects);
+        left
     }
 
     fn walk(&mut self, run: &mut Run, effects: &mut Effects) -> Result<(), Stopped> {
@@ -144,7 +147,7 @@ impl Datapath {
             table.matched_count += 1;
             table.count(id, run.packet.bytes().len() as u64, run.now);
             let Some(flow) = table.flow(id) else { return Err(Stopped) };
-            run.origin = Origin::flow(number, flow);
+            run.origin = Origin::flow(number, flow, forwarding.rules);
             let program = &*flow.program;
             forwarding.run_program(program, run, effects)?;
             predictable &= program.is_predictable();

@@ -74,13 +74,14 @@ impl PortEntry {
         let_in
     }
 
-    /// Counts a frame that is to leave by one of its queues. Says whether it does.
+    /// Counts a frame that is to leave by one of its queues, if there is room. Says whether it does.
     ///
     /// A queue that the port does not have (the action that set it did not say for which port) is
     /// its default: no queue at all.
     #[inline]
-    pub(super) fn send_out(&mut self, len: usize, queue: Option<u32>) -> bool {
-        let sends = self.desc.is_up() && !self.desc.config.contains(PortConfig::NO_FWD);
+    pub(super) fn send_out(&mut self, len: usize, queue: Option<u32>, room: bool) -> bool {
+        let open = self.desc.is_up() && !self.desc.config.contains(PortConfig::NO_FWD);
+        let sends = open && room && len <= MAX_FRAME_BYTES;
         let len = len as u64;
         if sends {
             self.counters.tx_packets += 1;
@@ -109,6 +110,10 @@ impl PortEntry {
         self.desc.state.set(PortState::LIVE, live);
     }
 }
+
+/// The longest frame that a port sends: a jumbo frame with room for tags. Without a bound a frame that
+/// goes in a circle and gets a tag at every turn would grow for ever.
+pub const MAX_FRAME_BYTES: usize = 9_728;
 
 const ETHERNET_HEADER_LEN: usize = 14;
 /// Where bridges send what the spanning tree is made with (IEEE 802.1D).

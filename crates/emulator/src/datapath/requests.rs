@@ -64,7 +64,8 @@ impl Datapath {
         let mut gone = Vec::new();
         self.forwarding.groups.modify(request, buckets, now, &mut gone)?;
         if !gone.is_empty() {
-            let uses = |program: &Program| program.groups().any(|group| gone.contains(&group));
+            let is_gone = |group: u32| gone.binary_search(&group).is_ok();
+            let uses = |program: &Program| program.groups().any(is_gone);
             self.tables.remove_where(FlowRemovedReason::GroupDelete, &mut self.gone, uses);
             self.tell_of_flows(now, effects);
         }
@@ -85,7 +86,8 @@ impl Datapath {
         let mut gone = Vec::new();
         self.forwarding.meters.modify(request, now, &mut gone)?;
         if !gone.is_empty() {
-            let uses = |program: &Program| program.meter.is_some_and(|meter| gone.contains(&meter));
+            let is_gone = |meter: u32| gone.binary_search(&meter).is_ok();
+            let uses = |program: &Program| program.meter.is_some_and(is_gone);
             self.tables.remove_where(FlowRemovedReason::Delete, &mut self.gone, uses);
             self.tell_of_flows(now, effects);
         }

@@ -35,16 +35,14 @@ mod tests;
 
 use std::time::Duration;
 
-use bellrock_openflow::{
-    Bytes, ConfigFlags, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, SwitchConfig, Version,
-};
+use bellrock_openflow::{Bytes, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, Version};
 use bellrock_session::{self as session, SwitchDescription, Versions, switch::Event};
 
 use channel::Channel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
 pub use settings::{SwitchSettings, port_desc};
 
-use crate::datapath::{Datapath, DatapathSettings, Effects};
+use crate::datapath::{DEFAULT_CONFIG, Datapath, DatapathSettings, Effects};
 use crate::packet::Frame;
 
 /// Controllers that a switch has at a time. More are refused.
@@ -431,12 +429,6 @@ impl Switch {
         Ok(Some(len))
     }
 }
-
-/// How a switch is set up that has just started (1.0 §5.3.2; 1.3.5 §7.3.2).
-const DEFAULT_CONFIG: SwitchConfig = SwitchConfig {
-    flags: ConfigFlags::empty(),
-    miss_send_len: session::switch::DEFAULT_MISS_SEND_LEN,
-};
 
 /// Bytes of a port in a reply of the session, with some to spare for the heads of its parts.
 const PORT_BYTES: usize = 72;

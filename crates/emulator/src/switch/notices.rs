@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{
     Bytes, EncodeError, Field, FlowRemoved, FromSwitch, Match, MatchView, Out, PacketIn,
-    PortReason, PortStatus, Version,
+    PortStatus, Version,
 };
 
 use super::channel::{CLOSE_BYTES, Channel};
@@ -66,7 +66,7 @@ fn give(channel: &mut Channel, notice: &Notice, scratch: &mut Out, counters: &mu
         Notice::FlowRemoved(flow) => flow_removed(version, flow, scratch),
         Notice::PortStatus(status) => {
             let desc = described(version, status.desc);
-            let status = PortStatus { reason: PortReason::Modify, desc };
+            let status = PortStatus { desc, ..*status };
             FromSwitch::PortStatus(status).encode(version, UNASKED, scratch)
         }
     };

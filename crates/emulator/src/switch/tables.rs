@@ -7,7 +7,7 @@ use bellrock_openflow::{
 
 use super::Close;
 use super::replies::Reply;
-use crate::datapath::Datapath;
+use crate::datapath::{Datapath, is_settable};
 
 /// The instructions of 1.3, by number: goto_table to meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
@@ -31,11 +31,6 @@ const CONFIG: u32 = 0;
 /// The name of a table.
 pub(super) fn name(table: u8) -> FixedStr<32> {
     FixedStr::new(&format!("table {table}"))
-}
-
-/// Fields that set_field can set: those that stand in packets (1.3.5 §7.2.5).
-fn is_settable(field: Field) -> bool {
-    !matches!(field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr)
 }
 
 /// Answers with the features of all tables.

@@ -220,3 +220,49 @@ fn a_ttl_that_runs_out_in_a_bucket_ends_that_copy_only() {
     assert_eq!(lab.send(&eth().ip(&ip().ttl(1).udp(1, 2, b""))), [3]);
     assert_eq!(lab.packet_ins().len(), 1);
 }
+
+#[test]
+fn groups_that_are_watched_by_many_ways_are_looked_at_once_each() {
+    let mut lab = Lab::new(V13);
+    lab.group(GroupType::FastFailover, 0, &[watching(2, TWO)]).unwrap();
+    for group in 1..64 {
+        let below = Bucket { watch_group: group - 1, ..Bucket::of(THREE) };
+        lab.group(GroupType::FastFailover, group, &[below, below]).unwrap();
+    }
+    to_group(&mut lab, 63);
+    assert_eq!(lab.send(&frame()), [3]);
+    // Along every way there are 2^63 of them to the dead port.
+    lab.datapath.link(2, false, &mut lab.effects);
+    assert!(lab.send(&frame()).is_empty());
+}
+
+#[test]
+fn a_chain_of_groups_ends_a_packet_before_it_ends_the_stack() {
+    let mut lab = Lab::new(V13);
+    lab.group(GroupType::Indirect, 0, &[Bucket::of(TWO)]).unwrap();
+    for group in 1..2_000 {
+        let below = [Action::Group(group - 1)];
+        let bucket = Bucket { watch_group: group - 1, ..Bucket::of(&below) };
+        lab.group(GroupType::Indirect, group, &[bucket]).unwrap();
+    }
+    to_group(&mut lab, 63);
+    assert_eq!(lab.send(&frame()), [2]);
+    for group in [64, 1_999] {
+        to_group(&mut lab, group);
+        assert!(lab.send(&frame()).is_empty());
+    }
+    let watching = Bucket { watch_group: 1_999, ..Bucket::of(THREE) };
+    lab.group(GroupType::FastFailover, 2_000, &[watching]).unwrap();
+    to_group(&mut lab, 2_000);
+    assert!(lab.send(&frame()).is_empty(), "no port is watched");
+}
+
+#[test]
+fn a_packet_that_is_sent_to_the_tables_many_times_runs_through_no_more_buckets() {
+    let mut lab = Lab::new(V13);
+    lab.group(GroupType::All, 1, &vec![Bucket::of(TWO); 1_000]).unwrap();
+    to_group(&mut lab, 1);
+    let tables = vec![Action::output(Port::TABLE); 10];
+    lab.packet_out(Port::CONTROLLER, &tables, &frame()).unwrap();
+    assert_eq!(lab.left().len(), 4_096);
+}

@@ -194,3 +194,15 @@ fn a_switch_that_restarts_has_forgotten_what_it_was_told() {
     assert!(lab.send(&frame()).is_empty());
     assert!(lab.datapath.groups().get(1).is_none());
 }
+
+#[test]
+fn in_1_0_a_flow_for_all_packets_is_no_table_miss() {
+    let any = Match::any();
+    let actions = [Action::Output { port: Port::CONTROLLER, max_len: 64 }];
+    for (rules, reason) in [(V10, PacketInReason::Action), (V13, PacketInReason::NoMatch)] {
+        let mut lab = Lab::new(rules);
+        lab.ask(&FlowMod::add(&any).priority(0).actions(&actions)).unwrap();
+        lab.receive(1, &frame());
+        assert_eq!(lab.packet_ins()[0].reason, reason, "{rules}");
+    }
+}

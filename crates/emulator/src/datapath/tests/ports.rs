@@ -207,3 +207,27 @@ fn a_packet_out_that_cannot_be_done_sends_nothing() {
     lab.packet_out(Port::ANY, &[out(1)], &frame()).unwrap();
     assert_eq!(lab.left(), [1]);
 }
+
+#[test]
+fn a_frame_that_is_too_long_is_dropped_by_its_port() {
+    let mut lab = Lab::new(V13);
+    lab.apply(&[Action::PushVlan(0x8100), out(2)]);
+    let longest = crate::datapath::MAX_FRAME_BYTES;
+    let long = |len: usize| eth().payload(0x1234, &vec![0; len - 14]);
+    assert_eq!(lab.send(&long(longest - 4)), [2]);
+    assert!(lab.send(&long(longest - 3)).is_empty());
+    assert_eq!(lab.datapath.ports().get(2).unwrap().counters.tx_dropped, 1);
+}
+
+#[test]
+fn one_request_does_not_fill_the_memory_with_frames() {
+    let mut lab = Lab::new(V13);
+    let floods = vec![Action::output(Port::ALL); crate::datapath::MAX_FRAMES / 5 + 1];
+    lab.packet_out(Port::CONTROLLER, &floods, &frame()).unwrap();
+    assert_eq!(lab.left().len(), crate::datapath::MAX_FRAMES);
+    let dropped: u64 = lab.datapath.ports().iter().map(|port| port.counters.tx_dropped).sum();
+    assert_eq!(dropped as usize, floods.len() * 5 - crate::datapath::MAX_FRAMES);
+    let asks = vec![Action::output(Port::CONTROLLER); 20_000];
+    lab.packet_out(Port(1), &asks, &frame()).unwrap();
+    assert_eq!(lab.packet_ins().len(), 16_384);
+}
