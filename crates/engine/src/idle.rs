@@ -27,8 +27,18 @@ pub(crate) const SPIN: Duration = Duration::from_micros(100);
 /// [`SPIN`], and the wake-up took the rest.
 const SHORT_SLEEP: Duration = Duration::from_micros(200);
 
-/// Waits in a row in which asking brought nothing, after which the worker asks no more.
+/// Waits in which asking brought nothing, beyond what others make up for, after which the worker asks no
+/// more.
 const MISSES: u32 = 8;
+
+/// Waits in which asking paid that make up for one in which it did not. Something that pays saves a few
+/// microseconds, and what does not costs [`SPIN`]: less than so many would not be worth it. A worker
+/// with ten thousand idle switches, whose echoes come 2,000 a second, is not to ask for them.
+const HITS_FOR_MISS: u32 = 3;
+
+/// Waits of a trial in which asking paid, with nothing left to make up for, after which trials that were
+/// in vain are forgotten.
+const PROOF: u32 = 64;
 
 /// Short sleeps after which a worker that asked in vain tries again; twice as many after each trial
 /// that was in vain too.
@@ -43,8 +53,10 @@ const MOST_RETRY_SLEEPS: u32 = 4096;
 #[derive(Debug)]
 pub(crate) struct Waits {
     idle: Idle,
-    /// Waits in a row in which asking was in vain.
-    misses: u32,
+    /// What asking in vain has cost lately, in waits in which asking pays.
+    losses: u32,
+    /// Waits of this trial in which asking paid, with nothing left to make up for.
+    gains: u32,
     /// Short sleeps until it tries again; 0 while it asks.
     retry_in: u32,
     /// What `retry_in` will be when the present trial is in vain.
@@ -54,7 +66,13 @@ pub(crate) struct Waits {
 impl Waits {
     pub(crate) fn new(idle: Idle) -> Self {
         // It has nothing to go by yet: the first short sleeps tell.
-        Waits { idle, misses: 0, retry_in: FIRST_RETRY_SLEEPS, next_retry: FIRST_RETRY_SLEEPS }
+        Waits {
+            idle,
+            losses: 0,
+            gains: 0,
+            retry_in: FIRST_RETRY_SLEEPS,
+            next_retry: FIRST_RETRY_SLEEPS,
+        }
     }
 
     /// How long to ask before sleeping; `None`: never sleep.
@@ -69,13 +87,16 @@ impl Waits {
     /// Asking brought something, or did not.
     pub(crate) fn asked(&mut self, paid: bool) {
         if paid {
-            self.misses = 0;
-            self.next_retry = FIRST_RETRY_SLEEPS;
+            self.losses = self.losses.saturating_sub(1);
+            self.gains = self.gains.saturating_add(u32::from(self.losses == 0));
+            if self.gains >= PROOF {
+                self.next_retry = FIRST_RETRY_SLEEPS;
+            }
             return;
         }
-        self.misses += 1;
-        if self.misses >= MISSES {
-            self.misses = 0;
+        self.losses += HITS_FOR_MISS;
+        if self.losses >= MISSES * HITS_FOR_MISS {
+            (self.losses, self.gains) = (0, 0);
             self.retry_in = self.next_retry;
             self.next_retry = (self.next_retry * 2).min(MOST_RETRY_SLEEPS);
         }
@@ -112,6 +133,38 @@ mod tests {
     fn a_worker_asks_where_its_sleeps_are_short_and_asking_pays() {
         let mut adaptive = Waits::new(Idle::Adaptive);
         assert_eq!(waits(&mut adaptive, 1000, SHORT_SLEEP, true), 1000 - FIRST_RETRY_SLEEPS);
+        assert_eq!(adaptive.spin(), Some(SPIN));
+    }
+
+    #[test]
+    fn a_worker_for_which_asking_pays_now_and_then_only_stops_asking() {
+        let mut adaptive = Waits::new(Idle::Adaptive);
+        waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
+        for nth in 0..100 {
+            adaptive.asked(nth % 2 == 0);
+        }
+        assert_eq!(adaptive.spin(), Some(Duration::ZERO));
+        // And it tries again ever more seldom.
+        let mut asked = 0;
+        for nth in 0..1_000_000 {
+            match adaptive.spin() {
+                Some(Duration::ZERO) => adaptive.slept(SHORT_SLEEP),
+                _ => {
+                    asked += 1;
+                    adaptive.asked(nth % 3 == 0);
+                }
+            }
+        }
+        assert!(asked <= 1_000_000 / 200, "{asked} of a million");
+    }
+
+    #[test]
+    fn a_worker_for_which_asking_pays_nearly_always_goes_on_asking() {
+        let mut adaptive = Waits::new(Idle::Adaptive);
+        waits(&mut adaptive, FIRST_RETRY_SLEEPS, SHORT_SLEEP, true);
+        for nth in 0..10_000 {
+            adaptive.asked(nth % (HITS_FOR_MISS + 2) != 0);
+        }
         assert_eq!(adaptive.spin(), Some(SPIN));
     }
 
