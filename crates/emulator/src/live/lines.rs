@@ -20,6 +20,9 @@ const MAX_CONNECTING: usize = 64;
 /// How long TCP may take to connect, and a controller to say hello.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Timers of lines are not looked at more often: a look goes over all lines.
+const TIMER_GRAIN: Duration = Duration::from_millis(10);
+
 /// Nothing is due before this.
 const NEVER: Duration = Duration::MAX;
 
@@ -146,7 +149,7 @@ impl Lines {
                 }
                 // As soon as another one is through.
                 Ok(Due::Connect) => NEVER,
-                Ok(Due::At(time)) => time,
+                Ok(Due::At(time)) => time.max(now + TIMER_GRAIN),
                 Err(broken) => {
                     self.hang_up(number, &broken, now, network);
                     now

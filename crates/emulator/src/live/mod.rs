@@ -35,6 +35,10 @@ use crate::topology::{SwitchId, Topology};
 /// News of the poller that are taken at a time.
 const EVENTS: usize = 1024;
 
+/// How often somebody who waits for something is asked whether it is there: it may be that
+/// nothing happens for a while.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
 /// The token of the waker; those of the lines are their numbers.
 const WAKER: Token = Token(usize::MAX);
 
@@ -182,7 +186,8 @@ impl Live {
         self.run_until(time, |_| false).map(|_| ())
     }
 
-    /// Runs until `done`, which is asked after every turn, or for so long. Says whether it was done.
+    /// Runs until `done`, which is asked after every turn and every 20 ms, or for so long. Says
+    /// whether it was done.
     ///
     /// # Errors
     /// The poller fails.
@@ -198,7 +203,7 @@ impl Live {
             }
             match end.saturating_sub(self.clock.real()) {
                 Duration::ZERO => return Ok(false),
-                left => self.turn(left)?,
+                left => self.turn(left.min(ASK_EVERY))?,
             }
         }
     }
