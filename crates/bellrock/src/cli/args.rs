@@ -13,6 +13,8 @@ use super::bench::Bench;
 use super::config::settings::{self, GROUPS, Setting};
 use super::config::{Config, apps};
 use super::decode::command::Decode;
+use super::demo::Demo;
+use super::emulate::Emulate;
 
 /// An OpenFlow controller.
 ///
@@ -35,6 +37,8 @@ Examples:
   bellrock check bellrock.yaml                  is it right?
   bellrock run --config bellrock.yaml           run with it
   bellrock hosts                                where the hosts are that the apps know
+  bellrock demo                                 all of it at work, in this terminal
+  bellrock emulate --topology tree:3,3          a network for a controller, with a prompt
 
 Exit status: 0 when all was well, 1 when something failed, 2 when the command line or the
 configuration is wrong.";
@@ -59,6 +63,8 @@ pub(super) enum Command {
     Counters(Ask),
     Decode(Decode),
     Bench(Box<Bench>),
+    Emulate(Emulate),
+    Demo(Demo),
 }
 
 /// Run the controller until it gets SIGTERM or SIGINT

@@ -2,14 +2,19 @@
 //!
 //! `args` is the command line, `config` what can be set, `start` the running controller,
 //! `control` the socket by which it is asked, `answers` what it tells there, `show` how that
-//! is printed, `decode` the reader of captures, `bench` the load generator. This is for the binary; programs use the library.
+//! is printed, `decode` the reader of captures, `bench` the load generator, `emulate` a network to try a
+//! controller on, `demo` both in one. This is for the binary; programs use the library.
 
+mod amounts;
 mod answers;
 mod args;
 mod bench;
 mod config;
 mod control;
 pub mod decode;
+mod demo;
+mod emulate;
+mod ending;
 mod log;
 mod show;
 mod start;
@@ -71,6 +76,13 @@ pub fn main() -> ExitCode {
         Command::Hosts(asked) => ask(&asked, Question::Hosts),
         Command::Counters(asked) => ask(&asked, Question::Counters),
         Command::Bench(asked) => bench::run(&asked),
+        Command::Demo(asked) => demo::run(&asked),
+        Command::Emulate(asked) => match emulate::run(&asked) {
+            Ok(true) => Ok(()),
+            // What was lost, or could not be done, has been printed.
+            Ok(false) => return ExitCode::FAILURE,
+            Err(failure) => Err(failure),
+        },
         Command::Decode(asked) => match decode::command::run(&asked) {
             Ok(outcome) if outcome.faults == 0 => Ok(()),
             // What is wrong has been printed where it was.

@@ -107,7 +107,7 @@ pub(super) fn counters(counters: &Counters) -> String {
 }
 
 /// Columns as wide as what is in them, two spaces apart.
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();

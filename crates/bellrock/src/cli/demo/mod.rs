@@ -1,0 +1,141 @@
+//! `bellrock demo`: a controller and an emulated network in one process, on real connections, with
+//! hosts that talk.
+//!
+//! The controller is the engine with the learning switch, on threads of its own. The network, its
+//! traffic and the display take turns on this one. `show` is what is shown, `screen` how.
+
+mod args;
+mod screen;
+mod show;
+mod traffic;
+mod view;
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bellrock_apps::{Learning, LearningSettings};
+use bellrock_emulator::live::{Live, LiveSettings};
+use bellrock_emulator::topology::{Bandwidth, Topology};
+use bellrock_engine::{Engine, Pinning, Settings};
+use bellrock_tables::Budget;
+
+pub(super) use self::args::Demo;
+use self::screen::{Key, Screen};
+use self::show::Show;
+use self::view::View;
+use super::ending::Ending;
+use super::{Failure, emulate, print};
+
+/// How often the display is drawn.
+const FRAME: Duration = Duration::from_millis(250);
+
+/// How often a line is printed where there is no display.
+const LINE: Duration = Duration::from_secs(1);
+
+/// What links that say nothing carry. Enough to be seen, and little for any machine.
+const BITS_PER_SECOND: u64 = 100_000_000;
+
+/// Frames that wait for such a link: the windows of some streams, so that none takes the pings' room.
+const QUEUE_FRAMES: u32 = 4000;
+
+/// How long the switches may take to connect. They are in the same process.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// What the tables of the controller may hold, in bytes: far more than hosts of a demo need.
+const TABLE_BYTES: usize = 64 << 20;
+
+/// Runs the demo until its time is over or it is ended, and prints what there was.
+pub(super) fn run(args: &Demo) -> Result<(), Failure> {
+    let mut topology = emulate::topology(&args.topology, true)?;
+    topology.limit_links(Bandwidth::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
+    if topology.hosts().len() < 2 {
+        return Err(Failure::Wrong(format!(
+            "{}: hosts talk to each other here, and it has less than two",
+            args.topology
+        )));
+    }
+    emulate::raise_file_limit();
+    let engine = controller()?;
+    let Some(address) = engine.addresses().first().copied() else {
+        return Err(Failure::Failed("the controller listens nowhere".into()));
+    };
+    let live = network(args, &topology, address)?;
+    let waker = live.waker();
+    let ending = Ending::watch(move || waker.wake(), screen::give_back)?;
+    let view = View::new(address, args.topology.clone(), args.time);
+    let mut demo = Demonstration { show: Show::new(live, view, args.seed), ending, end: args.time };
+    let on_screen = !args.plain && stdout().is_terminal() && stdin().is_terminal();
+    let shown = if on_screen { demo.on_screen(&engine) } else { demo.in_lines(&engine) };
+    engine.stop();
+    shown?;
+    print(&demo.show.view.summary())
+}
+
+/// The learning switch, on a free port of the loopback.
+fn controller() -> Result<Engine, Failure> {
+    let settings = Settings {
+        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        pin: Pinning::None,
+        ..Settings::default()
+    };
+    let learning = Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES));
+    Engine::start(&settings, vec![Box::new(learning)])
+        .map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn network(args: &Demo, topology: &Topology, at: SocketAddr) -> Result<Live, Failure> {
+    let mut settings = LiveSettings::new(at);
+    settings.network.seed = args.seed;
+    settings.network.versions = emulate::versions(args.version.as_deref());
+    Ok(Live::new(topology, settings)?)
+}
+
+/// A demo that runs.
+struct Demonstration {
+    show: Show,
+    ending: Ending,
+    end: Option<Duration>,
+}
+
+impl Demonstration {
+    fn on_screen(&mut self, engine: &Engine) -> Result<(), Failure> {
+        let mut screen = Screen::take()?;
+        while !self.is_over(engine)? {
+            self.show.run_for(FRAME, &self.ending)?;
+            self.show.look();
+            screen.draw(&self.show.view)?;
+            match screen.key()? {
+                Some(Key::Quit) => return Ok(()),
+                Some(Key::Link) => self.show.toggle_link(),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn in_lines(&mut self, engine: &Engine) -> Result<(), Failure> {
+        while !self.is_over(engine)? {
+            let left = self.end.map_or(LINE, |end| end.saturating_sub(self.show.elapsed()));
+            self.show.run_for(left.min(LINE), &self.ending)?;
+            self.show.look();
+            print(&format!("{}\n", self.show.view.line()))?;
+        }
+        Ok(())
+    }
+
+    fn is_over(&self, engine: &Engine) -> Result<bool, Failure> {
+        if engine.has_failed() {
+            return Err(Failure::Failed("the controller has failed".into()));
+        }
+        if self.show.elapsed() > CONNECT && !self.show.was_connected() {
+            return Err(Failure::Failed(format!(
+                "the switches have not connected to {} within {} s",
+                self.show.view.controller,
+                CONNECT.as_secs()
+            )));
+        }
+        let over = self.end.is_some_and(|end| self.show.elapsed() >= end);
+        Ok(over || self.ending.is_asked_for())
+    }
+}

@@ -1,0 +1,402 @@
+//! What requests do, and what is printed of it.
+
+use std::fmt::{Display, Write};
+use std::time::Duration;
+
+use bellrock_emulator::check::{Reachability, dump_flows};
+use bellrock_emulator::host::{FlowGoal, FlowState, PingSettings};
+use bellrock_emulator::live::{LineState, Live};
+use bellrock_emulator::topology::{HostId, LinkId, LinkShape, Node, SwitchId, Topology};
+
+use super::request::{COMMANDS, CommandHelp, Request};
+use super::{Emulator, LOOK, Outcome};
+use crate::cli::amounts::{BitRate, Bytes};
+use crate::cli::show::table;
+use crate::cli::{Failure, print};
+
+/// Time between two echo requests of a `ping`.
+const PING_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Pairs of a `pingall` that ping at the same time. Their ARP requests go everywhere, and are to find room
+/// in the queues of the links.
+const PAIRS_AT_A_TIME: usize = 64;
+const _: () = assert!(PAIRS_AT_A_TIME < LinkShape::DEFAULT_QUEUE_FRAMES as usize);
+
+/// Pairs that did not reach each other, of a `pingall` of random ones, that are named.
+const PAIRS_NAMED: usize = 20;
+
+/// Where a stream goes: the port of Mininet's iperf.
+const IPERF_PORT: u16 = 5001;
+
+/// How long a stream may take to end when its time is over.
+const STREAM_END: Duration = Duration::from_secs(10);
+
+impl Emulator {
+    /// Does what is asked, and prints what came of it.
+    pub(super) fn answer(&mut self, request: &Request) -> Result<Outcome, Failure> {
+        match request {
+            Request::Ping { from, to, count } => self.ping(*from, *to, *count),
+            Request::PingAll { pairs } => self.ping_all(*pairs),
+            Request::Iperf { from, to, time } => self.iperf(*from, *to, *time),
+            Request::Link { up, ends } => self.set_links(*up, *ends),
+            Request::Move { host, to, port } => self.place(*host, *to, *port),
+            Request::Restart { switch, keep_tables } => self.restart(*switch, *keep_tables),
+            Request::DumpFlows(switch) => self.tell_each(*switch, flows),
+            Request::DumpPorts(switch) => self.tell_each(*switch, ports),
+            Request::Switches => self.tell(&switches(&self.live)),
+            Request::Hosts => self.tell(&hosts(&self.live)),
+            Request::Links => self.tell(&links(&self.live)),
+            Request::Wait(time) => {
+                self.run_until(*time, |_| false)?;
+                Ok(Outcome::Good)
+            }
+            Request::Help => self.tell(&help()),
+            Request::Quit => Ok(Outcome::Good),
+        }
+    }
+
+    fn tell(&self, text: &str) -> Result<Outcome, Failure> {
+        print(text)?;
+        Ok(Outcome::Good)
+    }
+
+    fn tell_each(
+        &self,
+        switch: Option<SwitchId>,
+        text: impl Fn(&Live, SwitchId) -> String,
+    ) -> Result<Outcome, Failure> {
+        for id in switch.map_or_else(|| all_switches(self.topology()).collect(), |id| vec![id]) {
+            print(&text(&self.live, id))?;
+        }
+        Ok(Outcome::Good)
+    }
+
+    /// What could not be done: that is told, and the next command has its turn.
+    fn refuse(&self, why: impl Display) -> Result<Outcome, Failure> {
+        eprintln!("bellrock: {why}");
+        Ok(Outcome::Bad)
+    }
+
+    fn topology(&self) -> &Topology {
+        self.live.network().topology()
+    }
+
+    fn name(&self, node: Node) -> String {
+        self.topology().name(node).to_owned()
+    }
+
+    /// Lets the network run until `done`, or for so long, or until the command is to end. Says
+    /// whether it was done.
+    pub(super) fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&Live) -> bool,
+    ) -> Result<bool, Failure> {
+        let end = self.live.elapsed() + limit;
+        loop {
+            let left = end.saturating_sub(self.live.elapsed());
+            if left.is_zero() || self.ending.is_asked_for() {
+                return Ok(done(&self.live));
+            }
+            // Not longer, so that a signal that came just before the wait is seen.
+            if self.live.run_until(left.min(LOOK), &mut done)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn ping(&mut self, from: HostId, to: HostId, count: u16) -> Result<Outcome, Failure> {
+        let settings = PingSettings { count, interval: PING_INTERVAL, ..PingSettings::default() };
+        let id = match self.live.network_mut().ping(from, to, settings) {
+            Ok(id) => id,
+            Err(error) => return self.refuse(error),
+        };
+        let limit = settings.interval * count.into() + settings.timeout * 2;
+        self.run_until(limit, |live| live.network().host(from).is_ping_over(id))?;
+        let statistics = self.live.network_mut().end_ping(from, id).unwrap_or_default();
+        let [from, to] = [from, to].map(|host| self.name(Node::Host(host)));
+        print(&format!("{from} -> {to}: {statistics}\n"))?;
+        Ok(Outcome::good_if(statistics.complete()))
+    }
+
+    fn ping_all(&mut self, pairs: Option<usize>) -> Result<Outcome, Failure> {
+        let hosts = self.topology().hosts().len();
+        if hosts < 2 {
+            return self.refuse("a ping takes two hosts, and there are not so many");
+        }
+        let wanted = match pairs {
+            Some(count) => self.random_pairs(hosts, count),
+            None => all_pairs(hosts),
+        };
+        let began = self.live.elapsed();
+        let (mut tried, mut lost, mut slowest) = (0, Vec::new(), None);
+        for part in wanted.chunks(PAIRS_AT_A_TIME) {
+            if self.ending.is_asked_for() {
+                break;
+            }
+            let settings = PingSettings::default();
+            let pings = Reachability::begin_pairs(self.live.network_mut(), part, settings);
+            self.run_until(settings.timeout * 2, |live| pings.is_over(live.network()))?;
+            let matrix = pings.finish(self.live.network_mut());
+            tried += matrix.pings;
+            lost.extend(matrix.lost);
+            slowest = slowest.max(matrix.slowest);
+        }
+        let took = self.live.elapsed().saturating_sub(began);
+        for (from, to) in lost.iter().take(PAIRS_NAMED) {
+            let [from, to] = [*from, *to].map(|host| self.name(Node::Host(host)));
+            print(&format!("{from} -> {to}: no answer\n"))?;
+        }
+        if lost.len() > PAIRS_NAMED {
+            print(&format!("and {} more\n", lost.len() - PAIRS_NAMED))?;
+        }
+        let slowest = slowest.unwrap_or_default();
+        print(&format!(
+            "{} of {tried} pairs answered, {} lost; the slowest round trip {} ms; it took {:.1} s\n",
+            tried - lost.len(),
+            lost.len(),
+            ms(slowest),
+            took.as_secs_f64(),
+        ))?;
+        Ok(Outcome::good_if(lost.is_empty() && tried == wanted.len()))
+    }
+
+    /// Pairs of two different hosts.
+    fn random_pairs(&mut self, hosts: usize, count: usize) -> Vec<(HostId, HostId)> {
+        let mut pair = || {
+            let from = self.chance.usize(..hosts);
+            let to = self.chance.usize(..hosts - 1);
+            (host(from), host(if to < from { to } else { to + 1 }))
+        };
+        (0..count).map(|_| pair()).collect()
+    }
+
+    fn iperf(&mut self, from: HostId, to: HostId, time: Duration) -> Result<Outcome, Failure> {
+        let network = self.live.network_mut();
+        let goal = FlowGoal::Until(network.now() + time);
+        let flow = match network.open_flow(from, to, IPERF_PORT, goal) {
+            Ok(flow) => flow,
+            Err(error) => return self.refuse(error),
+        };
+        self.run_until(time + STREAM_END, |live| {
+            live.network().host(from).flow(flow).is_none_or(|report| report.state.is_over())
+        })?;
+        let report = self.live.network_mut().with(from, |host, _, _| host.end_flow(flow));
+        let [from, to] = [from, to].map(|host| self.name(Node::Host(host)));
+        let Some(report) = report else { return self.refuse("the stream is gone") };
+        print(&format!(
+            "{from} -> {to}: {} in {:.2} s, {}; {} segments sent again\n",
+            Bytes(report.bytes),
+            report.last.saturating_sub(report.began).as_secs_f64(),
+            BitRate(report.bits_per_second()),
+            report.retransmissions,
+        ))?;
+        match report.state {
+            FlowState::Done => Ok(Outcome::Good),
+            FlowState::Opening => self.refuse(format!("{to} has not answered")),
+            FlowState::Open | FlowState::Closing => {
+                self.refuse("the stream was cut off before its end")
+            }
+            FlowState::Reset => self.refuse(format!("{to} has refused the stream")),
+            FlowState::TimedOut => self.refuse(format!("{to} does not answer any more")),
+        }
+    }
+
+    fn set_links(&mut self, up: bool, ends: [Node; 2]) -> Result<Outcome, Failure> {
+        let between = |id: &LinkId| {
+            let [a, b] = self.live.network().link_ends(*id).map(|end| end.node);
+            [a, b] == ends || [b, a] == ends
+        };
+        let links: Vec<LinkId> = all_links(self.topology()).filter(between).collect();
+        if links.is_empty() {
+            let [a, b] = ends.map(|node| self.name(node));
+            return self.refuse(format!("no link between {a} and {b}; `links` lists all"));
+        }
+        for link in links {
+            self.live.network_mut().set_link(link, up);
+            let [a, b] = link_ends(&self.live, link);
+            print(&format!("{a} - {b}: {}\n", up_or_down(up)))?;
+        }
+        Ok(Outcome::Good)
+    }
+
+    fn place(&mut self, host: HostId, to: SwitchId, port: Option<u32>) -> Result<Outcome, Failure> {
+        match self.live.network_mut().move_host(host, to, port, true) {
+            Ok(()) => {
+                let name = self.name(Node::Host(host));
+                self.tell(&format!("{name} is at {}\n", place(&self.live, host)))
+            }
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn restart(&mut self, switch: SwitchId, keep_tables: bool) -> Result<Outcome, Failure> {
+        self.live.restart(switch, keep_tables);
+        let began = self.live.elapsed();
+        let up =
+            |live: &Live| live.lines(switch).all(|(_, state)| matches!(state, LineState::Up(_)));
+        let back = self.run_until(self.wait, up)?;
+        self.settle()?;
+        let name = self.name(Node::Switch(switch));
+        if !back {
+            let wait = self.wait.as_secs_f64();
+            return self.refuse(format!("{name} is not connected again after {wait} s"));
+        }
+        let took = self.live.elapsed().saturating_sub(began);
+        self.tell(&format!("{name} is connected again after {:.1} s\n", took.as_secs_f64()))
+    }
+}
+
+impl Outcome {
+    fn good_if(good: bool) -> Self {
+        if good { Outcome::Good } else { Outcome::Bad }
+    }
+}
+
+fn host(index: usize) -> HostId {
+    HostId(index as u32)
+}
+
+fn all_pairs(hosts: usize) -> Vec<(HostId, HostId)> {
+    let pairs = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
+    pairs.filter(|(from, to)| from != to).map(|(from, to)| (host(from), host(to))).collect()
+}
+
+fn all_switches(topology: &Topology) -> impl Iterator<Item = SwitchId> + use<> {
+    (0..topology.switches().len() as u32).map(SwitchId)
+}
+
+fn all_links(topology: &Topology) -> impl Iterator<Item = LinkId> + use<> {
+    (0..topology.links().len() as u32).map(LinkId)
+}
+
+fn flows(live: &Live, id: SwitchId) -> String {
+    let network = live.network();
+    let flows = dump_flows(network.switch(id), network.now());
+    let name = network.topology().name(Node::Switch(id));
+    let mut text = format!("{name}: {} flows\n", flows.lines().count());
+    for flow in flows.lines() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {flow}");
+    }
+    text
+}
+
+fn ports(live: &Live, id: SwitchId) -> String {
+    let network = live.network();
+    let topology = network.topology();
+    let name = topology.name(Node::Switch(id));
+    let rows = network.switch(id).datapath().ports().iter().map(|port| {
+        let peer = network.peer(id, port.number());
+        let counters = &port.counters;
+        vec![
+            format!("{name}:{}", port.desc.port),
+            up_or_down(port.desc.is_up()).to_owned(),
+            peer.map_or_else(|| "-".to_owned(), |end| topology.end_name(end).to_string()),
+            counters.rx_packets.to_string(),
+            counters.rx_bytes.to_string(),
+            counters.tx_packets.to_string(),
+            counters.tx_bytes.to_string(),
+            (counters.rx_dropped + counters.tx_dropped).to_string(),
+        ]
+    });
+    let head =
+        ["PORT", "STATE", "PEER", "FRAMES IN", "BYTES IN", "FRAMES OUT", "BYTES OUT", "DROPS"];
+    table(&head, rows)
+}
+
+fn switches(live: &Live) -> String {
+    let network = live.network();
+    let topology = network.topology();
+    let rows = all_switches(topology).map(|id| {
+        let switch = network.switch(id);
+        let lines = live.lines(id).map(|(at, state)| match state {
+            LineState::Up(version) => format!("{at}: up, {version}"),
+            LineState::Connecting => format!("{at}: connecting"),
+            LineState::Away { reason } => format!("{at}: away ({reason})"),
+        });
+        vec![
+            topology.name(Node::Switch(id)).to_owned(),
+            format!("{:016x}", switch.dpid()),
+            flow_count(live, id).to_string(),
+            switch.counters().packet_ins.to_string(),
+            lines.collect::<Vec<_>>().join("; "),
+        ]
+    });
+    table(&["SWITCH", "DPID", "FLOWS", "PACKET-INS", "CONTROLLER"], rows)
+}
+
+/// Flows in all tables of a switch.
+pub(in crate::cli) fn flow_count(live: &Live, id: SwitchId) -> usize {
+    let tables = live.network().switch(id).datapath().tables().iter();
+    tables.map(|(_, table)| table.len()).sum()
+}
+
+fn hosts(live: &Live) -> String {
+    let topology = live.network().topology();
+    let rows = topology.hosts().iter().enumerate().map(|(index, spec)| {
+        let id = host(index);
+        let counters = live.network().host(id).counters();
+        vec![
+            spec.name.clone(),
+            spec.ip.to_string(),
+            spec.mac.to_string(),
+            place(live, id),
+            counters.frames_out.to_string(),
+            counters.frames_in.to_string(),
+        ]
+    });
+    table(&["HOST", "ADDRESS", "MAC", "AT", "FRAMES SENT", "FRAMES RECEIVED"], rows)
+}
+
+/// Where a host is plugged in: `s2:1`.
+pub(in crate::cli) fn place(live: &Live, host: HostId) -> String {
+    let network = live.network();
+    let at = network.place(host);
+    at.map_or_else(
+        || "-".to_owned(),
+        |(switch, port)| format!("{}:{port}", network.topology().name(Node::Switch(switch))),
+    )
+}
+
+fn links(live: &Live) -> String {
+    let network = live.network();
+    let rows = all_links(network.topology()).map(|id| {
+        let [a, b] = link_ends(live, id);
+        let [from, to] = network.link_counters(id);
+        vec![
+            a,
+            b,
+            up_or_down(network.is_link_up(id)).to_owned(),
+            (from.frames + to.frames).to_string(),
+            (from.lost + to.lost).to_string(),
+            (from.overflows + to.overflows).to_string(),
+        ]
+    });
+    table(&["END", "END", "STATE", "FRAMES", "LOST", "QUEUE FULL"], rows)
+}
+
+/// The ends of a link as they are now.
+pub(in crate::cli) fn link_ends(live: &Live, link: LinkId) -> [String; 2] {
+    let network = live.network();
+    network.link_ends(link).map(|end| network.topology().end_name(end).to_string())
+}
+
+fn up_or_down(up: bool) -> &'static str {
+    if up { "up" } else { "down" }
+}
+
+fn help() -> String {
+    let words = |command: &CommandHelp| format!("{} {}", command.name, command.arguments);
+    let width = COMMANDS.iter().map(|command| words(command).len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for command in COMMANDS {
+        let _ = writeln!(text, "{:width$}  {}", words(command), command.about);
+    }
+    text
+}
+
+/// Milliseconds with three decimals.
+fn ms(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64() * 1e3)
+}

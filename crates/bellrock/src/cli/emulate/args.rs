@@ -1,0 +1,100 @@
+//! The command line of `bellrock emulate`.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use bellrock_emulator::topology::Bandwidth;
+use clap::Args;
+
+use crate::cli::config::values;
+
+/// Where a controller is looked for if nothing is said, and its port if only that is missing.
+pub(super) const DEFAULT_PORT: u16 = 6653;
+
+/// What `--wait` may be.
+const WAIT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
+
+/// What `--retry` may be.
+const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(600);
+
+/// Emulate a network for any controller: switches, links and hosts, and a prompt
+///
+/// All switches, links and hosts are in this process: no root, no other software. The switches
+/// connect to the controller over TCP and speak OpenFlow as hardware would; frames between them and
+/// the hosts stay inside. Commands come from the prompt, from a pipe, or from the command line behind
+/// `--`; `help` at the prompt lists them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct Emulate {
+    /// The network: a name such as tree:2,3, or a file
+    ///
+    /// Names: single:HOSTS, linear:SWITCHES[,HOSTS], ring:SWITCHES[,HOSTS], tree:DEPTH,FANOUT, fat-tree:K,
+    /// leaf-spine:LEAVES,SPINES,HOSTS, waxman:SWITCHES,SEED; each takes ,loop-free at its end. The
+    /// manual describes the file.
+    #[arg(long, short, value_name = "NAME|FILE", default_value = "tree:2,3")]
+    pub(super) topology: String,
+
+    /// The controller; several times for switches that connect to several
+    ///
+    /// A name or an address, and a port if it is not 6653.
+    #[arg(long, short, value_name = "HOST[:PORT]", default_value = "127.0.0.1:6653")]
+    pub(super) controller: Vec<String>,
+
+    /// The only OpenFlow version that the switches speak; both if it is not said
+    #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
+    pub(super) version: Option<String>,
+
+    /// How long the first connections may take
+    ///
+    /// When not every switch is connected by then, the command ends with status 1.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait)]
+    pub(super) wait: Duration,
+
+    /// The longest time between two tries of a switch to connect
+    ///
+    /// It begins with a second, or with this if it is shorter, and doubles.
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = retry)]
+    pub(super) retry: Duration,
+
+    /// What links carry that do not say it in a file, in bits per second
+    #[arg(long, value_name = "BITS", default_value = "1G", value_parser = bandwidth)]
+    pub(super) bandwidth: Bandwidth,
+
+    /// Refuse a network with a cycle
+    ///
+    /// A controller that floods, as learning switches do, sends what it floods round and round there.
+    #[arg(long)]
+    pub(super) loop_free: bool,
+
+    /// For what is random: lost frames, chosen pairs
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// A command, instead of the prompt: ping h1 h9
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock emulate                                      four switches, nine hosts, and a prompt
+  bellrock emulate --topology tree:3,3 -- pingall       do all hosts reach each other?
+  bellrock emulate --topology office.topo -- ping h1 printer
+  bellrock emulate --topology fat-tree:16,loop-free -- pingall --pairs 200
+  printf 'link down s1 s2\\nping h1 h9\\n' | bellrock emulate --version 1.0
+  bellrock emulate --controller 192.0.2.7:6633          a controller elsewhere
+
+Exit status: 0 when all was well, 1 when a ping was lost, a command could not be done or the switches could
+not connect, 2 when the command line or the topology is wrong.";
+
+fn bandwidth(text: &str) -> Result<Bandwidth, String> {
+    text.parse().map_err(str::to_owned)
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    values::time(text, WAIT).map_err(|expected| format!("give {expected}"))
+}
+
+fn retry(text: &str) -> Result<Duration, String> {
+    values::time(text, RETRY).map_err(|expected| format!("give {expected}"))
+}

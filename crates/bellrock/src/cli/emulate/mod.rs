@@ -1,0 +1,267 @@
+//! `bellrock emulate`: an emulated network on real connections, and commands to try it with.
+//!
+//! The network is `bellrock-emulator`'s; `request` reads commands, `answer` does them, `prompt` is
+//! where they come from.
+
+mod answer;
+mod args;
+mod prompt;
+mod request;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use bellrock_emulator::live::{Backoff, LineState, Live, LiveError, LiveSettings};
+use bellrock_emulator::topology::{LinkShape, Named, SwitchId, Topology};
+use bellrock_engine::session::Versions;
+use bellrock_openflow::Version;
+
+pub(super) use self::answer::{flow_count, link_ends, place};
+use self::args::DEFAULT_PORT;
+pub(super) use self::args::Emulate;
+use self::prompt::{Input, Prompt, Saved};
+use self::request::Request;
+use super::Failure;
+use super::ending::Ending;
+
+/// When every controller has been silent for so long, it has set the switches up.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// After this nobody waits for silence any more: some controllers never are.
+const QUIET_WAIT: Duration = Duration::from_secs(2);
+
+/// How long it takes until somebody is told what is waited for.
+const SAY_SO: Duration = Duration::from_millis(1500);
+
+/// How often a wait looks whether it is to end. A signal, and a line, wake it up too.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+/// How the commands went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Good,
+    /// A ping was lost, or a command could not be done; that was printed.
+    Bad,
+}
+
+/// Does what the command line says. Whether all was well; what was not has been printed.
+pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
+    let mut topology = topology(&args.topology, args.loop_free)?;
+    topology.limit_links(args.bandwidth, LinkShape::DEFAULT_QUEUE_FRAMES);
+    let controllers = controllers(&args.controller)?;
+    let command = match args.command.is_empty() {
+        true => None,
+        false => Request::parse(&args.command.join(" "), &topology).map_err(Failure::Wrong)?,
+    };
+    raise_file_limit();
+    let mut settings = LiveSettings { controllers, ..LiveSettings::new(([0; 4], 0).into()) };
+    settings.backoff =
+        Backoff { first: Backoff::default().first.min(args.retry), most: args.retry };
+    settings.network.seed = args.seed;
+    settings.network.versions = versions(args.version.as_deref());
+    let live = Live::new(&topology, settings)?;
+    let waker = live.waker();
+    let terminal = Saved::now();
+    let ending = Ending::watch(move || waker.wake(), move || terminal.give_back())?;
+    let chance = fastrand::Rng::with_seed(args.seed);
+    let mut emulator = Emulator { live, ending, wait: args.wait, chance };
+    if !emulator.connect()? {
+        return Ok(true);
+    }
+    let outcome = match command {
+        Some(request) => emulator.answer(&request)?,
+        None => emulator.prompt()?,
+    };
+    Ok(outcome == Outcome::Good)
+}
+
+/// The topology of this name, or of this file.
+pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure> {
+    let file = |error: &dyn std::fmt::Display| Failure::Wrong(format!("{text}: {error}"));
+    match fs::read_to_string(text) {
+        Ok(lines) => {
+            let topology = Topology::parse(&lines).map_err(|error| file(&error))?;
+            if loop_free {
+                topology.check_loop_free().map_err(|error| file(&error))?;
+            }
+            Ok(topology)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_path(text) => {
+            let built = text.parse().and_then(Named::build);
+            let topology = built.map_err(|error| {
+                Failure::Wrong(format!("{error}; a file of this name is not there either"))
+            })?;
+            if loop_free {
+                topology.check_loop_free().map_err(|error| file(&error))?;
+            }
+            Ok(topology)
+        }
+        Err(error) => Err(file(&error)),
+    }
+}
+
+/// Whether it can only be meant as the name of a file.
+fn is_path(text: &str) -> bool {
+    text.contains('/') || Path::new(text).extension().is_some()
+}
+
+pub(super) fn versions(version: Option<&str>) -> Versions {
+    match version {
+        Some("1.0") => Versions::Only(Version::V1_0),
+        Some("1.3") => Versions::Only(Version::V1_3),
+        _ => Versions::Both,
+    }
+}
+
+fn controllers(names: &[String]) -> Result<Vec<SocketAddr>, Failure> {
+    names.iter().map(|name| controller(name)).collect()
+}
+
+/// The address of a controller: `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
+fn controller(name: &str) -> Result<SocketAddr, Failure> {
+    let has_port =
+        name.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let full = if has_port { name.to_owned() } else { format!("{name}:{DEFAULT_PORT}") };
+    let wrong = |reason: &dyn std::fmt::Display| {
+        Failure::Wrong(format!(
+            "{name} is no controller's place ({reason}); give an address or a name, and a port if it is \
+             not {DEFAULT_PORT}: 127.0.0.1:6653"
+        ))
+    };
+    let mut addresses = full.to_socket_addrs().map_err(|error| wrong(&error))?;
+    addresses.next().ok_or_else(|| wrong(&"it has no address"))
+}
+
+/// Every switch takes a file descriptor for each controller; the soft limit is often 1,024.
+pub(super) fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, connecting fails and says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// The network, and what commands need besides.
+struct Emulator {
+    live: Live,
+    ending: Ending,
+    /// How long switches may take to connect.
+    wait: Duration,
+    /// Which pairs are chosen.
+    chance: fastrand::Rng,
+}
+
+impl Emulator {
+    /// Waits until all switches are connected and set up; false if it is to end before.
+    fn connect(&mut self) -> Result<bool, Failure> {
+        let topology = self.live.network().topology();
+        let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
+        let all = |live: &Live| live.connected() == switches;
+        let first = SAY_SO.min(self.wait);
+        if !self.run_until(first, all)? && first < self.wait && !self.ending.is_asked_for() {
+            eprintln!("bellrock: waiting for {}: {}", self.controllers(), self.trouble());
+            self.run_until(self.wait - first, all)?;
+        }
+        if self.ending.is_asked_for() {
+            return Ok(false);
+        }
+        if !all(&self.live) {
+            return Err(Failure::Failed(self.not_connected()));
+        }
+        let took = self.live.elapsed().as_secs_f64();
+        self.settle()?;
+        eprintln!(
+            "bellrock: {switches} switches and {hosts} hosts; connected to {} in {took:.2} s",
+            self.controllers(),
+        );
+        Ok(true)
+    }
+
+    /// Waits until the controllers have set the switches up, as far as that can be seen.
+    fn settle(&mut self) -> Result<(), Failure> {
+        self.run_until(QUIET_WAIT, |live| live.quiet_for() >= QUIET)?;
+        Ok(())
+    }
+
+    fn not_connected(&self) -> String {
+        format!(
+            "{} of {} switches are connected to {} after {} s: {}\n\
+             is a controller running there? `bellrock run` starts one; --controller names another, --wait \
+             gives it more time",
+            self.live.connected(),
+            self.live.network().topology().switches().len(),
+            self.controllers(),
+            self.wait.as_secs_f64(),
+            self.trouble(),
+        )
+    }
+
+    fn controllers(&self) -> String {
+        let lines = self.live.lines(SwitchId(0));
+        lines.map(|(at, _)| at.to_string()).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// What keeps the first switch that is not connected.
+    fn trouble(&self) -> String {
+        for (index, switch) in self.live.network().topology().switches().iter().enumerate() {
+            for (_, state) in self.live.lines(SwitchId(index as u32)) {
+                match state {
+                    LineState::Up(_) => {}
+                    LineState::Connecting => {
+                        return format!("{} has connected, but got no hello", switch.name);
+                    }
+                    LineState::Away { reason } => return format!("{}: {reason}", switch.name),
+                }
+            }
+        }
+        "all are connected".to_owned()
+    }
+
+    /// Does what comes from standard input until it ends.
+    fn prompt(&mut self) -> Result<Outcome, Failure> {
+        let prompt = Prompt::start(self.live.waker())?;
+        if prompt.is_interactive() {
+            eprintln!("bellrock: `help` lists the commands");
+        }
+        let mut outcome = Outcome::Good;
+        prompt.ask();
+        while !self.ending.is_asked_for() {
+            let line = match prompt.input() {
+                None => {
+                    self.live.turn(LOOK)?;
+                    continue;
+                }
+                Some(Input::Line(line)) => line,
+                Some(Input::End) => break,
+                Some(Input::Failed(error)) => return Err(cannot_read(&error)),
+            };
+            match Request::parse(&line, self.live.network().topology()) {
+                Ok(None) => {}
+                Ok(Some(Request::Quit)) => break,
+                Ok(Some(request)) => {
+                    if self.answer(&request)? == Outcome::Bad {
+                        outcome = Outcome::Bad;
+                    }
+                }
+                Err(wrong) => {
+                    eprintln!("bellrock: {wrong}");
+                    outcome = Outcome::Bad;
+                }
+            }
+            prompt.ask();
+        }
+        Ok(outcome)
+    }
+}
+
+fn cannot_read(error: &io::Error) -> Failure {
+    Failure::Failed(format!("commands cannot be read: {error}"))
+}

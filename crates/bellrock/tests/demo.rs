@@ -1,0 +1,102 @@
+//! `bellrock demo` as its users meet it: as lines, on a terminal, and when it is ended.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod running;
+mod terminal;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use running::{Running, bellrock, output};
+use terminal::Pty;
+
+/// The terminal's other screen is entered, and left.
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+const SHOW_CURSOR: &str = "\x1b[?25h";
+
+#[test]
+fn without_a_terminal_it_tells_in_lines_and_ends_with_a_summary() {
+    for version in ["1.0", "1.3"] {
+        let arguments = ["demo", "--for", "3s", "--version", version];
+        let (status, text, error) = output(&mut bellrock(&arguments));
+        assert_eq!((status, error.as_str()), (0, ""), "{text}");
+        assert!(text.contains("switches 4/4"), "{text}");
+        assert!(text.contains("4 switches and 9 hosts (tree:2,3)"), "{text}");
+        assert!(!text.contains('\x1b'), "plain lines: {text:?}");
+        let pings = text.lines().find(|line| line.contains(" pings, ")).expect("a summary");
+        assert!(pings.contains(" pings, 0 of them lost"), "{text}");
+        assert!(!pings.starts_with("0 pings"), "hosts talk: {text}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_with_the_summary() {
+    for signal in ["INT", "TERM"] {
+        let mut command = bellrock(&["demo"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut demo = Running(command.spawn().unwrap());
+        let mut lines = BufReader::new(demo.0.stdout.take().unwrap()).lines();
+        let up = lines.by_ref().map(Result::unwrap).find(|line| line.contains("switches 4/4"));
+        assert!(up.is_some(), "the switches connect");
+        demo.signal(signal);
+        assert_eq!(demo.ended().code(), Some(0), "SIG{signal}");
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert!(rest.iter().any(|line| line.contains("9 hosts (tree:2,3)")), "{rest:?}");
+    }
+}
+
+#[test]
+fn on_a_terminal_it_shows_the_network_and_gives_the_terminal_back() {
+    // By the key that Ctrl-C is there, by the one that is shown, by itself, and by a signal.
+    for end in ["\x03", "q", "--for", "TERM"] {
+        let mut pty = Pty::open(100, 30);
+        let before = pty.modes();
+        let mut command = bellrock(&["demo"]);
+        if end == "--for" {
+            command.args(["--for", "2s"]);
+        }
+        let mut demo = pty.start(command);
+        pty.read_until(ENTER);
+        // Words: between them the cursor is moved.
+        for part in ["Bellrock", "switches", "hosts", "10.0.0.9", "packet-ins:"] {
+            pty.read_until(part);
+        }
+        assert_ne!(pty.modes(), before, "keys come at once");
+        if end == "q" {
+            pty.type_text("l");
+            pty.read_until("down");
+        }
+        match end {
+            "--for" => {}
+            "TERM" => demo.signal(end),
+            key => pty.type_text(key),
+        }
+        assert_eq!(demo.ended().code(), Some(0), "{end:?}");
+        assert_eq!(pty.modes(), before, "{end:?}");
+        let text = pty.read();
+        let left = text.rfind(LEAVE).expect("the other screen is left");
+        let shown = text.rfind(SHOW_CURSOR).expect("the cursor is shown");
+        let summary = text.rfind("4 switches and 9 hosts").expect("a summary");
+        assert!(left < summary && shown < summary, "{end:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    for (arguments, reason) in [
+        (&["--topology", "ring:4"][..], "closes the cycle"),
+        (&["--topology", "circle:4"], "no topology \"circle:4\""),
+        (&["--for", "soon"], "give a time from 1 s to"),
+    ] {
+        let (status, _, error) = output(bellrock(&["demo"]).args(arguments));
+        assert_eq!(status, 2, "{arguments:?}: {error}");
+        assert!(error.contains(reason), "{arguments:?}: {error}");
+    }
+}

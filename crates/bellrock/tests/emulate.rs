@@ -1,0 +1,214 @@
+//! `bellrock emulate` as its users meet it: against a running controller, from the command line, from
+//! a pipe and at a terminal, and when something is wrong.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod running;
+mod terminal;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Stdio;
+
+use running::{Controller, Place, Running, bellrock, free_address, output, told};
+use terminal::Pty;
+
+/// Runs `bellrock emulate` with these arguments and commands on its standard input.
+fn piped(arguments: &[&str], commands: &str) -> (i32, String, String) {
+    let mut command = bellrock(&["emulate"]);
+    command.args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
+    told(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_ping_as_an_argument_ends_with_status_0() {
+    let place = Place::new("emulate-ping");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    for version in ["1.0", "1.3"] {
+        let arguments = ["--controller", &at, "--version", version, "--", "ping", "h1", "h9"];
+        let mut command = bellrock(&["emulate", "--topology", "tree:2,3"]);
+        let (status, text, error) = output(command.args(arguments));
+        assert_eq!(status, 0, "{version}: {text}{error}");
+        assert!(text.contains("h1 -> h9: 3 sent, 3 received, 0 lost"), "{text}");
+    }
+}
+
+#[test]
+fn every_host_of_a_tree_reaches_every_other() {
+    let place = Place::new("emulate-pingall");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut command = bellrock(&["emulate", "--topology", "tree:2,3", "--controller", &at]);
+    let (status, text, error) = output(command.args(["--", "pingall"]));
+    assert_eq!(status, 0, "{text}{error}");
+    assert!(text.contains("72 of 72 pairs answered, 0 lost"), "{text}");
+}
+
+#[test]
+fn a_lost_ping_ends_with_status_1() {
+    let place = Place::new("emulate-lost");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let commands = "link down s1 s2\nping h1 h4 1\nping h1 h2 1\n";
+    let (status, text, error) = piped(&["--topology", "tree:2,3", "--controller", &at], commands);
+    assert_eq!(status, 1, "{text}{error}");
+    assert!(text.contains("h1 -> h4: 1 sent, 0 received, 1 lost"), "{text}");
+    assert!(text.contains("h1 -> h2: 1 sent, 1 received, 0 lost"), "{text}");
+}
+
+#[test]
+fn commands_of_a_pipe_are_done_in_turn_and_wrong_ones_are_told() {
+    let place = Place::new("emulate-pipe");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let commands = "# a script\n\nping h1 h9\ndump-flows s1\nlink down s1 s2\nlinks\nlink up s1 s2\n\
+                    switches\nhosts\nping h1 h10\nhelp\n";
+    let (status, text, error) = piped(&["--topology", "tree:2,3", "--controller", &at], commands);
+    assert_eq!(status, 1, "one of the commands is wrong: {text}{error}");
+    assert!(error.contains("no host \"h10\""), "{error}");
+    for part in [
+        "h1 -> h9: 3 sent, 3 received",
+        "priority=100",
+        "s1:1",
+        "down",
+        "up, 1.3",
+        "10.0.0.9",
+        "ping HOST HOST [COUNT]",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+#[test]
+fn a_stream_and_a_move_and_a_restart_are_done() {
+    let place = Place::new("emulate-changes");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let commands = "iperf h1 h9 500ms\nmove h1 s4\nping h1 h2\nrestart s2 empty\nping h2 h9\n";
+    let (status, text, error) = piped(&["--topology", "tree:2,3", "--controller", &at], commands);
+    assert_eq!(status, 0, "{text}{error}");
+    assert!(text.contains("b/s"), "{text}");
+    assert!(text.contains("h1 is at s4:5"), "{text}");
+    assert!(text.contains("h2 -> h9: 3 sent, 3 received"), "{text}");
+}
+
+#[test]
+fn a_topology_file_that_is_wrong_is_refused_with_line_and_reason() {
+    let place = Place::new("emulate-topology");
+    for (text, reason) in [
+        ("switch s1\nhost h1\nlink s1 h1\nlink s1 s9\n", "line 4: unknown switch or host \"s9\""),
+        (
+            "switch s1\nhost h1\nhost h2\nlink s1:1 h1\nlink s1:1 h2\n",
+            "line 5: port 1 of s1 has a link already (line 4)",
+        ),
+    ] {
+        let file = place.write("wrong.topo", text);
+        let (status, _, error) = output(&mut bellrock(&["emulate", "--topology", &file]));
+        assert_eq!(status, 2, "{error}");
+        assert!(error.contains(&format!("{file}: {reason}")), "{error}");
+    }
+}
+
+#[test]
+fn a_cycle_is_refused_where_it_must_not_be() {
+    let place = Place::new("emulate-cycle");
+    let ring = "switch s1\nswitch s2\nswitch s3\nlink s1 s2\nlink s2 s3\nlink s3 s1\n";
+    let file = place.write("ring.topo", ring);
+    let reason = format!("{file}: line 6: the link s3:2 s1:2 closes the cycle");
+    let emulate = ["emulate", "--topology", &file, "--loop-free"];
+    // The demo's app is the learning switch, which cannot take one.
+    for command in [&emulate[..], &["demo", "--topology", &file]] {
+        let (status, _, error) = output(&mut bellrock(command));
+        assert_eq!(status, 2, "{error}");
+        assert!(error.contains(&reason), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_topology_and_no_command_is_said_before_anything_is_done() {
+    for (arguments, reason) in [
+        (&["--topology", "tree"][..], "no topology \"tree\""),
+        (&["--topology", "no/such.topo"], "no/such.topo"),
+        (&["--controller", "127.0.0.1:port"], "127.0.0.1:port"),
+        (&["--", "pong", "h1", "h2"], "no command \"pong\""),
+        (&["--", "ping", "h1", "h77"], "no host \"h77\""),
+    ] {
+        let (status, _, error) = output(bellrock(&["emulate"]).args(arguments));
+        assert_eq!(status, 2, "{arguments:?}: {error}");
+        assert!(error.contains(reason), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn that_nobody_listens_is_said() {
+    let at = free_address().to_string();
+    let mut command =
+        bellrock(&["emulate", "--controller", &at, "--wait", "1s", "--retry", "200ms"]);
+    let (status, text, error) = output(command.args(["--", "pingall"]));
+    assert_eq!((status, text.as_str()), (1, ""), "{error}");
+    assert!(error.contains(&format!("0 of 4 switches are connected to {at}")), "{error}");
+    assert!(error.contains("Connection refused"), "{error}");
+    assert!(error.contains("bellrock run"), "{error}");
+}
+
+#[test]
+fn that_something_else_listens_is_said() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let mut command = bellrock(&["emulate", "--controller", &at, "--wait", "1s"]);
+    let (status, _, error) = output(command.args(["--", "pingall"]));
+    assert_eq!(status, 1, "{error}");
+    assert!(error.contains("0 of 4 switches are connected"), "{error}");
+}
+
+#[test]
+fn a_signal_ends_it_in_peace() {
+    let place = Place::new("emulate-signal");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    for signal in ["INT", "TERM"] {
+        let mut command = bellrock(&["emulate", "--controller", &at]);
+        // A pipe that says nothing.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut emulator = Running(command.spawn().unwrap());
+        running::until("four switches", || {
+            controller.ask("switches").as_array().unwrap().len() == 4
+        });
+        emulator.signal(signal);
+        assert_eq!(emulator.ended().code(), Some(0), "SIG{signal}");
+        running::until("no switches", || controller.ask("switches").as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn at_a_terminal_there_is_a_prompt_and_the_terminal_is_given_back() {
+    let place = Place::new("emulate-terminal");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut pty = Pty::open(100, 30);
+    let before = pty.modes();
+    let mut emulator = pty.start(bellrock(&["emulate", "--controller", &at]));
+    pty.read_until("bellrock> ");
+    assert_ne!(pty.modes(), before, "the line is edited");
+    pty.type_text("ping h1 h9 1\r");
+    pty.read_until("h1 -> h9: 1 sent, 1 received");
+    pty.read_until("bellrock> ");
+    pty.type_text("quit\r");
+    assert_eq!(emulator.ended().code(), Some(0));
+    assert_eq!(pty.modes(), before, "after quit");
+
+    let mut emulator = pty.start(bellrock(&["emulate", "--controller", &at]));
+    pty.read_until("bellrock> ");
+    emulator.signal("TERM");
+    assert_eq!(emulator.ended().code(), Some(0));
+    assert_eq!(pty.modes(), before, "after a signal in the middle of a line");
+}

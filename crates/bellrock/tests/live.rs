@@ -1,0 +1,278 @@
+//! What the learning app is for, on emulated switches over real sockets: a controller in a process of
+//! its own, and the network in the test's. The scenarios are those of `tests/system`, which has them
+//! on Open vSwitch and in real time, and have the same names.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod running;
+
+use std::time::Duration;
+
+use bellrock_api::{Field, Port, Version};
+use bellrock_emulator::check::{Matrix, Reachability};
+use bellrock_emulator::host::{FlowGoal, FlowState, PingId, PingSettings};
+use bellrock_emulator::live::{Backoff, Live, LiveSettings};
+use bellrock_emulator::topology::{Bandwidth, HostId, Node, SwitchId, Topology, tree};
+use bellrock_engine::session::Versions;
+
+use running::{Controller, PATIENCE, Place};
+
+/// Switches look for their controller so often.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// When the controller has been silent for so long, it has set up the switches.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Room in the links' queues for the window of a stream, so that it takes nobody's.
+const QUEUE_FRAMES: u32 = 1000;
+
+const PING_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Packet-ins of ARP, a ping and a stream over three switches; a stream that goes over the controller
+/// has more in its first millisecond.
+const MAX_PACKET_INS: u64 = 20;
+
+/// A pair of what is tested, for both versions.
+macro_rules! on_both_versions {
+    ($($scenario:ident),*) => {$(
+        mod $scenario {
+            #[test]
+            fn on_1_0() {
+                super::$scenario(bellrock_api::Version::V1_0);
+            }
+
+            #[test]
+            fn on_1_3() {
+                super::$scenario(bellrock_api::Version::V1_3);
+            }
+        }
+    )*};
+}
+
+/// An emulated network, connected.
+struct Net(Live);
+
+impl Net {
+    fn connect(mut topology: Topology, controller: &Controller, version: Version) -> Self {
+        topology.limit_links(Bandwidth::bits_per_second(100_000_000), QUEUE_FRAMES);
+        let mut settings = LiveSettings::new(controller.address);
+        settings.backoff = Backoff { first: RETRY, most: RETRY };
+        settings.network.versions = Versions::Only(version);
+        let mut net = Net(Live::new(&topology, settings).unwrap());
+        net.wait_until_connected();
+        net
+    }
+
+    fn wait_until_connected(&mut self) {
+        let all = self.0.network().topology().switches().len();
+        self.until("all switches connect", |live| {
+            live.connected() == all && live.quiet_for() >= QUIET
+        });
+    }
+
+    fn until(&mut self, what: &str, done: impl FnMut(&Live) -> bool) {
+        assert!(self.0.run_until(PATIENCE, done).unwrap(), "{what}: it does not happen");
+    }
+
+    fn host(&self, name: &str) -> HostId {
+        self.0.network().topology().host(name).unwrap()
+    }
+
+    fn ping_all(&mut self) -> Matrix {
+        let settings = PingSettings::default();
+        let pings = Reachability::begin_all(self.0.network_mut(), settings);
+        self.until("pings end", |live| pings.is_over(live.network()));
+        pings.finish(self.0.network_mut())
+    }
+
+    /// Whether one ping is answered in this time.
+    fn ping(&mut self, from: &str, to: &str, timeout: Duration) -> bool {
+        let (from, to) = (self.host(from), self.host(to));
+        let settings = PingSettings { timeout, ..PingSettings::default() };
+        let id = self.0.network_mut().ping(from, to, settings).unwrap();
+        self.until("the ping ends", |live| live.network().host(from).is_ping_over(id));
+        self.0.network_mut().end_ping(from, id).unwrap().complete()
+    }
+
+    /// Pings that go on.
+    fn keep_pinging(&mut self, from: &str, to: &str) -> (HostId, PingId) {
+        let (from, to) = (self.host(from), self.host(to));
+        let settings =
+            PingSettings { count: u16::MAX, interval: PING_INTERVAL, ..PingSettings::default() };
+        (from, self.0.network_mut().ping(from, to, settings).unwrap())
+    }
+
+    /// How many of the pings so far were answered.
+    fn answers(&self, (host, ping): (HostId, PingId)) -> u32 {
+        self.0.network().host(host).ping_statistics(ping).unwrap().received
+    }
+
+    /// Waits until the pings are answered again, and then that a number of them are in turn.
+    fn answered_again(&mut self, pings: &[(HostId, PingId)]) {
+        for pings in pings {
+            let before = self.answers(*pings);
+            self.until("an answer", |live| {
+                let (host, ping) = *pings;
+                live.network().host(host).ping_statistics(ping).unwrap().received > before + 10
+            });
+        }
+    }
+
+    fn packet_ins(&self) -> u64 {
+        let switches = 0..self.0.network().topology().switches().len() as u32;
+        switches.map(|id| self.0.network().switch(SwitchId(id)).counters().packet_ins).sum()
+    }
+
+    /// Flows of a switch that come from a port or go out of it.
+    fn flows_at(&self, switch: &str, port: u32) -> usize {
+        flows_at(&self.0, switch, port)
+    }
+}
+
+fn flows_at(live: &Live, switch: &str, port: u32) -> usize {
+    let network = live.network();
+    let id = network.topology().switch(switch).unwrap();
+    let tables = network.switch(id).datapath().tables().iter();
+    let flows = tables.flat_map(|(_, table)| table.flows());
+    let at_port = flows.filter(|(_, flow)| {
+        flow.program.outputs_to(Port(port))
+            || flow.matching().value(Field::InPort) == Some(port.into())
+    });
+    at_port.count()
+}
+
+fn controller(scenario: &str, version: Version) -> (Place, Controller) {
+    let place = Place::new(&format!("live-{scenario}-{version}"));
+    let controller = Controller::start(&place, &[]);
+    (place, controller)
+}
+
+/// Hosts of a tree reach each other, over flows and not over the controller.
+mod reach {
+    use super::*;
+
+    on_both_versions!(pingall, iperf);
+
+    /// All pairs of Mininet's tree of depth 2 and fanout 3.
+    fn pingall(version: Version) {
+        let (_place, controller) = controller("pingall", version);
+        let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
+        let matrix = net.ping_all();
+        assert!(matrix.is_complete(), "{:?}", matrix.lost);
+        assert_eq!(controller.ask("switches").as_array().unwrap().len(), 4);
+        assert!(net.packet_ins() > 0, "nothing was asked: the switches forward by themselves");
+    }
+
+    /// A stream over three switches goes over installed flows.
+    fn iperf(version: Version) {
+        let (_place, controller) = controller("iperf", version);
+        let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
+        assert!(net.ping("h1", "h9", PATIENCE));
+        let (from, to) = (net.host("h1"), net.host("h9"));
+        let network = net.0.network_mut();
+        let goal = FlowGoal::Until(network.now() + Duration::from_secs(1));
+        let flow = network.open_flow(from, to, 5001, goal).unwrap();
+        net.until("the stream ends", |live| {
+            live.network().host(from).flow(flow).unwrap().state.is_over()
+        });
+        let report = net.0.network().host(from).flow(flow).unwrap();
+        assert_eq!(report.state, FlowState::Done);
+        assert!(report.bytes > 1_000_000, "{report:?}");
+        assert!(net.packet_ins() <= MAX_PACKET_INS, "{} for one stream", net.packet_ins());
+    }
+}
+
+/// The host h1 moves while others ping it. Its old link goes down with it, as a cable does.
+mod moves {
+    use super::*;
+
+    on_both_versions!(to_another_port_link_down, to_another_switch_link_down);
+
+    /// h1 and h2 at s1, h3 at the last switch.
+    fn moving(switches: u32) -> Topology {
+        let mut text = String::from("host h1\nhost h2\nhost h3\n");
+        for number in 1..=switches {
+            text.push_str(&format!("switch s{number}\n"));
+        }
+        text.push_str(&format!("link s1:1 h1\nlink s1:2 h2\nlink s{switches}:3 h3\n"));
+        for number in 1..switches {
+            text.push_str(&format!("link s{number} s{}\n", number + 1));
+        }
+        Topology::parse(&text).unwrap()
+    }
+
+    fn move_h1(version: Version, switches: u32, announce: bool) {
+        let (_place, controller) = controller(&format!("move-{switches}"), version);
+        let mut net = Net::connect(moving(switches), &controller, version);
+        let pings = [net.keep_pinging("h2", "h1"), net.keep_pinging("h3", "h1")];
+        net.answered_again(&pings);
+        assert_ne!(net.flows_at("s1", 1), 0, "flows to the host");
+        let (host, to) = (net.host("h1"), SwitchId(switches - 1));
+        net.0.network_mut().move_host(host, to, None, announce).unwrap();
+        // Its peers go on sending to its address, so no flow to the old port ends for idleness; only
+        // the event of the port can tell.
+        net.until("no flows of the old port", |live| flows_at(live, "s1", 1) == 0);
+        net.answered_again(&pings);
+    }
+
+    /// To another port of the same switch, and it does not say a word by itself.
+    fn to_another_port_link_down(version: Version) {
+        move_h1(version, 1, false);
+    }
+
+    /// To another switch, which it tells everybody.
+    fn to_another_switch_link_down(version: Version) {
+        move_h1(version, 2, true);
+    }
+}
+
+/// The controller goes away under running traffic and comes back.
+mod restart {
+    use super::*;
+
+    on_both_versions!(under_traffic);
+
+    fn under_traffic(version: Version) {
+        let (place, controller) = controller("restart", version);
+        let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
+        let address = controller.address;
+        // Each host talks to its neighbour; no other pair has spoken when the controller goes.
+        let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
+        let neighbours = names.iter().zip(names.iter().cycle().skip(1));
+        let running: Vec<_> = neighbours.map(|(one, other)| net.keep_pinging(one, other)).collect();
+        net.answered_again(&running);
+        controller.stop();
+        net.until("the switches notice", |live| live.connected() == 0);
+        assert!(!net.ping("h1", "h5", RETRY), "a new pair, while nobody is in control");
+
+        let controller = Controller::start_at(address, &place, &[]);
+        net.wait_until_connected();
+        let matrix = net.ping_all();
+        assert!(matrix.is_complete(), "{:?}", matrix.lost);
+        net.answered_again(&running);
+        assert_eq!(controller.ask("switches").as_array().unwrap().len(), 4);
+    }
+}
+
+/// A switch that restarts comes back, and learns again what it forgot.
+#[test]
+fn a_switch_that_forgot_its_flows_gets_them_again() {
+    let version = Version::V1_3;
+    let (_place, controller) = controller("switch", version);
+    let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
+    assert!(net.ping("h1", "h9", PATIENCE));
+    let switch = match net.0.network().topology().node("s1") {
+        Some(Node::Switch(id)) => id,
+        other => panic!("s1 is {other:?}"),
+    };
+    net.0.restart(switch, false);
+    assert_eq!(net.flows_at("s1", 1), 0, "it starts with empty tables");
+    net.wait_until_connected();
+    assert!(net.ping("h1", "h9", PATIENCE));
+    assert_ne!(net.flows_at("s1", 1), 0);
+}
