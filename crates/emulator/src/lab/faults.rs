@@ -242,7 +242,10 @@ impl What {
                     .map(|end| topology.end_name(end).to_string())
                     .collect();
                 let ends = ends.join(" - ");
-                format!("link {ends} goes down, {times} times for {half:?} each")
+                match times {
+                    1 => format!("link {ends} goes down for {half:?}"),
+                    _ => format!("link {ends} goes down {times} times, for {half:?} each"),
+                }
             }
         }
     }
