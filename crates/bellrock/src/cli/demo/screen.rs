@@ -31,6 +31,10 @@ const NEWS_LINES: u16 = 7;
 const LINES_WITH_NEWS: u16 = 26;
 const LINES_WITH_CURVES: u16 = 18;
 
+/// Columns of the switches. The hosts have the rest; where it is less than this, not their addresses.
+const SWITCH_COLUMNS: u16 = 38;
+const COLUMNS_WITH_ADDRESS: u16 = 54;
+
 /// Whether the terminal is ours now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -124,13 +128,14 @@ fn draw(frame: &mut Frame, view: &View) {
     ])
     .areas(frame.area());
     let [left, right] =
-        Layout::horizontal([Constraint::Fill(5), Constraint::Fill(6)]).areas(tables);
+        Layout::horizontal([Constraint::Length(SWITCH_COLUMNS), Constraint::Fill(1)]).areas(tables);
     frame.render_widget(title_line(view), title);
     frame.render_widget(switches(&view.switches, left), left);
     frame.render_widget(hosts(&view.hosts, right), right);
     if curves > 0 {
         let [left, right] =
-            Layout::horizontal([Constraint::Fill(5), Constraint::Fill(6)]).areas(curve);
+            Layout::horizontal([Constraint::Length(SWITCH_COLUMNS), Constraint::Fill(1)])
+                .areas(curve);
         let text = format!(" packet-ins: {}/s ", Short(view.rates.packet_ins));
         draw_curve(frame, left, text, view.packet_in_curve.iter().copied(), Color::Yellow);
         let text = format!(
@@ -164,7 +169,7 @@ fn title_line(view: &View) -> Paragraph<'_> {
     Paragraph::new(Line::from(vec![
         " Bellrock demo ".bold(),
         Span::raw(format!(
-            "  controller on {}   {}   pings {}, {} lost   {time} ",
+            "  {}  {}  pings {}, {} lost  {time} ",
             view.controller, view.topology, totals.pings, totals.lost
         )),
     ]))
@@ -202,9 +207,9 @@ fn switches(switches: &[SwitchView], area: Rect) -> Table<'_> {
     }
     let widths = [
         Constraint::Length(5),
-        Constraint::Length(8),
+        Constraint::Length(7),
         Constraint::Fill(1),
-        Constraint::Length(8),
+        Constraint::Length(6),
         Constraint::Length(8),
     ];
     let names = Row::new([
@@ -221,36 +226,29 @@ fn switches(switches: &[SwitchView], area: Rect) -> Table<'_> {
 
 fn hosts(hosts: &[HostView], area: Rect) -> Table<'_> {
     let (shown, more) = cut(hosts.len(), area);
+    let has_address = area.width >= COLUMNS_WITH_ADDRESS;
+    let cells = |name: &str, address: Cell<'static>, rest: [Cell<'static>; 4]| {
+        let address = has_address.then_some(address);
+        Row::new([Cell::new(name.to_owned())].into_iter().chain(address).chain(rest))
+    };
     let row = |host: &HostView| {
-        Row::new([
-            Cell::new(host.name.clone()),
-            Cell::new(host.ip.to_string()),
+        let rest = [
             Cell::new(host.place.clone()),
             right(round_trip(host.round_trip)),
             right(BitRate(host.sent_bits_per_second)),
             right(BitRate(host.received_bits_per_second)),
-        ])
+        ];
+        cells(&host.name, Cell::new(host.ip.to_string()), rest)
     };
     let mut rows: Vec<Row> = hosts[..shown].iter().map(row).collect();
     if more > 0 {
         rows.push(Row::new([format!("+{more}")]));
     }
-    let widths = [
-        Constraint::Length(5),
-        Constraint::Fill(1),
-        Constraint::Length(5),
-        Constraint::Length(8),
-        Constraint::Length(9),
-        Constraint::Length(9),
-    ];
-    let names = Row::new([
-        Cell::new("name"),
-        Cell::new("address"),
-        Cell::new("at"),
-        right("ping"),
-        right("sends"),
-        right("receives"),
-    ]);
+    let [name, place, ping, rate] = [5, 5, 8, 9].map(Constraint::Length);
+    let address = has_address.then_some(Constraint::Fill(1));
+    let widths = [name].into_iter().chain(address).chain([place, ping, rate, rate]);
+    let rest = [Cell::new("at"), right("ping"), right("sends"), right("receives")];
+    let names = cells("name", Cell::new("address"), rest);
     Table::new(rows, widths)
         .header(names.style(Modifier::DIM))
         .block(Block::bordered().title(format!(" {} hosts ", hosts.len())))
@@ -332,7 +330,7 @@ mod tests {
     fn everything_is_on_a_screen_of_usual_size() {
         let text = drawn(&view(4), 100, 30);
         for part in [
-            "controller on 127.0.0.1:40123",
+            "Bellrock demo   127.0.0.1:40123",
             "pings 17, 0 lost",
             "4 switches",
             "up, 1.3",
@@ -356,6 +354,9 @@ mod tests {
         assert!(text.contains("320 switches"), "{text}");
         assert!(text.lines().any(|line| line.contains("│+3")), "how many more there are: {text}");
         assert!(!text.contains("what happens"), "{text}");
+        for part in ["12.3 k", "94.1 Mb/s", "pings 17, 0 lost  00:00"] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
     }
 
     #[test]

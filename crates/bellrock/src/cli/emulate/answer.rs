@@ -6,10 +6,10 @@ use std::time::Duration;
 use bellrock_emulator::check::{Reachability, dump_flows};
 use bellrock_emulator::host::{FlowGoal, FlowState, PingSettings};
 use bellrock_emulator::live::{LineState, Live};
-use bellrock_emulator::topology::{HostId, LinkId, LinkShape, Node, SwitchId, Topology};
+use bellrock_emulator::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
 use super::request::{COMMANDS, CommandHelp, Request};
-use super::{Emulator, LOOK, Outcome};
+use super::{Emulator, LOOK, Outcome, QUEUE_FRAMES};
 use crate::cli::amounts::{BitRate, Bytes};
 use crate::cli::show::table;
 use crate::cli::{Failure, print};
@@ -20,7 +20,7 @@ const PING_INTERVAL: Duration = Duration::from_millis(200);
 /// Pairs of a `pingall` that ping at the same time. Their ARP requests go everywhere, and are to find room
 /// in the queues of the links.
 const PAIRS_AT_A_TIME: usize = 64;
-const _: () = assert!(PAIRS_AT_A_TIME < LinkShape::DEFAULT_QUEUE_FRAMES as usize);
+const _: () = assert!(PAIRS_AT_A_TIME < QUEUE_FRAMES as usize);
 
 /// Pairs that did not reach each other, of a `pingall` of random ones, that are named.
 const PAIRS_NAMED: usize = 20;

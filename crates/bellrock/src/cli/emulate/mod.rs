@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bellrock_emulator::live::{Backoff, LineState, Live, LiveError, LiveSettings};
-use bellrock_emulator::topology::{LinkShape, Named, SwitchId, Topology};
+use bellrock_emulator::topology::{Named, SwitchId, Topology};
 use bellrock_engine::session::Versions;
 use bellrock_openflow::Version;
 
@@ -26,6 +26,10 @@ use self::prompt::{Input, Prompt, Saved};
 use self::request::Request;
 use super::Failure;
 use super::ending::Ending;
+
+/// Frames that wait for a link that says nothing: as much as hosts usually have, and room for the
+/// window of a stream.
+const QUEUE_FRAMES: u32 = 1000;
 
 /// When every controller has been silent for so long, it has set the switches up.
 const QUIET: Duration = Duration::from_millis(100);
@@ -56,7 +60,7 @@ enum Outcome {
 /// Does what the command line says. Whether all was well; what was not has been printed.
 pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     let mut topology = topology(&args.topology, args.loop_free)?;
-    topology.limit_links(args.bandwidth, LinkShape::DEFAULT_QUEUE_FRAMES);
+    topology.limit_links(args.bandwidth, QUEUE_FRAMES);
     let controllers = controllers(&args.controller)?;
     let command = match args.command.is_empty() {
         true => None,
