@@ -14,6 +14,11 @@ use crate::packet::parse::{
 /// Actions that were checked. None of them borrows: those that carry bytes are refused.
 pub type Actions = Box<[Action<'static>]>;
 
+/// Actions that a flow may have in all, and likewise the buckets of a group. A request of 64 KiB could
+/// have twice as many; then a statistics reply, which says more of a flow than the request did, would
+/// have no room for it.
+pub const MAX_ACTIONS: usize = 2_000;
+
 /// Checks actions against what the switch has.
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'a> {

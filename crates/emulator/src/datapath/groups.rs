@@ -8,7 +8,7 @@ use bellrock_openflow::{
 };
 
 use super::action_set::ActionSet;
-use super::actions::{Actions, Checker};
+use super::actions::{Actions, Checker, MAX_ACTIONS};
 use super::ports::{PortEntry, Ports};
 use crate::packet::Packet;
 
@@ -248,8 +248,8 @@ impl Groups {
 /// Checks and compiles the buckets of a request, apart from what depends on the group's kind.
 ///
 /// # Errors
-/// Of an action; `OFPGMFC_BAD_WATCH` for a port or group that is not there;
-/// `OFPGMFC_OUT_OF_BUCKETS`.
+/// Of an action, or `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]; `OFPGMFC_BAD_WATCH` for a port
+/// or group that is not there; `OFPGMFC_OUT_OF_BUCKETS`.
 pub(super) fn compile(
     request: &GroupMod<'_>,
     checker: &Checker<'_>,
@@ -260,6 +260,7 @@ pub(super) fn compile(
     if request.buckets.len() > MAX_BUCKETS {
         return Err(ErrorCode::GroupModOutOfBuckets);
     }
+    let mut actions_in_all = 0;
     let compiled = request.buckets.iter().map(|bucket| {
         let port = bucket.watch_port;
         let watched = port == Port::ANY || checker.ports.get(port.0).is_some();
@@ -269,6 +270,10 @@ pub(super) fn compile(
             return Err(ErrorCode::GroupModBadWatch);
         }
         let actions = checker.bucket(request.group, bucket.actions.iter())?;
+        actions_in_all += actions.len();
+        if actions_in_all > MAX_ACTIONS {
+            return Err(ErrorCode::ActionTooMany);
+        }
         Ok(BucketEntry {
             weight: bucket.weight,
             watch_port: port,

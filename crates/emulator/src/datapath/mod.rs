@@ -37,7 +37,7 @@ use std::time::Duration;
 use bellrock_openflow::{ConfigFlags, Port, PortDesc, SwitchConfig, Version};
 
 pub(crate) use actions::is_settable;
-pub use actions::{Actions, Checker};
+pub use actions::{Actions, Checker, MAX_ACTIONS};
 pub use buffers::{BUFFER_KEPT, MAX_BUFFERS};
 pub use effects::{Effects, FlowRemoved, MAX_FRAMES, Notice, PacketIn};
 use flows::{FlowTables, Removed};

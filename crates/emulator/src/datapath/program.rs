@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{Action, ErrorCode, Field, Instruction, Instructions, List, Match, Port};
 
-use super::actions::{Actions, Checker};
+use super::actions::{Actions, Checker, MAX_ACTIONS};
 
 /// What happens to a packet that matches a flow (1.3.5 §5.9; 1.0: its actions).
 ///
@@ -34,7 +34,7 @@ impl Program {
     ///
     /// # Errors
     /// The OpenFlow error that the specification names for the first fault: of an action
-    /// (`OFPET_BAD_ACTION`), of an instruction (`OFPET_BAD_INSTRUCTION`), or
+    /// (`OFPET_BAD_ACTION`; `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]), of an instruction (`OFPET_BAD_INSTRUCTION`), or
     /// `OFPMMFC_INVALID_METER` for a meter that is not there.
     pub fn compile(
         instructions: &Instructions<'_>,
@@ -78,6 +78,9 @@ impl Program {
             if twice {
                 return Err(ErrorCode::InstructionUnsupported);
             }
+        }
+        if program.actions().count() > MAX_ACTIONS {
+            return Err(ErrorCode::ActionTooMany);
         }
         let mut applied = program.apply.iter().flat_map(|actions| actions.iter());
         program.unpredictable =

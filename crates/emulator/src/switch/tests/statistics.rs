@@ -1,12 +1,13 @@
 //! Multipart requests: each kind, in each version that has it.
 
 use bellrock_openflow::{
-    Band, BandType, Bucket, FlowFlags, FlowStatsRequest, Group, GroupCommand, GroupMod, GroupType,
-    InstructionId, List, Meter, MeterCommand, MeterFlags, MeterMod, MultipartReply, PortStats,
-    QueueStatsRequest, TableFeatures, TableProperty,
+    Band, BandType, Bucket, Field, FlowFlags, FlowStatsRequest, Group, GroupCommand, GroupMod,
+    GroupType, Instruction, InstructionId, List, Meter, MeterCommand, MeterFlags, MeterMod,
+    MultipartReply, PortStats, QueueStatsRequest, TableFeatures, TableProperty,
 };
 
 use super::*;
+use crate::datapath::{MAX_ACTIONS, MAX_BUCKETS};
 
 impl Lab {
     /// Asks, and gives each part of the reply to `each`, with whether more follow.
@@ -275,7 +276,7 @@ fn meters_tell_what_they_counted_who_uses_them_and_how_they_are_set_up() {
     let flags = MeterFlags::PKTPS | MeterFlags::BURST;
     let (command, bands) = (MeterCommand::Add, List::of(&bands));
     lab.tell(peer, &ToSwitch::MeterMod(MeterMod { command, flags, meter: 3, bands }));
-    let metered = [bellrock_openflow::Instruction::Meter(3)];
+    let metered = [Instruction::Meter(3)];
     lab.flow(peer, FlowMod::add(&any).instructions(&metered));
     lab.packet(1, &packet(60));
     lab.packet(1, &packet(60));
@@ -391,4 +392,43 @@ fn experimenters_statistics_are_refused() {
         let asked = RequestBody::Experimenter { experimenter: 0x2320, data };
         assert_eq!(lab.stats_error(peer, asked), ErrorCode::RequestBadExperimenter);
     }
+}
+
+#[test]
+fn the_longest_flow_and_group_fit_a_reply_and_longer_ones_are_refused() {
+    let (mut lab, peer) = Lab::with(V1_3);
+    // The longest action there is, in both lists.
+    let ipv6 = Match::any().eth_type(0x86dd);
+    let longest = vec![Action::SetField(Field::Ipv6Dst, u128::MAX); MAX_ACTIONS / 2 + 1];
+    for (count, refused) in [(MAX_ACTIONS / 2, false), (MAX_ACTIONS / 2 + 1, true)] {
+        let lists = [
+            Instruction::ApplyActions(List::of(&longest[..MAX_ACTIONS / 2])),
+            Instruction::WriteActions(List::of(&longest[..count])),
+        ];
+        let flow = ToSwitch::FlowMod(FlowMod::add(&ipv6).instructions(&lists));
+        let errors = lab.ask(peer, &flow).errors();
+        assert_eq!(errors == [(7, ErrorCode::ActionTooMany)], refused, "{errors:?}");
+    }
+    let any = Match::any();
+    let asked = RequestBody::Flow(FlowStatsRequest::all(&any));
+    lab.one(peer, asked, |body| {
+        assert!(matches!(body, ReplyBody::Flow(flows) if flows.len() == 1))
+    });
+
+    for (count, refused) in [(MAX_ACTIONS, false), (MAX_ACTIONS + 1, true)] {
+        let actions = vec![Action::SetField(Field::Ipv6Dst, u128::MAX); count];
+        let mut buckets = vec![Bucket::of(&[]); MAX_BUCKETS];
+        buckets[7] = Bucket::of(&actions);
+        let group = GroupMod {
+            command: GroupCommand::Add,
+            kind: GroupType::All,
+            group: count as u32,
+            buckets: List::of(&buckets),
+        };
+        let errors = lab.ask(peer, &ToSwitch::GroupMod(group)).errors();
+        assert_eq!(errors == [(7, ErrorCode::ActionTooMany)], refused, "{errors:?}");
+    }
+    lab.one(peer, RequestBody::GroupDesc, |body| {
+        assert!(matches!(body, ReplyBody::GroupDesc(groups) if groups.len() == 1));
+    });
 }
