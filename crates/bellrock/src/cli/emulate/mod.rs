@@ -260,7 +260,10 @@ impl Emulator {
                     outcome = Outcome::Bad;
                 }
             }
-            prompt.ask();
+            // A signal that came meanwhile: no further prompt.
+            if !self.ending.is_asked_for() {
+                prompt.ask();
+            }
         }
         Ok(outcome)
     }
