@@ -269,7 +269,7 @@ fn names<'t>(text: &'t str, before: &str, allowed: impl Fn(&str) -> bool) -> BTr
 }
 
 #[test]
-fn the_lab_has_the_scenarios_of_mininet() {
+fn mininet_the_lab_and_live_have_the_same_scenarios() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     let mut mininet = BTreeSet::new();
@@ -281,7 +281,10 @@ fn the_lab_has_the_scenarios_of_mininet() {
         mininet.extend(names(text, "def ", |above| above.contains("@on_both_versions")));
     }
     assert!(mininet.len() >= 8, "{mininet:?}");
-    let lab = read("crates/apps/tests/scenarios.rs");
-    let missing: Vec<_> = mininet.difference(&names(&lab, "fn ", |_| true)).copied().collect();
-    assert!(missing.is_empty(), "the lab has no {missing:?}");
+    for file in ["crates/apps/tests/scenarios.rs", "crates/bellrock/tests/live.rs"] {
+        let text = read(file);
+        let there = names(&text, "fn ", |_| true);
+        let missing: Vec<_> = mininet.difference(&there).collect();
+        assert!(missing.is_empty(), "{file} has no {missing:?}");
+    }
 }

@@ -187,11 +187,25 @@ mod reach {
     }
 }
 
-/// The host h1 moves while others ping it. Its old link goes down with it, as a cable does.
+/// The host h1 moves while others ping it. Its old link goes down with it, as a cable does, or its
+/// old port stays up.
 mod moves {
     use super::*;
 
-    on_both_versions!(to_another_port_link_down, to_another_switch_link_down);
+    const HARD_TIMEOUT_S: u16 = 2;
+    const MAX_AGE_S: u32 = 2;
+    /// How long the moved host says nothing.
+    const SILENCE: Duration = Duration::from_millis(400);
+    /// What is on its way to its peers when it moves has arrived by then.
+    const UNDER_WAY: Duration = Duration::from_millis(20);
+
+    on_both_versions!(
+        to_another_port,
+        to_another_port_link_down,
+        to_another_switch_link_down,
+        to_another_switch_port_up,
+        to_another_switch_unheard
+    );
 
     /// h1 and h2 at s1, h3 at the last switch.
     fn moving(switches: u32) -> Topology {
@@ -218,6 +232,67 @@ mod moves {
         // the event of the port can tell.
         net.until("no flows of the old port", |live| flows_at(live, "s1", 1) == 0);
         net.answered_again(&pings);
+    }
+
+    /// The host moves, its old port stays up, and it says nothing for a while and then something.
+    fn move_unseen(
+        version: Version,
+        switches: u32,
+        settings: &str,
+        speak: impl Fn(&mut Net),
+    ) -> Net {
+        let place = Place::new(&format!("live-unseen-{switches}-{version}"));
+        let config = place.write("config.yaml", &format!("apps:\n  - learning: {settings}\n"));
+        let controller = Controller::start(&place, &["--config", &config]);
+        let mut net = Net::connect(moving(switches), &controller, version);
+        let pings = [net.keep_pinging("h2", "h1"), net.keep_pinging("h3", "h1")];
+        net.answered_again(&pings);
+        let (host, to) = (net.host("h1"), SwitchId(switches - 1));
+        net.0.network_mut().move_host_unseen(host, to, None).unwrap();
+        net.0.run_for(UNDER_WAY).unwrap();
+        let answers = |net: &Net| pings.map(|pings| net.answers(pings));
+        let before = answers(&net);
+        net.0.run_for(SILENCE).unwrap();
+        assert_eq!(answers(&net), before, "the host should not be reachable");
+        speak(&mut net);
+        net.answered_again(&pings);
+        net
+    }
+
+    fn announce(net: &mut Net) {
+        let host = net.host("h1");
+        net.0.network_mut().with(host, |host, _, out| host.announce(out));
+    }
+
+    /// Same switch, old port still up: its first packet, a unicast one, tells.
+    fn to_another_port(version: Version) {
+        move_unseen(version, 1, "{}", |net| {
+            let (from, to) = (net.host("h1"), net.host("h2"));
+            // Whether this one is answered is not asked.
+            net.0.network_mut().ping(from, to, PingSettings::default()).unwrap();
+        });
+    }
+
+    /// To another switch, old port still up: its broadcast tells, and no flow outlives its time.
+    fn to_another_switch_port_up(version: Version) {
+        let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S} }}");
+        let net = move_unseen(version, 2, &settings, announce);
+        let tables = net.0.network().switch(SwitchId(0)).datapath().tables().iter();
+        let flows = tables.flat_map(|(_, table)| table.flows());
+        let timeouts: Vec<u16> = flows
+            .filter(|(_, flow)| flow.priority > 0)
+            .map(|(_, flow)| flow.hard_timeout)
+            .collect();
+        assert!(!timeouts.is_empty() && timeouts.iter().all(|time| *time == HARD_TIMEOUT_S));
+    }
+
+    /// The same, but it talks to h3 only, which the old switch does not hear: what that knows must
+    /// become too old.
+    fn to_another_switch_unheard(version: Version) {
+        let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S}, max_age: {MAX_AGE_S} }}");
+        move_unseen(version, 2, &settings, |net| {
+            net.keep_pinging("h1", "h3");
+        });
     }
 
     /// To another port of the same switch, and it does not say a word by itself.

@@ -16,7 +16,7 @@
 //! assert!(lab.ping("h1", "h9"));
 //! ```
 //!
-//! [Faults](Faults) can be injected: [`Lab::inject`].
+//! [Faults] can be injected: [`Lab::inject`].
 //!
 //! # What it is not
 //! It is no measure of speed: what a controller does takes no time here. How fast it is, crate
