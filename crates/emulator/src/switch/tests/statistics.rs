@@ -412,7 +412,7 @@ fn the_longest_flow_and_group_fit_a_reply_and_longer_ones_are_refused() {
     let any = Match::any();
     let asked = RequestBody::Flow(FlowStatsRequest::all(&any));
     lab.one(peer, asked, |body| {
-        assert!(matches!(body, ReplyBody::Flow(flows) if flows.len() == 1))
+        assert!(matches!(body, ReplyBody::Flow(flows) if flows.len() == 1));
     });
 
     for (count, refused) in [(MAX_ACTIONS, false), (MAX_ACTIONS + 1, true)] {
