@@ -143,7 +143,7 @@ impl View {
         };
         format!(
             "{switches} switches and {hosts} hosts ({}) under the learning switch for {}:\n\
-             {pings} pings, {lost} of them lost; {streams} streams; {} carried\n\
+             {pings} pings, {lost} of them lost; streams: {streams}; {} carried\n\
              {frames} frames through the switches, {packet_ins} of them asked about at the controller: \
              {alone:.2} % went by the {flows} flows that it installed\n\
              Next: `bellrock emulate` has a prompt for such a network, `bellrock run` is the controller \
