@@ -93,7 +93,11 @@ impl FlowTables {
         matching: &Match,
     ) -> Result<(), ErrorCode> {
         let all = request.table == FlowMod::ALL_TABLES;
-        if if all { !request.command.is_delete() } else { self.table(request.table).is_none() } {
+        let is_there = match all {
+            true => request.command.is_delete(),
+            false => self.table(request.table).is_some(),
+        };
+        if !is_there {
             return Err(ErrorCode::FlowModBadTable);
         }
         check_flags(version, request)?;
