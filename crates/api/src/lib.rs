@@ -25,6 +25,8 @@ mod info;
 mod network;
 mod packet;
 mod switch;
+mod topology;
+mod watch;
 
 pub use app::{App, DynApp, Handler, Verdict};
 pub use batch::{BATCH_PACKETS, Batch};
@@ -39,3 +41,5 @@ pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo}
 pub use network::{Directory, Network};
 pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
+pub use topology::{Link, SwitchPort, Topology};
+pub use watch::{Published, Reader, Snapshot, Watch};

@@ -1,0 +1,199 @@
+//! A value that one part of the controller publishes and all others read.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
+
+/// A value that is published as a whole. Readers take no lock, and what they read never changes in
+/// their hands; tasks can wait for the next one. Cheap to clone: all clones are the same value.
+///
+/// It is for what is read far more often than it changes: each publication replaces the whole value, so
+/// a large one is made of parts that its versions share.
+///
+/// ```
+/// use bellrock_api::Watch;
+///
+/// let limit = Watch::new(100);
+/// let mut reader = limit.reader();
+/// assert_eq!(**reader.get(), 100);
+/// limit.publish(200);
+/// assert_eq!(**reader.get(), 200);
+/// assert_eq!(limit.load().version(), 1);
+/// ```
+pub struct Watch<T>(Arc<Inner<T>>);
+
+struct Inner<T> {
+    value: Arc<ArcSwap<Published<T>>>,
+    /// Tasks that wait for the next version. Publishing holds it, so that versions come one by one.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+/// A published value, with its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published<T> {
+    version: u64,
+    value: T,
+}
+
+/// A published value in a reader's hands. It stays what it was when others are published.
+pub type Snapshot<T> = Arc<Published<T>>;
+
+impl<T> Published<T> {
+    /// How many were published before it.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl<T> Deref for Published<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Watch<T> {
+    /// A watch whose first value is this.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        let value = Arc::new(ArcSwap::from_pointee(Published { version: 0, value }));
+        Watch(Arc::new(Inner { value, waiting: Mutex::default() }))
+    }
+
+    /// The value as it is now.
+    #[must_use]
+    pub fn load(&self) -> Snapshot<T> {
+        self.0.value.load_full()
+    }
+
+    /// A reader for a place that reads very often, such as a handler: where nothing was published
+    /// since, it compares two addresses and writes nothing.
+    #[must_use]
+    pub fn reader(&self) -> Reader<T> {
+        Reader(Cache::new(Arc::clone(&self.0.value)))
+    }
+
+    /// Publishes the next value.
+    pub fn publish(&self, value: T) {
+        self.update(|_| value);
+    }
+
+    /// Publishes what `next` makes of the present value. Nobody else publishes meanwhile.
+    pub fn update(&self, next: impl FnOnce(&T) -> T) {
+        // Whoever panicked here has not published anything, and the wakers are whole.
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.0.value.load();
+        let version = present.version + 1;
+        let value = next(&present.value);
+        self.0.value.store(Arc::new(Published { version, value }));
+        let woken = std::mem::take(&mut *waiting);
+        drop(waiting);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until the value is a later one than that with version `seen`, and returns it. What was published
+    /// in between is not seen.
+    ///
+    /// ```
+    /// # async fn example(limit: bellrock_api::Watch<u32>) {
+    /// let mut now = limit.load();
+    /// loop {
+    ///     now = limit.changed(now.version()).await;
+    /// }
+    /// # }
+    /// ```
+    pub async fn changed(&self, seen: u64) -> Snapshot<T> {
+        poll_fn(|context| {
+            let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let value = self.load();
+            if value.version > seen {
+                return Poll::Ready(value);
+            }
+            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl<T> Clone for Watch<T> {
+    fn clone(&self) -> Self {
+        Watch(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Default> Default for Watch<T> {
+    fn default() -> Self {
+        Watch::new(T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Watch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watch").field(&self.load()).finish()
+    }
+}
+
+/// Reads a [`Watch`] very often. What [`Watch::reader`] returns.
+#[derive(Clone)]
+pub struct Reader<T>(Cache<Arc<ArcSwap<Published<T>>>, Snapshot<T>>);
+
+impl<T> Reader<T> {
+    /// The value as it is now.
+    pub fn get(&mut self) -> &Published<T> {
+        self.0.load()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken_once_and_gets_the_latest() {
+        let watch = Watch::new(1);
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut context = Context::from_waker(&waker);
+        let mut changed = pin!(watch.changed(0));
+        assert!(changed.as_mut().poll(&mut context).is_pending());
+        assert!(changed.as_mut().poll(&mut context).is_pending());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        watch.publish(2);
+        watch.update(|two| two + 1);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        let Poll::Ready(value) = changed.poll(&mut context) else { panic!("it has changed") };
+        assert_eq!((**value, value.version()), (3, 2));
+    }
+
+    #[test]
+    fn a_snapshot_stays_what_it_was() {
+        let watch = Watch::new(vec![1]);
+        let (before, mut reader) = (watch.load(), watch.reader());
+        watch.update(|list| [list.as_slice(), &[2]].concat());
+        assert_eq!((before.as_slice(), reader.get().as_slice()), (&[1][..], &[1, 2][..]));
+    }
+}
