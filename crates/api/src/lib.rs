@@ -21,6 +21,8 @@
 mod app;
 mod batch;
 mod error;
+mod events;
+mod hosts;
 mod info;
 mod network;
 mod packet;

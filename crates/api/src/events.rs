@@ -1,0 +1,1 @@
+//! What has happened in the network, for whoever wants to know.

@@ -1,0 +1,1 @@
+//! The hosts of the network and where they are.

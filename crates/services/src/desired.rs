@@ -1,0 +1,1 @@
+//! What each app wants in the switches, and how they are brought to it.

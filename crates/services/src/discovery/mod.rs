@@ -1,0 +1,1 @@
+//! Finds the links between switches.

@@ -1,0 +1,1 @@
+//! Finds the hosts and where they are.

@@ -1,0 +1,1 @@
+//! Flows installed on many switches, confirmed.
