@@ -37,4 +37,10 @@ pub enum Error {
     /// The switch, or the worker that owns it, has too much to send already.
     #[error("switch {0} does not take messages as fast as they come; try again later")]
     Backlog(Dpid),
+    /// A transaction is to wait for another change, and a handler cannot wait.
+    #[error("the transaction waits for another change, and a handler cannot wait")]
+    WouldWait,
+    /// A transaction was overtaken by others again and again.
+    #[error("the transaction was overtaken by others {} times", crate::MAX_ATTEMPTS)]
+    Contended,
 }

@@ -28,6 +28,7 @@ mod network;
 mod packet;
 mod switch;
 mod topology;
+mod transaction;
 mod watch;
 
 pub use app::{App, DynApp, Handler, Verdict};
@@ -44,4 +45,8 @@ pub use network::{Directory, Network};
 pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
 pub use topology::{Link, SwitchPort, Topology};
+pub use transaction::{
+    ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
+    atomically, try_atomically,
+};
 pub use watch::{Published, Reader, Snapshot, Watch};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bellrock_openflow::ToSwitch;
 
-use crate::{Dpid, Result, SwitchInfo};
+use crate::transaction::{transaction, try_transaction};
+use crate::{Abort, Dpid, Interrupt, Result, SwitchInfo, Transaction};
 
 /// What a runtime offers behind a [`Network`].
 pub trait Directory: Send + Sync + 'static {
@@ -61,6 +62,34 @@ impl Network {
     /// [`crate::Error::UnknownSwitch`], [`crate::Error::Backlog`], or what its version cannot say.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
         self.0.send(dpid, message)
+    }
+
+    /// Changes variables as one, for tasks: [`Transaction::retry`] suspends the task until a variable that was
+    /// read has changed. See [`crate::TVar`] and [`crate::atomically`].
+    ///
+    /// A retry that read nothing waits for ever.
+    ///
+    /// # Panics
+    /// Inside another transaction.
+    pub async fn transaction<T>(
+        &self,
+        body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
+    ) -> T {
+        transaction(body).await
+    }
+
+    /// The same for one that may fail by an error of the caller's.
+    ///
+    /// # Errors
+    /// What it was [aborted](Transaction::abort) with. Nothing has changed then.
+    ///
+    /// # Panics
+    /// Inside another transaction.
+    pub async fn try_transaction<T, E>(
+        &self,
+        body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
+    ) -> Result<T, E> {
+        try_transaction(body).await
     }
 
     /// The seed of a run that repeats, such as one of the emulator's lab: what an app draws by

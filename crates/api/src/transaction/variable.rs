@@ -1,0 +1,112 @@
+//! A variable, and who waits for it.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use fast_stm as stm;
+
+/// Any value. Each write makes a new one, so two that lie at one address are the same.
+pub(super) type Value = Arc<dyn Any + Send + Sync>;
+
+/// A variable that transactions read and write. Cheap to clone: all clones are the same variable.
+pub struct TVar<T> {
+    slot: Arc<Slot>,
+    of: PhantomData<fn(T) -> T>,
+}
+
+/// A variable without its type.
+pub(super) struct Slot {
+    /// Its place among all variables in the order in which they were made: the order in which tasks are
+    /// woken does not depend on addresses.
+    pub(super) number: u64,
+    pub(super) value: stm::TVar<Value>,
+    /// Tasks that wait until it changes, with the number of each one's [`super::Waits`].
+    waiting: Mutex<Vec<(u64, Waker)>>,
+}
+
+impl<T: Send + Sync + 'static> TVar<T> {
+    /// A variable with this value.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let value: Value = Arc::new(value);
+        let slot = Slot { number, value: stm::TVar::new(value), waiting: Mutex::default() };
+        TVar { slot: Arc::new(slot), of: PhantomData }
+    }
+
+    /// Its value as it is now, outside of any transaction.
+    #[must_use]
+    pub fn load(&self) -> T
+    where
+        T: Clone,
+    {
+        T::clone(&*Self::typed(self.slot.value.read_atomic()))
+    }
+
+    pub(super) fn stm(&self) -> &stm::TVar<Value> {
+        &self.slot.value
+    }
+
+    pub(super) fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    /// A value of this variable, with its type again.
+    pub(super) fn typed(value: Value) -> Arc<T> {
+        match value.downcast() {
+            Ok(value) => value,
+            Err(_) => unreachable!("only values of this type are ever written to this variable"),
+        }
+    }
+}
+
+impl<T> Clone for TVar<T> {
+    fn clone(&self) -> Self {
+        TVar { slot: Arc::clone(&self.slot), of: PhantomData }
+    }
+}
+
+impl<T: Default + Send + Sync + 'static> Default for TVar<T> {
+    fn default() -> Self {
+        TVar::new(T::default())
+    }
+}
+
+impl<T: Clone + fmt::Debug + Send + Sync + 'static> fmt::Debug for TVar<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TVar").field(&self.load()).finish()
+    }
+}
+
+impl Slot {
+    /// Whether this is its value now.
+    pub(super) fn has(&self, value: &Value) -> bool {
+        Arc::ptr_eq(&self.value.read_atomic(), value)
+    }
+
+    /// Has a task woken when it changes.
+    pub(super) fn wait(&self, who: u64, waker: &Waker) {
+        self.waiting().push((who, waker.clone()));
+    }
+
+    /// Somebody waits no longer.
+    pub(super) fn forget(&self, who: u64) {
+        self.waiting().retain(|(waits, _)| *waits != who);
+    }
+
+    /// It has changed.
+    pub(super) fn wake(&self) {
+        let woken = std::mem::take(&mut *self.waiting());
+        woken.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// A panic under this lock leaves the list whole: each change is one call.
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Waker)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
