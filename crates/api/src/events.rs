@@ -1,1 +1,427 @@
-//! What has happened in the network, for whoever wants to know.
+//! What has happened in the network, told to whoever wants to know.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use crate::{HostId, Link, SwitchPort};
+
+/// How many events are kept. Who is further behind misses the oldest, and is told how many.
+pub const EVENTS_KEPT: usize = 4096;
+
+/// Something that has happened in the network. It prints as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// One direction of a link is up.
+    LinkUp(Link),
+    /// One direction of a link is down.
+    LinkDown {
+        /// What it was.
+        link: Link,
+        /// Why it is down.
+        why: LinkDown,
+    },
+    /// A link has carried announcements one way only for longer than both ways need.
+    OneWay(Link),
+    /// Two ports do not hear each other but others: a link that is patched crosswise, or a segment with
+    /// more than two ports.
+    Miswired {
+        /// What one direction says.
+        link: Link,
+        /// Where what the receiving port sends goes to.
+        back: SwitchPort,
+    },
+    /// An announcement that the controller has not made came in: a host pretends to be a switch.
+    ForgedAnnouncement {
+        /// Where it came in.
+        at: SwitchPort,
+    },
+    /// An announcement of the controller came in that was used before, or is too old: somebody has
+    /// recorded it and sent it again.
+    ReplayedAnnouncement {
+        /// Where it came in.
+        at: SwitchPort,
+        /// The port that it was made for.
+        of: SwitchPort,
+    },
+    /// An announcement came in at the port that it was sent out of: a host, or a plug, sends back what
+    /// it gets.
+    ReflectedAnnouncement {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// A link looks as if two hosts were passing announcements on to each other.
+    RelaySuspected {
+        /// The port that the announcement was made for.
+        from: SwitchPort,
+        /// Where it came in.
+        to: SwitchPort,
+        /// What speaks for it.
+        why: Suspicion,
+    },
+    /// A host was seen for the first time, or again after it was gone.
+    HostSeen {
+        /// The host.
+        host: HostId,
+        /// Where.
+        at: SwitchPort,
+    },
+    /// A host is at another port than before.
+    HostMoved {
+        /// The host.
+        host: HostId,
+        /// Where it was.
+        from: SwitchPort,
+        /// Where it is.
+        to: SwitchPort,
+    },
+    /// A packet with the address of a host came in elsewhere while the host answered where it is:
+    /// somebody uses its address.
+    HostMoveRefused {
+        /// The host.
+        host: HostId,
+        /// Where it is.
+        at: SwitchPort,
+        /// Where its address was claimed.
+        claimed_at: SwitchPort,
+    },
+    /// A host claimed the Internet address of another that answered.
+    AddressClaimRefused {
+        /// The address.
+        ip: IpAddr,
+        /// Whose it is.
+        of: HostId,
+        /// Who claimed it.
+        claimed_by: HostId,
+    },
+    /// A host is not there any more.
+    HostGone {
+        /// The host.
+        host: HostId,
+        /// Where it was.
+        at: SwitchPort,
+        /// Why it is gone.
+        why: HostGone,
+    },
+    /// A port has as many hosts as it may: further ones are not learnt.
+    TooManyHosts {
+        /// The port.
+        at: SwitchPort,
+    },
+}
+
+/// Why a link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkDown {
+    /// One of its ports is down or gone.
+    Port,
+    /// One of its switches is gone.
+    Switch,
+    /// Nothing was heard through it for three rounds.
+    Silent,
+    /// Its sending port is heard elsewhere.
+    Moved,
+}
+
+/// Why a host is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostGone {
+    /// Its port is down, or gone with its switch.
+    Port,
+    /// A link to a switch was found at its port.
+    Link,
+    /// It was not seen for too long, and does not answer.
+    Aged,
+    /// Others needed its room: there are as many hosts as there may be.
+    Evicted,
+}
+
+/// What speaks for a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// A host was seen at one of the ports when a link would have been found there long before.
+    HostTraffic {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// Announcements take longer than they did, or than over other links.
+    Latency {
+        /// How long they take.
+        is: Duration,
+        /// How long they should take.
+        usual: Duration,
+    },
+}
+
+impl Event {
+    /// What happened, in one word as in logs and `bellrock show events`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::LinkUp(_) => "link_up",
+            Event::LinkDown { .. } => "link_down",
+            Event::OneWay(_) => "one_way",
+            Event::Miswired { .. } => "miswired",
+            Event::ForgedAnnouncement { .. } => "forged_announcement",
+            Event::ReplayedAnnouncement { .. } => "replayed_announcement",
+            Event::ReflectedAnnouncement { .. } => "reflected_announcement",
+            Event::RelaySuspected { .. } => "relay_suspected",
+            Event::HostSeen { .. } => "host_seen",
+            Event::HostMoved { .. } => "host_moved",
+            Event::HostMoveRefused { .. } => "host_move_refused",
+            Event::AddressClaimRefused { .. } => "address_claim_refused",
+            Event::HostGone { .. } => "host_gone",
+            Event::TooManyHosts { .. } => "too_many_hosts",
+        }
+    }
+
+    /// Whether an operator should look at it: somebody attacks, or something is connected wrongly.
+    #[must_use]
+    pub fn is_alarming(&self) -> bool {
+        !matches!(
+            self,
+            Event::LinkUp(_)
+                | Event::LinkDown { .. }
+                | Event::HostSeen { .. }
+                | Event::HostMoved { .. }
+                | Event::HostGone { .. }
+        )
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::LinkUp(link) => write!(f, "link up: {link}"),
+            Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
+            Event::OneWay(link) => write!(f, "{link} carries nothing back"),
+            Event::Miswired { link, back } => {
+                write!(f, "{link}, but {} is heard at {back}", link.to)
+            }
+            Event::ForgedAnnouncement { at } => write!(f, "a forged announcement came in at {at}"),
+            Event::ReplayedAnnouncement { at, of } => {
+                write!(f, "an announcement of {of} that was used before came in at {at}")
+            }
+            Event::ReflectedAnnouncement { at } => {
+                write!(f, "{at} gets back its own announcements")
+            }
+            Event::RelaySuspected { from, to, why } => {
+                write!(f, "{from} -> {to} may be a relay between hosts: {why}")
+            }
+            Event::HostSeen { host, at } => write!(f, "host {host} is at {at}"),
+            Event::HostMoved { host, from, to } => {
+                write!(f, "host {host} moved from {from} to {to}")
+            }
+            Event::HostMoveRefused { host, at, claimed_at } => {
+                write!(f, "host {host} answers at {at}, and its address was used at {claimed_at}")
+            }
+            Event::AddressClaimRefused { ip, of, claimed_by } => {
+                write!(f, "{ip} is {of}'s, which answers, and {claimed_by} claimed it")
+            }
+            Event::HostGone { host, at, why } => {
+                write!(f, "host {host} is not at {at} any more: {why}")
+            }
+            Event::TooManyHosts { at } => {
+                write!(f, "{at} has as many hosts as it may, further ones are not learnt")
+            }
+        }
+    }
+}
+
+impl fmt::Display for LinkDown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LinkDown::Port => "a port is down",
+            LinkDown::Switch => "a switch is gone",
+            LinkDown::Silent => "nothing was heard for three rounds",
+            LinkDown::Moved => "its sender is heard elsewhere",
+        })
+    }
+}
+
+impl fmt::Display for HostGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HostGone::Port => "the port is down",
+            HostGone::Link => "a switch is there",
+            HostGone::Aged => "it was not seen for long, and does not answer",
+            HostGone::Evicted => "others needed its room",
+        })
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
+            Suspicion::Latency { is, usual } => write!(f, "it takes {is:?}, usual is {usual:?}"),
+        }
+    }
+}
+
+/// An event, and when it happened on the controller's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// When.
+    pub at: Duration,
+    /// What.
+    pub event: Event,
+}
+
+/// Where events are published, and can be subscribed to. All clones are the same.
+///
+/// They are rare: nothing that a host can do on its own makes more than a few in a second. Publishing
+/// takes a lock for as long as it takes to put one into a list, and never waits for who reads.
+#[derive(Clone, Debug, Default)]
+pub struct Events(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The latest, at most [`EVENTS_KEPT`].
+    events: VecDeque<Happened>,
+    /// How many there were before those.
+    dropped: u64,
+    waiting: Vec<Waker>,
+}
+
+/// What a subscriber hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// An event.
+    Event(Happened),
+    /// It was too slow for so many events.
+    Missed(u64),
+}
+
+/// Hears the events that are published from when it was made on.
+#[derive(Debug)]
+pub struct Subscription {
+    events: Events,
+    /// How many events were published before the next one to hear.
+    next: u64,
+}
+
+impl Events {
+    /// Publishes an event that happened at this time of the controller's clock.
+    pub fn publish(&self, at: Duration, event: Event) {
+        let mut kept = self.kept();
+        if kept.events.len() == EVENTS_KEPT {
+            kept.events.pop_front();
+            kept.dropped += 1;
+        }
+        kept.events.push_back(Happened { at, event });
+        let woken = std::mem::take(&mut kept.waiting);
+        drop(kept);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Hears what is published from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        let next = self.count();
+        Subscription { events: self.clone(), next }
+    }
+
+    /// The last events, at most so many, the oldest first.
+    #[must_use]
+    pub fn latest(&self, most: usize) -> Vec<Happened> {
+        let kept = self.kept();
+        let skipped = kept.events.len().saturating_sub(most);
+        kept.events.iter().skip(skipped).cloned().collect()
+    }
+
+    /// How many were published.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let kept = self.kept();
+        kept.dropped + kept.events.len() as u64
+    }
+
+    /// A panic under this lock leaves the list whole: each change is one call.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscription {
+    /// Waits for the next event.
+    pub async fn next(&mut self) -> Heard {
+        poll_fn(|context| {
+            if let Some(heard) = self.take() {
+                return Poll::Ready(heard);
+            }
+            let mut kept = self.events.kept();
+            if kept.dropped + kept.events.len() as u64 > self.next {
+                // One was published meanwhile.
+                context.waker().wake_by_ref();
+            } else if !kept.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                kept.waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next event, if there is one already.
+    pub fn take(&mut self) -> Option<Heard> {
+        let kept = self.events.kept();
+        if self.next < kept.dropped {
+            let missed = kept.dropped - self.next;
+            self.next = kept.dropped;
+            return Some(Heard::Missed(missed));
+        }
+        let event = kept.events.get((self.next - kept.dropped) as usize)?;
+        self.next += 1;
+        Some(Heard::Event(event.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_openflow::Port;
+
+    use super::*;
+    use crate::Dpid;
+
+    fn event(n: u32) -> Event {
+        Event::ForgedAnnouncement { at: SwitchPort::new(Dpid(1), Port(n)) }
+    }
+
+    fn publish(events: &Events, n: u32) {
+        events.publish(Duration::from_secs(n.into()), event(n));
+    }
+
+    #[test]
+    fn a_subscriber_hears_what_came_after_it_and_what_it_missed() {
+        let events = Events::default();
+        publish(&events, 0);
+        let mut heard = events.subscribe();
+        assert_eq!(heard.take(), None);
+        (1..=EVENTS_KEPT as u32 + 3).for_each(|n| publish(&events, n));
+        assert_eq!(heard.take(), Some(Heard::Missed(3)));
+        let Some(Heard::Event(next)) = heard.take() else { panic!("there is one") };
+        assert_eq!((next.at, next.event), (Duration::from_secs(4), event(4)));
+        assert_eq!(events.count(), EVENTS_KEPT as u64 + 4);
+        let latest = events.latest(2);
+        assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(EVENTS_KEPT as u32 + 3)));
+        assert_eq!(latest.len(), 2);
+    }
+
+    #[test]
+    fn a_task_that_waits_is_woken() {
+        let events = Events::default();
+        let mut heard = events.subscribe();
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        let mut next = std::pin::pin!(heard.next());
+        assert!(Future::poll(next.as_mut(), &mut context).is_pending());
+        publish(&events, 7);
+        let polled = Future::poll(next.as_mut(), &mut context);
+        let Poll::Ready(Heard::Event(it)) = polled else { panic!("it is there") };
+        assert_eq!(it.event.to_string(), "a forged announcement came in at 0000000000000001:7");
+    }
+}

@@ -1,1 +1,230 @@
-//! The hosts of the network and where they are.
+//! Which hosts there are and where: plain data, published by whoever finds it out.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_openflow::MacAddr;
+use rpds::{HashTrieMapSync, RedBlackTreeSetSync};
+use siphasher::sip::SipHasher13;
+
+use crate::SwitchPort;
+
+/// What a host is known by: its Ethernet address, in its VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId {
+    /// Its Ethernet address.
+    pub mac: MacAddr,
+    /// The VLAN of its packets, if they have a tag with one (1 to 4095).
+    pub vlan: Option<u16>,
+}
+
+impl HostId {
+    /// The host with this address in this VLAN.
+    #[must_use]
+    pub fn new(mac: MacAddr, vlan: Option<u16>) -> Self {
+        HostId { mac, vlan }
+    }
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.vlan {
+            Some(vlan) => write!(f, "{} (VLAN {vlan})", self.mac),
+            None => write!(f, "{}", self.mac),
+        }
+    }
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// What it is known by.
+    pub id: HostId,
+    /// The port that it is behind: one that no link to a switch is at.
+    pub at: SwitchPort,
+    /// Its Internet addresses, in the order in which they were learnt.
+    pub addresses: Vec<IpAddr>,
+    /// Since when it is there, on the controller's clock.
+    pub since: Duration,
+}
+
+/// The hosts that are known, and where they are.
+///
+/// A value that does not change: the next one shares with it all that is the same, so that one is
+/// published for each change however many hosts there are. A look-up takes no lock; a handler keeps a
+/// [reader](crate::Watch::reader), which costs it a comparison while nothing has changed.
+///
+/// ```
+/// use std::time::Duration;
+/// use bellrock_api::{Dpid, Host, HostId, Hosts, MacAddr, Port, SwitchPort};
+///
+/// let (mac, at) = (MacAddr([2, 0, 0, 0, 0, 1]), SwitchPort::new(Dpid(1), Port(4)));
+/// let addresses = vec!["10.0.0.1".parse().unwrap()];
+/// let mut hosts = Hosts::default();
+/// hosts.insert(Host { id: HostId::new(mac, None), at, addresses, since: Duration::ZERO });
+/// assert_eq!(hosts.by_ip("10.0.0.1".parse().unwrap(), None).unwrap().at, at);
+/// assert_eq!(hosts.get(mac, None).unwrap().at, at);
+/// assert!(hosts.get(mac, Some(7)).is_none());
+/// ```
+#[derive(Clone, Default)]
+pub struct Hosts {
+    by_id: HashTrieMapSync<HostId, Arc<Host>, Keys>,
+    by_ip: HashTrieMapSync<(IpAddr, Option<u16>), HostId, Keys>,
+    /// In the order of places, for those at a port, and for going through all in an order that is the
+    /// same in each run.
+    places: RedBlackTreeSetSync<(SwitchPort, HostId)>,
+}
+
+/// The keys of the hash. Hosts choose their addresses, and must not be able to choose ones that collide.
+#[derive(Clone, Copy, Debug, Default)]
+struct Keys([u64; 2]);
+
+impl BuildHasher for Keys {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        let Keys([a, b]) = *self;
+        SipHasher13::new_with_keys(a, b)
+    }
+}
+
+impl Hosts {
+    /// No hosts yet. The numbers are secret where strangers choose addresses.
+    #[must_use]
+    pub fn keyed(keys: [u64; 2]) -> Self {
+        let keys = Keys(keys);
+        Hosts {
+            by_id: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
+            by_ip: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
+            places: RedBlackTreeSetSync::new_sync(),
+        }
+    }
+
+    /// A host by its Ethernet address, in its VLAN.
+    #[must_use]
+    pub fn get(&self, mac: MacAddr, vlan: Option<u16>) -> Option<&Host> {
+        self.by_id.get(&HostId { mac, vlan }).map(|host| &**host)
+    }
+
+    /// A host by its Internet address, in its VLAN.
+    #[must_use]
+    pub fn by_ip(&self, ip: IpAddr, vlan: Option<u16>) -> Option<&Host> {
+        let id = self.by_ip.get(&(ip, vlan))?;
+        self.get(id.mac, id.vlan)
+    }
+
+    /// The hosts at a port.
+    pub fn at(&self, at: SwitchPort) -> impl Iterator<Item = &Host> {
+        let first = HostId { mac: MacAddr::ZERO, vlan: None };
+        let last = HostId { mac: MacAddr::BROADCAST, vlan: Some(u16::MAX) };
+        let range = self.places.range((at, first)..=(at, last));
+        range.filter_map(|(_, id)| self.get(id.mac, id.vlan))
+    }
+
+    /// All hosts, in the order of their places.
+    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+        self.places.iter().filter_map(|(_, id)| self.get(id.mac, id.vlan))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_id.size()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Puts a host in, in place of what was known of it. Its Internet addresses are no other host's
+    /// from now on.
+    pub fn insert(&mut self, host: Host) {
+        self.remove(host.id);
+        for ip in &host.addresses {
+            self.take_address(*ip, host.id);
+            self.by_ip.insert_mut((*ip, host.id.vlan), host.id);
+        }
+        self.places.insert_mut((host.at, host.id));
+        self.by_id.insert_mut(host.id, Arc::new(host));
+    }
+
+    /// Takes a host out.
+    pub fn remove(&mut self, id: HostId) -> Option<Arc<Host>> {
+        let host = Arc::clone(self.by_id.get(&id)?);
+        self.by_id.remove_mut(&id);
+        self.places.remove_mut(&(host.at, id));
+        for ip in &host.addresses {
+            self.by_ip.remove_mut(&(*ip, id.vlan));
+        }
+        Some(host)
+    }
+
+    /// The address is not that of another host of the VLAN any more.
+    fn take_address(&mut self, ip: IpAddr, id: HostId) {
+        let other = self.by_ip.get(&(ip, id.vlan)).filter(|other| **other != id);
+        if let Some(host) = other.and_then(|other| self.by_id.get(other)) {
+            let mut host = Host::clone(host);
+            host.addresses.retain(|its| *its != ip);
+            self.by_id.insert_mut(host.id, Arc::new(host));
+        }
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_openflow::Port;
+
+    use super::*;
+    use crate::Dpid;
+
+    fn host(n: u8, port: u32, addresses: &[&str]) -> Host {
+        Host {
+            id: HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None),
+            at: SwitchPort::new(Dpid(1), Port(port)),
+            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+            since: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn an_older_value_stays_what_it_was() {
+        let mut hosts = Hosts::keyed([1, 2]);
+        hosts.insert(host(1, 1, &["10.0.0.1"]));
+        let before = hosts.clone();
+        hosts.insert(host(1, 2, &["10.0.0.1", "fe80::1"]));
+        hosts.insert(host(2, 2, &[]));
+        assert_eq!((before.len(), hosts.len()), (1, 2));
+        let ip = "fe80::1".parse().unwrap();
+        assert!(before.by_ip(ip, None).is_none());
+        assert_eq!(hosts.by_ip(ip, None).unwrap().at.port, Port(2));
+        let at = |port| SwitchPort::new(Dpid(1), Port(port));
+        assert_eq!((before.at(at(1)).count(), hosts.at(at(1)).count()), (1, 0));
+        assert_eq!(hosts.at(at(2)).map(|host| host.id.mac.0[5]).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn an_internet_address_is_of_one_host_and_goes_with_it() {
+        let mut hosts = Hosts::default();
+        let ip = "10.0.0.1".parse().unwrap();
+        hosts.insert(host(1, 1, &["10.0.0.1", "10.0.0.9"]));
+        hosts.insert(host(2, 2, &["10.0.0.1"]));
+        assert_eq!(hosts.by_ip(ip, None).unwrap().id.mac.0[5], 2);
+        let first = hosts.get(MacAddr([2, 0, 0, 0, 0, 1]), None).unwrap();
+        assert_eq!(first.addresses, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
+        assert!(hosts.by_ip(ip, Some(3)).is_none());
+        hosts.remove(host(2, 2, &[]).id);
+        assert!(hosts.by_ip(ip, None).is_none());
+        assert_eq!(hosts.iter().count(), 1);
+    }
+}

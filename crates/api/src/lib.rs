@@ -40,6 +40,10 @@ pub use bellrock_openflow::{
     Port, PortDesc, PortReason, PortStatus, ReplyBody, ToSwitch, Version,
 };
 pub use error::{Error, Result};
+pub use events::{
+    EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, Subscription, Suspicion,
+};
+pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use network::{Directory, Network};
 pub use packet::{PacketIn, VlanTag};

@@ -1,6 +1,6 @@
 //! How switches are connected: plain data, published by whoever finds it out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -44,6 +44,12 @@ pub struct Link {
     pub since: Duration,
 }
 
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.from, self.to)
+    }
+}
+
 /// The switches that are up and the links between them.
 ///
 /// A link has two directions, and each is here on its own: where only one is, packets pass one way.
@@ -54,12 +60,36 @@ pub struct Topology {
     pub switches: BTreeMap<Dpid, Vec<Port>>,
     /// The directions of links that are up, by the port that sends.
     pub links: BTreeMap<SwitchPort, Link>,
-    /// Whether every port was asked at least once, so that a port without a link can be taken for one of a
-    /// host. Before that nothing may be flooded: what looks like a tree may have cycles.
+    /// The ports that hosts are at: they are up, no link begins or ends there, and they were asked for
+    /// long enough that one would have been found. A port that has just come up is not among them yet.
+    pub edge: BTreeSet<SwitchPort>,
+    /// Whether every port of the first switches was asked at least once. Before that nothing may be
+    /// flooded: what looks like a tree may have cycles. Once true it stays so; from then on it is
+    /// [`edge`](Self::edge) that leaves out ports of which nothing is known yet.
     pub settled: bool,
 }
 
 impl Topology {
+    /// A topology of these switches and links of which all is known: every port without a link is one
+    /// for hosts.
+    #[must_use]
+    pub fn of(
+        switches: impl IntoIterator<Item = (Dpid, Vec<Port>)>,
+        links: impl IntoIterator<Item = Link>,
+    ) -> Self {
+        let switches: BTreeMap<_, _> = switches.into_iter().collect();
+        let links: BTreeMap<_, _> = links.into_iter().map(|link| (link.from, link)).collect();
+        let ports = switches.iter().flat_map(|(dpid, ports)| {
+            ports.iter().map(|port| SwitchPort::new(*dpid, *port)).collect::<Vec<_>>()
+        });
+        let mut edge: BTreeSet<SwitchPort> = ports.collect();
+        for link in links.values() {
+            edge.remove(&link.from);
+            edge.remove(&link.to);
+        }
+        Topology { switches, links, edge, settled: true }
+    }
+
     /// The link that a port sends into, if that leads to another switch.
     #[must_use]
     pub fn link(&self, from: SwitchPort) -> Option<&Link> {
@@ -73,11 +103,43 @@ impl Topology {
             .filter(|link| self.links.get(&link.to).is_some_and(|back| back.to == link.from))
     }
 
-    /// Whether a port is one that hosts are at: it is up, and no link to another switch begins or ends there.
+    /// Whether a port is one that hosts are at (see [`Topology::edge`]).
     #[must_use]
     pub fn is_edge(&self, at: SwitchPort) -> bool {
-        self.switches.get(&at.dpid).is_some_and(|ports| ports.contains(&at.port))
-            && !self.links.contains_key(&at)
-            && !self.links.values().any(|link| link.to == at)
+        self.edge.contains(&at)
+    }
+
+    /// The ports of a switch that hosts are at, in order.
+    pub fn edge_of(&self, dpid: Dpid) -> impl Iterator<Item = Port> {
+        let all = SwitchPort::new(dpid, Port(0))..=SwitchPort::new(dpid, Port(u32::MAX));
+        self.edge.range(all).map(|at| at.port)
+    }
+
+    /// Whether a port is up.
+    #[must_use]
+    pub fn is_up(&self, at: SwitchPort) -> bool {
+        self.switches.get(&at.dpid).is_some_and(|ports| ports.binary_search(&at.port).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_without_links_are_for_hosts_and_a_link_needs_both_directions_to_be_used() {
+        let at = |dpid, port| SwitchPort::new(Dpid(dpid), Port(port));
+        let link = |from, to| Link { from, to, rate_kbps: None, since: Duration::ZERO };
+        let ports = || (1..=3).map(Port).collect();
+        let topology = Topology::of(
+            [(Dpid(1), ports()), (Dpid(2), ports())],
+            [link(at(1, 3), at(2, 3)), link(at(2, 3), at(1, 3)), link(at(1, 2), at(2, 2))],
+        );
+        assert_eq!(topology.edge.iter().copied().collect::<Vec<_>>(), [at(1, 1), at(2, 1)]);
+        assert_eq!(topology.edge_of(Dpid(2)).collect::<Vec<_>>(), [Port(1)]);
+        assert!(topology.is_edge(at(1, 1)) && !topology.is_edge(at(2, 2)));
+        assert!(topology.is_up(at(2, 2)) && !topology.is_up(at(2, 4)) && !topology.is_up(at(3, 1)));
+        assert_eq!(topology.both_ways().count(), 2);
+        assert_eq!(topology.link(at(1, 2)).map(|link| link.to), Some(at(2, 2)));
     }
 }
