@@ -15,6 +15,31 @@ pub enum Verdict {
     Consume,
 }
 
+/// What becomes of the flows that an earlier run of an app left in a switch, when the switch comes up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeftFlows {
+    /// They are removed before the app sees the switch: for an app that does not know what they were
+    /// for.
+    #[default]
+    Remove,
+    /// They stay, and the app takes them on: for an app that compares what is there with what it
+    /// wants, and changes the difference.
+    Keep,
+}
+
+bitflags::bitflags! {
+    /// The network services that an app reads. Those that any app of a chain needs run in front of it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Needs: u32 {
+        /// Which switches and links there are.
+        const TOPOLOGY = 1 << 0;
+        /// Where hosts are.
+        const HOSTS = 1 << 1;
+        /// Paths between switches.
+        const PATHS = 1 << 2;
+    }
+}
+
 /// An application: makes a handler for each switch.
 ///
 /// ```
@@ -53,18 +78,29 @@ pub trait App: Send + Sync + 'static {
         true
     }
 
+    /// Which network services it reads.
+    fn needs(&self) -> Needs {
+        Needs::empty()
+    }
+
+    /// What becomes of the flows that an earlier run of it left in a switch.
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Remove
+    }
+
     /// The controller starts; no switch is connected yet.
     fn start(&self, _network: &Network) {}
 
     /// A switch is up: its handshake is over, and the flows that an earlier run of this app left
-    /// in it are removed.
+    /// in it are removed, unless it takes them on ([`App::left_flows`]).
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
 }
 
 /// What an app does at one switch. Called by one thread at a time; never blocks.
 ///
 /// A handler that returns an error, or panics, loses what it wrote for that event; the switch and
-/// the other apps go on. Both are counted.
+/// the other apps go on. Both are counted. An app whose handlers panic again and again, at whichever
+/// switches, is disabled: it gets no more events, and its flows stay.
 #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
 pub trait Handler: Send + 'static {
     /// The first event, right after [`App::switch_up`] made the handler.
@@ -99,7 +135,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// A flow is gone. All apps see it; [`crate::Cookie::owns`] tells whose it was.
+    /// A flow is gone. All apps see it; [`crate::Cookie::owns`] tells whose it was. An app's own flows have
+    /// the priorities that it gave them; others' have those that they have in the switch.
     ///
     /// # Errors
     /// What could not be sent to the switch.
@@ -115,7 +152,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The answer to a multipart request of this app, all parts of it.
+    /// The answer to a multipart request of this app, all parts of it. Priorities of flows are as in
+    /// [`Handler::flow_removed`].
     ///
     /// # Errors
     /// What could not be sent to the switch.
@@ -123,7 +161,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The switch did not answer a request of this app, the one with this xid, in time. If the
+    /// The switch did not answer a request of this app, the one with this xid, in time; or it does not
+    /// tell its flows, so that those which were to be removed stay ([`Switch::remove`] in 1.0). If the
     /// answer still comes, nobody hears of it.
     ///
     /// # Errors
@@ -165,6 +204,10 @@ pub trait DynApp: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// See [`App::wants_packet_ins`].
     fn wants_packet_ins(&self) -> bool;
+    /// See [`App::needs`].
+    fn needs(&self) -> Needs;
+    /// See [`App::left_flows`].
+    fn left_flows(&self) -> LeftFlows;
     /// See [`App::start`].
     fn start(&self, network: &Network);
     /// See [`App::switch_up`].
@@ -178,6 +221,14 @@ impl<A: App> DynApp for A {
 
     fn wants_packet_ins(&self) -> bool {
         App::wants_packet_ins(self)
+    }
+
+    fn needs(&self) -> Needs {
+        App::needs(self)
+    }
+
+    fn left_flows(&self) -> LeftFlows {
+        App::left_flows(self)
     }
 
     fn start(&self, network: &Network) {

@@ -14,6 +14,16 @@ pub enum Error {
     /// The message cannot be said in the switch's version, or the send buffer is full.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    /// A flow's priority is not one that an app can give: which band of the switch's priorities an app
+    /// has, its place in the chain decides ([`crate::PriorityBand`]).
+    #[error(
+        "an app's flows have priorities from 0 to 4095, not {priority}; which app's flows come first \
+         is decided by the order of the apps"
+    )]
+    Priority {
+        /// What was asked for.
+        priority: u16,
+    },
     /// The switch sent only the beginning of the packet and kept no copy: there is nothing to
     /// send on. Ask for whole packets (`miss_send_len: 65535`, the default).
     #[error("the packet came cut to {have} of {total} bytes, and unbuffered: it cannot be sent on")]

@@ -19,6 +19,7 @@
 //! cannot say is [`Error::Encode`] with the name of the thing.
 
 mod app;
+mod app_id;
 mod batch;
 mod error;
 mod events;
@@ -31,13 +32,14 @@ mod topology;
 mod transaction;
 mod watch;
 
-pub use app::{App, DynApp, Handler, Verdict};
+pub use app::{App, DynApp, Handler, LeftFlows, Needs, Verdict};
+pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
     Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowFlags, FlowMod, FlowRemoved,
     FlowRemovedReason, FlowTemplate, Instruction, MacAddr, Match, PacketInReason, PacketInView,
-    Port, PortDesc, PortReason, PortStatus, ReplyBody, ToSwitch, Version,
+    Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch, Version,
 };
 pub use error::{Error, Result};
 pub use events::{

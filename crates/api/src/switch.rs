@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, Filling, FlowMod, FlowTemplate, List, Match, MultipartRequest, Out,
-    PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
+    Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, FlowTemplate, List, Match,
+    MultipartRequest, Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
 };
 
-use crate::{Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
+use crate::{AppId, Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
 
 /// A transaction id: what comes back in the switch's answers and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,20 @@ pub trait Requests {
 
     /// The message with this id was taken back: no answer will come.
     fn expect_nothing(&mut self, xid: u32);
+
+    /// A request for flow statistics of 1.0 is about to be sent under this id: the flows that the answer
+    /// tells of are to be removed one by one, those with `cookie` and no others, and only where they
+    /// send to `out_port` ([`Port::ANY`]: wherever they send to).
+    ///
+    /// # Errors
+    /// [`Error::TooManyRequests`].
+    fn expect_removal(
+        &mut self,
+        xid: u32,
+        cookie: Cookie,
+        out_port: Port,
+        now: Duration,
+    ) -> Result<()>;
 }
 
 /// One switch, during one event: what is known of it, and the buffer that goes to it when the
@@ -36,13 +50,13 @@ pub struct Switch<'a> {
     xids: &'a mut xid::Counter,
     requests: &'a mut dyn Requests,
     now: Duration,
-    app: u8,
-    cookie: Cookie,
+    app: AppId,
+    /// The upper half of the app's cookies, as it goes into messages.
+    cookie_high: [u8; 4],
 }
 
 impl<'a> Switch<'a> {
-    /// For runtimes: the switch `info`, whose messages go to `out`, for the app that owns the
-    /// transaction ids of this number, and these cookies.
+    /// For runtimes: the switch `info`, whose messages go to `out`, for this app.
     #[must_use]
     #[inline]
     pub fn new(
@@ -51,9 +65,10 @@ impl<'a> Switch<'a> {
         xids: &'a mut xid::Counter,
         requests: &'a mut dyn Requests,
         now: Duration,
-        (app, cookie): (u8, Cookie),
+        app: AppId,
     ) -> Self {
-        Switch { info, out, xids, requests, now, app, cookie }
+        let cookie_high = app.cookie().high().to_be_bytes();
+        Switch { info, out, xids, requests, now, app, cookie_high }
     }
 
     /// What is known of it.
@@ -86,7 +101,7 @@ impl<'a> Switch<'a> {
     /// The cookies of the calling app's flows.
     #[must_use]
     pub fn cookie(&self) -> Cookie {
-        self.cookie
+        self.app.cookie()
     }
 
     /// Sends a packet on, out of `port`, from the switch's buffer where it kept the packet.
@@ -160,21 +175,24 @@ impl<'a> Switch<'a> {
         Ok(())
     }
 
-    /// Adds, changes or removes flows. The upper half of the cookie becomes the app's own
-    /// ([`Cookie`]); the lower half stays.
+    /// Adds, changes or removes flows of this app. The upper half of the cookie becomes the app's own
+    /// ([`Cookie`]), the lower half stays; the priority, 0 to 4095, becomes one of the app's band
+    /// ([`crate::PriorityBand`]). Flows of others are not touched.
     ///
     /// Not confirmed: if the switch refuses, [`crate::Handler::error`] gets the id returned here.
     ///
     /// # Errors
-    /// [`Error::Encode`].
+    /// [`Error::Priority`], [`Error::Encode`]; in 1.0 for commands that mean several flows, too: to
+    /// remove those, there is [`Switch::remove`].
     #[inline]
     pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid> {
-        self.write(&ToSwitch::FlowMod(flow.cookie(self.cookie.with(flow.cookie))))
+        let flow = self.app.own(self.info.version, flow)?;
+        self.write(&ToSwitch::FlowMod(flow))
     }
 
     /// Adds, changes or removes flows as a template says: what [`Switch::install`] does, for flows
     /// that are installed by the million. The flow_mod gets its values then, and is
-    /// [finished](Filling::finish).
+    /// [finished](Filling::finish), which fails where the template's priority is above 4095.
     ///
     /// # Errors
     /// [`Error::Encode`], also for a template of another version.
@@ -184,9 +202,10 @@ impl<'a> Switch<'a> {
             let what = "a flow template of another version";
             return Err(EncodeError::Unsupported { what, version: self.info.version }.into());
         }
-        let xid = self.xids.next(self.app);
+        let xid = self.xids.next(self.app.owner());
         let mut flow = template.fill(xid, self.out)?;
-        flow.cookie_high(self.cookie.high());
+        flow.cookie_high(self.cookie_high);
+        flow.band(self.app.band());
         Ok(flow)
     }
 
@@ -201,26 +220,37 @@ impl<'a> Switch<'a> {
         packet: &PacketIn<'_>,
         template: &'f FlowTemplate,
     ) -> Result<Filling<'f>> {
-        let xid = self.xids.next(self.app);
+        let xid = self.xids.next(self.app.owner());
         let mut flow = template.fill_for(packet, xid, self.out)?;
-        flow.cookie_high(self.cookie.high());
+        flow.cookie_high(self.cookie_high);
+        flow.band(self.app.band());
         Ok(flow)
     }
 
     /// Removes this app's flows that `matching` covers and that send to `out_port`
-    /// ([`Port::ANY`]: wherever they send to).
+    /// ([`Port::ANY`]: wherever they send to). Flows of others stay.
     ///
-    /// 1.0 cannot tell flows by their cookies: there, the flows of other apps that fit go too.
+    /// 1.0 cannot tell flows by their cookies. There the switch is asked for the flows that fit, and those
+    /// of this app are removed one by one when it has told them. If it does not,
+    /// [`crate::Handler::unanswered`] gets the id returned here, and the flows stay.
     ///
     /// # Errors
-    /// [`Error::Encode`].
+    /// [`Error::Encode`]; in 1.0 [`Error::TooManyRequests`].
     pub fn remove(&mut self, matching: &Match, out_port: Port) -> Result<Xid> {
-        let flow = FlowMod::delete(matching).out_port(out_port);
+        let cookie = self.app.cookie();
         match self.version() {
-            Version::V1_0 => self.install(&flow),
             Version::V1_3 => {
-                let (cookie, mask) = (self.cookie.with(0), Cookie::MASK);
-                self.write(&ToSwitch::FlowMod(flow.cookie_mask(cookie, mask)))
+                let flow = FlowMod::delete(matching).out_port(out_port);
+                self.write(&ToSwitch::FlowMod(flow.cookie_mask(cookie.with(0), Cookie::MASK)))
+            }
+            Version::V1_0 => {
+                let mark = self.mark();
+                let flows = FlowStatsRequest { out_port, ..FlowStatsRequest::all(matching) };
+                let request = MultipartRequest::of(RequestBody::Flow(flows));
+                let xid = self.write(&ToSwitch::MultipartRequest(request))?;
+                let asked = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
+                self.or_undo(mark, asked)?;
+                Ok(xid)
             }
         }
     }
@@ -241,11 +271,15 @@ impl<'a> Switch<'a> {
         self.send(&ToSwitch::BarrierRequest)
     }
 
-    /// Sends any message.
+    /// Sends any message. A flow_mod is one of this app's, as by [`Switch::install`].
     ///
     /// # Errors
-    /// [`Error::TooManyRequests`] for one that expects an answer, [`Error::Encode`].
+    /// [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
+    /// [`Error::Encode`].
     pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
+        if let ToSwitch::FlowMod(flow) = message {
+            return self.install(flow);
+        }
         let expects_answer = matches!(
             message,
             ToSwitch::MultipartRequest(_)
@@ -262,16 +296,22 @@ impl<'a> Switch<'a> {
         }
         let mark = self.mark();
         let xid = self.write(message)?;
-        if let Err(error) = self.requests.expect_answer(xid.0, message, self.now) {
-            self.undo_to(mark);
-            return Err(error);
-        }
+        let asked = self.requests.expect_answer(xid.0, message, self.now);
+        self.or_undo(mark, asked)?;
         Ok(xid)
+    }
+
+    /// Takes back what was written since `mark` if nobody will wait for its answer.
+    fn or_undo(&mut self, mark: usize, asked: Result<()>) -> Result<()> {
+        if asked.is_err() {
+            self.undo_to(mark);
+        }
+        asked
     }
 
     #[inline]
     fn write(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
-        let xid = self.xids.next(self.app);
+        let xid = self.xids.next(self.app.owner());
         message.encode(self.info.version, xid, self.out)?;
         Ok(Xid(xid))
     }

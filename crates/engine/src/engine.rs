@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use bellrock_api::{DynApp, Network};
-use bellrock_worker::{Limits, Mailbox, Shared, SharedParts, Wake};
+use bellrock_worker::{Limits, MAX_APPS, Mailbox, Shared, SharedParts, Wake};
 use core_affinity::CoreId;
 use mio::{Poll, Waker};
 use tracing::{error, warn};
@@ -20,9 +20,6 @@ use crate::monitor::Monitor;
 use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
 use crate::thread::{Inbox, Start, WAKE, run};
 use crate::waker::Sleeper;
-
-/// The most apps: transaction ids have eight bits for their owner, and one is the session's.
-const MAX_APPS: usize = 255;
 
 /// A running controller. Dropping it stops it.
 pub struct Engine {

@@ -87,8 +87,8 @@ pub enum StartError {
     /// Two apps of the same name: their flows could not be told apart.
     #[error("two apps are called {0}; each app of a chain needs a name of its own")]
     DuplicateApp(&'static str),
-    /// More apps than transaction ids can name owners.
-    #[error("{0} apps are too many; at most 255")]
+    /// More apps than there are bands of priorities ([`bellrock_worker::MAX_APPS`]).
+    #[error("{0} apps are too many; at most 15 can have priorities of their own")]
     TooManyApps(usize),
     /// A limit of zero.
     #[error("the limit {0} is zero; nothing would ever pass")]

@@ -28,6 +28,7 @@
 
 mod action;
 mod address;
+mod band;
 mod bytes;
 mod error;
 mod field;
@@ -51,6 +52,7 @@ pub mod xid;
 
 pub use action::Action;
 pub use address::MacAddr;
+pub use band::PriorityBand;
 pub use bytes::{Bytes, FixedStr};
 pub use error::{DecodeError, EncodeError, ErrorCode, Reason};
 pub use field::Field;

@@ -13,11 +13,12 @@ use std::fmt;
 use std::hint::cold_path;
 use std::mem::offset_of;
 
+use crate::band;
 use crate::field::FIELDS;
 use crate::wire::{v10, v13};
 use crate::{
     Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView, Port,
-    ToSwitch, Version,
+    PriorityBand, ToSwitch, Version,
 };
 
 /// Bytes of the longest template, and of all that is copied at a time.
@@ -72,6 +73,8 @@ pub struct FlowTemplate {
     ports_at: [u8; 2],
     /// The port of the output that the message ends with, if it does.
     output_at: u8,
+    /// The upper byte of its priority within a band.
+    priority_high: u8,
 }
 
 impl FlowTemplate {
@@ -110,6 +113,10 @@ impl FlowTemplate {
                     Version::V1_3 => size_of::<v13::Output>() - offset_of!(v13::Output, port),
                 };
         }
+        let in_band = band::within(flow.priority);
+        if in_band.is_some() {
+            fields |= BANDED;
+        }
         Ok(FlowTemplate {
             message,
             len,
@@ -118,6 +125,7 @@ impl FlowTemplate {
             places,
             ports_at,
             output_at: output_at as u8,
+            priority_high: (in_band.unwrap_or_default() >> 8) as u8,
         })
     }
 
@@ -204,6 +212,7 @@ impl FlowTemplate {
         let what = match filled & self.missing {
             other if other & VERSIONS != 0 => "a flow template of another version",
             OUTPUT => "an output port in a flow template that does not end with an output",
+            BANDED => return EncodeError::Range { what: "priority in a band (0 to 4095)" },
             _ => "a field that its flow template has no place for",
         };
         EncodeError::Unsupported { what, version: self.version }
@@ -230,7 +239,9 @@ const OUTPUT: u64 = 1 << 0;
 const PORTS: u64 = 1 << 1;
 /// Those of the two versions.
 const VERSIONS: u64 = version_bit(Version::V1_0) | version_bit(Version::V1_3);
-const OTHER_BITS: u32 = 4;
+/// That of the priority within a band.
+const BANDED: u64 = 1 << 4;
+const OTHER_BITS: u32 = 5;
 const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
 
 /// The bit of a version among them: what is filled in as one version is not a message of the other.
@@ -356,10 +367,20 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The upper half of the cookie.
+    /// The upper half of the cookie, big-endian.
     #[inline(always)]
-    pub fn cookie_high(&mut self, half: u32) {
-        self.put(cookie_at(self.version), &half.to_be_bytes());
+    pub fn cookie_high(&mut self, half: [u8; 4]) {
+        self.put(cookie_at(self.version), &half);
+    }
+
+    /// Puts the flow into a band: the template's priority is one of the band's. [`Filling::finish`] fails
+    /// if it cannot be.
+    #[inline(always)]
+    pub fn band(&mut self, band: PriorityBand) {
+        self.filled |= BANDED;
+        // Bands begin at multiples of 4096, so the lower byte is right as it is: that of the default
+        // priority and of a band's middle is 0 in both.
+        self.put(priority_at(self.version), &[self.template.priority_high | band.high()]);
     }
 
     #[inline(always)]
@@ -407,6 +428,13 @@ const fn cookie_at(version: Version) -> u8 {
     match version {
         Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, cookie)) as u8,
         Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, cookie)) as u8,
+    }
+}
+
+const fn priority_at(version: Version) -> u8 {
+    match version {
+        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, priority)) as u8,
+        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, priority)) as u8,
     }
 }
 

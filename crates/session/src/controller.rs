@@ -286,6 +286,22 @@ impl Pending<'_> {
         self.requests.add(xid, kind, self.max_requests, now)
     }
 
+    /// The same where so many other requests are unanswered that do not count among the most allowed:
+    /// those of a caller who bounds them himself.
+    ///
+    /// # Errors
+    /// As [`Pending::request`].
+    pub fn request_beside(
+        &mut self,
+        others: usize,
+        xid: u32,
+        kind: RequestKind,
+        now: Duration,
+    ) -> Result<(), RequestError> {
+        let others = u16::try_from(others).unwrap_or(u16::MAX);
+        self.requests.add(xid, kind, self.max_requests.saturating_add(others), now)
+    }
+
     /// Gives up a request: for one that is not answered in time, or could not be written. Says
     /// what it asked for.
     pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {

@@ -1,4 +1,5 @@
-//! Flows that an earlier run of the apps left in a switch go before the apps see it.
+//! Flows that an earlier run of the apps left in a switch go before the apps see it, but for those of
+//! apps that take them on ([`LeftFlows::Keep`]).
 //!
 //! 1.3 removes them by their cookies. 1.0 cannot: its flows are listed, and those with an app's
 //! cookie are removed one by one. Flows with other cookies stay.
@@ -9,14 +10,18 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     EncodeError, FlowStatsRequest, MultipartKind, MultipartRequest, RequestBody,
 };
-use bellrock_api::{Cookie, FlowMod, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
+use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
 use bellrock_session::{Gathered, RequestKind, xid};
 use tracing::{debug, warn};
 
 use crate::connection::Stage;
+use crate::dispatch::App;
 use crate::settings::CLEAN_WAIT;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
+
+/// The cookies of the flows that are nobody's but the controller's: the table-miss entry.
+pub(crate) const RUNTIME: Cookie = Cookie::of_app("bellrock");
 
 impl Worker {
     /// The datapath id is this connection's own: remove what an earlier run left, then come up.
@@ -28,14 +33,22 @@ impl Worker {
         transport: &mut T,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
+        let mut cleaned = self.apps.iter().filter(|app| app.leaves_nothing());
         let all = Match::any();
         let xid = connection.session.next_xid(xid::SESSION);
         if info.version == Version::V1_3 {
-            for app in &self.apps {
-                let old = FlowMod::delete(&all).cookie_mask(app.cookie.with(0), Cookie::MASK);
+            // A table-miss entry that is wanted takes the place of the old one, so that no packet falls
+            // into the gap between the two.
+            let entry = (!self.wants_packet_ins()).then_some(RUNTIME);
+            for cookie in cleaned.map(|app| app.id.cookie()).chain(entry) {
+                let cookie = cookie.with(0);
+                let old = FlowMod::delete(&all).cookie_mask(cookie, Cookie::MASK);
                 // The buffer is empty at this point: there is room for one message an app.
                 let _ = ToSwitch::FlowMod(old).encode(info.version, xid, &mut self.out);
             }
+            return self.up(key, info, now);
+        }
+        if cleaned.next().is_none() {
             return self.up(key, info, now);
         }
         let request = MultipartRequest::of(RequestBody::Flow(FlowStatsRequest::all(&all)));
@@ -73,7 +86,11 @@ impl Worker {
                         continue;
                     }
                     let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);
-                    self.remove(key, &old, info.version, transport);
+                    if let Some(connection) = self.connections.get_mut(key) {
+                        let xid = connection.session.next_xid(xid::SESSION);
+                        self.remove(key, xid, &old, info.version, transport);
+                        self.counters.stale_flows_removed.add(1);
+                    }
                 }
             }
             _ => {
@@ -85,28 +102,39 @@ impl Worker {
         self.up(key, info, now);
     }
 
-    fn is_ours(&self, cookie: u64) -> bool {
-        self.apps.iter().any(|app| app.cookie.owns(cookie))
+    /// Whether any app wants packets that match no flow.
+    pub(crate) fn wants_packet_ins(&self) -> bool {
+        self.shared.apps().iter().any(|app| app.wants_packet_ins())
     }
 
-    fn remove<T: Transport>(
+    fn is_ours(&self, cookie: u64) -> bool {
+        self.apps.iter().any(|app| app.leaves_nothing() && app.id.cookie().owns(cookie))
+    }
+
+    pub(crate) fn remove<T: Transport>(
         &mut self,
         key: Key,
+        xid: u32,
         flow: &FlowMod<'_>,
         version: Version,
         transport: &mut T,
     ) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        let xid = connection.session.next_xid(xid::SESSION);
         let message = ToSwitch::FlowMod(*flow);
         let mut written = message.encode(version, xid, &mut self.out);
         if written == Err(EncodeError::Full) {
             self.flush(key, transport);
             written = message.encode(version, xid, &mut self.out);
         }
-        match written {
-            Ok(()) => self.counters.stale_flows_removed.add(1),
-            Err(error) => debug!(key, %error, "an old flow could not be removed"),
+        if let Err(error) = written {
+            debug!(key, %error, "an old flow could not be removed");
         }
+    }
+}
+
+impl App {
+    /// Whether the flows of its earlier runs go when a switch comes up. Those of an app that is disabled
+    /// stay, as it is not asked any more.
+    fn leaves_nothing(&self) -> bool {
+        self.left_flows == LeftFlows::Remove && !self.health.is_disabled()
     }
 }

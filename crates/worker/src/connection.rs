@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use bellrock_api::openflow::{PortReason, PortStatus};
-use bellrock_api::{Description, Dpid, Error, Handler, Requests, SwitchInfo, ToSwitch};
+use bellrock_api::openflow::{MultipartKind, PortReason, PortStatus};
+use bellrock_api::{
+    Cookie, Description, Dpid, Error, Handler, Port, Requests, SwitchInfo, ToSwitch,
+};
 use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
 
 use crate::balance::Burden;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
+use crate::removal::{MAX_REMOVALS, Removal};
 
 /// A connection and how far it has come.
 pub(crate) struct Connection {
@@ -24,6 +27,8 @@ pub(crate) struct Connection {
     /// Bytes that wait to be written to it, for senders in other threads.
     pub(crate) backlog: Arc<AtomicUsize>,
     pub(crate) limit: Option<RateLimit>,
+    /// Flows that are to be removed when the switch has told them (1.0).
+    pub(crate) removals: Vec<Removal>,
     /// Bytes of its unfinished multipart replies, as the worker has counted them.
     pub(crate) unfinished: usize,
     /// What it brings, for the decision who is handed over.
@@ -126,11 +131,35 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
 }
 
 /// The requests of a session, as [`bellrock_api::Switch`] needs them.
-pub(crate) struct Asked<'a>(pub(crate) Pending<'a>);
+pub(crate) struct Asked<'a> {
+    pub(crate) pending: Pending<'a>,
+    pub(crate) removals: &'a mut Vec<Removal>,
+}
 
 impl Requests for Asked<'_> {
     fn expect_nothing(&mut self, xid: u32) {
-        self.0.cancel(xid);
+        self.pending.cancel(xid);
+        self.removals.retain(|removal| removal.xid != xid);
+    }
+
+    fn expect_removal(
+        &mut self,
+        xid: u32,
+        cookie: Cookie,
+        out_port: Port,
+        now: Duration,
+    ) -> bellrock_api::Result<()> {
+        let waiting = self.removals.len();
+        if waiting >= MAX_REMOVALS {
+            return Err(Error::TooManyRequests { waiting });
+        }
+        // They are bounded here, and leave room for the others.
+        let others = self.pending.count();
+        self.pending
+            .request_beside(others, xid, RequestKind::Multipart(MultipartKind::Flow), now)
+            .map_err(|_| Error::TooManyRequests { waiting })?;
+        self.removals.push(Removal { xid, cookie, out_port });
+        Ok(())
     }
 
     fn expect_answer(
@@ -150,9 +179,9 @@ impl Requests for Asked<'_> {
             ToSwitch::EchoRequest(_) => RequestKind::Echo,
             _ => return Ok(()),
         };
-        self.0
-            .request(xid, kind, now)
-            .map_err(|_| Error::TooManyRequests { waiting: self.0.count() })
+        self.pending
+            .request_beside(self.removals.len(), xid, kind, now)
+            .map_err(|_| Error::TooManyRequests { waiting: self.pending.count() })
     }
 }
 

@@ -77,6 +77,8 @@ counters! {
     handler_errors,
     /// Panics of handlers that were caught.
     handler_panics,
+    /// Apps that were disabled because their handlers panicked again and again.
+    apps_disabled,
     /// OpenFlow errors that switches sent.
     errors_received,
     /// Messages that could not be read.

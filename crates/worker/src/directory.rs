@@ -10,10 +10,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bellrock_api::openflow::MAX_MESSAGE_LEN;
 use bellrock_api::openflow::Out;
-use bellrock_api::{Directory, Dpid, DynApp, Error, Network, Result, SwitchInfo, ToSwitch};
+use bellrock_api::{AppId, Directory, Dpid, DynApp, Error, Network, Result, SwitchInfo, ToSwitch};
 
 use crate::balance::Loads;
 use crate::counters::Counters;
+use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Query};
 use crate::settings::MAIL_BACKLOG_BYTES;
 
@@ -25,9 +26,24 @@ pub struct SharedParts {
     pub mailboxes: Vec<Mailbox>,
 }
 
+/// An app of the chain, and how it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppState {
+    /// Its name.
+    pub name: &'static str,
+    /// Its cookies and the band of its priorities.
+    pub id: AppId,
+    /// How often its handlers have panicked.
+    pub panics: u64,
+    /// Whether it gets no more events, because they panicked too often.
+    pub disabled: bool,
+}
+
 /// What all workers share.
 pub struct Shared {
     apps: Vec<Box<dyn DynApp>>,
+    /// Of each app.
+    health: Vec<Arc<Health>>,
     posts: Arc<Posts>,
     counters: Vec<Arc<Counters>>,
     loads: Loads,
@@ -75,7 +91,8 @@ impl Shared {
         let loads = Loads::of(parts.mailboxes.len());
         let posts =
             Arc::new(Posts { mailboxes: parts.mailboxes, directory: RwLock::default(), seed });
-        let shared = Arc::new(Shared { apps: parts.apps, posts, counters, loads });
+        let health = parts.apps.iter().map(|_| Arc::default()).collect();
+        let shared = Arc::new(Shared { apps: parts.apps, health, posts, counters, loads });
         let network = shared.network();
         for app in &shared.apps {
             app.start(&network);
@@ -147,6 +164,23 @@ impl Shared {
 
     pub(crate) fn apps(&self) -> &[Box<dyn DynApp>] {
         &self.apps
+    }
+
+    /// The health of the app at a place.
+    pub(crate) fn health(&self, place: usize) -> Arc<Health> {
+        self.health.get(place).cloned().unwrap_or_default()
+    }
+
+    /// The apps of the chain and how they are, in order.
+    #[must_use]
+    pub fn app_states(&self) -> Vec<AppState> {
+        let apps = self.apps.iter().zip(&self.health).enumerate();
+        let state = |(place, (app, health)): (usize, (&Box<dyn DynApp>, &Arc<Health>))| {
+            let id = AppId::new(place, app.name())?;
+            let (panics, disabled) = (health.panics(), health.is_disabled());
+            Some(AppState { name: app.name(), id, panics, disabled })
+        };
+        apps.filter_map(state).collect()
     }
 
     /// Claims a datapath id for a connection. `Err` tells who has it.

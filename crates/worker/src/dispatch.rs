@@ -4,15 +4,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::openflow::{ErrorMessage, FromSwitch, Out, PortStatus};
-use bellrock_api::{BATCH_PACKETS, Batch, Cookie, Handler, Network, SwitchInfo, Xid};
-use bellrock_api::{DynApp, Result, Switch};
+use bellrock_api::openflow::{ErrorMessage, FlowStats, FromSwitch, List, Out, PortStatus};
+use bellrock_api::{
+    AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
+    ReplyBody, Result, Switch, SwitchInfo, Xid,
+};
 use bellrock_session::{Controller, Event, xid};
 use tracing::{debug, error, warn};
 
 use crate::connection::{Asked, Stage, Up, apply};
 use crate::counters::Counters;
+use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
+use crate::removal::Removal;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
@@ -21,6 +25,7 @@ struct Call<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
     session: &'a mut Controller,
+    removals: &'a mut Vec<Removal>,
     now: Duration,
     counters: &'a Counters,
     log: &'a mut LogBudget,
@@ -29,12 +34,14 @@ struct Call<'a> {
 impl Call<'_> {
     /// Calls one handler, with a [`Switch`] of its own. After an error or a panic, what it wrote is
     /// taken back.
-    fn one(&mut self, place: usize, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+    fn one(&mut self, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
+        if app.health.is_disabled() {
+            return;
+        }
         let mark = self.out.len();
         let (xids, pending) = self.session.split();
-        let mut asked = Asked(pending);
-        let id = (owner(place), app.cookie);
-        let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, id);
+        let mut asked = Asked { pending, removals: self.removals };
+        let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
         match catch_unwind(AssertUnwindSafe(|| call(&mut switch))) {
             Ok(Ok(())) => return,
@@ -45,7 +52,7 @@ impl Call<'_> {
                 }
             }
             Err(_) => {
-                counters.handler_panics.add(1);
+                app.panicked(self.now, counters);
                 if self.log.allows(self.now, counters) {
                     error!(%dpid, app = app.name, "a handler panicked; its writes are taken back");
                 }
@@ -58,16 +65,32 @@ impl Call<'_> {
 /// An app, as its worker knows it.
 pub(crate) struct App {
     pub(crate) name: &'static str,
-    pub(crate) cookie: Cookie,
+    pub(crate) id: AppId,
+    pub(crate) left_flows: LeftFlows,
+    pub(crate) health: Arc<Health>,
 }
 
-/// The owner of the transaction ids of the app at this place; 0 is the session.
-fn owner(place: usize) -> u8 {
-    (place + 1) as u8
-}
+/// The most apps in a chain: each needs a band of priorities of its own.
+pub const MAX_APPS: usize = PriorityBand::PLACES;
 
-/// The most apps in a chain: each needs an owner's number of its own.
-pub(crate) const MAX_APPS: usize = u8::MAX as usize;
+impl App {
+    /// A handler of it has panicked.
+    #[cold]
+    pub(crate) fn panicked(&self, now: Duration, counters: &Counters) {
+        counters.handler_panics.add(1);
+        if self.health.panicked(now) {
+            counters.apps_disabled.add(1);
+            // Once for each app: no budget of log lines holds it back.
+            error!(
+                app = self.name,
+                panics = self.health.panics(),
+                "APP DISABLED: its handlers panicked {MAX_PANICS} times within {PANIC_WINDOW:?}. It gets \
+                 no more events; its flows stay; the other apps go on. Repair it and start the \
+                 controller again"
+            );
+        }
+    }
+}
 
 impl Worker {
     /// Hands a batch down the chain.
@@ -76,13 +99,15 @@ impl Worker {
         let Stage::Up(up) = &mut connection.stage else { return };
         let packets = batch.len();
         let (xids, pending) = connection.session.split();
-        let mut asked = Asked(pending);
-        for (place, (handler, app)) in up.handlers.iter_mut().zip(&self.apps).enumerate() {
+        let mut asked = Asked { pending, removals: &mut connection.removals };
+        for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
             if batch.is_done() {
                 break;
             }
-            let id = (owner(place), app.cookie);
-            let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, id);
+            if app.health.is_disabled() {
+                continue;
+            }
+            let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, app.id);
             batch.rewind(&switch);
             // Each panic costs the packet that it happened over; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
@@ -91,10 +116,13 @@ impl Worker {
                     break;
                 }
                 batch.abandon_current(&mut switch);
-                self.counters.handler_panics.add(1);
+                app.panicked(now, &self.counters);
                 if self.log.allows(now, &self.counters) {
                     let dpid = up.info.dpid;
                     error!(%dpid, app = app.name, "a handler panicked over a packet");
+                }
+                if app.health.is_disabled() {
+                    break;
                 }
             }
         }
@@ -122,15 +150,28 @@ impl Worker {
             Event::ProbeAnswered => self.challenge_met(key),
             Event::PortStatus(status) => self.port_status(key, &status, now),
             Event::FlowRemoved(flow) => {
-                self.each(key, now, |handler, switch| handler.flow_removed(switch, &flow));
+                self.each(key, now, |app, handler, switch| {
+                    handler.flow_removed(switch, &as_removed_from(app, flow))
+                });
             }
             Event::Error { xid, error, .. } => self.error(key, xid, &error, now, transport),
             Event::Multipart { xid, reply } => {
                 if self.is_cleaning(key, xid) {
                     return self.cleaned(key, Some(&reply), now, transport);
                 }
+                if let Some(removal) = self.take_removal(key, xid) {
+                    return self.remove_told(key, removal, &reply, transport);
+                }
                 if let Ok(body) = reply.body() {
-                    self.owner(key, xid, now, |handler, switch| {
+                    self.owner(key, xid, now, |app, handler, switch| {
+                        let flows: Vec<FlowStats<'_>>;
+                        let body = match body {
+                            ReplyBody::Flow(told) => {
+                                flows = told.iter().map(|flow| as_told_to(app, flow)).collect();
+                                ReplyBody::Flow(List::of(&flows))
+                            }
+                            body => body,
+                        };
                         handler.reply(switch, Xid(xid), &body)
                     });
                 }
@@ -140,15 +181,17 @@ impl Worker {
                 if self.is_cleaning(key, xid) {
                     self.cleaned(key, None, now, transport);
                 }
+                self.not_removed(key, xid, now);
             }
             Event::Reply { xid, body: FromSwitch::BarrierReply } => {
-                self.owner(key, xid, now, |handler, switch| handler.barrier(switch, Xid(xid)));
+                self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
             }
             Event::Malformed { xid, error, .. } => {
                 debug!(key, xid, %error, "malformed message");
                 if self.is_cleaning(key, xid) {
                     self.cleaned(key, None, now, transport);
                 }
+                self.not_removed(key, xid, now);
             }
             // Answers that no handler method exists for, and experimenters' messages: an app that
             // needs them will bring the method.
@@ -163,7 +206,7 @@ impl Worker {
         apply(Arc::make_mut(info), status);
         if let Stage::Up(up) = &mut connection.stage {
             up.changed = true;
-            self.each(key, now, |handler, switch| handler.port_status(switch, status));
+            self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
         }
     }
 
@@ -193,12 +236,21 @@ impl Worker {
         if self.is_cleaning(key, xid) {
             return self.cleaned(key, None, now, transport);
         }
-        self.owner(key, xid, now, |handler, switch| handler.error(switch, Xid(xid), error));
+        self.owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
+        self.not_removed(key, xid, now);
+    }
+
+    /// The switch will not tell the flows that were to be removed by the request with this xid, if it is
+    /// one.
+    fn not_removed(&mut self, key: Key, xid: u32, now: Duration) {
+        if self.take_removal(key, xid).is_some() {
+            self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
+        }
     }
 
     /// Tells each handler that a second has passed.
     pub(crate) fn tick(&mut self, key: Key, now: Duration) {
-        self.each(key, now, |handler, switch| handler.tick(switch));
+        self.each(key, now, |_, handler, switch| handler.tick(switch));
     }
 
     /// Gives up requests that were not answered in time.
@@ -209,13 +261,14 @@ impl Worker {
         {
             self.counters.requests_unanswered.add(1);
             debug!(key, xid, ?kind, "no answer in time");
-            self.owner(key, xid, now, |handler, switch| handler.unanswered(switch, Xid(xid)));
+            self.take_removal(key, xid);
+            self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
         }
     }
 
     /// The first event of a new switch's handlers.
     pub(crate) fn first_event(&mut self, key: Key, now: Duration) {
-        self.each(key, now, |handler, switch| handler.switch_up(switch));
+        self.each(key, now, |_, handler, switch| handler.switch_up(switch));
     }
 
     /// Calls the handler of each app, in the order of the chain.
@@ -223,15 +276,16 @@ impl Worker {
         &mut self,
         key: Key,
         now: Duration,
-        mut event: impl FnMut(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+        mut event: impl FnMut(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
         let (out, session) = (&mut self.out, &mut connection.session);
+        let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
-        let mut call = Call { info, out, session, now, counters, log };
-        for (place, (handler, app)) in handlers.iter_mut().zip(&self.apps).enumerate() {
-            call.one(place, app, |switch| event(handler.as_mut(), switch));
+        let mut call = Call { info, out, session, removals, now, counters, log };
+        for (handler, app) in handlers.iter_mut().zip(&self.apps) {
+            call.one(app, |switch| event(app.id, handler.as_mut(), switch));
         }
     }
 
@@ -241,7 +295,7 @@ impl Worker {
         key: Key,
         xid: u32,
         now: Duration,
-        event: impl FnOnce(&mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+        event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
@@ -250,15 +304,33 @@ impl Worker {
             return;
         };
         let (out, session) = (&mut self.out, &mut connection.session);
+        let removals = &mut connection.removals;
         let (counters, log) = (&*self.counters, &mut self.log);
-        let mut call = Call { info, out, session, now, counters, log };
-        call.one(place, app, |switch| event(handler.as_mut(), switch));
+        let mut call = Call { info, out, session, removals, now, counters, log };
+        call.one(app, |switch| event(app.id, handler.as_mut(), switch));
     }
+}
+
+/// A flow that is gone, as an app sees it: the priority of one of its own is the one that it gave.
+fn as_removed_from(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
+    if app.cookie().owns(flow.cookie) {
+        flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
+    }
+    flow
+}
+
+/// The same of a flow that the switch tells of.
+fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
+    if app.cookie().owns(flow.cookie) {
+        flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
+    }
+    flow
 }
 
 /// Makes the handlers of a switch. An app that panics over it gets none of its events.
 pub(crate) fn handlers(
-    apps: &[Box<dyn DynApp>],
+    made_by: &[Box<dyn DynApp>],
+    apps: &[App],
     network: &Network,
     info: &SwitchInfo,
     counters: &Counters,
@@ -267,13 +339,16 @@ pub(crate) fn handlers(
     struct Absent;
     impl Handler for Absent {}
 
-    let make = |app: &dyn DynApp| -> Box<dyn Handler> {
-        let up = || app.switch_up(network, info);
+    let make = |maker: &dyn DynApp, app: &App| -> Box<dyn Handler> {
+        if app.health.is_disabled() {
+            return Box::new(Absent);
+        }
+        let up = || maker.switch_up(network, info);
         catch_unwind(AssertUnwindSafe(up)).unwrap_or_else(|_| {
-            counters.handler_panics.add(1);
-            error!(dpid = %info.dpid, app = app.name(), "an app panicked over a new switch");
+            app.panicked(info.since, counters);
+            error!(dpid = %info.dpid, app = app.name, "an app panicked over a new switch");
             Box::new(Absent)
         })
     };
-    apps.iter().map(|app| make(app.as_ref())).collect()
+    made_by.iter().zip(apps).map(|(maker, app)| make(maker.as_ref(), app)).collect()
 }

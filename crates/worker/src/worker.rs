@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::Out;
-use bellrock_api::{Batch, Cookie, Network, SwitchInfo};
+use bellrock_api::{AppId, Batch, Network, SwitchInfo};
 use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::balance::{Burden, Strain};
+use crate::clean::RUNTIME;
 use crate::connection::{Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
-use crate::dispatch::{App, MAX_APPS, handlers};
+use crate::dispatch::{App, handlers};
 use crate::limit::RateLimit;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
@@ -66,12 +68,15 @@ impl Worker {
     /// buffers are allocated by the calling thread, which should be the one that runs it, so that
     /// they lie in the memory nearest to it.
     ///
-    /// Apps beyond the 255th are left out: transaction ids have eight bits for their owner.
+    /// Apps beyond the 15th ([`crate::MAX_APPS`]) are left out: priorities have that many bands.
     #[must_use]
     pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
-        let apps = shared.apps().iter().take(MAX_APPS);
-        let apps =
-            apps.map(|app| App { name: app.name(), cookie: Cookie::of_app(app.name()) }).collect();
+        let apps = shared.apps().iter().enumerate();
+        let apps = apps.filter_map(|(place, app)| {
+            let (id, health) = (AppId::new(place, app.name())?, shared.health(place));
+            Some(App { name: app.name(), id, left_flows: app.left_flows(), health })
+        });
+        let apps = apps.collect();
         Worker {
             index,
             settings,
@@ -132,6 +137,7 @@ impl Worker {
             unfinished: 0,
             burden: Burden::default(),
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
+            removals: Vec::new(),
             stage: Stage::Handshake,
             timer: None,
             challenge: None,
@@ -423,12 +429,12 @@ impl Worker {
     pub(crate) fn up(&mut self, key: Key, info: Arc<SwitchInfo>, now: Duration) {
         let id = self.id(key);
         let apps = self.shared.apps();
-        let wants_packets = apps.iter().position(|app| app.wants_packet_ins());
-        let handlers = handlers(apps, &self.network, &info, &self.counters);
+        let handlers = handlers(apps, &self.apps, &self.network, &info, &self.counters);
+        let wants_packets = self.wants_packet_ins();
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if let Some(app) = wants_packets.and_then(|place| self.apps.get(place)) {
+        if wants_packets {
             // The buffer is as good as empty at this point.
-            let _ = connection.session.table_miss(app.cookie.with(0), &mut self.out);
+            let _ = connection.session.table_miss(RUNTIME.with(0), &mut self.out);
         }
         if self.log.allows(now, &self.counters) {
             info!(
@@ -522,10 +528,10 @@ impl Worker {
         if let Stage::Up(up) = &mut connection.stage {
             self.counters.switches_down.add(1);
             add_counters(&mut self.past, up, &self.apps);
-            for handler in &mut up.handlers {
+            for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
                 let down = || handler.switch_down(&up.info);
-                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(down)).is_err() {
-                    self.counters.handler_panics.add(1);
+                if !app.health.is_disabled() && catch_unwind(AssertUnwindSafe(down)).is_err() {
+                    app.panicked(now, &self.counters);
                 }
             }
         }

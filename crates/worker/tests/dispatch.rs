@@ -13,7 +13,7 @@ use bellrock_api::{
     App, Batch, Cookie, Dpid, DynApp, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
     Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
-use bellrock_worker::{Settings, WriteMode};
+use bellrock_worker::{MAX_PANICS, Settings, WriteMode};
 use lab::Lab;
 
 /// What an app does with a packet, by its first byte.
@@ -413,10 +413,11 @@ impl Handler for Asker {
                 return Err(error);
             }
         }
-        if packet.data()[0] == PANIC {
-            panic!("on purpose");
+        match packet.data()[0] {
+            PANIC => panic!("on purpose"),
+            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0))),
+            _ => Ok(Verdict::Consume),
         }
-        Ok(Verdict::Consume)
     }
     fn barrier(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
         self.0.note("answered");
@@ -433,8 +434,8 @@ fn requests_that_are_taken_back_do_not_count_as_unanswered() {
     let probe = Probe::new("asker");
     let mut lab = Lab::with_app(Asker(probe.clone()));
     let s = lab.up(Version::V1_3, 5);
-    for _ in 0..100 {
-        lab.packet_in(s, 1, None, &[PANIC]);
+    for i in 0..100 {
+        lab.packet_in(s, 1, None, &[if i < MAX_PANICS - 1 { PANIC } else { FAIL }]);
     }
     quietly(|| lab.run());
     lab.packet_in(s, 1, None, &[CONSUME]);

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{
     self, Bytes, Capabilities, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN,
-    MatchView, Out, PacketInReason, PacketInView, PacketOut, PortConfig, PortFeatures, PortState,
-    xid,
+    MatchView, MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig,
+    PortFeatures, PortState, RequestBody, xid,
 };
 use bellrock_api::{
-    Action, App, Batch, Cookie, Directory, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
-    HostEntry, MacAddr, Network, PacketIn, Port, PortDesc, PortReason, PortStatus, Requests,
-    Result, Switch, SwitchInfo, ToSwitch, Version, Xid,
+    Action, App, AppId, Batch, Cookie, Directory, Dpid, Error, ErrorCode, ErrorMessage, FlowMod,
+    Handler, HostEntry, MacAddr, Network, PacketIn, Port, PortDesc, PortReason, PortStatus,
+    Requests, Result, Switch, SwitchInfo, ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -44,7 +44,7 @@ impl Directory for NoNetwork {
     }
 }
 
-/// The learning switch asks for no answers.
+/// The learning switch asks for no answers, but for those by which its flows are removed in 1.0.
 pub struct NoRequests;
 
 impl Requests for NoRequests {
@@ -53,6 +53,10 @@ impl Requests for NoRequests {
     }
 
     fn expect_nothing(&mut self, _: u32) {}
+
+    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A packet-in, before it is one.
@@ -137,7 +141,7 @@ pub struct Lab<H = LearningSwitch> {
     pub xids: xid::Counter,
     pub now: Duration,
     pub handler: H,
-    pub cookie: Cookie,
+    pub app: AppId,
 }
 
 impl Lab {
@@ -160,14 +164,14 @@ impl<H: Handler> Lab<H> {
             xids: xid::Counter::default(),
             now: Duration::from_secs(1_000),
             handler,
-            cookie: Cookie::of_app(app.name()),
+            app: AppId::new(0, app.name()).unwrap(),
         }
     }
 
     /// One event.
     pub fn with<T>(&mut self, event: impl FnOnce(&mut H, &mut Switch<'_>) -> T) -> T {
-        let Lab { info, out, xids, now, handler, cookie } = self;
-        event(handler, &mut Switch::new(info, out, xids, &mut NoRequests, *now, (0, *cookie)))
+        let Lab { info, out, xids, now, handler, app } = self;
+        event(handler, &mut Switch::new(info, out, xids, &mut NoRequests, *now, *app))
     }
 
     /// One packet, by the method for one; what it sends.
@@ -217,7 +221,7 @@ impl<H: Handler> Lab<H> {
 
     /// What it sent since the last call, a line each.
     pub fn sent(&mut self) -> Vec<String> {
-        let lines = messages(self.out.as_slice(), self.info.version, self.cookie);
+        let lines = messages(self.out.as_slice(), self.info.version, self.app);
         self.out.clear();
         lines
     }
@@ -245,7 +249,7 @@ impl<H: Handler> Lab<H> {
 }
 
 /// Messages as lines, each decoded from its bytes.
-pub fn messages(mut bytes: &[u8], version: Version, cookie: Cookie) -> Vec<String> {
+pub fn messages(mut bytes: &[u8], version: Version, app: AppId) -> Vec<String> {
     let mut lines = Vec::new();
     while !bytes.is_empty() {
         let length = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
@@ -254,7 +258,13 @@ pub fn messages(mut bytes: &[u8], version: Version, cookie: Cookie) -> Vec<Strin
         let message = ToSwitch::decode(message).unwrap();
         assert_eq!(message.version, version);
         lines.push(match message.body {
-            ToSwitch::FlowMod(flow) => flow_line(&flow, version, cookie),
+            ToSwitch::FlowMod(flow) => flow_line(&flow, app),
+            ToSwitch::MultipartRequest(MultipartRequest {
+                body: RequestBody::Flow(flows), ..
+            }) if version == Version::V1_0 => {
+                assert_eq!(flows.table, FlowMod::ALL_TABLES);
+                format!("remove {} to {}", flows.matching, flows.out_port)
+            }
             ToSwitch::PacketOut(packet) => packet_line(&packet),
             other => panic!("not a message that a learning switch sends: {other:?}"),
         });
@@ -262,8 +272,8 @@ pub fn messages(mut bytes: &[u8], version: Version, cookie: Cookie) -> Vec<Strin
     lines
 }
 
-fn flow_line(flow: &FlowMod<'_>, version: Version, cookie: Cookie) -> String {
-    assert!(cookie.owns(flow.cookie));
+fn flow_line(flow: &FlowMod<'_>, app: AppId) -> String {
+    assert!(app.cookie().owns(flow.cookie));
     let matching = &flow.matching;
     match flow.command {
         FlowCommand::Add => {
@@ -275,14 +285,13 @@ fn flow_line(flow: &FlowMod<'_>, version: Version, cookie: Cookie) -> String {
             format!(
                 "flow {matching} to {}{buffer} priority {} idle {} hard {}",
                 ports(actions.iter()),
-                flow.priority,
+                app.band().lower(flow.priority).expect("a priority of its band"),
                 flow.idle_timeout,
                 flow.hard_timeout
             )
         }
         FlowCommand::Delete => {
-            let masked = version == Version::V1_0 || flow.cookie_mask == Cookie::MASK;
-            assert!(masked, "other apps' flows stay");
+            assert_eq!(flow.cookie_mask, Cookie::MASK, "other apps' flows stay");
             assert_eq!((flow.table, flow.buffer_id), (FlowMod::ALL_TABLES, None));
             format!("remove {matching} to {}", flow.out_port)
         }

@@ -55,7 +55,7 @@ fn a_filled_template_is_what_the_encoder_writes() {
         filling.set(Field::IpDscp, &[77 % 64]);
         filling.set(Field::Ipv4Src, &[10, 0, 1, 77]);
         filling.set_ports(&(1077 << 16 | 2077_u32).to_be_bytes());
-        filling.cookie_high(3);
+        filling.cookie_high([0, 0, 0, 3]);
         filling.buffer_id(4);
         filling.output(Port(6)).unwrap();
         filling.finish().unwrap();
@@ -183,5 +183,30 @@ fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
             FlowTemplate::new(version, &FlowMod::add(&any).actions(&many)).err(),
             Some(EncodeError::TooLong { what: "flow template" })
         );
+    }
+}
+
+#[test]
+fn a_flow_in_a_band_has_a_priority_of_the_band() {
+    let any = Match::any();
+    let band = PriorityBand::of_place(2).unwrap();
+    for version in BOTH {
+        let mut out = dirty();
+        for (priority, lifted) in
+            [(0, 0xd000), (0xabc, 0xdabc), (FlowMod::DEFAULT_PRIORITY, 0xd800)]
+        {
+            out.clear();
+            let flow = FlowMod::add(&any).priority(priority);
+            let template = FlowTemplate::new(version, &flow).unwrap();
+            let mut filling = template.fill(9, &mut out).unwrap();
+            filling.band(band);
+            filling.finish().unwrap();
+            assert_eq!(out.as_slice(), written(version, flow.priority(lifted)));
+        }
+        let above = FlowTemplate::new(version, &FlowMod::add(&any).priority(4096)).unwrap();
+        let mut filling = above.fill(9, &mut out).unwrap();
+        filling.band(band);
+        let refused = filling.finish();
+        assert!(matches!(refused, Err(EncodeError::Range { .. })), "{refused:?}");
     }
 }

@@ -1,0 +1,70 @@
+//! What tells an app's messages and flows from those of others.
+
+use bellrock_openflow::{EncodeError, FlowCommand, FlowMod, PriorityBand, Version};
+
+use crate::{Cookie, Error, Result};
+
+/// The app at one place of a chain: the owner of its transaction ids, its cookies, and the band of its
+/// priorities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppId {
+    owner: u8,
+    cookie: Cookie,
+    band: PriorityBand,
+}
+
+impl AppId {
+    /// The app with this name at this place, counted from 0. `None` from [`PriorityBand::PLACES`] on.
+    #[must_use]
+    pub fn new(place: usize, name: &str) -> Option<Self> {
+        let band = PriorityBand::of_place(place)?;
+        // Zero is the session's own.
+        Some(AppId { owner: (place + 1) as u8, cookie: Cookie::of_app(name), band })
+    }
+
+    /// The owner of its transaction ids ([`bellrock_openflow::xid`]).
+    #[must_use]
+    pub fn owner(self) -> u8 {
+        self.owner
+    }
+
+    /// The cookies of its flows.
+    #[must_use]
+    pub fn cookie(self) -> Cookie {
+        self.cookie
+    }
+
+    /// The band of its flows' priorities.
+    #[must_use]
+    pub fn band(self) -> PriorityBand {
+        self.band
+    }
+
+    /// The flow_mod as it goes to the switch: with the app's cookie, a priority of its band, and so that
+    /// it changes and removes no flow of others.
+    ///
+    /// # Errors
+    /// [`Error::Priority`]. In 1.0, where flows cannot be told by their cookies, a command that means
+    /// several flows is unsupported.
+    #[inline]
+    pub fn own<'f>(self, version: Version, flow: &FlowMod<'f>) -> Result<FlowMod<'f>> {
+        let priority = self.band.lift(flow.priority);
+        let priority = priority.ok_or(Error::Priority { priority: flow.priority })?;
+        let cookie = self.cookie.with(flow.cookie);
+        let owned = FlowMod { cookie, priority, ..*flow };
+        if flow.command == FlowCommand::Add {
+            return Ok(owned);
+        }
+        match version {
+            Version::V1_3 => Ok(FlowMod { cookie_mask: owned.cookie_mask | Cookie::MASK, ..owned }),
+            // Strict commands name a priority, and those of the band are nobody else's.
+            Version::V1_0 => match flow.command {
+                FlowCommand::Modify | FlowCommand::Delete => {
+                    let what = "changing or removing several flows of one app by one message";
+                    Err(EncodeError::Unsupported { what, version }.into())
+                }
+                _ => Ok(owned),
+            },
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How often the handlers of an app panic, at all switches together, and when that is enough.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Panics of an app's handlers within [`PANIC_WINDOW`], at all switches together, at which the app is
+/// disabled: one that fails over every packet costs more than it does.
+pub const MAX_PANICS: usize = 10;
+
+/// The time in which they have to come. Fewer are forgotten.
+pub const PANIC_WINDOW: Duration = Duration::from_secs(60);
+
+/// The health of one app. All workers share it.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    panics: AtomicU64,
+    disabled: AtomicBool,
+    /// When the last ones were, the oldest first.
+    recent: Mutex<VecDeque<Duration>>,
+}
+
+impl Health {
+    /// A handler panicked. `true`: that disables the app.
+    pub(crate) fn panicked(&self, now: Duration) -> bool {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        // What a panic in here could leave is still a list of times.
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.push_back(now);
+        while recent.front().is_some_and(|first| now.saturating_sub(*first) > PANIC_WINDOW) {
+            recent.pop_front();
+        }
+        if recent.len() < MAX_PANICS {
+            return false;
+        }
+        recent.clear();
+        !self.disabled.swap(true, Ordering::Relaxed)
+    }
+
+    /// How often its handlers have panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Whether it gets no more events.
+    #[inline]
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_that_are_far_apart_are_forgiven_and_the_last_of_many_disables_once() {
+        let health = Health::default();
+        let s = Duration::from_secs;
+        for i in 0..100 {
+            assert!(!health.panicked(s(7 * i)));
+        }
+        assert!(!health.is_disabled());
+        let disabled: Vec<_> = (0..20).filter(|_| health.panicked(s(2000))).collect();
+        assert_eq!(disabled.len(), 1);
+        assert!(health.is_disabled());
+        assert_eq!(health.panics(), 120);
+    }
+}
