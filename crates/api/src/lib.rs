@@ -23,6 +23,7 @@ mod app_id;
 mod batch;
 mod error;
 mod events;
+mod flow;
 mod hosts;
 mod info;
 mod network;
@@ -44,6 +45,10 @@ pub use bellrock_openflow::{
 pub use error::{Error, Result};
 pub use events::{
     EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, Subscription, Suspicion,
+};
+pub use flow::{
+    BucketEntry, Change, Flow, FlowKey, GroupEntry, Loss, MeterEntry, Outcome, Refusal, ToldFlow,
+    ToldForm,
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};

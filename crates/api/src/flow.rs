@@ -1,0 +1,223 @@
+//! Flows as values: what an app wants in a switch, and what a switch tells that it has.
+
+mod change;
+mod told;
+
+use std::fmt;
+
+use bellrock_openflow::{Action, FlowCommand, FlowFlags, FlowMod, Instruction, List, Match, Port};
+
+pub use change::{BucketEntry, Change, GroupEntry, Loss, MeterEntry, Outcome, Refusal};
+pub use told::{FlowKey, ToldFlow, ToldForm};
+
+use crate::PriorityBand;
+
+/// A flow of an app: owned, and comparable. In which switch it is, and in which version it is said, is
+/// not part of it.
+///
+/// ```
+/// use bellrock_api::{Flow, Match, Port};
+///
+/// let web = Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(80);
+/// let flow = Flow::new(web).priority(200).output(Port(3));
+/// assert_eq!(flow.to_string(), "eth_type=0x0800,ip_proto=6,tcp_dst=80 priority=200 output:3");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The packets that it is about.
+    pub matching: Match,
+    /// Its table (1.0 has one, 0).
+    pub table: u8,
+    /// Its priority among the app's flows, 0 to 4095 ([`PriorityBand`]).
+    pub priority: u16,
+    /// The app's own number in its cookie, the lower half of it.
+    pub number: u32,
+    /// Seconds without a packet until it goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds until it goes; 0 for never.
+    pub hard_timeout: u16,
+    /// How it behaves.
+    pub flags: FlowFlags,
+    treatment: Treatment,
+}
+
+/// What a flow does with its packets, in the order in which a switch does it (1.3.5 §5.9).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Treatment {
+    meter: Option<u32>,
+    apply: Vec<Action<'static>>,
+    write: Vec<Action<'static>>,
+    metadata: Option<(u64, u64)>,
+    goto_table: Option<u8>,
+}
+
+impl Flow {
+    /// A flow that drops what it matches, in table 0, in the middle of the app's priorities, for ever.
+    #[must_use]
+    pub fn new(matching: Match) -> Self {
+        Flow {
+            matching,
+            table: 0,
+            priority: PriorityBand::MIDDLE,
+            number: 0,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            flags: FlowFlags::empty(),
+            treatment: Treatment::default(),
+        }
+    }
+
+    /// In this table (1.3).
+    #[must_use]
+    pub fn table(self, table: u8) -> Self {
+        Flow { table, ..self }
+    }
+
+    /// With this priority, 0 to 4095.
+    #[must_use]
+    pub fn priority(self, priority: u16) -> Self {
+        Flow { priority, ..self }
+    }
+
+    /// With this number of the app's own in the cookie.
+    #[must_use]
+    pub fn number(self, number: u32) -> Self {
+        Flow { number, ..self }
+    }
+
+    /// Goes after this many seconds without a packet.
+    #[must_use]
+    pub fn idle(self, seconds: u16) -> Self {
+        Flow { idle_timeout: seconds, ..self }
+    }
+
+    /// Goes after this many seconds.
+    #[must_use]
+    pub fn hard(self, seconds: u16) -> Self {
+        Flow { hard_timeout: seconds, ..self }
+    }
+
+    /// Behaves like this.
+    #[must_use]
+    pub fn flags(self, flags: FlowFlags) -> Self {
+        Flow { flags, ..self }
+    }
+
+    /// Does these as well, in order, after those that it does already.
+    #[must_use]
+    pub fn actions(mut self, actions: &[Action<'static>]) -> Self {
+        self.treatment.apply.extend_from_slice(actions);
+        self
+    }
+
+    /// Sends packets out of this port.
+    #[must_use]
+    pub fn output(self, port: Port) -> Self {
+        self.actions(&[Action::output(port)])
+    }
+
+    /// Gives packets to this group (1.3).
+    #[must_use]
+    pub fn group(self, group: u32) -> Self {
+        self.actions(&[Action::Group(group)])
+    }
+
+    /// Passes packets through this meter first (1.3).
+    #[must_use]
+    pub fn meter(mut self, meter: u32) -> Self {
+        self.treatment.meter = Some(meter);
+        self
+    }
+
+    /// Merges these into the action set (1.3).
+    #[must_use]
+    pub fn write_actions(mut self, actions: &[Action<'static>]) -> Self {
+        self.treatment.write.extend_from_slice(actions);
+        self
+    }
+
+    /// Writes metadata, in the bits of the mask (1.3).
+    #[must_use]
+    pub fn write_metadata(mut self, metadata: u64, mask: u64) -> Self {
+        self.treatment.metadata = (mask != 0).then_some((metadata & mask, mask));
+        self
+    }
+
+    /// Goes on in this later table (1.3).
+    #[must_use]
+    pub fn goto_table(mut self, table: u8) -> Self {
+        self.treatment.goto_table = Some(table);
+        self
+    }
+
+    /// What is done to packets at once, in order.
+    #[must_use]
+    pub fn applied(&self) -> &[Action<'static>] {
+        &self.treatment.apply
+    }
+
+    /// The ports that packets are sent out of at once.
+    pub fn outputs(&self) -> impl Iterator<Item = Port> + '_ {
+        self.treatment.apply.iter().filter_map(|action| match action {
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
+            _ => None,
+        })
+    }
+
+    /// Says it as a flow_mod. Priority and cookie are still the app's own
+    /// ([`crate::AppId::own`] makes them the switch's).
+    pub fn with_flow_mod<T>(&self, command: FlowCommand, say: impl FnOnce(&FlowMod<'_>) -> T) -> T {
+        let Treatment { meter, apply, write, metadata, goto_table } = &self.treatment;
+        let instructions: Vec<Instruction<'_>> = [
+            meter.map(Instruction::Meter),
+            (!apply.is_empty()).then(|| Instruction::ApplyActions(List::of(apply))),
+            (!write.is_empty()).then(|| Instruction::WriteActions(List::of(write))),
+            metadata.map(|(metadata, mask)| Instruction::WriteMetadata { metadata, mask }),
+            goto_table.map(Instruction::GotoTable),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        say(&FlowMod {
+            command,
+            cookie: self.number.into(),
+            idle_timeout: self.idle_timeout,
+            hard_timeout: self.hard_timeout,
+            flags: self.flags,
+            ..FlowMod::add(&self.matching)
+                .table(self.table)
+                .priority(self.priority)
+                .instructions(&instructions)
+        })
+    }
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.matching)?;
+        if self.table != 0 {
+            write!(f, " table={}", self.table)?;
+        }
+        write!(f, " priority={}", self.priority)?;
+        let Treatment { meter, apply, write, metadata, goto_table } = &self.treatment;
+        if let Some(meter) = meter {
+            write!(f, " meter:{meter}")?;
+        }
+        for action in apply {
+            write!(f, " {action}")?;
+        }
+        for action in write {
+            write!(f, " write:{action}")?;
+        }
+        if let Some((metadata, mask)) = metadata {
+            write!(f, " metadata:{metadata:#x}/{mask:#x}")?;
+        }
+        if let Some(table) = goto_table {
+            write!(f, " goto_table:{table}")?;
+        }
+        if self.treatment == Treatment::default() {
+            f.write_str(" drop")?;
+        }
+        Ok(())
+    }
+}
