@@ -112,7 +112,7 @@ fn layout<T>(capacity: usize) -> Option<Layout> {
 
 /// Advises the kernel to take huge pages. `false` if it knows of none.
 #[cfg(all(target_os = "linux", not(miri)))]
-fn advise(start: NonNull<u8>, bytes: usize) -> bool {
+pub(crate) fn advise(start: NonNull<u8>, bytes: usize) -> bool {
     use rustix::mm::{Advice, madvise};
     // SAFETY: the range was just allocated, begins on a page, and advice changes no contents.
     #[allow(unsafe_code)]
@@ -122,7 +122,7 @@ fn advise(start: NonNull<u8>, bytes: usize) -> bool {
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn advise(_: NonNull<u8>, _: usize) -> bool {
+pub(crate) fn advise(_: NonNull<u8>, _: usize) -> bool {
     false
 }
 

@@ -2,7 +2,8 @@
 //!
 //! [`FlatTable`] maps a `u64` to a small value (a port number) and remembers when the entry was last
 //! seen. It has a single owner and takes no lock. Learning switches keep one per switch, keyed by
-//! VLAN and MAC address.
+//! VLAN and MAC address. [`SharedTable`] is its sister that all threads read and write; what follows is about the
+//! first, and the documentation of the second says what is different there.
 //!
 //! What it promises:
 //! - **A look-up reads at most two cache lines**, four while the table is being resized.
@@ -16,7 +17,7 @@
 //! - **Keys may be chosen by an enemy.** The hash is keyed with a secret of the table ([`Seed`]).
 //!
 //! What it is not: it is no general map (values are at most four bytes), it is not shared between
-//! threads, it reads no clock (the caller passes the time, in ticks of its choice), and it keeps no
+//! threads (that is [`SharedTable`]), it reads no clock (the caller passes the time, in ticks of its choice), and it keeps no
 //! order. `docs/adr/0003-flat-tables.md` tells why it is built as it is.
 //!
 //! ```
@@ -36,6 +37,7 @@ mod line;
 mod lines;
 mod prefetch;
 mod seed;
+mod shared;
 mod stamp;
 mod table;
 #[cfg(test)]
@@ -45,5 +47,6 @@ pub use budget::Budget;
 pub use line::Entry;
 pub use lines::MAX_PROBE_SLOTS;
 pub use seed::{Hashed, Seed};
+pub use shared::{MAX_TRIES, NotReplaced, SharedInsert, SharedStats, SharedTable};
 pub use stamp::MAX_AGE_TICKS;
 pub use table::{FlatTable, Insert, MAX_BOUND_ENTRIES, MAX_LINES_PER_INSERT, Stats};

@@ -1,0 +1,202 @@
+//! The lines of a shared table: all of them from the start, and the rule that says in which two of them
+//! a key may lie. It is that of the table with one owner.
+
+use super::line::Line;
+use crate::budget::{Budget, Reservation};
+use crate::prefetch;
+use crate::seed::Hashed;
+
+/// Bytes of a line.
+pub(super) const LINE_BYTES: usize = 64;
+
+/// A fixed number of lines, charged to a budget whole. The kernel gives the memory page by page as
+/// lines are written, already cleared.
+pub(super) struct Lines {
+    /// Declared before the reservation, so that the bytes are free before the budget hears of it.
+    lines: store::Store,
+    reservation: Option<Reservation>,
+}
+
+impl Lines {
+    /// No lines, and no memory.
+    pub(super) fn none() -> Self {
+        Lines { lines: store::Store::none(), reservation: None }
+    }
+
+    /// `None` if the budget or the allocator refuses.
+    pub(super) fn reserve(count: usize, budget: &Budget) -> Option<Self> {
+        let reservation = budget.reserve(count.checked_mul(LINE_BYTES)?)?;
+        let lines = store::Store::of(count, budget)?;
+        Some(Lines { lines, reservation: Some(reservation) })
+    }
+
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Bytes that are charged to the budget.
+    pub(super) fn bytes(&self) -> usize {
+        self.reservation.as_ref().map_or(0, Reservation::bytes)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> Option<&Line> {
+        self.lines.get(index)
+    }
+
+    /// The first line of a hash, by its upper bits: where most keys lie. `None` if there are no lines.
+    #[inline(always)]
+    pub(super) fn first(&self, at: Hashed) -> Option<&Line> {
+        self.get(self.first_home(at))
+    }
+
+    /// Both lines of a hash: different ones, unless there is but one.
+    #[inline]
+    pub(super) fn homes(&self, at: Hashed) -> [usize; 2] {
+        let first = self.first_home(at);
+        let second = spread(at.hash << 32, self.count());
+        let second = second + usize::from(second == first);
+        [first, if second < self.count() { second } else { 0 }]
+    }
+
+    #[inline]
+    pub(super) fn prefetch_first(&self, at: Hashed) {
+        if let Some(line) = self.first(at) {
+            prefetch::read(line);
+        }
+    }
+
+    #[inline]
+    pub(super) fn prefetch_second(&self, at: Hashed) {
+        let [_, second] = self.homes(at);
+        if let Some(line) = self.get(second) {
+            prefetch::read(line);
+        }
+    }
+
+    #[inline(always)]
+    fn first_home(&self, at: Hashed) -> usize {
+        spread(at.hash, self.count())
+    }
+}
+
+/// Spreads bits evenly over any number of lines (Lemire 2019).
+#[inline(always)]
+fn spread(bits: u64, count: usize) -> usize {
+    ((u128::from(bits) * count as u128) >> 64) as usize
+}
+
+#[cfg(not(loom))]
+mod store {
+    //! Cleared memory, on a boundary of a huge page if it is as large as one.
+
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ops::Deref;
+    use std::ptr::NonNull;
+
+    use super::super::line::Line;
+    use crate::budget::{Advised, Budget};
+    use crate::chunk::{HUGE_PAGE_BYTES, advise};
+
+    pub(in super::super) struct Store {
+        start: NonNull<Line>,
+        count: usize,
+        /// What was allocated, and how.
+        block: Option<(NonNull<u8>, Layout)>,
+        _advised: Option<Advised>,
+    }
+
+    // SAFETY: it owns its memory alone, and what it gives out are shared references to atomics.
+    #[allow(unsafe_code)]
+    unsafe impl Send for Store {}
+    // SAFETY: likewise.
+    #[allow(unsafe_code)]
+    unsafe impl Sync for Store {}
+
+    impl Store {
+        pub(in super::super) fn none() -> Self {
+            Store { start: NonNull::dangling(), count: 0, block: None, _advised: None }
+        }
+
+        /// `None` if the allocator refuses.
+        pub(in super::super) fn of(count: usize, budget: &Budget) -> Option<Self> {
+            let bytes = Layout::array::<Line>(count).ok()?.size();
+            if bytes == 0 {
+                return Some(Store::none());
+            }
+            let is_large = bytes >= HUGE_PAGE_BYTES;
+            let align = if is_large { HUGE_PAGE_BYTES } else { align_of::<Line>() };
+            // Asked for with an alignment, the allocator would write all zeros itself. Without one it
+            // takes large blocks fresh from the kernel, which clears a page when it is first touched.
+            let layout = Layout::from_size_align(bytes.checked_add(align)?, 1).ok()?;
+            // SAFETY: the size is not zero.
+            #[allow(unsafe_code)]
+            let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+            let skip = block.align_offset(align);
+            debug_assert!(skip <= align, "the block was made longer by so much");
+            // SAFETY: the block has `align` bytes more than the lines need.
+            #[allow(unsafe_code)]
+            let start = unsafe { block.add(skip) };
+            let advised = is_large && advise(start, bytes);
+            let _advised = advised.then(|| budget.advised(bytes));
+            Some(Store { start: start.cast(), count, block: Some((block, layout)), _advised })
+        }
+    }
+
+    impl Deref for Store {
+        type Target = [Line];
+
+        #[inline(always)]
+        fn deref(&self) -> &[Line] {
+            // SAFETY: `count` lines from `start` on lie within the block, aligned; all zeros is a valid
+            // line. Without lines `start` is dangling and `count` is 0.
+            #[allow(unsafe_code)]
+            unsafe {
+                std::slice::from_raw_parts(self.start.as_ptr(), self.count)
+            }
+        }
+    }
+
+    impl Drop for Store {
+        fn drop(&mut self) {
+            if let Some((block, layout)) = self.block {
+                // SAFETY: allocated in `of` with this layout; lines have nothing to drop.
+                #[allow(unsafe_code)]
+                unsafe {
+                    dealloc(block.as_ptr(), layout);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod store {
+    //! Lines one by one: loom's atomics are not made of zeros.
+
+    use std::ops::Deref;
+
+    use super::super::line::Line;
+    use crate::budget::Budget;
+
+    pub(in super::super) struct Store(Vec<Line>);
+
+    impl Store {
+        pub(in super::super) fn none() -> Self {
+            Store(Vec::new())
+        }
+
+        pub(in super::super) fn of(count: usize, _: &Budget) -> Option<Self> {
+            Some(Store((0..count).map(|_| Line::empty()).collect()))
+        }
+    }
+
+    impl Deref for Store {
+        type Target = [Line];
+
+        fn deref(&self) -> &[Line] {
+            &self.0
+        }
+    }
+}

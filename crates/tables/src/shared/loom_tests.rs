@@ -1,0 +1,147 @@
+//! All interleavings of a few operations of two or three threads, in all orders that the memory model
+//! allows (as far as loom knows it).
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p bellrock-tables --lib --release loom_tests`
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+
+/// A table of one line or of two, in which every key has the same places.
+fn table(lines: usize) -> Arc<SharedTable> {
+    let bound = lines * ENTRIES_PER_FOUR_LINES / 4;
+    let seed = Seed::all_collide();
+    let table = SharedTable::with_seed(bound, &Budget::unlimited(), seed);
+    assert_eq!(table.lines(), lines);
+    Arc::new(table)
+}
+
+fn insert(table: &SharedTable, key: u64, value: u64) -> SharedInsert {
+    table.insert(table.hash(key), value, 1)
+}
+
+/// A reader sees a key with its own value, while others take its slot for another key.
+#[test]
+fn a_value_belongs_to_its_key() {
+    loom::model(|| {
+        let table = table(1);
+        let _ = (insert(&table, 1, 10), insert(&table, 2, 20));
+        let writer = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || {
+                let _ = table.remove(table.hash(1), 10);
+                let _ = insert(&table, 3, 30);
+            })
+        };
+        for (key, value) in [(1, 10), (3, 30)] {
+            let at = table.hash(key);
+            let found = table.lookup_fresh(at, 1, 1);
+            assert!(found.is_none_or(|its| its == value), "{key}: {found:?}");
+        }
+        // Nobody touches this one; a reader that was disturbed too often may say that it does not know.
+        assert!(table.lookup(table.hash(2)).is_none_or(|its| its == 20));
+        writer.join().unwrap();
+        assert_eq!(table.lookup(table.hash(3)), Some(30));
+        assert_eq!(table.lookup(table.hash(2)), Some(20));
+    });
+}
+
+/// Of two who insert the same key one is first, and the other is told.
+#[test]
+fn a_key_is_inserted_once() {
+    loom::model(|| {
+        let table = table(2);
+        let other = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || insert(&table, 7, 1))
+        };
+        let mine = insert(&table, 7, 2);
+        let theirs = other.join().unwrap();
+        match (mine, theirs) {
+            (SharedInsert::Inserted, SharedInsert::There { value: 2 })
+            | (SharedInsert::There { value: 1 }, SharedInsert::Inserted)
+            | (SharedInsert::Inserted, SharedInsert::Busy)
+            | (SharedInsert::Busy, SharedInsert::Inserted)
+            | (SharedInsert::Busy, SharedInsert::Busy) => {}
+            both => panic!("{both:?}"),
+        }
+        assert!(table.iter_ages(1).count() <= 1 && table.iter_ages(1).count() == table.len());
+    });
+}
+
+/// Of two who replace the same value one does.
+#[test]
+fn a_value_is_replaced_once() {
+    loom::model(|| {
+        let table = table(1);
+        let _ = insert(&table, 7, 0);
+        let replace = |table: &SharedTable, value| table.replace(table.hash(7), 0, value, 2);
+        let other = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || replace(&table, 1))
+        };
+        let (mine, theirs) = (replace(&table, 2), other.join().unwrap());
+        assert!(mine.is_err() || theirs.is_err());
+        let found = table.lookup(table.hash(7));
+        match (mine, theirs) {
+            (Ok(()), _) => assert_eq!(found, Some(2)),
+            (_, Ok(())) => assert_eq!(found, Some(1)),
+            _ => assert_eq!((mine, theirs), (Err(NotReplaced::Busy), Err(NotReplaced::Busy))),
+        }
+    });
+}
+
+/// To note that an entry was seen never brings back one that is gone, and harms no other.
+#[test]
+fn a_touch_brings_nothing_back() {
+    loom::model(|| {
+        let table = table(1);
+        let _ = insert(&table, 1, 10);
+        let other = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || {
+                let removed = table.remove(table.hash(1), 10);
+                (removed, insert(&table, 2, 20))
+            })
+        };
+        let touched = table.touch_if(table.hash(1), 5, |value| value == 10);
+        assert!(touched.is_none_or(|value| value == 10));
+        let (removed, inserted) = other.join().unwrap();
+        assert_eq!((removed, inserted), (Ok(()), SharedInsert::Inserted));
+        assert_eq!(table.lookup(table.hash(1)), None);
+        let all: Vec<_> = table.iter_ages(5).collect();
+        assert!(matches!(all[..], [(2, 20, _)]), "{all:?}");
+    });
+}
+
+/// A reader finds an entry that is being moved from one of its lines to the other.
+#[test]
+fn an_entry_is_found_while_it_is_moved() {
+    loom::model(|| {
+        let table = table(2);
+        for key in 1..=4 {
+            let _ = insert(&table, key, key);
+        }
+        // Three are in the first line, the fourth is in the second. It goes to the first by hand, as when room is made.
+        let mover = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || {
+                let [first, second] = table.lines.homes(table.hash(4));
+                let (first, second) =
+                    (table.lines.get(first).unwrap(), table.lines.get(second).unwrap());
+                let (first, second) = (first.try_lock().unwrap(), second.try_lock().unwrap());
+                first.take(0);
+                let (slot, entry) = second.find(4).unwrap();
+                first.put(0, entry);
+                second.take(slot);
+            })
+        };
+        // It may be disturbed as often as it may try, but for that it is there.
+        let busy = table.stats().busy;
+        let found = table.lookup(table.hash(4));
+        assert!(found == Some(4) || (found.is_none() && table.stats().busy > busy), "{found:?}");
+        mover.join().unwrap();
+        assert_eq!(table.lookup(table.hash(4)), Some(4));
+    });
+}
