@@ -46,7 +46,7 @@ pub enum Error {
     UnknownSwitch(Dpid),
     /// The switch, or the worker that owns it, has too much to send already.
     #[error("switch {0} does not take messages as fast as they come; try again later")]
-    Backlog(Dpid),
+    Full(Dpid),
     /// A transaction is to wait for another change, and a handler cannot wait.
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,

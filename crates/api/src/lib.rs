@@ -29,6 +29,8 @@ mod info;
 mod network;
 mod packet;
 mod switch;
+mod switches;
+mod task;
 mod topology;
 mod transaction;
 mod watch;
@@ -52,9 +54,11 @@ pub use flow::{
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
-pub use network::{Directory, Network};
+pub use network::{Extensions, Network, NetworkState, Runtime};
 pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
+pub use switches::Switches;
+pub use task::{NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TimerId};
 pub use topology::{Link, SwitchPort, Topology};
 pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,

@@ -1,67 +1,221 @@
 //! The network as every app sees it.
 
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use bellrock_openflow::ToSwitch;
 
+use crate::task::{NewTask, Sleep, TaskHandle, TimerId};
 use crate::transaction::{transaction, try_transaction};
-use crate::{Abort, Dpid, Interrupt, Result, SwitchInfo, Transaction};
+use crate::{
+    Abort, AppId, Cookie, Dpid, Events, Hosts, Interrupt, Result, Snapshot, SwitchInfo, Switches,
+    Topology, Transaction, Watch,
+};
 
-/// What a runtime offers behind a [`Network`].
-pub trait Directory: Send + Sync + 'static {
-    /// The switches that are up, by datapath id.
-    fn switches(&self) -> Vec<Arc<SwitchInfo>>;
+/// What a runtime offers behind a [`Network`]: a controller, the emulator's lab, a test.
+pub trait Runtime: Send + Sync + 'static {
+    /// What is published.
+    fn state(&self) -> &NetworkState;
 
-    /// One of them.
-    fn switch(&self, dpid: Dpid) -> Option<Arc<SwitchInfo>>;
+    /// The time since the controller started.
+    fn now(&self) -> Duration;
 
-    /// Sends a message to a switch, whichever worker owns it.
+    /// Sends a message to a switch, whichever worker owns it, for an app or for the controller
+    /// itself.
     ///
     /// # Errors
-    /// [`crate::Error::UnknownSwitch`], [`crate::Error::Backlog`], or what its version cannot say.
-    fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()>;
+    /// Those of [`Network::send`].
+    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()>;
 
-    /// See [`Network::seed`].
-    fn seed(&self) -> Option<u64> {
-        None
-    }
+    /// Runs a task.
+    fn spawn(&self, task: NewTask) -> TaskHandle;
+
+    /// Has somebody woken at a time, once.
+    fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId;
+
+    /// Takes a timer back, if it has not fired yet.
+    fn clear_timer(&self, timer: TimerId);
 }
 
-/// A handle to the network, cheap to clone, good in any thread.
+/// What is published of the network. A runtime has one of it.
+#[derive(Debug, Default)]
+pub struct NetworkState {
+    /// The switches that are up. The runtime publishes them.
+    pub switches: Watch<Switches>,
+    /// Switches and links. Discovery publishes it.
+    pub topology: Watch<Topology>,
+    /// Hosts. Host tracking publishes them.
+    pub hosts: Watch<Hosts>,
+    /// What happens.
+    pub events: Events,
+    /// What services share.
+    pub extensions: Extensions,
+    /// Of a run that repeats.
+    pub seed: Option<u64>,
+}
+
+/// A handle to the network, of one app. Cheap to clone, good in any thread.
 ///
-/// Its calls look things up in a directory behind a lock that changes only when switches come and
-/// go: for set-up, timers and threads of your own, not for every packet. A packet's own switch is
-/// at hand as [`crate::Switch`].
+/// What is published ([`switches`](Network::switches), [`topology`](Network::topology),
+/// [`hosts`](Network::hosts)) is read without a lock. Where that is done for every packet, a
+/// [`crate::Reader`] is best, kept in the handler.
 #[derive(Clone)]
-pub struct Network(Arc<dyn Directory>);
+pub struct Network {
+    runtime: Arc<dyn Runtime>,
+    /// Whose it is: its name, and its place in the chain. `None`: the controller's own.
+    app: Option<(&'static str, AppId)>,
+}
 
 impl Network {
-    /// A handle to what `directory` offers.
+    /// For runtimes: the controller's own handle.
     #[must_use]
-    pub fn new(directory: Arc<dyn Directory>) -> Self {
-        Network(directory)
+    pub fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Network { runtime, app: None }
     }
 
-    /// The switches that are up, by datapath id.
+    /// For runtimes: the handle of the app with this name.
     #[must_use]
-    pub fn switches(&self) -> Vec<Arc<SwitchInfo>> {
-        self.0.switches()
+    pub fn of_app(runtime: Arc<dyn Runtime>, name: &'static str, id: AppId) -> Self {
+        Network { runtime, app: Some((name, id)) }
+    }
+
+    /// The app that the handle was given to; `controller` for the controller's own.
+    #[must_use]
+    pub fn app(&self) -> &'static str {
+        self.app.map_or("controller", |(name, _)| name)
+    }
+
+    /// The cookies of the app's flows.
+    #[must_use]
+    pub fn cookie(&self) -> Cookie {
+        self.app.map_or(Cookie::of_app(self.app()), |(_, id)| id.cookie())
+    }
+
+    /// The app's place in the chain; `None` for the controller itself.
+    #[must_use]
+    pub fn app_id(&self) -> Option<AppId> {
+        self.app.map(|(_, id)| id)
+    }
+
+    /// The time since the controller started.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.runtime.now()
+    }
+
+    /// The switches that are up.
+    #[must_use]
+    pub fn switches(&self) -> Snapshot<Switches> {
+        self.watch_switches().load()
+    }
+
+    /// The same, to wait for changes of them.
+    #[must_use]
+    pub fn watch_switches(&self) -> &Watch<Switches> {
+        &self.runtime.state().switches
     }
 
     /// A switch, if it is up.
     #[must_use]
     pub fn switch(&self, dpid: Dpid) -> Option<Arc<SwitchInfo>> {
-        self.0.switch(dpid)
+        self.switches().get(dpid).cloned()
     }
 
-    /// Sends a message to any switch. Messages of one thread to one switch stay in order, and are
-    /// never mixed with others'.
+    /// The switches and links that discovery has found. Empty where nobody runs discovery.
+    #[must_use]
+    pub fn topology(&self) -> &Watch<Topology> {
+        &self.runtime.state().topology
+    }
+
+    /// The hosts that were found. Empty where nobody tracks hosts.
+    #[must_use]
+    pub fn hosts(&self) -> &Watch<Hosts> {
+        &self.runtime.state().hosts
+    }
+
+    /// What happens in the network.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.runtime.state().events
+    }
+
+    /// What all apps of the controller share by this type. There is one of each, made when it is first
+    /// asked for: where a service keeps what it offers.
+    #[must_use]
+    pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.runtime.state().extensions.get()
+    }
+
+    /// Sends a message to any switch. Messages of one sender to one switch, a handler or a task, arrive in
+    /// the order in which they were sent, also if the switch is handed over to another worker meanwhile,
+    /// and are never mixed with others'. What a handler writes by [`crate::Switch`] to its own switch goes
+    /// out with its answers, and does not wait for what was sent by this.
+    ///
+    /// A flow_mod gets the app's cookie and a priority of its band, as by [`crate::Switch::install`].
+    /// What the switch answers, nobody hears.
     ///
     /// # Errors
-    /// [`crate::Error::UnknownSwitch`], [`crate::Error::Backlog`], or what its version cannot say.
+    /// [`crate::Error::UnknownSwitch`], [`crate::Error::Full`] if too much waits for that switch already, or
+    /// what its version cannot say.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
-        self.0.send(dpid, message)
+        self.runtime.send(self.app_id(), dpid, message)
+    }
+
+    /// Runs a task beside the handlers: a future that can wait for time, for what is published, and for
+    /// others, and that may compute for long. Tasks have a thread of their own, in which they take turns
+    /// at each `await`.
+    ///
+    /// A panic ends the task, is logged and counted, and harms nobody else. The task ends at the latest with the
+    /// controller: it is dropped where it waits.
+    ///
+    /// ```
+    /// # use bellrock_api::Network;
+    /// use std::time::Duration;
+    ///
+    /// fn start(network: &Network) {
+    ///     let seen = network.clone();
+    ///     network.spawn("count switches", async move {
+    ///         loop {
+    ///             seen.sleep(Duration::from_secs(60)).await;
+    ///             println!("{} switches", seen.switches().len());
+    ///         }
+    ///     });
+    /// }
+    /// ```
+    pub fn spawn(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> TaskHandle {
+        let (app, name) = (self.app(), name.into());
+        self.runtime.spawn(NewTask { app, name, future: Box::pin(future) })
+    }
+
+    /// Waits for so long.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        self.sleep_until(self.now().saturating_add(time))
+    }
+
+    /// Waits until this time of the controller's clock ([`Network::now`]).
+    pub fn sleep_until(&self, until: Duration) -> Sleep {
+        Sleep::new(Arc::clone(&self.runtime), until)
+    }
+
+    /// What a future comes to, or `None` if it has not come to it in time. It is dropped then.
+    pub async fn timeout<F: Future>(&self, time: Duration, future: F) -> Option<F::Output> {
+        let (mut future, mut sleep) = (pin!(future), pin!(self.sleep(time)));
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => sleep.as_mut().poll(context).map(|()| None),
+        })
+        .await
     }
 
     /// Changes variables as one, for tasks: [`Transaction::retry`] suspends the task until a variable that was
@@ -96,12 +250,35 @@ impl Network {
     /// lot, it draws from this then. `None` in a controller, where lots cannot be foretold.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.0.seed()
+        self.runtime.state().seed
     }
 }
 
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Network({} switches)", self.switches().len())
+        write!(f, "Network of {} ({} switches)", self.app(), self.switches().len())
+    }
+}
+
+/// One value of each type: see [`Network::extension`].
+#[derive(Default)]
+pub struct Extensions(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl Extensions {
+    fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        // A panic in `T::default()` leaves the map as it was.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = all.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        match Arc::clone(value).downcast() {
+            Ok(value) => value,
+            Err(_) => unreachable!("it stands under its own type"),
+        }
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        write!(f, "Extensions({})", all.len())
     }
 }

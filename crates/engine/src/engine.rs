@@ -11,6 +11,7 @@ use std::time::Instant;
 use bellrock_api::{DynApp, Network};
 use bellrock_worker::{Limits, MAX_APPS, Mailbox, Shared, SharedParts, Wake};
 use core_affinity::CoreId;
+use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
 use tracing::{error, warn};
 
@@ -18,6 +19,7 @@ use crate::acceptor::{Acceptor, listen};
 use crate::halt::Halt;
 use crate::monitor::Monitor;
 use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
+use crate::tasks::{self, WakeTasks};
 use crate::thread::{Inbox, Start, WAKE, run};
 use crate::waker::Sleeper;
 
@@ -29,6 +31,8 @@ pub struct Engine {
     halt: Arc<Halt>,
     inboxes: Vec<Arc<Inbox>>,
     threads: Vec<JoinHandle<()>>,
+    /// The thread of the tasks.
+    tasks: Option<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -63,11 +67,18 @@ impl Engine {
         let mailboxes = inboxes
             .iter()
             .map(|inbox| Mailbox::new(Box::new(inbox.sleeper.clone()) as Box<dyn Wake>));
-        let shared = Shared::new(SharedParts { apps, mailboxes: mailboxes.collect() });
+        let (epoch, parker) = (Instant::now(), Parker::new());
+        let wake_tasks = WakeTasks(parker.unparker().clone());
+        let shared = Shared::new(SharedParts {
+            apps,
+            mailboxes: mailboxes.collect(),
+            clock: Box::new(move || epoch.elapsed()),
+            wake_tasks: Box::new(wake_tasks.clone()),
+        });
+        let task_worker = shared.task_worker();
         let poll = Poll::new().map_err(system("a poller"))?;
         let acceptor_waker = Waker::new(poll.registry(), WAKE).map_err(system("a wake-up"))?;
-        let halt = Halt::new(inboxes.clone(), acceptor_waker);
-        let epoch = Instant::now();
+        let halt = Halt::new(inboxes.clone(), acceptor_waker, wake_tasks);
         let counts = Arc::default();
         let monitor =
             Monitor::new(Arc::clone(&shared), inboxes.clone(), Arc::clone(&counts), epoch);
@@ -79,6 +90,7 @@ impl Engine {
             halt: Arc::clone(&halt),
             inboxes: inboxes.clone(),
             threads: Vec::new(),
+            tasks: None,
         };
         for (index, (core, poll)) in cores.into_iter().zip(polls).enumerate() {
             let start = Start {
@@ -92,8 +104,12 @@ impl Engine {
                 halt: Arc::clone(&halt),
                 epoch,
             };
-            engine.spawn(format!("worker-{index}"), move || run(start))?;
+            let thread = engine.spawn(format!("worker-{index}"), move || run(start))?;
+            engine.threads.push(thread);
         }
+        let stop = Arc::clone(&halt);
+        let body = move || tasks::run(task_worker, &parker, &stop, epoch);
+        engine.tasks = Some(engine.spawn("tasks".into(), body)?);
         let mut acceptor = Acceptor {
             listeners: listeners.into_iter().map(mio::net::TcpListener::from_std).collect(),
             poll,
@@ -104,15 +120,16 @@ impl Engine {
             said_out_of_files: None,
         };
         acceptor.register().map_err(system("the acceptor"))?;
-        engine.spawn("acceptor".into(), move || acceptor.run())?;
+        let thread = engine.spawn("acceptor".into(), move || acceptor.run())?;
+        engine.threads.push(thread);
         Ok(engine)
     }
 
     fn spawn(
-        &mut self,
+        &self,
         name: String,
         body: impl FnOnce() -> io::Result<()> + Send + 'static,
-    ) -> Result<(), StartError> {
+    ) -> Result<JoinHandle<()>, StartError> {
         let (label, halt) = (name.clone(), Arc::clone(&self.halt));
         let body = move || {
             let failed = match catch_unwind(AssertUnwindSafe(body)) {
@@ -123,12 +140,10 @@ impl Engine {
             error!(thread = label, failed, "a thread of the engine failed: the engine stops");
             halt.fail();
         };
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name(name)
             .spawn(body)
-            .map_err(|error| StartError::System { what: "a thread", error })?;
-        self.threads.push(thread);
-        Ok(())
+            .map_err(|error| StartError::System { what: "a thread", error })
     }
 
     /// The addresses that it listens on, with the ports that it really got.
@@ -157,8 +172,8 @@ impl Engine {
     }
 
     /// Stops: no connection is accepted any more, messages that were accepted for switches still
-    /// go out, connections are closed, threads end. Switches have two seconds to fetch what waits
-    /// for them.
+    /// go out, connections are closed, tasks end where they wait, threads end. Switches have two seconds
+    /// to fetch what waits for them, and a task has as long to come to an `await`.
     pub fn stop(self) {}
 }
 
@@ -169,6 +184,9 @@ impl Drop for Engine {
             if thread.join().is_err() {
                 error!("a thread of the engine had panicked");
             }
+        }
+        if let Some(thread) = self.tasks.take() {
+            tasks::join(thread, &self.shared);
         }
         // What the acceptor still left there must not stay open for as long as somebody watches.
         for inbox in &self.inboxes {

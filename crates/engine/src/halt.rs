@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bellrock_worker::Wake;
 use tracing::error;
 
+use crate::tasks::WakeTasks;
 use crate::thread::Inbox;
 
 /// What tells all threads to stop.
@@ -14,15 +15,21 @@ pub(crate) struct Halt {
     failed: AtomicBool,
     inboxes: Vec<Arc<Inbox>>,
     acceptor: mio::Waker,
+    tasks: WakeTasks,
 }
 
 impl Halt {
-    pub(crate) fn new(inboxes: Vec<Arc<Inbox>>, acceptor: mio::Waker) -> Arc<Self> {
+    pub(crate) fn new(
+        inboxes: Vec<Arc<Inbox>>,
+        acceptor: mio::Waker,
+        tasks: WakeTasks,
+    ) -> Arc<Self> {
         Arc::new(Halt {
             stop: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             inboxes,
             acceptor,
+            tasks,
         })
     }
 
@@ -42,6 +49,7 @@ impl Halt {
         for inbox in &self.inboxes {
             inbox.sleeper.wake();
         }
+        self.tasks.wake();
         if let Err(error) = self.acceptor.wake() {
             error!(%error, "the acceptor could not be woken");
         }

@@ -9,6 +9,8 @@
 //! to the tail of the ready list if there was more. Back-pressure: what the kernel does not take is
 //! queued by switch; above `limits.high_water_bytes` that switch is not read, so a slow switch slows
 //! only itself.
+//!
+//! Background tasks have a thread of their own, so that a long computation delays no packet.
 
 mod acceptor;
 mod engine;
@@ -19,11 +21,14 @@ mod monitor;
 mod queue;
 mod settings;
 mod sockets;
+mod tasks;
 mod thread;
 mod waker;
 
 pub use bellrock_session as session;
-pub use bellrock_worker::{COUNTERS, Limits, Settings as WorkerSettings, WriteMode};
+pub use bellrock_worker::{
+    COUNTERS, Limits, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo, TaskState, WriteMode,
+};
 pub use engine::Engine;
 pub use idle::Idle;
 pub use monitor::{AppCounter, Monitor, SeenHost, Status, WorkerCounters};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::{Dpid, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
-use bellrock_worker::{Query, Shared};
+use bellrock_worker::{Query, Shared, TaskInfo};
 
 use crate::acceptor::Accepted;
 use crate::thread::Inbox;
@@ -70,7 +70,7 @@ impl Monitor {
     /// The switches that are up, by datapath id.
     #[must_use]
     pub fn switches(&self) -> Vec<Arc<SwitchInfo>> {
-        self.shared.network().switches()
+        self.shared.network().switches().iter().cloned().collect()
     }
 
     /// Time since the start: what [`SwitchInfo::since`] counts from.
@@ -83,6 +83,18 @@ impl Monitor {
     #[must_use]
     pub fn worker_counters(&self) -> Vec<WorkerCounters> {
         self.shared.counters().iter().map(|counters| counters.read()).collect()
+    }
+
+    /// The tasks of the apps, in the order in which they were started, and the latest that panicked.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        self.shared.tasks()
+    }
+
+    /// What the tasks have come to.
+    #[must_use]
+    pub fn task_counters(&self) -> WorkerCounters {
+        self.shared.task_counters().read()
     }
 
     /// What the apps have counted at all switches, those that are gone too: sums by app and name.

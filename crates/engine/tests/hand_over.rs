@@ -70,7 +70,7 @@ fn packets_and_messages_keep_their_order_while_their_switches_go_round() {
                     data: Bytes(&frame),
                 });
                 while let Err(error) = network.send(Dpid(dpid), &message) {
-                    assert_eq!(error, Error::Backlog(Dpid(dpid)));
+                    assert_eq!(error, Error::Full(Dpid(dpid)));
                     std::thread::yield_now();
                 }
             }

@@ -57,7 +57,7 @@ fn messages_of_many_threads_arrive_whole_and_in_order_of_each() {
             for i in 0..EACH {
                 let len = 64 + (i as usize * 37) % 1400;
                 while let Err(error) = send(&network, 1, thread * EACH + i, len) {
-                    assert_eq!(error, Error::Backlog(Dpid(1)));
+                    assert_eq!(error, Error::Full(Dpid(1)));
                     std::thread::yield_now();
                 }
             }
@@ -92,7 +92,7 @@ fn a_message_to_nobody_is_refused_and_so_is_one_too_many() {
         }
         assert!(accepted < 100_000, "a switch that reads nothing is sent messages without end");
     };
-    assert_eq!(refused, Error::Backlog(Dpid(1)));
+    assert_eq!(refused, Error::Full(Dpid(1)));
     // What was accepted comes.
     let reader = std::thread::spawn(move || {
         let mut peer = peer;

@@ -148,7 +148,12 @@ fn main() {
     let apps: Vec<Box<dyn DynApp>> =
         vec![Box::new(Learning::new(settings, &Budget::new(1 << 30)).with_seed(1))];
     let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
-    let shared = Shared::new(SharedParts { apps, mailboxes });
+    let shared = Shared::new(SharedParts {
+        apps,
+        mailboxes,
+        clock: Box::new(|| Duration::ZERO),
+        wake_tasks: Box::new(Awake),
+    });
     let (each, sent) = std::thread::scope(|scope| {
         let run = |index| {
             let shared = Arc::clone(&shared);

@@ -4,20 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Defines the counters, their names, and what they count.
 macro_rules! counters {
-    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// What a worker has counted since it started.
+    ($what:literal $counters:ident $table:ident
+     $($(#[doc = $doc:literal])* $name:ident,)*) => {
+        #[doc = $what]
         ///
         /// One thread writes; reading from others is safe and a moment old. Aligned so that no
         /// two workers' counters share a cache line (two lines, because lines are fetched in
         /// pairs).
         #[repr(align(128))]
         #[derive(Debug, Default)]
-        pub struct Counters { $($(#[doc = $doc])* pub $name: Counter,)* }
+        pub struct $counters { $($(#[doc = $doc])* pub $name: Counter,)* }
 
         /// Name and meaning of each counter.
-        pub const COUNTERS: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*)),)*];
+        pub const $table: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*)),)*];
 
-        impl Counters {
+        impl $counters {
             /// All counters, by name.
             pub fn read(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get()),)*]
@@ -27,6 +28,8 @@ macro_rules! counters {
 }
 
 counters! {
+    "What a worker has counted since it started."
+    Counters COUNTERS
     /// Connections that were accepted.
     connections_opened,
     /// Connections that ended, for whatever reason.
@@ -99,6 +102,23 @@ counters! {
     stale_flows_removed,
     /// Log lines about switches that were not written, because too many came.
     log_lines_left_out,
+}
+
+counters! {
+    "What the tasks of a controller have come to since it started."
+    TaskCounters TASK_COUNTERS
+    /// Tasks that were started.
+    tasks_started,
+    /// Tasks that came to their end.
+    tasks_finished,
+    /// Tasks that were ended where they waited: cancelled, or because the controller stopped.
+    tasks_cancelled,
+    /// Tasks that ended by a panic.
+    tasks_panicked,
+    /// Tasks that were not run because there were too many, or because the controller had stopped.
+    tasks_refused,
+    /// Turns that tasks had.
+    task_polls,
 }
 
 /// A number that one thread adds to and others may read.

@@ -7,16 +7,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::task::Waker;
+use std::time::Duration;
 
 use bellrock_api::openflow::MAX_MESSAGE_LEN;
 use bellrock_api::openflow::Out;
-use bellrock_api::{AppId, Directory, Dpid, DynApp, Error, Network, Result, SwitchInfo, ToSwitch};
+use bellrock_api::{
+    AppId, Dpid, DynApp, Error, Network, NetworkState, NewTask, Result, Runtime, SwitchInfo,
+    TaskHandle, TimerId, ToSwitch,
+};
 
 use crate::balance::Loads;
-use crate::counters::Counters;
+use crate::counters::{Counters, TaskCounters};
 use crate::health::Health;
-use crate::mailbox::{ConnectionId, Mail, Mailbox, Query};
+use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, Wake};
 use crate::settings::MAIL_BACKLOG_BYTES;
+use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
 
 /// What a worker needs besides itself: the apps, and the other workers.
 pub struct SharedParts {
@@ -24,6 +30,10 @@ pub struct SharedParts {
     pub apps: Vec<Box<dyn DynApp>>,
     /// The mailbox of each worker.
     pub mailboxes: Vec<Mailbox>,
+    /// The time since the controller started, as all workers count it.
+    pub clock: Clock,
+    /// Wakes who runs the tasks ([`Shared::task_worker`]).
+    pub wake_tasks: Box<dyn Wake>,
 }
 
 /// An app of the chain, and how it is.
@@ -53,8 +63,8 @@ pub struct Shared {
 struct Posts {
     mailboxes: Vec<Mailbox>,
     directory: RwLock<Entries>,
-    /// Of a run that repeats.
-    seed: Option<u64>,
+    state: NetworkState,
+    tasks: Arc<Tasks>,
 }
 
 #[derive(Default)]
@@ -89,21 +99,51 @@ impl Shared {
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = Loads::of(parts.mailboxes.len());
-        let posts =
-            Arc::new(Posts { mailboxes: parts.mailboxes, directory: RwLock::default(), seed });
+        let posts = Arc::new(Posts {
+            mailboxes: parts.mailboxes,
+            directory: RwLock::default(),
+            state: NetworkState { seed, ..NetworkState::default() },
+            tasks: Tasks::new(parts.clock, parts.wake_tasks),
+        });
         let health = parts.apps.iter().map(|_| Arc::default()).collect();
         let shared = Arc::new(Shared { apps: parts.apps, health, posts, counters, loads });
-        let network = shared.network();
-        for app in &shared.apps {
-            app.start(&network);
+        for (place, app) in shared.apps.iter().enumerate() {
+            app.start(&shared.network_of(place, app.name()));
         }
         shared
     }
 
-    /// The network, as apps see it.
+    /// The network, as the controller itself sees it.
     #[must_use]
     pub fn network(&self) -> Network {
-        Network::new(Arc::clone(&self.posts) as Arc<dyn Directory>)
+        Network::new(Arc::clone(&self.posts) as Arc<dyn Runtime>)
+    }
+
+    /// The network, as the app at a place sees it.
+    pub(crate) fn network_of(&self, place: usize, name: &'static str) -> Network {
+        let runtime = Arc::clone(&self.posts) as Arc<dyn Runtime>;
+        match AppId::new(place, name) {
+            Some(id) => Network::of_app(runtime, name, id),
+            None => Network::new(runtime),
+        }
+    }
+
+    /// What runs the tasks of the apps. There is to be one of it; when it is dropped, they end.
+    #[must_use]
+    pub fn task_worker(&self) -> TaskWorker {
+        TaskWorker::new(Arc::clone(&self.posts.tasks))
+    }
+
+    /// The tasks that are not over, in the order in which they were started, and the latest that panicked.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        self.posts.tasks.list()
+    }
+
+    /// What the tasks have come to.
+    #[must_use]
+    pub fn task_counters(&self) -> &TaskCounters {
+        &self.posts.tasks.counters
     }
 
     /// The mailbox of a worker.
@@ -201,18 +241,22 @@ impl Shared {
 
     /// What is known of a switch has changed, or it is up now.
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
+        // Published under the lock, so that all see switches come and go in the same order.
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
             entry.info = Arc::clone(info);
             entry.up = true;
+            self.posts.state.switches.update(|switches| switches.with(Arc::clone(info)));
         }
     }
 
     /// A connection gives its datapath id back.
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
-        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial)) {
-            switches.remove(&dpid);
+        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial))
+            && switches.remove(&dpid).is_some_and(|entry| entry.up)
+        {
+            self.posts.state.switches.update(|switches| switches.without(dpid));
         }
     }
 
@@ -260,37 +304,49 @@ impl Posts {
     }
 }
 
-impl Directory for Posts {
-    fn switches(&self) -> Vec<Arc<SwitchInfo>> {
-        let switches = &self.read().switches;
-        switches.values().filter(|entry| entry.up).map(|entry| Arc::clone(&entry.info)).collect()
+impl Runtime for Posts {
+    fn state(&self) -> &NetworkState {
+        &self.state
     }
 
-    fn switch(&self, dpid: Dpid) -> Option<Arc<SwitchInfo>> {
-        let switches = &self.read().switches;
-        switches.get(&dpid).filter(|entry| entry.up).map(|entry| Arc::clone(&entry.info))
+    fn now(&self) -> Duration {
+        self.tasks.now()
     }
 
-    fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
+    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()> {
         let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
         // Held until the message is in the mailbox: the switch must not go to another worker
         // meanwhile, or the next message could overtake this one.
         let directory = self.read();
-        let up = directory.switches.get(&dpid).filter(|entry| entry.up);
-        let entry = up.ok_or(Error::UnknownSwitch(dpid))?;
+        let up = directory.switches.get(&to).filter(|entry| entry.up);
+        let entry = up.ok_or(Error::UnknownSwitch(to))?;
         if entry.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
-            return Err(Error::Backlog(dpid));
+            return Err(Error::Full(to));
         }
+        let version = entry.info.version;
         // Nobody asked to hear what becomes of it: no app owns this id.
-        message.encode(entry.info.version, 0, &mut out)?;
+        match (from, message) {
+            (Some(app), ToSwitch::FlowMod(flow)) => {
+                ToSwitch::FlowMod(app.own(version, flow)?).encode(version, 0, &mut out)?;
+            }
+            _ => message.encode(version, 0, &mut out)?,
+        }
         let mail = Mail::Send { to: entry.id, bytes: out.as_slice().into() };
         match self.mailboxes.get(entry.id.worker).is_some_and(|mailbox| mailbox.push(mail)) {
             true => Ok(()),
-            false => Err(Error::Backlog(dpid)),
+            false => Err(Error::Full(to)),
         }
     }
 
-    fn seed(&self) -> Option<u64> {
-        self.seed
+    fn spawn(&self, task: NewTask) -> TaskHandle {
+        self.tasks.spawn(task)
+    }
+
+    fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId {
+        self.tasks.set_timer(at, waker)
+    }
+
+    fn clear_timer(&self, timer: TimerId) {
+        self.tasks.clear_timer(timer);
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct App {
     pub(crate) id: AppId,
     pub(crate) left_flows: LeftFlows,
     pub(crate) health: Arc<Health>,
+    /// The network as it sees it.
+    pub(crate) network: Network,
 }
 
 /// The most apps in a chain: each needs a band of priorities of its own.
@@ -331,7 +333,6 @@ fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
 pub(crate) fn handlers(
     made_by: &[Box<dyn DynApp>],
     apps: &[App],
-    network: &Network,
     info: &SwitchInfo,
     counters: &Counters,
 ) -> Vec<Box<dyn Handler>> {
@@ -343,7 +344,7 @@ pub(crate) fn handlers(
         if app.health.is_disabled() {
             return Box::new(Absent);
         }
-        let up = || maker.switch_up(network, info);
+        let up = || maker.switch_up(&app.network, info);
         catch_unwind(AssertUnwindSafe(up)).unwrap_or_else(|_| {
             app.panicked(info.since, counters);
             error!(dpid = %info.dpid, app = app.name, "an app panicked over a new switch");

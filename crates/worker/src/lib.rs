@@ -23,15 +23,17 @@ mod log_budget;
 mod mailbox;
 mod removal;
 mod settings;
+mod tasks;
 mod timers;
 mod transport;
 mod worker;
 
-pub use counters::{COUNTERS, Counters};
+pub use counters::{COUNTERS, Counters, TASK_COUNTERS, TaskCounters};
 pub use directory::{AppState, Shared, SharedParts};
 pub use dispatch::MAX_APPS;
 pub use health::{MAX_PANICS, PANIC_WINDOW};
 pub use mailbox::{AppCounter, Mailbox, Query, SeenHost, Wake};
 pub use settings::{LOAD_WINDOW, Limits, Settings, WriteMode};
+pub use tasks::{Clock, TaskInfo, TaskState, TaskWorker};
 pub use transport::{Key, ReadOutcome, Transport};
 pub use worker::Worker;

@@ -143,3 +143,12 @@ pub(crate) const HAND_OVER_SWITCHES: usize = 256;
 
 /// How long a switch stays with the worker that it was handed over to.
 pub(crate) const HAND_OVER_REST: Duration = Duration::from_secs(10);
+
+/// Tasks of a controller that are not over; a further one is not run.
+pub(crate) const MAX_TASKS: usize = 64 * 1024;
+
+/// Turns of tasks after which timers are looked at.
+pub(crate) const POLLS_PER_TURN: usize = 256;
+
+/// Tasks that panicked and are still shown to the operator.
+pub(crate) const PANICKED_TASKS_KEPT: usize = 64;

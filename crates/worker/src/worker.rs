@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::Out;
-use bellrock_api::{AppId, Batch, Network, SwitchInfo};
+use bellrock_api::{AppId, Batch, SwitchInfo};
 use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
 use tracing::{debug, info, warn};
@@ -41,7 +41,6 @@ pub struct Worker {
     pub(crate) index: usize,
     pub(crate) settings: Settings,
     pub(crate) shared: Arc<Shared>,
-    network: Network,
     pub(crate) counters: Arc<Counters>,
     pub(crate) apps: Vec<App>,
     pub(crate) connections: Slab<Connection>,
@@ -73,14 +72,14 @@ impl Worker {
     pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
         let apps = shared.apps().iter().enumerate();
         let apps = apps.filter_map(|(place, app)| {
-            let (id, health) = (AppId::new(place, app.name())?, shared.health(place));
-            Some(App { name: app.name(), id, left_flows: app.left_flows(), health })
+            let (name, left_flows) = (app.name(), app.left_flows());
+            let (id, health) = (AppId::new(place, name)?, shared.health(place));
+            Some(App { name, id, left_flows, health, network: shared.network_of(place, name) })
         });
         let apps = apps.collect();
         Worker {
             index,
             settings,
-            network: shared.network(),
             counters: shared.counters().get(index).cloned().unwrap_or_default(),
             apps,
             connections: Slab::new(),
@@ -429,7 +428,7 @@ impl Worker {
     pub(crate) fn up(&mut self, key: Key, info: Arc<SwitchInfo>, now: Duration) {
         let id = self.id(key);
         let apps = self.shared.apps();
-        let handlers = handlers(apps, &self.apps, &self.network, &info, &self.counters);
+        let handlers = handlers(apps, &self.apps, &info, &self.counters);
         let wants_packets = self.wants_packet_ins();
         let Some(connection) = self.connections.get_mut(key) else { return };
         if wants_packets {

@@ -146,7 +146,12 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     let learning = Learning::new(settings, &Budget::new(1 << 30));
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(learning)];
     let mailboxes = vec![Mailbox::new(Box::new(Awake))];
-    let shared = Shared::new(SharedParts { apps, mailboxes });
+    let shared = Shared::new(SharedParts {
+        apps,
+        mailboxes,
+        clock: Box::new(|| Duration::ZERO),
+        wake_tasks: Box::new(Awake),
+    });
     let mut worker = Worker::new(0, Settings::default(), Arc::clone(&shared));
     let key = bring_up(&mut worker, version);
     let stream = mix(version, 3);

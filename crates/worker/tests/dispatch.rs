@@ -393,7 +393,7 @@ fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
             }
         }
     }
-    assert_eq!(refused, Some(bellrock_api::Error::Backlog(Dpid(5))));
+    assert_eq!(refused, Some(bellrock_api::Error::Full(Dpid(5))));
 }
 
 /// Asks for a barrier with each packet, and then fails if the packet says so.

@@ -5,6 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
@@ -13,9 +14,10 @@ use bellrock_api::openflow::{
     PortFeatures, PortState, RequestBody, xid,
 };
 use bellrock_api::{
-    Action, App, AppId, Batch, Cookie, Directory, Dpid, Error, ErrorCode, ErrorMessage, FlowMod,
-    Handler, HostEntry, MacAddr, Network, PacketIn, Port, PortDesc, PortReason, PortStatus,
-    Requests, Result, Switch, SwitchInfo, ToSwitch, Version, Xid,
+    Action, App, AppId, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
+    HostEntry, MacAddr, Network, NetworkState, NewTask, PacketIn, Port, PortDesc, PortReason,
+    PortStatus, Requests, Result, Runtime, Switch, SwitchInfo, TaskHandle, TimerId, ToSwitch,
+    Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -28,20 +30,32 @@ pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xa]);
 pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 pub const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 
-struct NoNetwork;
+/// A network of no switches, in which nothing happens.
+#[derive(Default)]
+struct NoNetwork(NetworkState);
 
-impl Directory for NoNetwork {
-    fn switches(&self) -> Vec<Arc<SwitchInfo>> {
-        Vec::new()
+impl Runtime for NoNetwork {
+    fn state(&self) -> &NetworkState {
+        &self.0
     }
 
-    fn switch(&self, _: Dpid) -> Option<Arc<SwitchInfo>> {
-        None
+    fn now(&self) -> Duration {
+        Duration::ZERO
     }
 
-    fn send(&self, dpid: Dpid, _: &ToSwitch<'_>) -> Result<()> {
-        Err(Error::UnknownSwitch(dpid))
+    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
+        Err(Error::UnknownSwitch(to))
     }
+
+    fn spawn(&self, task: NewTask) -> TaskHandle {
+        panic!("{} runs no task, and not {}", task.app, task.name);
+    }
+
+    fn set_timer(&self, at: Duration, _: &Waker) -> TimerId {
+        panic!("nobody wakes up at {at:?}");
+    }
+
+    fn clear_timer(&self, _: TimerId) {}
 }
 
 /// The learning switch asks for no answers, but for those by which its flows are removed in 1.0.
@@ -157,7 +171,7 @@ impl Lab {
 impl<H: Handler> Lab<H> {
     pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
         let info = switch_info(version);
-        let handler = app.switch_up(&Network::new(Arc::new(NoNetwork)), &info);
+        let handler = app.switch_up(&Network::new(Arc::new(NoNetwork::default())), &info);
         Lab {
             info,
             out: Out::with_capacity(1 << 20),

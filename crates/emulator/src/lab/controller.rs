@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use bellrock_api::{Dpid, DynApp};
+use bellrock_api::{Dpid, DynApp, Network};
 use bellrock_worker::{
-    AppCounter, Key, Mailbox, Query, SeenHost, Settings, Shared, SharedParts, Wake, Worker,
+    AppCounter, Key, Mailbox, Query, SeenHost, Settings, Shared, SharedParts, TaskInfo, TaskWorker,
+    Wake, Worker,
 };
 
 use super::wires::{Sent, WireId, Wires};
@@ -18,6 +20,27 @@ const MAX_HOSTS_TOLD: usize = 1 << 20;
 
 /// Where switches come from, as apps see it.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+/// Turns of the task worker at one moment, of up to some hundred tasks each. Computing takes no time here, so a
+/// task that is always ready would stop the clock otherwise: it goes on after [`TASK_PAUSE`].
+const TASK_TURNS: usize = 64;
+
+/// See [`TASK_TURNS`].
+const TASK_PAUSE: Duration = Duration::from_micros(1);
+
+/// The clock that the apps read, in nanoseconds.
+#[derive(Clone, Default)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, now: Duration) {
+        self.0.store(now.as_nanos() as u64, Ordering::Relaxed);
+    }
+}
 
 /// Nobody sleeps here: the lab looks into the mailboxes after every event.
 struct Awake;
@@ -29,6 +52,10 @@ impl Wake for Awake {
 /// Workers that take turns in one thread.
 pub(super) struct Controller {
     shared: Arc<Shared>,
+    clock: Clock,
+    tasks: TaskWorker,
+    /// When tasks that were ready for too long go on.
+    tasks_go_on: Option<Duration>,
     workers: Vec<(Worker, Wires)>,
     /// Whose each connection is, and its key there.
     places: BTreeMap<WireId, (usize, Key)>,
@@ -40,16 +67,25 @@ impl Controller {
         workers: usize,
         settings: Settings,
         apps: Vec<Box<dyn DynApp>>,
+        now: Duration,
     ) -> Self {
         let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
-        let shared = Shared::seeded(SharedParts { apps, mailboxes }, seed);
+        let clock = Clock::default();
+        clock.set(now);
+        let read = clock.clone();
+        let (wake_tasks, read) = (Box::new(Awake), Box::new(move || read.now()));
+        let parts = SharedParts { apps, mailboxes, clock: read, wake_tasks };
+        let shared = Shared::seeded(parts, seed);
+        let tasks = shared.task_worker();
         let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
         let workers = (0..workers).map(make).collect();
-        Controller { shared, workers, places: BTreeMap::new() }
+        let places = BTreeMap::new();
+        Controller { shared, clock, tasks, tasks_go_on: None, workers, places }
     }
 
     /// A switch has connected. The worker with the fewest connections gets it, as in the engine.
     pub(super) fn open(&mut self, id: WireId, now: Duration) {
+        self.clock.set(now);
         let fewest = self.workers.iter().enumerate().min_by_key(|(_, (w, _))| w.connections());
         let Some(index) = fewest.map(|(index, _)| index) else { return };
         let Some((worker, wires)) = self.workers.get_mut(index) else { return };
@@ -62,6 +98,7 @@ impl Controller {
 
     /// Bytes of a switch have arrived.
     pub(super) fn received(&mut self, id: WireId, bytes: &[u8], now: Duration) {
+        self.clock.set(now);
         if let Some((worker, wires, key)) = self.at(id) {
             wires.arrived(key, bytes);
             while worker.read(key, now, wires) {}
@@ -71,6 +108,7 @@ impl Controller {
 
     /// A switch has closed its connection.
     pub(super) fn hung_up(&mut self, id: WireId, now: Duration) {
+        self.clock.set(now);
         if let Some((worker, wires, key)) = self.at(id) {
             worker.closed(key, now, wires);
             self.settle(now);
@@ -79,10 +117,17 @@ impl Controller {
 
     /// When [`timers`](Self::timers) has something to do.
     pub(super) fn next_timer(&self) -> Option<Duration> {
-        self.workers.iter().filter_map(|(worker, _)| worker.next_timer()).min()
+        // Somebody outside of the lab's time may have woken a task.
+        let tasks = match self.tasks_go_on {
+            None if self.tasks.is_ready() => Some(Duration::ZERO),
+            go_on => [go_on, self.tasks.next_timer()].into_iter().flatten().min(),
+        };
+        let workers = self.workers.iter().filter_map(|(worker, _)| worker.next_timer());
+        workers.chain(tasks).min()
     }
 
     pub(super) fn timers(&mut self, now: Duration) {
+        self.clock.set(now);
         for (worker, wires) in &mut self.workers {
             worker.timers(now, wires);
         }
@@ -91,6 +136,8 @@ impl Controller {
 
     /// The controller ends: all connections are closed.
     pub(super) fn stop(&mut self, now: Duration) {
+        self.clock.set(now);
+        self.tasks.stop();
         for (worker, wires) in &mut self.workers {
             worker.stop(now, wires);
         }
@@ -99,6 +146,7 @@ impl Controller {
 
     /// Has a switch handed over to another worker. `false`: there is no such switch or worker.
     pub(super) fn hand_over(&mut self, dpid: u64, to: usize, now: Duration) -> bool {
+        self.clock.set(now);
         let begun = self.shared.hand_over(Dpid(dpid), to);
         self.settle(now);
         begun
@@ -126,15 +174,21 @@ impl Controller {
         }
     }
 
-    /// A counter of the workers, added up. `None`: there is none of this name.
-    pub(super) fn counter(&self, name: &str) -> Option<u64> {
-        let mut sum = None;
-        for counters in self.shared.counters() {
-            let counters = counters.read();
-            let (_, n) = counters.iter().find(|(its, _)| *its == name)?;
-            sum = Some(sum.unwrap_or(0) + n);
-        }
-        sum
+    /// A counter of the workers, added up, or of the tasks. Zero if there is none of this name.
+    pub(super) fn counter(&self, name: &str) -> u64 {
+        let workers = self.shared.counters().iter().flat_map(|counters| counters.read());
+        let all = workers.chain(self.shared.task_counters().read());
+        all.filter(|(its, _)| *its == name).map(|(_, n)| n).sum()
+    }
+
+    /// The tasks of the apps.
+    pub(super) fn tasks(&self) -> Vec<TaskInfo> {
+        self.shared.tasks()
+    }
+
+    /// The network, as the controller itself sees it.
+    pub(super) fn network(&self) -> Network {
+        self.shared.network()
     }
 
     /// What the apps have counted, added up over the workers.
@@ -164,8 +218,13 @@ impl Controller {
         answers.try_iter().collect()
     }
 
-    /// Mail between workers takes no time.
+    /// Mail between workers takes no time, nor does what tasks do.
     fn settle(&mut self, now: Duration) {
+        self.clock.set(now);
+        if self.tasks_go_on.is_some_and(|at| at <= now) {
+            self.tasks_go_on = None;
+        }
+        let mut turns = 0;
         loop {
             let mut mail = false;
             for (index, (worker, wires)) in self.workers.iter_mut().enumerate() {
@@ -177,7 +236,14 @@ impl Controller {
                     self.places.insert(id, (index, key));
                 }
             }
-            if !mail {
+            let due = self.tasks.is_ready() || self.tasks.next_timer().is_some_and(|at| at <= now);
+            if due && self.tasks_go_on.is_none() {
+                self.tasks.run();
+                turns += 1;
+                if turns == TASK_TURNS {
+                    self.tasks_go_on = Some(now + TASK_PAUSE);
+                }
+            } else if !mail {
                 return;
             }
         }

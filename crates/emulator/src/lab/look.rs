@@ -3,7 +3,9 @@
 use std::fmt;
 
 use bellrock_api::{Dpid, HostEntry};
+use bellrock_worker::{COUNTERS, TASK_COUNTERS, TaskInfo};
 
+use super::controller::Controller;
 use super::{Lab, LabError, fail};
 use crate::check::{self, Analysis, Finding, LoggedMessage, Matrix, Way};
 use crate::host::HostCounters;
@@ -187,18 +189,32 @@ impl Lab {
 
 /// What the controller tells.
 impl Lab {
-    /// A counter of the workers, added up. Zero without a controller.
+    /// A counter of the workers, added up, or of the tasks. Zero without a controller.
     ///
     /// # Panics
-    /// There is no such counter; [`bellrock_worker::COUNTERS`] lists them.
+    /// There is no such counter; [`COUNTERS`] and [`TASK_COUNTERS`] list them.
     #[track_caller]
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
-        if !bellrock_worker::COUNTERS.iter().any(|(known, _)| *known == name) {
+        if !COUNTERS.iter().chain(TASK_COUNTERS).any(|(known, _)| *known == name) {
             fail(&LabError::UnknownCounter(name.to_owned()));
         }
         let controller = self.control.controller.as_ref();
-        controller.and_then(|controller| controller.counter(name)).unwrap_or(0)
+        controller.map_or(0, |controller| controller.counter(name))
+    }
+
+    /// The tasks of the apps, in the order in which they were started. Those that are over are not among
+    /// them, but for the latest that panicked.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskInfo> {
+        self.control.controller.as_ref().map_or_else(Vec::new, Controller::tasks)
+    }
+
+    /// The network as the controller sees it: what it has published, and a way for a test to send to switches and
+    /// to run tasks. `None` without a controller.
+    #[must_use]
+    pub fn controller(&self) -> Option<bellrock_api::Network> {
+        self.control.controller.as_ref().map(Controller::network)
     }
 
     /// A counter of an app, added up over all switches. `None`: no app of this name has counted

@@ -185,8 +185,9 @@ impl Lab {
     }
 
     fn start(&mut self, apps: Vec<Box<dyn DynApp>>) {
+        let (workers, now) = (self.workers, self.now());
         self.control.controller =
-            Some(Controller::new(self.seed, self.workers, self.settings, apps));
+            Some(Controller::new(self.seed, workers, self.settings, apps, now));
     }
 
     fn connect_all(&mut self) {

@@ -6,6 +6,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
@@ -15,7 +16,8 @@ use bellrock_api::openflow::{
 use bellrock_api::{DynApp, Port, Version};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
-    Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
+    Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
+    Wake, Worker,
 };
 
 /// Nobody sleeps here.
@@ -106,6 +108,8 @@ pub struct Lab {
     pub now: Duration,
     pub workers: Vec<(Worker, Wires)>,
     pub shared: Arc<Shared>,
+    pub tasks: TaskWorker,
+    clock: Arc<AtomicU64>,
     pub switches: Vec<FakeSwitch>,
 }
 
@@ -114,10 +118,19 @@ pub type SwitchId = usize;
 impl Lab {
     pub fn new(workers: usize, settings: Settings, apps: Vec<Box<dyn DynApp>>) -> Lab {
         let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
-        let shared = Shared::new(SharedParts { apps, mailboxes });
+        let now = Duration::from_secs(1);
+        let clock = Arc::new(AtomicU64::new(now.as_nanos() as u64));
+        let read = Arc::clone(&clock);
+        let shared = Shared::new(SharedParts {
+            apps,
+            mailboxes,
+            clock: Box::new(move || Duration::from_nanos(read.load(Ordering::Relaxed))),
+            wake_tasks: Box::new(Awake),
+        });
+        let tasks = shared.task_worker();
         let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());
         let workers = (0..workers).map(make).collect();
-        Lab { now: Duration::from_secs(1), workers, shared, switches: Vec::new() }
+        Lab { now, workers, shared, tasks, clock, switches: Vec::new() }
     }
 
     /// One worker with the default settings.
@@ -214,6 +227,7 @@ impl Lab {
 
     /// Lets everything happen that can happen now.
     pub fn run(&mut self) {
+        self.clock.store(self.now.as_nanos() as u64, Ordering::Relaxed);
         // Each step moves bytes; conversations here end after a few.
         for _ in 0..50 {
             for id in 0..self.switches.len() {
@@ -230,6 +244,7 @@ impl Lab {
                 while worker.mail(self.now, wires) {}
                 worker.timers(self.now, wires);
             }
+            self.tasks.run();
             self.follow();
         }
     }

@@ -1,0 +1,68 @@
+//! The thread of the background tasks. It is not pinned: the scheduler gives it what the workers leave.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bellrock_worker::{Shared, TaskState, TaskWorker, Wake};
+use crossbeam_utils::sync::{Parker, Unparker};
+use tracing::error;
+
+use crate::halt::Halt;
+
+/// How long a task may go on with its turn when the controller stops.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether it has come to an end.
+const STOP_CHECK: Duration = Duration::from_millis(5);
+
+/// Wakes the thread.
+#[derive(Clone)]
+pub(crate) struct WakeTasks(pub(crate) Unparker);
+
+impl Wake for WakeTasks {
+    fn wake(&self) {
+        self.0.unpark();
+    }
+}
+
+/// The body of the thread.
+pub(crate) fn run(
+    mut worker: TaskWorker,
+    parker: &Parker,
+    halt: &Arc<Halt>,
+    epoch: Instant,
+) -> io::Result<()> {
+    while !halt.is_stopping() {
+        if worker.run() {
+            continue;
+        }
+        // Who wakes it from here on is heard at once.
+        match worker.next_timer() {
+            Some(at) => parker.park_timeout(at.saturating_sub(epoch.elapsed())),
+            None => parker.park(),
+        }
+    }
+    worker.stop();
+    Ok(())
+}
+
+/// Waits for the end of the thread, but not for a task that never comes to an `await`: that one is left
+/// behind.
+pub(crate) fn join(thread: JoinHandle<()>, shared: &Shared) {
+    let deadline = Instant::now() + STOP_WAIT;
+    while !thread.is_finished() {
+        if Instant::now() >= deadline {
+            let tasks = shared.tasks();
+            let running = tasks.iter().find(|task| task.state == TaskState::Running);
+            let (app, task) = running.map_or(("", ""), |task| (task.app, &task.name));
+            error!(app, task, "a task does not come to an await: the controller stops without it");
+            return;
+        }
+        std::thread::sleep(STOP_CHECK);
+    }
+    if thread.join().is_err() {
+        error!("the thread of the tasks had panicked");
+    }
+}

@@ -1,0 +1,458 @@
+//! Changes that a switch confirms, and requests of tasks.
+//!
+//! A *program* is a run of messages, one for each change, and a barrier behind them. The messages have
+//! consecutive transaction ids of one owner, so an error names the change that it is about. When the
+//! barrier comes back, all errors about what stands before it are there too (1.0 §5.3.7, 1.3.5
+//! §7.3.8): what has none by then is installed. If the connection ends before, or the barrier does not
+//! come back in time, nothing is claimed: [`Outcome::Unknown`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    ErrorMessage, HEADER_LEN, MAX_MESSAGE_LEN, MultipartRequest, Out, RequestBody, frame,
+};
+use bellrock_api::{
+    Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
+    Requested, Result, ToSwitch, Version, promise,
+};
+use bellrock_session::{Controller, Gathered, RequestKind, xid};
+use tracing::debug;
+
+use crate::mailbox::ConnectionId;
+use crate::settings::FLUSH_BYTES;
+use crate::transport::{Key, Transport};
+use crate::worker::Worker;
+
+/// The owner of the transaction ids of programs and of tasks' requests: none of an app at any place.
+pub(crate) const CONFIRM: u8 = u8::MAX;
+
+/// Changes of one program; more are sent as several, each with a barrier of its own.
+pub(crate) const PROGRAM_CHANGES: usize = 1024;
+
+/// Programs of one switch that wait for their barriers; further ones wait in the worker.
+pub(crate) const PROGRAMS_UNCONFIRMED: usize = 8;
+
+/// Bytes of programs of one switch that wait in the worker; a further one is not sent.
+pub(crate) const PROGRAM_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
+
+/// Requests of tasks to one switch that are unanswered; a further one is not sent.
+pub(crate) const TASK_REQUESTS: usize = 16;
+
+/// Changes on their way to a switch.
+pub(crate) struct Posted {
+    dpid: Dpid,
+    /// The messages, with transaction ids that mean nothing yet.
+    bytes: Box<[u8]>,
+    changes: usize,
+    within: Duration,
+    promise: Promise<Vec<Outcome>>,
+}
+
+/// A request on its way to a switch.
+pub(crate) struct Question {
+    dpid: Dpid,
+    bytes: Box<[u8]>,
+    kind: RequestKind,
+    promise: Promise<std::result::Result<Reply, RequestError>>,
+}
+
+/// What tasks wait for at one switch.
+#[derive(Default)]
+pub(crate) struct Confirms {
+    /// Not written yet.
+    waiting: VecDeque<Posted>,
+    waiting_bytes: usize,
+    /// Written, and their barriers are not back.
+    sent: VecDeque<Sent>,
+    /// Requests that are unanswered, by their transaction ids.
+    asked: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
+}
+
+/// A program that was written.
+struct Sent {
+    /// The transaction id of the first change, without its owner; the others follow.
+    first: u32,
+    changes: usize,
+    barrier: u32,
+    /// What the switch has refused so far.
+    refused: Vec<(usize, Refusal)>,
+    /// When it is given up.
+    until: Duration,
+    promise: Promise<Vec<Outcome>>,
+}
+
+impl Sent {
+    /// Which change this transaction id is of.
+    fn change(&self, xid: u32) -> Option<usize> {
+        // Counts run from 1 to the largest and round again.
+        let count = xid & xid::MAX_COUNT;
+        let behind = (count + xid::MAX_COUNT - self.first) % xid::MAX_COUNT;
+        Some(behind as usize).filter(|change| *change < self.changes)
+    }
+
+    fn end(self, outcome: Outcome) {
+        let mut outcomes = vec![outcome; self.changes];
+        for (change, refusal) in self.refused {
+            if let Some(outcome) = outcomes.get_mut(change) {
+                *outcome = Outcome::Refused(refusal);
+            }
+        }
+        self.promise.keep(outcomes);
+    }
+}
+
+impl Posted {
+    fn not_sent(self, error: Error) {
+        self.promise.keep(vec![Outcome::NotSent(error); self.changes]);
+    }
+
+    /// The connection has gone that it was posted to.
+    pub(crate) fn undeliverable(self) {
+        let dpid = self.dpid;
+        self.not_sent(Error::UnknownSwitch(dpid));
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Question {
+    /// The connection has gone that it was posted to.
+    pub(crate) fn undeliverable(self) {
+        self.promise.keep(Err(Error::UnknownSwitch(self.dpid).into()));
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// Says a program in a version, and posts it in parts. All of it is said before any is posted: where one
+/// change cannot be, none is sent.
+pub(crate) fn post_program(
+    program: &Program<'_>,
+    version: Version,
+    mut post: impl FnMut(Posted) -> std::result::Result<(), Posted>,
+) -> Programmed {
+    let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+    let mut parts = Vec::new();
+    for changes in program.changes.chunks(PROGRAM_CHANGES) {
+        let mut bytes = Vec::new();
+        for change in changes {
+            out.clear();
+            if let Err(error) = change.encode(program.app, version, 0, &mut out) {
+                let at = program.changes.iter().position(|other| std::ptr::eq(other, change));
+                let mut outcomes = vec![Outcome::Withheld; program.changes.len()];
+                if let Some(outcome) = at.and_then(|at| outcomes.get_mut(at)) {
+                    *outcome = Outcome::NotSent(error);
+                }
+                return Programmed::ready(outcomes);
+            }
+            bytes.extend_from_slice(out.as_slice());
+        }
+        parts.push((changes.len(), bytes));
+    }
+    let mut answers = Vec::with_capacity(parts.len());
+    for (changes, bytes) in parts {
+        let (promise, answer) = promise();
+        answers.push((changes, answer));
+        let (dpid, within) = (program.to, program.within);
+        let posted = Posted { dpid, bytes: bytes.into(), changes, within, promise };
+        if let Err(posted) = post(posted) {
+            posted.not_sent(Error::Full(dpid));
+        }
+    }
+    Programmed::in_parts(answers)
+}
+
+/// Says a request in a version, and posts it.
+pub(crate) fn post_request(
+    dpid: Dpid,
+    body: RequestBody<'_>,
+    version: Version,
+    post: impl FnOnce(Question) -> std::result::Result<(), Question>,
+) -> Requested {
+    let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+    let message = ToSwitch::MultipartRequest(MultipartRequest::of(body));
+    if let Err(error) = message.encode(version, 0, &mut out) {
+        return Requested::not_sent(error.into());
+    }
+    let (promise, answer) = promise();
+    let kind = RequestKind::Multipart(body.kind());
+    match post(Question { dpid, bytes: out.as_slice().into(), kind, promise }) {
+        Ok(()) => Requested::sent(answer),
+        Err(_) => Requested::not_sent(Error::Full(dpid)),
+    }
+}
+
+impl Worker {
+    /// A program for one of this worker's switches, or one that was.
+    pub(crate) fn program<T: Transport>(
+        &mut self,
+        to: ConnectionId,
+        posted: Posted,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(key) = self.here(to) else {
+            self.counters.mail_undeliverable.add(1);
+            return posted.undeliverable();
+        };
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        self.counters.mail_in.add(1);
+        let confirms = connection.confirms.get_or_insert_default();
+        if confirms.waiting_bytes + posted.bytes() > PROGRAM_BACKLOG_BYTES {
+            let dpid = posted.dpid;
+            return posted.not_sent(Error::Full(dpid));
+        }
+        confirms.waiting_bytes += posted.bytes();
+        confirms.waiting.push_back(posted);
+        self.write_programs(key, now, transport);
+    }
+
+    /// Writes programs that wait, as many as may be unconfirmed.
+    fn write_programs<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        loop {
+            let Some(connection) = self.connections.get_mut(key) else { return };
+            let Some(confirms) = connection.confirms.as_deref_mut() else { return };
+            if confirms.sent.len() >= PROGRAMS_UNCONFIRMED {
+                return;
+            }
+            let Some(posted) = confirms.waiting.pop_front() else { return };
+            confirms.waiting_bytes -= posted.bytes();
+            // What stands in the buffer goes first, and what is written now is more than a batch's answers
+            // are: it has the buffer for itself.
+            self.flush(key, transport);
+            let Some(connection) = self.connections.get_mut(key) else { return };
+            let Some(confirms) = connection.confirms.as_deref_mut() else { return };
+            let (sent, bytes) = number(&mut connection.session, posted, now);
+            self.counters.changes_sent.add(sent.changes as u64);
+            confirms.sent.push_back(sent);
+            for part in bytes.chunks(FLUSH_BYTES) {
+                self.write(key, part, transport);
+            }
+        }
+    }
+
+    /// A request of a task's.
+    pub(crate) fn question<T: Transport>(
+        &mut self,
+        to: ConnectionId,
+        mut question: Question,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(key) = self.here(to) else {
+            self.counters.mail_undeliverable.add(1);
+            return question.undeliverable();
+        };
+        self.flush(key, transport);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let confirms = connection.confirms.get_or_insert_default();
+        let waiting = confirms.asked.len();
+        if waiting >= TASK_REQUESTS {
+            return question.promise.keep(Err(Error::TooManyRequests { waiting }.into()));
+        }
+        let xid = connection.session.next_xid(CONFIRM);
+        if expect(&mut connection.session, xid, question.kind, now).is_err() {
+            return question.promise.keep(Err(Error::TooManyRequests { waiting }.into()));
+        }
+        stamp(&mut question.bytes, xid);
+        confirms.asked.push((xid, question.promise));
+        self.counters.mail_in.add(1);
+        self.write(key, &question.bytes, transport);
+    }
+
+    /// An error about something that a task has sent. Says whether it was.
+    pub(crate) fn confirm_error<T: Transport>(
+        &mut self,
+        key: Key,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) -> bool {
+        if xid::owner(xid) != CONFIRM {
+            return false;
+        }
+        let refusal = Refusal::from(error);
+        if let Some(promise) = self.take_asked(key, xid) {
+            promise.keep(Err(RequestError::Refused(refusal)));
+            return true;
+        }
+        let Some(confirms) = self.confirms(key) else { return true };
+        if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
+            // It will not say when it is done.
+            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+        } else if let Some((sent, change)) = confirms
+            .sent
+            .iter_mut()
+            .find_map(|sent| sent.change(xid).map(|change| (sent, change)))
+        {
+            sent.refused.push((change, refusal));
+            self.counters.changes_refused.add(1);
+        }
+        true
+    }
+
+    /// A barrier that a task waits for has come back. Says whether it was one.
+    pub(crate) fn confirmed<T: Transport>(
+        &mut self,
+        key: Key,
+        xid: u32,
+        now: Duration,
+        transport: &mut T,
+    ) -> bool {
+        if xid::owner(xid) != CONFIRM {
+            return false;
+        }
+        let Some(confirms) = self.confirms(key) else { return true };
+        if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
+            self.end_program(key, at, Outcome::Installed, now, transport);
+        }
+        true
+    }
+
+    /// A reply to a request of a task's. Says whether it was one.
+    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: Gathered<'_>) -> bool {
+        if xid::owner(xid) != CONFIRM {
+            return false;
+        }
+        if let Some(promise) = self.take_asked(key, xid) {
+            let (version, kind, bytes) = reply.into_parts();
+            promise.keep(Ok(Reply::new(version, kind, bytes)));
+        }
+        true
+    }
+
+    /// What was sent under this id will not be answered, or not in a way that can be read.
+    pub(crate) fn confirm_unanswered<T: Transport>(
+        &mut self,
+        key: Key,
+        xid: u32,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        if xid::owner(xid) != CONFIRM {
+            return;
+        }
+        if let Some(promise) = self.take_asked(key, xid) {
+            return promise.keep(Err(RequestError::Unanswered));
+        }
+        let Some(confirms) = self.confirms(key) else { return };
+        if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
+            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+        }
+    }
+
+    /// Gives up the programs whose time is over.
+    pub(crate) fn give_up_programs<T: Transport>(
+        &mut self,
+        key: Key,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        // Bounded: only so many are unconfirmed, and those that follow are written now.
+        while let Some(confirms) = self.confirms(key)
+            && let Some(at) = confirms.sent.iter().position(|sent| sent.until <= now)
+        {
+            debug!(key, "a program of changes was not confirmed in time");
+            self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
+        }
+    }
+
+    fn end_program<T: Transport>(
+        &mut self,
+        key: Key,
+        at: usize,
+        outcome: Outcome,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(confirms) = connection.confirms.as_deref_mut() else { return };
+        let Some(sent) = confirms.sent.remove(at) else { return };
+        // If its barrier still comes back, nobody is told.
+        connection.session.split().1.cancel(sent.barrier);
+        let changes = sent.changes as u64;
+        match outcome {
+            Outcome::Installed => {
+                self.counters.changes_confirmed.add(changes - sent.refused.len() as u64);
+            }
+            _ => self.counters.changes_unknown.add(changes),
+        }
+        sent.end(outcome);
+        self.write_programs(key, now, transport);
+    }
+
+    fn confirms(&mut self, key: Key) -> Option<&mut Confirms> {
+        self.connections.get_mut(key)?.confirms.as_deref_mut()
+    }
+
+    fn take_asked(
+        &mut self,
+        key: Key,
+        xid: u32,
+    ) -> Option<Promise<std::result::Result<Reply, RequestError>>> {
+        let asked = &mut self.confirms(key)?.asked;
+        let at = asked.iter().position(|(its, _)| *its == xid)?;
+        Some(asked.swap_remove(at).1)
+    }
+}
+
+impl Confirms {
+    /// The connection has ended.
+    pub(crate) fn end(self) -> u64 {
+        let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
+        self.sent.into_iter().for_each(|sent| sent.end(Outcome::Unknown(Loss::Disconnected)));
+        self.waiting.into_iter().for_each(Posted::undeliverable);
+        for (_, promise) in self.asked {
+            promise.keep(Err(RequestError::Disconnected));
+        }
+        unknown
+    }
+}
+
+/// Gives the messages of a program transaction ids in a row, and puts a barrier behind them.
+fn number(session: &mut Controller, posted: Posted, now: Duration) -> (Sent, Vec<u8>) {
+    let Posted { bytes, changes, within, promise, .. } = posted;
+    let mut bytes = bytes.into_vec();
+    let (mut at, mut first) = (0, 0);
+    for change in 0..changes {
+        let xid = session.next_xid(CONFIRM);
+        if change == 0 {
+            first = xid & xid::MAX_COUNT;
+        }
+        let Some(rest) = bytes.get_mut(at..) else { break };
+        let len = frame(rest).ok().flatten().map_or(rest.len(), |message| message.bytes.len());
+        stamp(rest, xid);
+        at += len;
+    }
+    let barrier = session.next_xid(CONFIRM);
+    let mut out = Out::with_capacity(HEADER_LEN);
+    // It fits, and every version has it.
+    let _ = ToSwitch::BarrierRequest.encode(session.version(), barrier, &mut out);
+    bytes.extend_from_slice(out.as_slice());
+    // The id is new and the number of programs is bounded here: this cannot be refused.
+    let _ = expect(session, barrier, RequestKind::Barrier, now);
+    let (refused, until) = (Vec::new(), now.saturating_add(within));
+    (Sent { first, changes, barrier, refused, until, promise }, bytes)
+}
+
+/// Registers a request besides those of the apps.
+fn expect(session: &mut Controller, xid: u32, kind: RequestKind, now: Duration) -> Result<()> {
+    let (_, mut pending) = session.split();
+    let waiting = pending.count();
+    let expected = pending.request_beside(waiting, xid, kind, now);
+    expected.map_err(|_| Error::TooManyRequests { waiting })
+}
+
+/// Writes the transaction id into the message that stands at the start.
+fn stamp(message: &mut [u8], xid: u32) {
+    const XID: std::ops::Range<usize> = 4..8;
+    if let Some(place) = message.get_mut(XID) {
+        place.copy_from_slice(&xid.to_be_bytes());
+    }
+}

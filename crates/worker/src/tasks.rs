@@ -1,0 +1,376 @@
+//! Background tasks: the executor.
+//!
+//! Tasks take turns in one place, the [`TaskWorker`], which is neither a thread nor has a clock of its own: the
+//! engine runs it in a thread beside the workers, the emulator's lab on its virtual clock. Anybody wakes a
+//! task, from any thread and without a lock: it goes to the end of the queue of those that are ready, where it
+//! stands once at most. So each that is ready is polled once before any is polled again, timers are looked at
+//! after every [`POLLS_PER_TURN`] polls, and the queue is no longer than the list of tasks, which is bounded.
+//!
+//! A panic ends its task and no other. Whatever a task owns is dropped here, in the task worker's turn.
+
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellrock_api::{NewTask, RunningTask, TaskFuture, TaskHandle, TimerId};
+use crossbeam_queue::SegQueue;
+use tracing::{debug, error};
+
+use crate::counters::TaskCounters;
+use crate::mailbox::Wake;
+use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN};
+
+/// Tells the time since the controller started; it never goes back.
+pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
+
+/// The tasks of a controller.
+pub(crate) struct Tasks {
+    clock: Clock,
+    /// Wakes who runs them.
+    wake: Box<dyn Wake>,
+    /// Those to be polled, in order.
+    ready: SegQueue<Arc<Task>>,
+    book: Mutex<Book>,
+    pub(crate) counters: TaskCounters,
+}
+
+/// What is kept of them.
+#[derive(Default)]
+struct Book {
+    /// Those that are not over, by number.
+    tasks: BTreeMap<u64, Arc<Task>>,
+    timers: BTreeMap<TimerId, Waker>,
+    /// The latest that panicked, for the operator.
+    panicked: VecDeque<TaskInfo>,
+    next_task: u64,
+    next_timer: u64,
+    /// No more are run.
+    stopped: bool,
+}
+
+/// A task.
+struct Task {
+    number: u64,
+    app: &'static str,
+    name: String,
+    since: Duration,
+    home: Arc<Tasks>,
+    /// What is left to do. Only the task worker locks it.
+    future: Mutex<Option<TaskFuture>>,
+    /// It stands in the queue.
+    ready: AtomicBool,
+    running: AtomicBool,
+    cancelled: AtomicBool,
+    over: AtomicBool,
+    polls: AtomicU64,
+    busy_nanos: AtomicU64,
+}
+
+/// What an operator sees of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskInfo {
+    /// In the order in which they were started.
+    pub number: u64,
+    /// The app that it belongs to.
+    pub app: &'static str,
+    /// What the app calls it.
+    pub name: String,
+    /// What it is doing.
+    pub state: TaskState,
+    /// When it was started, on the controller's clock.
+    pub since: Duration,
+    /// How often it has had its turn.
+    pub polls: u64,
+    /// How long its turns took together.
+    pub busy: Duration,
+}
+
+/// What a task is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// It waits for something.
+    Waiting,
+    /// It waits for its turn.
+    Ready,
+    /// It has its turn.
+    Running,
+    /// It has panicked with this message, and is over.
+    Panicked(String),
+}
+
+impl Tasks {
+    pub(crate) fn new(clock: Clock, wake: Box<dyn Wake>) -> Arc<Self> {
+        let (ready, book, counters) = Default::default();
+        Arc::new(Tasks { clock, wake, ready, book, counters })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        (self.clock)()
+    }
+
+    pub(crate) fn spawn(self: &Arc<Self>, new: NewTask) -> TaskHandle {
+        let mut book = self.book();
+        let refused = book.stopped || book.tasks.len() >= MAX_TASKS;
+        let number = book.next_task;
+        book.next_task += 1;
+        let task = Arc::new(Task {
+            number,
+            app: new.app,
+            name: new.name.into_owned(),
+            since: self.now(),
+            home: Arc::clone(self),
+            future: Mutex::new((!refused).then_some(new.future)),
+            ready: AtomicBool::new(false),
+            running: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            over: AtomicBool::new(refused),
+            polls: AtomicU64::new(0),
+            busy_nanos: AtomicU64::new(0),
+        });
+        if refused {
+            self.counters.tasks_refused.add(1);
+            if !book.stopped && self.counters.tasks_refused.get() == 1 {
+                let (app, task) = (task.app, &task.name);
+                error!(
+                    app,
+                    task,
+                    most = MAX_TASKS,
+                    "too many tasks: it is not run, nor are others"
+                );
+            }
+        } else {
+            self.counters.tasks_started.add(1);
+            book.tasks.insert(number, Arc::clone(&task));
+            drop(book);
+            task.make_ready();
+        }
+        TaskHandle::new(task)
+    }
+
+    pub(crate) fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId {
+        let mut book = self.book();
+        let timer = TimerId { at, number: book.next_timer };
+        book.next_timer += 1;
+        let first = book.timers.keys().next().is_none_or(|first| timer < *first);
+        if !book.stopped {
+            book.timers.insert(timer, waker.clone());
+        }
+        drop(book);
+        if first {
+            self.wake.wake();
+        }
+        timer
+    }
+
+    pub(crate) fn clear_timer(&self, timer: TimerId) {
+        let cleared = self.book().timers.remove(&timer);
+        // Dropped without the lock: a waker may be the last that holds a task.
+        drop(cleared);
+    }
+
+    /// All that are not over, in the order in which they were started, and the latest that panicked.
+    pub(crate) fn list(&self) -> Vec<TaskInfo> {
+        let book = self.book();
+        let mut list: Vec<TaskInfo> = book.panicked.iter().cloned().collect();
+        list.extend(book.tasks.values().map(|task| task.info()));
+        list.sort_by_key(|info| info.number);
+        list
+    }
+
+    fn next_timer(&self) -> Option<Duration> {
+        self.book().timers.keys().next().map(|timer| timer.at)
+    }
+
+    /// Wakes who sleeps until a time that has come.
+    fn fire_timers(&self) {
+        let now = self.now();
+        loop {
+            let mut book = self.book();
+            let Some(first) = book.timers.first_entry().filter(|first| first.key().at <= now)
+            else {
+                return;
+            };
+            let waker = first.remove();
+            drop(book);
+            waker.wake();
+        }
+    }
+
+    /// A task's turn.
+    fn poll(&self, task: &Arc<Task>) {
+        // Whoever wakes it from here on has it polled again.
+        task.ready.store(false, Ordering::SeqCst);
+        if task.cancelled.load(Ordering::SeqCst) {
+            self.counters.tasks_cancelled.add(1);
+            return self.end(task);
+        }
+        let mut slot = task.future();
+        let Some(future) = slot.as_mut() else { return };
+        let waker = Waker::from(Arc::clone(task));
+        let began = self.now();
+        task.running.store(true, Ordering::Relaxed);
+        let poll = || future.as_mut().poll(&mut Context::from_waker(&waker));
+        let polled = catch_unwind(AssertUnwindSafe(poll));
+        task.running.store(false, Ordering::Relaxed);
+        drop(slot);
+        let busy = self.now().saturating_sub(began).as_nanos() as u64;
+        task.polls.fetch_add(1, Ordering::Relaxed);
+        task.busy_nanos.fetch_add(busy, Ordering::Relaxed);
+        self.counters.task_polls.add(1);
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) => {
+                self.counters.tasks_finished.add(1);
+                self.end(task);
+            }
+            Err(panic) => {
+                self.panicked(task, message(panic.as_ref()));
+                self.end(task);
+            }
+        }
+    }
+
+    fn panicked(&self, task: &Task, message: String) {
+        self.counters.tasks_panicked.add(1);
+        error!(app = task.app, task = task.name, panic = message, "a task panicked: it is over");
+        let mut book = self.book();
+        if book.panicked.len() == PANICKED_TASKS_KEPT {
+            book.panicked.pop_front();
+        }
+        let info = TaskInfo { state: TaskState::Panicked(message), ..task.info() };
+        book.panicked.push_back(info);
+    }
+
+    /// Drops what a task owns, and forgets it.
+    fn end(&self, task: &Task) {
+        let future = task.future().take();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
+            self.panicked(task, message(panic.as_ref()));
+        }
+        task.over.store(true, Ordering::SeqCst);
+        self.book().tasks.remove(&task.number);
+        debug!(app = task.app, task = task.name, "a task is over");
+    }
+
+    /// A panic under this lock leaves the book whole: each change is one call.
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let str = panic.downcast_ref::<&str>().map(|str| (*str).to_owned());
+    let said = str.or_else(|| panic.downcast_ref::<String>().cloned());
+    said.unwrap_or_else(|| "it says nothing that can be printed".to_owned())
+}
+
+impl Task {
+    fn make_ready(self: &Arc<Self>) {
+        if !self.over.load(Ordering::SeqCst) && !self.ready.swap(true, Ordering::SeqCst) {
+            self.home.ready.push(Arc::clone(self));
+            self.home.wake.wake();
+        }
+    }
+
+    fn future(&self) -> MutexGuard<'_, Option<TaskFuture>> {
+        self.future.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn info(&self) -> TaskInfo {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let state = match (is(&self.running), is(&self.ready)) {
+            (true, _) => TaskState::Running,
+            (false, true) => TaskState::Ready,
+            (false, false) => TaskState::Waiting,
+        };
+        TaskInfo {
+            number: self.number,
+            app: self.app,
+            name: self.name.clone(),
+            state,
+            since: self.since,
+            polls: self.polls.load(Ordering::Relaxed),
+            busy: Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl std::task::Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.make_ready();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.make_ready();
+    }
+}
+
+/// A task as apps hold it.
+impl RunningTask for Task {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    fn cancel(self: Arc<Self>) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        self.make_ready();
+    }
+}
+
+/// Runs the tasks of a controller. There is one of it.
+pub struct TaskWorker(Arc<Tasks>);
+
+impl TaskWorker {
+    pub(crate) fn new(tasks: Arc<Tasks>) -> Self {
+        TaskWorker(tasks)
+    }
+
+    /// Gives those that are ready their turns, up to a bound. Returns whether more are ready.
+    pub fn run(&mut self) -> bool {
+        self.0.fire_timers();
+        for _ in 0..POLLS_PER_TURN {
+            let Some(task) = self.0.ready.pop() else { return false };
+            self.0.poll(&task);
+        }
+        self.is_ready()
+    }
+
+    /// Whether a task is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.0.ready.is_empty()
+    }
+
+    /// When the next task wakes up by itself.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Duration> {
+        self.0.next_timer()
+    }
+
+    /// Ends all tasks where they wait, in the order in which they were started. Those that are started
+    /// from here on are not run.
+    pub fn stop(&mut self) {
+        let mut book = self.0.book();
+        book.stopped = true;
+        let (tasks, timers) = (std::mem::take(&mut book.tasks), std::mem::take(&mut book.timers));
+        drop(book);
+        for task in tasks.values() {
+            self.0.counters.tasks_cancelled.add(1);
+            self.0.end(task);
+        }
+        drop(timers);
+        while self.0.ready.pop().is_some() {}
+    }
+}
+
+/// Tasks hold the network, which holds them: somebody has to let go.
+impl Drop for TaskWorker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
