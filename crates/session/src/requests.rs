@@ -91,6 +91,12 @@ impl<'b> Gathered<'b> {
         self.kind
     }
 
+    /// Its version, its kind, and its bytes.
+    #[must_use]
+    pub fn into_parts(self) -> (Version, MultipartKind, Box<[u8]>) {
+        (self.version, self.kind, self.bytes.into_owned().into_boxed_slice())
+    }
+
     /// The reply. Of an experimenter's reply in several parts, the data of the later ones starts
     /// with their experimenter id, as it came.
     ///

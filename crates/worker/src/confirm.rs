@@ -27,6 +27,11 @@ use crate::worker::Worker;
 /// The owner of the transaction ids of programs and of tasks' requests: none of an app at any place.
 pub(crate) const CONFIRM: u8 = u8::MAX;
 
+/// Whether this transaction id is of a program or of a task's request.
+pub(crate) fn is_confirms(xid: u32) -> bool {
+    xid::owner(xid) == CONFIRM
+}
+
 /// Changes of one program; more are sent as several, each with a barrier of its own.
 pub(crate) const PROGRAM_CHANGES: usize = 1024;
 
@@ -231,7 +236,7 @@ impl Worker {
             self.counters.changes_sent.add(sent.changes as u64);
             confirms.sent.push_back(sent);
             for part in bytes.chunks(FLUSH_BYTES) {
-                self.write(key, part, transport);
+                self.send(key, part, transport);
             }
         }
     }
@@ -262,10 +267,10 @@ impl Worker {
         stamp(&mut question.bytes, xid);
         confirms.asked.push((xid, question.promise));
         self.counters.mail_in.add(1);
-        self.write(key, &question.bytes, transport);
+        self.send(key, &question.bytes, transport);
     }
 
-    /// An error about something that a task has sent. Says whether it was.
+    /// An error about something that a task has sent.
     pub(crate) fn confirm_error<T: Transport>(
         &mut self,
         key: Key,
@@ -273,58 +278,43 @@ impl Worker {
         error: &ErrorMessage<'_>,
         now: Duration,
         transport: &mut T,
-    ) -> bool {
-        if xid::owner(xid) != CONFIRM {
-            return false;
-        }
+    ) {
         let refusal = Refusal::from(error);
         if let Some(promise) = self.take_asked(key, xid) {
-            promise.keep(Err(RequestError::Refused(refusal)));
-            return true;
+            return promise.keep(Err(RequestError::Refused(refusal)));
         }
-        let Some(confirms) = self.confirms(key) else { return true };
+        let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
             // It will not say when it is done.
             self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
-        } else if let Some((sent, change)) = confirms
-            .sent
-            .iter_mut()
-            .find_map(|sent| sent.change(xid).map(|change| (sent, change)))
+        } else if let Some((sent, change)) =
+            confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
         {
             sent.refused.push((change, refusal));
             self.counters.changes_refused.add(1);
         }
-        true
     }
 
-    /// A barrier that a task waits for has come back. Says whether it was one.
+    /// A barrier of a program has come back.
     pub(crate) fn confirmed<T: Transport>(
         &mut self,
         key: Key,
         xid: u32,
         now: Duration,
         transport: &mut T,
-    ) -> bool {
-        if xid::owner(xid) != CONFIRM {
-            return false;
-        }
-        let Some(confirms) = self.confirms(key) else { return true };
+    ) {
+        let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
             self.end_program(key, at, Outcome::Installed, now, transport);
         }
-        true
     }
 
-    /// A reply to a request of a task's. Says whether it was one.
-    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: Gathered<'_>) -> bool {
-        if xid::owner(xid) != CONFIRM {
-            return false;
-        }
+    /// A reply to a request of a task's.
+    pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: Gathered<'_>) {
         if let Some(promise) = self.take_asked(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
             promise.keep(Ok(Reply::new(version, kind, bytes)));
         }
-        true
     }
 
     /// What was sent under this id will not be answered, or not in a way that can be read.
@@ -335,7 +325,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        if xid::owner(xid) != CONFIRM {
+        if !is_confirms(xid) {
             return;
         }
         if let Some(promise) = self.take_asked(key, xid) {

@@ -78,7 +78,7 @@ impl Worker {
         if keys.is_empty() || !shared.loads().reserve(to, theirs, expected) {
             return;
         }
-        if let Outcome::Done(switches @ 1..) = self.hand_over(&keys, to, true, transport) {
+        if let Outcome::Done(switches @ 1..) = self.hand_over(&keys, to, true, now, transport) {
             self.strain.relieved();
             if self.log.allows(now, &self.counters) {
                 let from = self.index;
@@ -92,10 +92,11 @@ impl Worker {
         &mut self,
         who: ConnectionId,
         to: usize,
+        now: Duration,
         transport: &mut T,
     ) {
         let Some(key) = self.here(who).filter(|_| to != self.index) else { return };
-        if let Outcome::Later = self.hand_over(&[key], to, false, transport) {
+        if let Outcome::Later = self.hand_over(&[key], to, false, now, transport) {
             self.postponed.push_back(Mail::HandOver { who, to });
         }
     }
@@ -105,6 +106,7 @@ impl Worker {
         keys: &[Key],
         to: usize,
         stays: bool,
+        now: Duration,
         transport: &mut T,
     ) -> Outcome {
         let shared = Arc::clone(&self.shared);
@@ -112,7 +114,7 @@ impl Worker {
         if !directory.takes_switches(to) {
             return Outcome::Done(0);
         }
-        if !self.deliver_all(transport) {
+        if !self.deliver_all(now, transport) {
             return Outcome::Later;
         }
         let mut gone = 0;
@@ -145,7 +147,7 @@ impl Worker {
     /// Writes what is in the mailbox for switches that are here; the rest is postponed. `false`: there
     /// are questions about all switches, that have to be answered before one leaves, or else it
     /// might be told of twice or not at all.
-    fn deliver_all<T: Transport>(&mut self, transport: &mut T) -> bool {
+    fn deliver_all<T: Transport>(&mut self, now: Duration, transport: &mut T) -> bool {
         if self.postponed.len() > MAILBOX_MESSAGES {
             return false;
         }
@@ -159,6 +161,12 @@ impl Worker {
                 // One that is not here may be about to come, in mail that stands before.
                 Mail::Send { to, bytes } if self.here(to).is_some() => {
                     self.post(to, &bytes, transport);
+                }
+                Mail::Program { to, posted } if self.here(to).is_some() => {
+                    self.program(to, posted, now, transport);
+                }
+                Mail::Question { to, question } if self.here(to).is_some() => {
+                    self.question(to, question, now, transport);
                 }
                 mail => {
                     questions |= matches!(mail, Mail::Query(_));

@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use bellrock_api::{Dpid, HostEntry};
 use crossbeam_queue::ArrayQueue;
 
+use crate::confirm::{Posted, Question};
 use crate::hand_over::Moving;
 use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 use crate::transport::Key;
@@ -30,6 +31,10 @@ pub(crate) struct ConnectionId {
 pub(crate) enum Mail {
     /// Send these bytes, whole messages, to a switch.
     Send { to: ConnectionId, bytes: Box<[u8]> },
+    /// Changes for a switch that it has to confirm.
+    Program { to: ConnectionId, posted: Posted },
+    /// A request of a task's to a switch.
+    Question { to: ConnectionId, question: Question },
     /// Another connection has come with this one's datapath id: is it alive?
     AreYouAlive { who: ConnectionId, claimant: ConnectionId },
     /// The answer, to the claimant.
@@ -47,6 +52,8 @@ impl Mail {
     fn bytes(&self) -> usize {
         match self {
             Mail::Send { bytes, .. } => bytes.len(),
+            Mail::Program { posted, .. } => posted.bytes(),
+            Mail::Question { question, .. } => question.bytes(),
             _ => 0,
         }
     }

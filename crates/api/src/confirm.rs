@@ -1,0 +1,247 @@
+//! What a switch has confirmed: programs of changes, and replies to requests.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
+
+use crate::{AppId, Change, Dpid, Error, Loss, Outcome, Refusal};
+
+/// How long a switch has to confirm what it was sent, if nothing else is said.
+pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
+
+/// Changes that go to one switch together, for runtimes.
+#[derive(Debug)]
+pub struct Program<'p> {
+    /// Whose.
+    pub app: AppId,
+    /// The switch.
+    pub to: Dpid,
+    /// The changes, in order.
+    pub changes: &'p [Change],
+    /// How long the switch has to confirm them, once they were written.
+    pub within: Duration,
+}
+
+/// Changes on their way to a switch. What [`crate::Network::program`] returns: they are sent already,
+/// whether or not somebody waits.
+///
+/// It comes to one [`Outcome`] for each change, in their order.
+#[must_use = "what became of the changes is only known to who waits for it"]
+#[derive(Debug)]
+pub struct Programmed {
+    /// What is known so far.
+    outcomes: Vec<Outcome>,
+    /// How many changes each of these is about, in order.
+    waiting: std::collections::VecDeque<(usize, Answer<Vec<Outcome>>)>,
+}
+
+impl Programmed {
+    /// For runtimes: its outcomes are known already.
+    pub fn ready(outcomes: Vec<Outcome>) -> Self {
+        Programmed { outcomes, waiting: Default::default() }
+    }
+
+    /// For runtimes: its outcomes come in parts, each for so many changes.
+    pub fn in_parts(parts: impl IntoIterator<Item = (usize, Answer<Vec<Outcome>>)>) -> Self {
+        Programmed { outcomes: Vec::new(), waiting: parts.into_iter().collect() }
+    }
+}
+
+impl Future for Programmed {
+    type Output = Vec<Outcome>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<Outcome>> {
+        while let Some((changes, answer)) = self.waiting.front_mut() {
+            let Poll::Ready(outcomes) = Pin::new(answer).poll(context) else {
+                return Poll::Pending;
+            };
+            // Whoever was to tell has gone, and with it the connection.
+            let lost = || vec![Outcome::Unknown(Loss::Disconnected); *changes];
+            let mut outcomes = outcomes.unwrap_or_else(lost);
+            self.outcomes.append(&mut outcomes);
+            self.waiting.pop_front();
+        }
+        Poll::Ready(std::mem::take(&mut self.outcomes))
+    }
+}
+
+/// A whole reply to a multipart request. Flows in it have the priorities that they have in the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    version: Version,
+    kind: MultipartKind,
+    bytes: Box<[u8]>,
+}
+
+impl Reply {
+    /// For runtimes: the bodies of all parts of a reply, one behind the other, which were checked.
+    #[must_use]
+    pub fn new(version: Version, kind: MultipartKind, bytes: Box<[u8]>) -> Self {
+        Reply { version, kind, bytes }
+    }
+
+    /// The version of the switch.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// What it says.
+    ///
+    /// # Errors
+    /// None in practice: it was checked when it came.
+    pub fn body(&self) -> Result<ReplyBody<'_>, DecodeError> {
+        ReplyBody::decode_parts(self.version, self.kind, &self.bytes)
+    }
+}
+
+/// Why a request got no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// It was not sent.
+    #[error(transparent)]
+    NotSent(#[from] Error),
+    /// The switch refused it.
+    #[error("the switch refused the request: {0}")]
+    Refused(Refusal),
+    /// No reply came in time, or one that cannot be read, or that is too large to be kept.
+    #[error("the switch did not answer the request")]
+    Unanswered,
+    /// The connection ended first.
+    #[error("the connection to the switch ended before it answered")]
+    Disconnected,
+}
+
+/// A request on its way to a switch. What [`crate::Network::request`] returns: it is sent already.
+#[must_use = "the reply goes to who waits for it"]
+#[derive(Debug)]
+pub struct Requested(Result<Answer<Result<Reply, RequestError>>, Option<RequestError>>);
+
+impl Requested {
+    /// For runtimes: it was sent, and the reply will be given to `answer`'s promise.
+    pub fn sent(answer: Answer<Result<Reply, RequestError>>) -> Self {
+        Requested(Ok(answer))
+    }
+
+    /// For runtimes: it was not sent.
+    pub fn not_sent(error: Error) -> Self {
+        Requested(Err(Some(error.into())))
+    }
+}
+
+impl Future for Requested {
+    type Output = Result<Reply, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Ok(answer) => {
+                let answer = Pin::new(answer).poll(context);
+                answer.map(|reply| reply.unwrap_or(Err(RequestError::Disconnected)))
+            }
+            Err(error) => Poll::Ready(Err(error.take().unwrap_or(RequestError::Disconnected))),
+        }
+    }
+}
+
+/// Gives a task what it waits for, once.
+#[derive(Debug)]
+pub struct Promise<T>(Arc<Mutex<Slot<T>>>);
+
+/// Waits for what a [`Promise`] gives; `None` where it was dropped.
+#[must_use = "nothing waits unless it is awaited"]
+#[derive(Debug)]
+pub struct Answer<T>(Arc<Mutex<Slot<T>>>);
+
+#[derive(Debug)]
+struct Slot<T> {
+    value: Option<T>,
+    /// Nobody will give anything any more.
+    over: bool,
+    waiting: Option<Waker>,
+}
+
+/// A promise and its answer.
+pub fn promise<T>() -> (Promise<T>, Answer<T>) {
+    let slot = Arc::new(Mutex::new(Slot { value: None, over: false, waiting: None }));
+    (Promise(Arc::clone(&slot)), Answer(slot))
+}
+
+/// A panic cannot happen in between: the slot is whole.
+fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Promise<T> {
+    /// Gives it.
+    pub fn keep(self, value: T) {
+        lock(&self.0).value = Some(value);
+        // Dropping it wakes who waits.
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut slot = lock(&self.0);
+            slot.over = true;
+            slot.waiting.take()
+        };
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut slot = lock(&self.0);
+        if slot.over {
+            return Poll::Ready(slot.value.take());
+        }
+        slot.waiting = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn an_answer_comes_once_and_a_broken_promise_is_none() {
+        let (promise, answer) = promise();
+        let mut answer = pin!(answer);
+        assert!(poll(answer.as_mut()).is_pending());
+        promise.keep(3);
+        assert_eq!(poll(answer.as_mut()), Poll::Ready(Some(3)));
+        let (promise, answer) = super::promise::<u8>();
+        drop(promise);
+        assert_eq!(poll(pin!(answer)), Poll::Ready(None));
+    }
+
+    #[test]
+    fn parts_are_put_together_and_a_part_that_is_lost_is_unknown() {
+        let (first, answer_first) = promise();
+        let (second, answer_second) = promise();
+        let mut programmed = pin!(Programmed::in_parts([(2, answer_first), (1, answer_second)]));
+        drop(second);
+        assert!(poll(programmed.as_mut()).is_pending());
+        first.keep(vec![Outcome::Installed; 2]);
+        let lost = Outcome::Unknown(Loss::Disconnected);
+        let all = vec![Outcome::Installed, Outcome::Installed, lost];
+        assert_eq!(poll(programmed), Poll::Ready(all));
+    }
+}
