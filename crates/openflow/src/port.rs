@@ -194,6 +194,28 @@ pub struct PortDesc {
 }
 
 impl PortDesc {
+    /// What its link carries now, in kbit/s: as the port says it, or else the highest of the rates that its
+    /// features name. `None` where it says neither.
+    #[must_use]
+    pub fn rate_kbps(&self) -> Option<u64> {
+        const RATES: [(PortFeatures, u64); 10] = [
+            (PortFeatures::RATE_1TB_FD, 1_000_000_000),
+            (PortFeatures::RATE_100GB_FD, 100_000_000),
+            (PortFeatures::RATE_40GB_FD, 40_000_000),
+            (PortFeatures::RATE_10GB_FD, 10_000_000),
+            (PortFeatures::RATE_1GB_FD, 1_000_000),
+            (PortFeatures::RATE_1GB_HD, 1_000_000),
+            (PortFeatures::RATE_100MB_FD, 100_000),
+            (PortFeatures::RATE_100MB_HD, 100_000),
+            (PortFeatures::RATE_10MB_FD, 10_000),
+            (PortFeatures::RATE_10MB_HD, 10_000),
+        ];
+        if self.current_speed > 0 {
+            return Some(self.current_speed.into());
+        }
+        RATES.iter().find(|(rate, _)| self.current.contains(*rate)).map(|(_, kbps)| *kbps)
+    }
+
     /// Whether it carries packets: set up to, and with a link.
     #[must_use]
     pub fn is_up(&self) -> bool {
@@ -422,5 +444,29 @@ mod tests {
         );
         assert_eq!(copper_auto.to_v10(), Ok(1 << 7 | 1 << 9 | 1 << 6));
         assert!(PortFeatures::RATE_40GB_FD.to_v10().is_err());
+    }
+
+    #[test]
+    fn the_rate_of_a_link_is_what_its_port_says_or_the_highest_that_it_names() {
+        let rate = |current_speed, current| {
+            let port = PortDesc {
+                port: Port(1),
+                address: MacAddr::ZERO,
+                name: FixedStr([0; 16]),
+                config: PortConfig::empty(),
+                state: PortState::empty(),
+                current,
+                advertised: PortFeatures::empty(),
+                supported: PortFeatures::empty(),
+                peer: PortFeatures::empty(),
+                current_speed,
+                max_speed: 0,
+            };
+            port.rate_kbps()
+        };
+        assert_eq!(rate(2_500_000, PortFeatures::RATE_10GB_FD), Some(2_500_000));
+        let named = PortFeatures::RATE_100MB_HD | PortFeatures::RATE_1GB_FD | PortFeatures::COPPER;
+        assert_eq!(rate(0, named), Some(1_000_000));
+        assert_eq!(rate(0, PortFeatures::COPPER), None);
     }
 }
