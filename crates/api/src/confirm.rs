@@ -15,13 +15,13 @@ pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
 /// Changes that go to one switch together, for runtimes.
 #[derive(Debug)]
-pub struct Program<'p> {
+pub struct Program {
     /// Whose.
     pub app: AppId,
     /// The switch.
     pub to: Dpid,
     /// The changes, in order.
-    pub changes: &'p [Change],
+    pub changes: Vec<Change>,
     /// How long the switch has to confirm them, once they were written.
     pub within: Duration,
 }

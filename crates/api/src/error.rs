@@ -41,6 +41,9 @@ pub enum Error {
         /// How many wait.
         waiting: usize,
     },
+    /// The controller itself asked for what only an app can do: flows belong to an app.
+    #[error("flows belong to an app; the controller's own handle to the network can install none")]
+    NotAnApp,
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),

@@ -21,6 +21,7 @@
 mod app;
 mod app_id;
 mod batch;
+mod confirm;
 mod error;
 mod events;
 mod flow;
@@ -40,9 +41,13 @@ pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
-    Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowFlags, FlowMod, FlowRemoved,
-    FlowRemovedReason, FlowTemplate, Instruction, MacAddr, Match, PacketInReason, PacketInView,
-    Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch, Version,
+    Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowCommand, FlowFlags, FlowMod,
+    FlowRemoved, FlowRemovedReason, FlowTemplate, Instruction, MacAddr, Match, PacketInReason,
+    PacketInView, Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch,
+    Version,
+};
+pub use confirm::{
+    Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,
 };
 pub use error::{Error, Result};
 pub use events::{

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use bellrock_openflow::ToSwitch;
+use bellrock_openflow::{RequestBody, ToSwitch};
 
 use crate::task::{NewTask, Sleep, TaskHandle, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppId, Cookie, Dpid, Events, Hosts, Interrupt, Result, Snapshot, SwitchInfo, Switches,
-    Topology, Transaction, Watch,
+    Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, Hosts, Interrupt, Outcome,
+    Program, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches, Topology, Transaction,
+    Watch,
 };
 
 /// What a runtime offers behind a [`Network`]: a controller, the emulator's lab, a test.
@@ -33,6 +34,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// # Errors
     /// Those of [`Network::send`].
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()>;
+
+    /// Sends changes to a switch, and a barrier behind them.
+    fn program(&self, program: Program) -> Programmed;
+
+    /// Sends a request to a switch.
+    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested;
 
     /// Runs a task.
     fn spawn(&self, task: NewTask) -> TaskHandle;
@@ -166,6 +173,32 @@ impl Network {
     /// what its version cannot say.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
         self.runtime.send(self.app_id(), dpid, message)
+    }
+
+    /// Changes a switch, and waits until it has confirmed that: the messages are followed by a barrier, and
+    /// an OpenFlow error comes back as the outcome of the change that caused it. They are sent at once, in
+    /// order; what the returned future comes to is one [`crate::Outcome`] for each. If one of them cannot be
+    /// said in the switch's version, none is sent.
+    ///
+    /// The switch has [`CONFIRM_WITHIN`] to confirm. What it has not confirmed by then, or before its
+    /// connection ends, may be there or not: [`crate::Outcome::Unknown`].
+    pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
+        self.program_within(dpid, changes, CONFIRM_WITHIN)
+    }
+
+    /// The same with another time in which the switch has to confirm. It is looked at once a second.
+    pub fn program_within(&self, dpid: Dpid, changes: Vec<Change>, within: Duration) -> Programmed {
+        match self.app_id() {
+            Some(app) => self.runtime.program(Program { app, to: dpid, changes, within }),
+            None => Programmed::ready(vec![Outcome::NotSent(Error::NotAnApp); changes.len()]),
+        }
+    }
+
+    /// Asks a switch for statistics or descriptions, for tasks: handlers have
+    /// [`crate::Switch::request`]. Flows in the reply have the priorities that they have in the switch
+    /// ([`crate::PriorityBand::lower`]).
+    pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> Requested {
+        self.runtime.request(dpid, body)
     }
 
     /// Runs a task beside the handlers: a future that can wait for time, for what is published, and for

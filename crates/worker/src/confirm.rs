@@ -137,7 +137,7 @@ impl Question {
 /// Says a program in a version, and posts it in parts. All of it is said before any is posted: where one
 /// change cannot be, none is sent.
 pub(crate) fn post_program(
-    program: &Program<'_>,
+    program: &Program,
     version: Version,
     mut post: impl FnMut(Posted) -> std::result::Result<(), Posted>,
 ) -> Programmed {

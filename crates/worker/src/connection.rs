@@ -12,6 +12,7 @@ use bellrock_api::{
 use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
 
 use crate::balance::Burden;
+use crate::confirm::Confirms;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
@@ -31,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) removals: Vec<Removal>,
     /// Bytes of its unfinished multipart replies, as the worker has counted them.
     pub(crate) unfinished: usize,
+    /// What tasks wait for, where any do.
+    pub(crate) confirms: Option<Box<Confirms>>,
     /// What it brings, for the decision who is handed over.
     pub(crate) burden: Burden,
     pub(crate) stage: Stage,

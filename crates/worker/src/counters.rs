@@ -94,6 +94,15 @@ counters! {
     requests_unanswered,
     /// Multipart replies that were dropped because they grew too large.
     multipart_overflows,
+    /// Changes of switches that were sent to be confirmed.
+    changes_sent,
+    /// Changes that switches have confirmed.
+    changes_confirmed,
+    /// Changes that switches have refused.
+    changes_refused,
+    /// Changes of which it is not known what became of them: the connection ended, or the switch did not
+    /// confirm in time.
+    changes_unknown,
     /// Messages for switches of this worker that came from elsewhere.
     mail_in,
     /// Messages from elsewhere whose switch was gone when they were to be sent.

@@ -10,14 +10,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use bellrock_api::openflow::MAX_MESSAGE_LEN;
-use bellrock_api::openflow::Out;
+use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out, RequestBody};
 use bellrock_api::{
-    AppId, Dpid, DynApp, Error, Network, NetworkState, NewTask, Result, Runtime, SwitchInfo,
-    TaskHandle, TimerId, ToSwitch,
+    AppId, Dpid, DynApp, Error, Network, NetworkState, NewTask, Outcome, Program, Programmed,
+    Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
 };
 
 use crate::balance::Loads;
+use crate::confirm::{post_program, post_request};
 use crate::counters::{Counters, TaskCounters};
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, Wake};
@@ -196,10 +196,7 @@ impl Shared {
 
     /// Puts mail into a mailbox, or gives it back.
     pub(crate) fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
-        match self.mailbox(worker) {
-            Some(mailbox) => mailbox.give(mail),
-            None => Err(mail),
-        }
+        self.posts.give(worker, mail)
     }
 
     pub(crate) fn apps(&self) -> &[Box<dyn DynApp>] {
@@ -294,6 +291,13 @@ impl Held<'_> {
 }
 
 impl Posts {
+    fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
+        match self.mailboxes.get(worker) {
+            Some(mailbox) => mailbox.give(mail),
+            None => Err(mail),
+        }
+    }
+
     /// A panic under this lock leaves the map whole: each change is one call.
     fn read(&self) -> RwLockReadGuard<'_, Entries> {
         self.directory.read().unwrap_or_else(PoisonError::into_inner)
@@ -336,6 +340,37 @@ impl Runtime for Posts {
             true => Ok(()),
             false => Err(Error::Full(to)),
         }
+    }
+
+    fn program(&self, program: Program) -> Programmed {
+        // Held until all is in the mailbox, as above.
+        let directory = self.read();
+        let up = directory.switches.get(&program.to).filter(|entry| entry.up);
+        let Some(entry) = up else {
+            let error = Error::UnknownSwitch(program.to);
+            return Programmed::ready(vec![Outcome::NotSent(error); program.changes.len()]);
+        };
+        post_program(&program, entry.info.version, |posted| {
+            let mail = Mail::Program { to: entry.id, posted };
+            match self.give(entry.id.worker, mail) {
+                Err(Mail::Program { posted, .. }) => Err(posted),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested {
+        let directory = self.read();
+        let Some(entry) = directory.switches.get(&to).filter(|entry| entry.up) else {
+            return Requested::not_sent(Error::UnknownSwitch(to));
+        };
+        post_request(to, body, entry.info.version, |question| {
+            let mail = Mail::Question { to: entry.id, question };
+            match self.give(entry.id.worker, mail) {
+                Err(Mail::Question { question, .. }) => Err(question),
+                _ => Ok(()),
+            }
+        })
     }
 
     fn spawn(&self, task: NewTask) -> TaskHandle {

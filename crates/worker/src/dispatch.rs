@@ -12,6 +12,7 @@ use bellrock_api::{
 use bellrock_session::{Controller, Event, xid};
 use tracing::{debug, error, warn};
 
+use crate::confirm::is_confirms;
 use crate::connection::{Asked, Stage, Up, apply};
 use crate::counters::Counters;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
@@ -164,6 +165,9 @@ impl Worker {
                 if let Some(removal) = self.take_removal(key, xid) {
                     return self.remove_told(key, removal, &reply, transport);
                 }
+                if is_confirms(xid) {
+                    return self.replied(key, xid, reply);
+                }
                 if let Ok(body) = reply.body() {
                     self.owner(key, xid, now, |app, handler, switch| {
                         let flows: Vec<FlowStats<'_>>;
@@ -184,8 +188,12 @@ impl Worker {
                     self.cleaned(key, None, now, transport);
                 }
                 self.not_removed(key, xid, now);
+                self.confirm_unanswered(key, xid, now, transport);
             }
             Event::Reply { xid, body: FromSwitch::BarrierReply } => {
+                if is_confirms(xid) {
+                    return self.confirmed(key, xid, now, transport);
+                }
                 self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
             }
             Event::Malformed { xid, error, .. } => {
@@ -194,6 +202,7 @@ impl Worker {
                     self.cleaned(key, None, now, transport);
                 }
                 self.not_removed(key, xid, now);
+                self.confirm_unanswered(key, xid, now, transport);
             }
             // Answers that no handler method exists for, and experimenters' messages: an app that
             // needs them will bring the method.
@@ -238,6 +247,9 @@ impl Worker {
         if self.is_cleaning(key, xid) {
             return self.cleaned(key, None, now, transport);
         }
+        if is_confirms(xid) {
+            return self.confirm_error(key, xid, error, now, transport);
+        }
         self.owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
         self.not_removed(key, xid, now);
     }
@@ -256,7 +268,12 @@ impl Worker {
     }
 
     /// Gives up requests that were not answered in time.
-    pub(crate) fn give_up_requests(&mut self, key: Key, now: Duration) {
+    pub(crate) fn give_up_requests<T: Transport>(
+        &mut self,
+        key: Key,
+        now: Duration,
+        transport: &mut T,
+    ) {
         // Bounded: at most `max_requests` are unanswered.
         while let Some(connection) = self.connections.get_mut(key)
             && let Some((xid, kind)) = connection.session.give_up(now)
@@ -264,6 +281,7 @@ impl Worker {
             self.counters.requests_unanswered.add(1);
             debug!(key, xid, ?kind, "no answer in time");
             self.take_removal(key, xid);
+            self.confirm_unanswered(key, xid, now, transport);
             self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
         }
     }

@@ -11,6 +11,7 @@
 
 mod balance;
 mod clean;
+mod confirm;
 mod connection;
 mod contend;
 mod counters;

@@ -137,6 +137,7 @@ impl Worker {
             burden: Burden::default(),
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
             removals: Vec::new(),
+            confirms: None,
             stage: Stage::Handshake,
             timer: None,
             challenge: None,
@@ -277,6 +278,10 @@ impl Worker {
             match mail {
                 None => return false,
                 Some(Mail::Send { to, bytes }) => self.post(to, &bytes, transport),
+                Some(Mail::Program { to, posted }) => self.program(to, posted, now, transport),
+                Some(Mail::Question { to, question }) => {
+                    self.question(to, question, now, transport);
+                }
                 Some(Mail::AreYouAlive { who, claimant }) => {
                     self.challenge(who, claimant, now, transport);
                 }
@@ -284,7 +289,7 @@ impl Worker {
                     self.old_connection(claimant, alive, now, transport);
                     self.flush(claimant.key, transport);
                 }
-                Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, transport),
+                Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, now, transport),
                 Some(Mail::Take(moving)) => self.take(*moving, now, transport),
                 Some(Mail::Query(query)) => self.query(query),
             }
@@ -390,7 +395,8 @@ impl Worker {
                     connection.carry = Vec::new();
                 }
                 count_session(&self.counters, &mut connection.session);
-                self.give_up_requests(key, now);
+                self.give_up_requests(key, now, transport);
+                self.give_up_programs(key, now, transport);
                 self.count_unfinished(key);
                 self.tick(key, now);
             }
@@ -524,6 +530,9 @@ impl Worker {
                 _ => warn!(dpid, %peer, reason = %end, "connection closed"),
             }
         }
+        if let Some(confirms) = connection.confirms.take() {
+            self.counters.changes_unknown.add(confirms.end());
+        }
         if let Stage::Up(up) = &mut connection.stage {
             self.counters.switches_down.add(1);
             add_counters(&mut self.past, up, &self.apps);
@@ -574,7 +583,7 @@ impl Worker {
         self.out.clear();
     }
 
-    fn send<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
+    pub(crate) fn send<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
         let Some(connection) = self.connections.get(key) else { return };
         self.counters.writes.add(1);
         self.counters.bytes_out.add(bytes.len() as u64);
