@@ -207,6 +207,51 @@ impl<'b> Batch<'b> {
         self.mark = switch.mark();
     }
 
+    /// The same for those of the packets that `wanted` says; the others are passed on, which costs a few
+    /// instructions each. For handlers that have nothing to do with most packets.
+    ///
+    /// `wanted` is asked about all packets before the first is handled.
+    #[inline(always)]
+    pub fn each_where<H: Handler + ?Sized>(
+        &mut self,
+        switch: &mut Switch<'_>,
+        handler: &mut H,
+        wanted: impl FnMut(&mut H, &PacketIn<'_>) -> bool,
+    ) {
+        // As in `each`.
+        let wanted = match self.version {
+            Version::V1_0 => self.wanted_of(Version::V1_0, handler, wanted),
+            Version::V1_3 => self.wanted_of(Version::V1_3, handler, wanted),
+        };
+        self.passed |= self.waiting & !wanted;
+        self.waiting = wanted;
+        if wanted != 0 {
+            cold_path();
+            self.each(switch, handler);
+        }
+    }
+
+    /// The packets of those that wait that are wanted, a bit each. Those out of the common are.
+    #[inline(always)]
+    fn wanted_of<H: ?Sized>(
+        &self,
+        version: Version,
+        handler: &mut H,
+        mut wanted: impl FnMut(&mut H, &PacketIn<'_>) -> bool,
+    ) -> u64 {
+        let (mut left, mut found) = (self.waiting, 0);
+        while left != 0 {
+            let message = self.messages[left.trailing_zeros() as usize % BATCH_PACKETS];
+            let lowest = left & left.wrapping_neg();
+            left ^= lowest;
+            let common = PacketInView::common(version, message);
+            if common.is_none_or(|packet| wanted(handler, &PacketIn::new(packet))) {
+                found |= lowest;
+            }
+        }
+        found
+    }
+
     /// The packet that the handler is given: the lowest of those that wait. Only while some wait.
     #[inline(always)]
     fn current(&self) -> usize {

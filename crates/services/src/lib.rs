@@ -21,8 +21,10 @@
 //! ```
 
 pub mod chain;
+mod counters;
 pub mod desired;
 pub mod discovery;
 pub mod hosts;
 pub mod paths;
 pub mod programming;
+mod wait;

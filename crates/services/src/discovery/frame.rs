@@ -1,0 +1,265 @@
+//! Announcements: the LLDP frames (IEEE 802.1AB) that the controller sends out of each port.
+//!
+//! ```text
+//!   0  destination 01:80:c2:00:00:0e, which bridges do not forward
+//!   6  source: the port's address
+//!  12  0x88cc
+//!  14  chassis id, locally assigned: "dpid:" and 16 hexadecimal digits
+//!  38  port id, locally assigned: 10 decimal digits
+//!  51  time to live, in seconds
+//!  55  of an organisation: 02-42-52, subtype 1
+//!        61  instance: which start of which controller           8 bytes
+//!        69  datapath id                                         8 bytes
+//!        77  port                                                4 bytes
+//!        81  when it was sent, in ns on the controller's clock   8 bytes
+//!        89  nonce, counted up                                   8 bytes
+//!        97  HMAC-SHA256 over all that is before                32 bytes
+//! 129  end
+//! ```
+//!
+//! All have this form and length. What claims to be one and is not, to the bit, is forged. The
+//! organisation's number is one of those that anybody may use on his own (the local bit is set).
+
+use std::time::Duration;
+
+use bellrock_api::{Dpid, MacAddr, Port, SwitchPort};
+
+use super::key::{Key, TAG_LEN};
+
+/// The Ethernet type of LLDP.
+pub(crate) const ETH_TYPE: u16 = 0x88cc;
+
+/// Where announcements go to: the other end of the link, no further (802.1AB §7.1, nearest bridge).
+pub(super) const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+
+/// Bytes of an announcement.
+pub(super) const FRAME_LEN: usize = END_AT + 2;
+
+/// Longest time to live of an announcement, in seconds: what its field has room for.
+const MAX_TTL_S: u64 = u16::MAX as u64;
+
+const HEADER_LEN: usize = 14;
+const TLV_CHASSIS: u8 = 1;
+const TLV_PORT: u8 = 2;
+const TLV_TTL: u8 = 3;
+const TLV_ORGANISATION: u8 = 127;
+const LOCALLY_ASSIGNED: u8 = 7;
+const OURS: [u8; 4] = [0x02, b'B', b'R', 1];
+const CHASSIS_PREFIX: &[u8] = b"dpid:";
+
+const CHASSIS_AT: usize = HEADER_LEN;
+const CHASSIS_LEN: usize = 1 + CHASSIS_PREFIX.len() + 16;
+const PORT_AT: usize = CHASSIS_AT + 2 + CHASSIS_LEN;
+const PORT_LEN: usize = 1 + 10;
+const TTL_AT: usize = PORT_AT + 2 + PORT_LEN;
+const OURS_AT: usize = TTL_AT + 4;
+const INSTANCE_AT: usize = OURS_AT + 2 + OURS.len();
+const DPID_AT: usize = INSTANCE_AT + 8;
+const PORT_NO_AT: usize = DPID_AT + 8;
+const SENT_AT: usize = PORT_NO_AT + 4;
+const NONCE_AT: usize = SENT_AT + 8;
+const TAG_AT: usize = NONCE_AT + 8;
+const END_AT: usize = TAG_AT + TAG_LEN;
+
+/// An announcement of a port that is ready but for its time and nonce.
+#[derive(Clone)]
+pub(super) struct Prepared(Box<[u8; FRAME_LEN]>);
+
+/// What an announcement says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Announcement {
+    /// The start of the controller that made it.
+    pub(super) instance: u64,
+    /// The port that it went out of.
+    pub(super) from: SwitchPort,
+    /// When.
+    pub(super) sent: Duration,
+    pub(super) nonce: u64,
+}
+
+/// What an LLDP frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lldp {
+    /// One that was signed with the key.
+    Announcement(Announcement),
+    /// One that was not, and claims that it was.
+    Forged,
+    /// Somebody else's.
+    Foreign,
+}
+
+impl Prepared {
+    pub(super) fn new(instance: u64, from: SwitchPort, source: MacAddr, ttl: Duration) -> Self {
+        let mut frame = Box::new([0; FRAME_LEN]);
+        let mut put = |at: usize, bytes: &[u8]| {
+            for (to, byte) in frame.iter_mut().skip(at).zip(bytes) {
+                *to = *byte;
+            }
+        };
+        put(0, &DESTINATION.0);
+        put(6, &source.0);
+        put(12, &ETH_TYPE.to_be_bytes());
+        put(CHASSIS_AT, &tlv(TLV_CHASSIS, CHASSIS_LEN));
+        put(CHASSIS_AT + 2, &[LOCALLY_ASSIGNED]);
+        put(CHASSIS_AT + 3, format!("dpid:{}", from.dpid).as_bytes());
+        put(PORT_AT, &tlv(TLV_PORT, PORT_LEN));
+        put(PORT_AT + 2, &[LOCALLY_ASSIGNED]);
+        put(PORT_AT + 3, format!("{:010}", from.port.0).as_bytes());
+        put(TTL_AT, &tlv(TLV_TTL, 2));
+        let seconds = ttl.as_secs().min(MAX_TTL_S) as u16;
+        put(TTL_AT + 2, &seconds.to_be_bytes());
+        put(OURS_AT, &tlv(TLV_ORGANISATION, END_AT - OURS_AT - 2));
+        put(OURS_AT + 2, &OURS);
+        put(INSTANCE_AT, &instance.to_be_bytes());
+        put(DPID_AT, &from.dpid.0.to_be_bytes());
+        put(PORT_NO_AT, &from.port.0.to_be_bytes());
+        Prepared(frame)
+    }
+
+    /// The announcement with its time and nonce, signed.
+    pub(super) fn sign(&mut self, key: &Key, sent: Duration, nonce: u64) -> &[u8] {
+        let frame = &mut self.0;
+        let sent = (sent.as_nanos() as u64).to_be_bytes();
+        if let Some(to) = frame.get_mut(SENT_AT..TAG_AT) {
+            let values = sent.into_iter().chain(nonce.to_be_bytes());
+            to.iter_mut().zip(values).for_each(|(to, byte)| *to = byte);
+        }
+        if let Some((text, rest)) = frame.split_at_mut_checked(TAG_AT) {
+            let tag = key.sign(text);
+            rest.iter_mut().zip(tag).for_each(|(to, byte)| *to = byte);
+        }
+        frame.as_slice()
+    }
+}
+
+impl Lldp {
+    /// Reads an LLDP frame, from its Ethernet header on. What is behind its end is padding.
+    pub(super) fn read(frame: &[u8], key: &Key) -> Self {
+        match Announcement::read(frame, key) {
+            Some(announcement) => Lldp::Announcement(announcement),
+            None if claims_to_be_ours(frame) => Lldp::Forged,
+            None => Lldp::Foreign,
+        }
+    }
+}
+
+impl Announcement {
+    fn read(frame: &[u8], key: &Key) -> Option<Self> {
+        let number = |at: usize| -> Option<u64> {
+            Some(u64::from_be_bytes(*frame.get(at..)?.first_chunk()?))
+        };
+        if frame.get(OURS_AT + 2..)?.first_chunk() != Some(&OURS) {
+            return None;
+        }
+        let (text, rest) = frame.split_at_checked(TAG_AT)?;
+        if !key.signed(text, rest.first_chunk()?) {
+            return None;
+        }
+        let port = u32::from_be_bytes(*frame.get(PORT_NO_AT..)?.first_chunk()?);
+        Some(Announcement {
+            instance: number(INSTANCE_AT)?,
+            from: SwitchPort::new(Dpid(number(DPID_AT)?), Port(port)),
+            sent: Duration::from_nanos(number(SENT_AT)?),
+            nonce: number(NONCE_AT)?,
+        })
+    }
+}
+
+/// Whether a frame that was not signed pretends to be an announcement: it has the organisation's
+/// number, or names a switch as announcements do.
+fn claims_to_be_ours(frame: &[u8]) -> bool {
+    let mut rest = frame.get(HEADER_LEN..).unwrap_or(&[]);
+    // Each step takes at least two bytes.
+    while let Some((head, behind)) = rest.split_first_chunk::<2>() {
+        let head = u16::from_be_bytes(*head);
+        let (kind, len) = ((head >> 9) as u8, usize::from(head & 0x1ff));
+        if kind == 0 {
+            return false;
+        }
+        let value = behind.get(..len.min(behind.len())).unwrap_or(&[]);
+        let ours = match kind {
+            TLV_CHASSIS => value.get(1..).is_some_and(|id| id.starts_with(CHASSIS_PREFIX)),
+            TLV_ORGANISATION => value.starts_with(&OURS),
+            _ => false,
+        };
+        if ours {
+            return true;
+        }
+        rest = behind.get(len..).unwrap_or(&[]);
+    }
+    false
+}
+
+/// The first two bytes of a TLV (802.1AB §8.4).
+fn tlv(kind: u8, len: usize) -> [u8; 2] {
+    (u16::from(kind) << 9 | (len as u16 & 0x1ff)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> Key {
+        Key::new(&[7; 32]).unwrap()
+    }
+
+    fn announcement() -> (Announcement, Vec<u8>) {
+        let from = SwitchPort::new(Dpid(0xa1), Port(48));
+        let (sent, nonce, instance) = (Duration::from_nanos(1_234_567_890), 9, 77);
+        let mut frame =
+            Prepared::new(instance, from, MacAddr([2, 0, 0, 0, 0, 1]), Duration::from_secs(15));
+        let bytes = frame.sign(&key(), sent, nonce).to_vec();
+        (Announcement { instance, from, sent, nonce }, bytes)
+    }
+
+    #[test]
+    fn an_announcement_is_lldp_and_reads_as_it_was_written() {
+        let (announcement, bytes) = announcement();
+        assert_eq!(bytes.len(), FRAME_LEN);
+        assert_eq!(bytes[..6], DESTINATION.0);
+        assert_eq!(bytes[12..17], [0x88, 0xcc, 0x02, 22, 7]);
+        assert_eq!(bytes[17..38], *b"dpid:00000000000000a1");
+        assert_eq!(bytes[38..51], *b"\x04\x0b\x070000000048");
+        assert_eq!(bytes[51..55], [0x06, 2, 0, 15]);
+        assert_eq!(bytes[END_AT..], [0, 0]);
+        assert_eq!(Lldp::read(&bytes, &key()), Lldp::Announcement(announcement));
+        let padded = [&bytes[..], &[0; 9]].concat();
+        assert_eq!(Lldp::read(&padded, &key()), Lldp::Announcement(announcement));
+    }
+
+    #[test]
+    fn whatever_is_changed_makes_it_forged() {
+        let (_, bytes) = announcement();
+        for bit in HEADER_LEN * 8..END_AT * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(Lldp::read(&bytes, &key()), Lldp::Announcement(_)), "bit {bit}");
+        }
+        let other = Key::new(&[8; 32]).unwrap();
+        assert_eq!(Lldp::read(&bytes, &other), Lldp::Forged);
+        assert_eq!(Lldp::read(&bytes[..END_AT - 1], &key()), Lldp::Forged);
+    }
+
+    #[test]
+    fn what_others_send_is_theirs() {
+        let lldp =
+            |tlvs: &[u8]| [&DESTINATION.0[..], &[2, 0, 0, 0, 0, 1, 0x88, 0xcc], tlvs].concat();
+        let host =
+            lldp(b"\x02\x07\x04\x02\x00\x00\x00\x00\x01\x04\x05\x05eth0\x06\x02\x00\x78\x00\x00");
+        assert_eq!(Lldp::read(&host, &key()), Lldp::Foreign);
+        let imitated =
+            lldp(b"\x02\x16\x07dpid:00000000000000a1\x04\x02\x071\x06\x02\x00\x78\x00\x00");
+        assert_eq!(Lldp::read(&imitated, &key()), Lldp::Forged);
+        assert_eq!(Lldp::read(&lldp(&[]), &key()), Lldp::Foreign);
+        assert_eq!(Lldp::read(&[], &key()), Lldp::Foreign);
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_is_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(!matches!(Lldp::read(&bytes, &key()), Lldp::Announcement(_)));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The secret that tells the controller's announcements from all others.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Bytes of a tag: HMAC-SHA256 (RFC 2104), whole.
+pub(super) const TAG_LEN: usize = 32;
+
+/// The shortest key that can be configured, in bytes.
+pub const MIN_KEY_LEN: usize = 16;
+
+/// The secret that announcements are signed with. Its `Debug` does not show it.
+#[derive(Clone)]
+pub struct Key(Hmac<Sha256>);
+
+/// Why a text is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a discovery key is at least {} hexadecimal digits, two for each byte, such as \
+     `openssl rand -hex 32` prints",
+    2 * MIN_KEY_LEN
+)]
+pub struct ParseKeyError;
+
+/// The operating system has no random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gives no random numbers, which keys are made of: {0}")]
+pub struct NoRandomness(#[from] getrandom::Error);
+
+impl Key {
+    /// A key of these secret bytes.
+    ///
+    /// # Errors
+    /// They are fewer than [`MIN_KEY_LEN`].
+    pub fn new(secret: &[u8]) -> Result<Self, ParseKeyError> {
+        if secret.len() < MIN_KEY_LEN {
+            return Err(ParseKeyError);
+        }
+        Ok(Key::of(secret))
+    }
+
+    /// The same without a look at its length.
+    pub(super) fn of(secret: &[u8]) -> Self {
+        // A key that is longer than a block is hashed (RFC 2104 §2), so any will do.
+        match Hmac::new_from_slice(secret) {
+            Ok(hmac) => Key(hmac),
+            Err(_) => unreachable!("HMAC takes keys of any length"),
+        }
+    }
+
+    /// A key in hexadecimal digits.
+    ///
+    /// # Errors
+    /// It is none: too short, or not of digits.
+    pub fn from_hex(text: &str) -> Result<Self, ParseKeyError> {
+        let (pairs, rest) = text.trim().as_bytes().as_chunks();
+        if !rest.is_empty() {
+            return Err(ParseKeyError);
+        }
+        let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(ParseKeyError);
+        let byte = |[high, low]: &[u8; 2]| Ok((digit(*high)? << 4 | digit(*low)?) as u8);
+        let secret: Vec<u8> = pairs.iter().map(byte).collect::<Result<_, _>>()?;
+        Key::new(&secret)
+    }
+
+    /// Signs a text that is given in parts.
+    pub(super) fn sign(&self, text: &[u8]) -> [u8; TAG_LEN] {
+        self.0.clone().chain_update(text).finalize().into_bytes().into()
+    }
+
+    /// Whether a text was signed with this key. Takes as long for a wrong tag as for a right one.
+    pub(super) fn signed(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
+        self.0.clone().chain_update(text).verify_slice(tag).is_ok()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+/// Secret numbers from the operating system.
+///
+/// # Errors
+/// [`NoRandomness`].
+pub(crate) fn secret<const N: usize>() -> Result<[u8; N], NoRandomness> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_signs_what_it_signed_and_nothing_else() {
+        let key = Key::from_hex(&"0b".repeat(20)).unwrap();
+        let tag = key.sign(b"Hi There");
+        // RFC 4231 §4.2.
+        assert_eq!(tag[..8], [0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53]);
+        assert!(key.signed(b"Hi There", &tag) && !key.signed(b"Hi There.", &tag));
+        let other = Key::from_hex(&"0c".repeat(20)).unwrap();
+        assert!(!other.signed(b"Hi There", &tag));
+        assert_eq!(format!("{key:?}"), "Key(..)");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        for text in ["", "0b", &"0b".repeat(15), &"0g".repeat(20), &"0b0".repeat(11)] {
+            assert_eq!(Key::from_hex(text).err(), Some(ParseKeyError), "{text}");
+        }
+        assert!(Key::from_hex(&format!("{}\n", "Ab".repeat(16))).is_ok());
+    }
+}

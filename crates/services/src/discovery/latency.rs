@@ -1,0 +1,86 @@
+//! How long announcements take over a link, and whether that has changed.
+//!
+//! What is measured has noise that only ever adds: a busy switch, a queue. So the least of several is
+//! looked at. What a relay adds is in all of them.
+
+use std::time::Duration;
+
+/// How many announcements in a row have to be late.
+pub(super) const SAMPLES: usize = 4;
+
+/// What counts as late: so many times as long as usual, and this much more.
+const TIMES: u32 = 2;
+const MARGIN: Duration = Duration::from_millis(1);
+
+/// The latencies of one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Latency {
+    recent: [Duration; SAMPLES],
+    count: u64,
+    usual: Option<Duration>,
+}
+
+/// What was found out by one more announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    Nothing,
+    /// The first [`SAMPLES`] are there: the least of them.
+    Known(Duration),
+    /// The last [`SAMPLES`] took longer than before: the least of them, and what was usual. From now on
+    /// the longer time is.
+    Late {
+        is: Duration,
+        usual: Duration,
+    },
+}
+
+impl Latency {
+    pub(super) fn add(&mut self, took: Duration) -> Finding {
+        self.recent[self.count as usize % SAMPLES] = took;
+        self.count += 1;
+        if self.count < SAMPLES as u64 {
+            return Finding::Nothing;
+        }
+        let least = self.recent.into_iter().min().unwrap_or_default();
+        let Some(usual) = self.usual else {
+            self.usual = Some(least);
+            return Finding::Known(least);
+        };
+        if is_late(least, usual) {
+            self.usual = Some(least);
+            return Finding::Late { is: least, usual };
+        }
+        self.usual = Some(usual.min(least));
+        Finding::Nothing
+    }
+
+    /// The least that was measured, once there is enough.
+    pub(super) fn usual(&self) -> Option<Duration> {
+        self.usual
+    }
+}
+
+/// Whether a latency is longer than noise explains.
+pub(super) fn is_late(is: Duration, usual: Duration) -> bool {
+    is > usual * TIMES + MARGIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_passes_and_a_relay_does_not() {
+        let ms = Duration::from_millis;
+        let mut latency = Latency::default();
+        let quiet = [2, 90, 3, 2, 40, 50, 60, 3, 70, 80, 90, 2];
+        let findings: Vec<_> = quiet.into_iter().map(|took| latency.add(ms(took))).collect();
+        assert_eq!(findings[3], Finding::Known(ms(2)));
+        assert!(findings.iter().filter(|it| **it != Finding::Nothing).count() == 1, "{findings:?}");
+        let relayed: Vec<_> =
+            [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took))).collect();
+        assert_eq!(relayed[3], Finding::Late { is: ms(8), usual: ms(2) });
+        assert_eq!(relayed[4], Finding::Nothing, "it is told once");
+        assert_eq!(latency.usual(), Some(ms(8)));
+    }
+}

@@ -1,0 +1,485 @@
+//! What is known of switches, ports and links: a state machine without I/O. What was heard and the
+//! time go in; a topology and events come out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPort, Topology};
+
+use super::latency::{Finding, Latency, is_late};
+
+/// How long a port that has come up is asked before it is taken for one of a host: it is asked at once
+/// and in each of the next seconds.
+pub const NEW_PORT: Duration = Duration::from_secs(2);
+
+/// Rounds that are missed before a link is down.
+pub const MISSED_ROUNDS: u32 = 3;
+
+/// How often the same alarm about the same port is told.
+pub const ALARM_EVERY: Duration = Duration::from_secs(10);
+
+/// Links whose latency has to be known before a new one is compared with them.
+pub const COMPARED_LINKS: usize = 4;
+
+/// How much more than the median of all links a new link's latency may be, as a factor: links of a
+/// network differ.
+const TIMES_MEDIAN: u32 = 4;
+
+/// An announcement that was signed by this start of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    pub(super) from: SwitchPort,
+    pub(super) to: SwitchPort,
+    pub(super) nonce: u64,
+    /// When it was sent, on the controller's clock.
+    pub(super) sent: Duration,
+    /// How long it was on the link, as well as that is known.
+    pub(super) took: Duration,
+}
+
+/// A port that is up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortUp {
+    pub(super) port: Port,
+    pub(super) rate_kbps: Option<u64>,
+}
+
+/// What became of an announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It says what is so.
+    Accepted,
+    /// One of its ports is not up.
+    Stale,
+    /// It was used before, or is too old.
+    Replayed,
+    /// It came in where it went out.
+    Reflected,
+    /// It came over what may be a relay.
+    Suspected,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Links {
+    interval: Duration,
+    /// Whether a new link that looks like a relay because it is slow stays down.
+    refuse_slow: bool,
+    switches: BTreeMap<Dpid, Ports>,
+    /// By the port that sends: where it was heard last. Gone with either port.
+    pairs: BTreeMap<SwitchPort, Pair>,
+    /// The same, as the port that hears and the one that sends.
+    into: BTreeSet<(SwitchPort, SwitchPort)>,
+    /// The nonces of ports that were up less than a round ago, and until when they matter.
+    gone: BTreeMap<SwitchPort, (u64, Duration)>,
+    settled: bool,
+    changed: bool,
+    /// When something happens by itself.
+    due: Option<Duration>,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+struct Ports {
+    /// When the switch came up.
+    since: Duration,
+    ports: BTreeMap<Port, PortState>,
+}
+
+#[derive(Debug)]
+struct PortState {
+    since: Duration,
+    rate_kbps: Option<u64>,
+    /// The highest nonce that was accepted of those that went out of it.
+    nonce: u64,
+    /// Whether it was asked for long enough to be one of a host.
+    is_known: bool,
+    /// When which alarm was told last.
+    alarms: BTreeMap<&'static str, Duration>,
+}
+
+/// Two ports of which one hears the other: a direction of a link, up or not.
+#[derive(Debug)]
+struct Pair {
+    to: SwitchPort,
+    latency: Latency,
+    /// It was slow from the start.
+    slow: bool,
+    up: Option<Up>,
+}
+
+/// A direction of a link that is up.
+#[derive(Debug)]
+struct Up {
+    link: Link,
+    /// When an announcement came through it last.
+    heard: Duration,
+    told_one_way: bool,
+    told_miswired: bool,
+}
+
+impl Links {
+    pub(super) fn new(interval: Duration, refuse_slow: bool) -> Self {
+        Links {
+            interval,
+            refuse_slow,
+            switches: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            into: BTreeSet::new(),
+            gone: BTreeMap::new(),
+            settled: false,
+            changed: false,
+            due: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// A switch is up, since when, and these of its ports are.
+    pub(super) fn switch(
+        &mut self,
+        dpid: Dpid,
+        since: Duration,
+        ports: Vec<PortUp>,
+        now: Duration,
+    ) {
+        if self.switches.get(&dpid).is_some_and(|known| known.since != since) {
+            self.switch_down(dpid, now);
+        }
+        self.ports(dpid, since, ports, now);
+    }
+
+    fn ports(&mut self, dpid: Dpid, since: Duration, ports: Vec<PortUp>, now: Duration) {
+        self.changed |= !self.switches.contains_key(&dpid);
+        let new = || Ports { since, ports: BTreeMap::new() };
+        let known = self.switches.entry(dpid).or_insert_with(new);
+        let mut gone: BTreeSet<Port> = known.ports.keys().copied().collect();
+        let mut any_new = false;
+        for PortUp { port, rate_kbps } in ports {
+            gone.remove(&port);
+            let state = known.ports.entry(port).or_insert_with(|| {
+                any_new = true;
+                let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
+                let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
+                PortState { since: now, rate_kbps, nonce, is_known: false, alarms }
+            });
+            state.rate_kbps = rate_kbps;
+        }
+        if any_new {
+            self.changed = true;
+            self.look_at(now + NEW_PORT);
+        }
+        gone.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
+    }
+
+    /// A switch is gone.
+    pub(super) fn switch_down(&mut self, dpid: Dpid, now: Duration) {
+        let Some(ports) = self.switches.remove(&dpid) else { return };
+        self.changed = true;
+        for (port, state) in ports.ports {
+            self.forget(SwitchPort::new(dpid, port), state.nonce, LinkDown::Switch, now);
+        }
+    }
+
+    /// A port is down, or gone.
+    pub(super) fn port_down(&mut self, at: SwitchPort, now: Duration) {
+        let Some(ports) = self.switches.get_mut(&at.dpid) else { return };
+        if let Some(state) = ports.ports.remove(&at.port) {
+            self.changed = true;
+            self.forget(at, state.nonce, LinkDown::Port, now);
+        }
+    }
+
+    /// Takes down the links at a port, and forgets what is known of them, but for the announcements
+    /// that were used: they stay so.
+    fn forget(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
+        self.gone.insert(at, (nonce, now + self.interval));
+        self.look_at(now + self.interval);
+        let mut senders = self.heard_by(at);
+        senders.push(at);
+        for from in senders {
+            if let Some(pair) = self.pairs.remove(&from) {
+                self.into.remove(&(pair.to, from));
+                self.down(pair.up, why);
+            }
+        }
+    }
+
+    /// The ports that are heard at a port.
+    fn heard_by(&self, to: SwitchPort) -> Vec<SwitchPort> {
+        let none = SwitchPort::new(Dpid(0), Port(0));
+        let range = self.into.range((to, none)..).take_while(|(its, _)| *its == to);
+        range.map(|(_, from)| *from).collect()
+    }
+
+    fn down(&mut self, up: Option<Up>, why: LinkDown) {
+        if let Some(Up { link, .. }) = up {
+            self.changed = true;
+            self.events.push(Event::LinkDown { link, why });
+        }
+    }
+
+    fn look_at(&mut self, at: Duration) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    fn up(&self, from: SwitchPort) -> Option<&Up> {
+        self.pairs.get(&from)?.up.as_ref()
+    }
+
+    fn up_mut(&mut self, from: SwitchPort) -> Option<&mut Up> {
+        self.pairs.get_mut(&from)?.up.as_mut()
+    }
+
+    /// The links that are up.
+    fn links(&self) -> impl Iterator<Item = &Up> {
+        self.pairs.values().filter_map(|pair| pair.up.as_ref())
+    }
+
+    /// An announcement came in that was signed by this start of the controller.
+    pub(super) fn heard(&mut self, heard: Heard, hosts: &Hosts, now: Duration) -> Outcome {
+        let Heard { from, to, nonce, sent, took } = heard;
+        if from == to {
+            self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
+            return Outcome::Reflected;
+        }
+        let (interval, hears) = (self.interval, self.port(to).is_some());
+        let Some(sender) = self.port_mut(from).filter(|_| hears) else { return Outcome::Stale };
+        // Nonces of a port count up, so that one that is not above all that were used was used, or was
+        // overtaken by one that was.
+        if nonce <= sender.nonce || now.saturating_sub(sent) > interval {
+            self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
+            return Outcome::Replayed;
+        }
+        sender.nonce = nonce;
+        let rate_kbps = sender.rate_kbps;
+        let known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
+        if !known && let Some(why) = self.hosts_where_a_link_would_be(from, to, hosts, now) {
+            self.suspect(from, to, why, now);
+            return Outcome::Suspected;
+        }
+        if !known {
+            self.pair(from, to);
+        }
+        let suspected = self.measure(from, took, now);
+        if let Some(up) = self.up_mut(from) {
+            up.heard = now;
+        } else if !self.is_held(from) {
+            self.link_up(Link { from, to, rate_kbps, since: now });
+        }
+        if suspected { Outcome::Suspected } else { Outcome::Accepted }
+    }
+
+    /// A port is heard at another, for the first time or instead of where it was heard before.
+    fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
+        let pair = Pair { to, latency: Latency::default(), slow: false, up: None };
+        if let Some(before) = self.pairs.insert(from, pair) {
+            self.into.remove(&(before.to, from));
+            self.down(before.up, LinkDown::Moved);
+        }
+        self.into.insert((to, from));
+    }
+
+    fn link_up(&mut self, link: Link) {
+        let up = Up { link, heard: link.since, told_one_way: false, told_miswired: false };
+        if let Some(pair) = self.pairs.get_mut(&link.from) {
+            pair.up = Some(up);
+            self.changed = true;
+            self.events.push(Event::LinkUp(link));
+            self.look_at(link.since + self.interval);
+            self.miswired(link);
+        }
+    }
+
+    /// Whether a link that is not up stays down because it is slow, or until it is known whether it is.
+    fn is_held(&self, from: SwitchPort) -> bool {
+        let Some(pair) = self.pairs.get(&from) else { return false };
+        let is_judged = pair.latency.usual().is_some() || self.median_of_others(from).is_none();
+        self.refuse_slow && (pair.slow || !is_judged)
+    }
+
+    /// Between ports that have long been up, a link would have been found at once. If it is found now,
+    /// and one of them has hosts, then the hosts are what connects them.
+    fn hosts_where_a_link_would_be(
+        &self,
+        from: SwitchPort,
+        to: SwitchPort,
+        hosts: &Hosts,
+        now: Duration,
+    ) -> Option<Suspicion> {
+        let since = self.port(from)?.since.max(self.port(to)?.since);
+        let long_up = now > since + NEW_PORT + self.interval;
+        if !long_up {
+            return None;
+        }
+        let at = [from, to].into_iter().find(|at| hosts.at(*at).next().is_some())?;
+        Some(Suspicion::HostTraffic { at })
+    }
+
+    /// Takes down how long an announcement took; whether that is suspicious, which it tells.
+    fn measure(&mut self, from: SwitchPort, took: Duration, now: Duration) -> bool {
+        let Some(pair) = self.pairs.get_mut(&from) else { return false };
+        let (to, finding) = (pair.to, pair.latency.add(took));
+        let (is, usual) = match finding {
+            Finding::Nothing => return false,
+            Finding::Late { is, usual } => (is, usual),
+            Finding::Known(is) => match self.median_of_others(from) {
+                Some(median) if is_late(is, median * TIMES_MEDIAN) => (is, median),
+                _ => return false,
+            },
+        };
+        if let Some(pair) = self.pairs.get_mut(&from) {
+            pair.slow |= matches!(finding, Finding::Known(_));
+        }
+        self.suspect(from, to, Suspicion::Latency { is, usual }, now);
+        true
+    }
+
+    /// The median of the latencies of all links that are up but one, if enough are known.
+    fn median_of_others(&self, but: SwitchPort) -> Option<Duration> {
+        let back = self.pairs.get(&but)?.to;
+        let others = self.pairs.iter().filter(|(from, _)| **from != but && **from != back);
+        let up = others.filter(|(_, pair)| pair.up.is_some());
+        let mut all: Vec<Duration> = up.filter_map(|(_, pair)| pair.latency.usual()).collect();
+        if all.len() < COMPARED_LINKS {
+            return None;
+        }
+        let middle = all.len() / 2;
+        Some(*all.select_nth_unstable(middle).1)
+    }
+
+    fn suspect(&mut self, from: SwitchPort, to: SwitchPort, why: Suspicion, now: Duration) {
+        self.alarm(to, Event::RelaySuspected { from, to, why }, now);
+    }
+
+    /// An announcement came in that the controller has not made.
+    pub(super) fn forged(&mut self, at: SwitchPort, now: Duration) {
+        self.alarm(at, Event::ForgedAnnouncement { at }, now);
+    }
+
+    /// Tells of what is wrong at a port, unless that was told a moment ago.
+    fn alarm(&mut self, at: SwitchPort, event: Event, now: Duration) {
+        let Some(port) = self.port_mut(at) else { return };
+        let told = port.alarms.insert(event.name(), now);
+        match told.filter(|told| now < *told + ALARM_EVERY) {
+            Some(told) => drop(port.alarms.insert(event.name(), told)),
+            None => self.events.push(event),
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn timers(&mut self, now: Duration) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        let (interval, silent) = (self.interval, self.silent_after());
+        self.gone.retain(|_, (_, until)| *until > now);
+        let mut due = None;
+        let mut later = |at: Duration| due = Some(due.map_or(at, |due: Duration| due.min(at)));
+        for port in self.switches.values_mut().flat_map(|ports| ports.ports.values_mut()) {
+            if port.is_known {
+                continue;
+            }
+            if port.since + NEW_PORT <= now {
+                port.is_known = true;
+                self.changed = true;
+            } else {
+                later(port.since + NEW_PORT);
+            }
+        }
+        let mut down = Vec::new();
+        for pair in self.pairs.values_mut() {
+            down.extend(pair.up.take_if(|up| up.heard + silent <= now));
+        }
+        down.into_iter().for_each(|up| self.down(Some(up), LinkDown::Silent));
+        if self.links().next().is_some() || !self.gone.is_empty() {
+            later(now + interval);
+        }
+        self.due = due;
+        self.one_way(now);
+    }
+
+    /// How long a link may say nothing. The half is for what comes late.
+    fn silent_after(&self) -> Duration {
+        self.interval * MISSED_ROUNDS + self.interval / 2
+    }
+
+    /// Tells of links that carry nothing back though there was time for it, once each.
+    fn one_way(&mut self, now: Duration) {
+        let after = self.interval + NEW_PORT;
+        let old = self.links().map(|up| up.link).filter(|link| link.since + after <= now);
+        let one_way: Vec<Link> = old.filter(|link| self.up(link.to).is_none()).collect();
+        for link in one_way {
+            if let Some(up) = self.up_mut(link.from)
+                && !std::mem::replace(&mut up.told_one_way, true)
+            {
+                self.events.push(Event::OneWay(link));
+            }
+        }
+    }
+
+    /// Tells of links whose ports hear, or are heard by, others than each other, once each: of those that a
+    /// new one has to do with.
+    fn miswired(&mut self, new: Link) {
+        let mut senders = self.heard_by(new.from);
+        senders.extend(self.heard_by(new.to));
+        for from in senders {
+            let Some(link) = self.up(from).map(|up| up.link) else { continue };
+            let Some(back) = self.up(link.to).map(|up| up.link.to) else { continue };
+            if back != from
+                && let Some(up) = self.up_mut(from)
+                && !std::mem::replace(&mut up.told_miswired, true)
+            {
+                self.events.push(Event::Miswired { link, back });
+            }
+        }
+    }
+
+    /// When [`timers`](Self::timers) has something to do.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.due
+    }
+
+    /// What has happened since it was last asked.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The topology, if it has changed since it was last asked for.
+    pub(super) fn take_topology(&mut self) -> Option<Topology> {
+        std::mem::take(&mut self.changed).then(|| self.topology())
+    }
+
+    fn topology(&mut self) -> Topology {
+        let all_known = self.switches.values().all(|it| it.ports.values().all(|it| it.is_known));
+        self.settled |= all_known && !self.switches.is_empty();
+        let switches = self.switches.iter();
+        let known = switches.clone().flat_map(|(dpid, ports)| {
+            let known = ports.ports.iter().filter(|(_, state)| state.is_known);
+            known.map(|(port, _)| SwitchPort::new(*dpid, *port))
+        });
+        let mut edge: BTreeSet<SwitchPort> = known.collect();
+        for Up { link, .. } in self.links() {
+            edge.remove(&link.from);
+            edge.remove(&link.to);
+        }
+        Topology {
+            switches: switches
+                .map(|(dpid, ports)| (*dpid, ports.ports.keys().copied().collect()))
+                .collect(),
+            links: self.links().map(|up| (up.link.from, up.link)).collect(),
+            edge,
+            settled: self.settled,
+        }
+    }
+
+    fn port(&self, at: SwitchPort) -> Option<&PortState> {
+        self.switches.get(&at.dpid)?.ports.get(&at.port)
+    }
+
+    fn port_mut(&mut self, at: SwitchPort) -> Option<&mut PortState> {
+        self.switches.get_mut(&at.dpid)?.ports.get_mut(&at.port)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Links come and go, and what attackers try, on a clock of numbers.
+
+use bellrock_api::{Host, HostId, MacAddr};
+
+use super::*;
+
+const INTERVAL: Duration = Duration::from_secs(5);
+const MS: Duration = Duration::from_millis(1);
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn at(dpid: u64, port: u32) -> SwitchPort {
+    SwitchPort::new(Dpid(dpid), Port(port))
+}
+
+/// Links, with what a controller around them would know.
+struct Scene {
+    links: Links,
+    hosts: Hosts,
+    now: Duration,
+    nonce: u64,
+}
+
+impl Scene {
+    /// Switches 1 to `switches` with four ports each, up from the start.
+    fn new(switches: u64) -> Self {
+        Scene::with(switches, false)
+    }
+
+    fn with(switches: u64, refuse_slow: bool) -> Self {
+        let links = Links::new(INTERVAL, refuse_slow);
+        let mut scene = Scene { links, hosts: Hosts::default(), now: s(1), nonce: 0 };
+        (1..=switches).for_each(|dpid| scene.switch(dpid, 4));
+        scene
+    }
+
+    fn switch(&mut self, dpid: u64, ports: u32) {
+        let ports = (1..=ports).map(|port| PortUp { port: Port(port), rate_kbps: None }).collect();
+        self.links.switch(Dpid(dpid), s(1), ports, self.now);
+    }
+
+    fn to(&mut self, now: Duration) {
+        while let Some(due) = self.links.due().filter(|due| *due <= now) {
+            self.links.timers(due.max(self.now));
+        }
+        self.now = now;
+    }
+
+    fn announcement(&mut self, from: SwitchPort, to: SwitchPort, took: Duration) -> Heard {
+        self.nonce += 1;
+        Heard { from, to, nonce: self.nonce, sent: self.now, took }
+    }
+
+    fn hears(&mut self, heard: Heard) -> Outcome {
+        self.links.heard(heard, &self.hosts, self.now)
+    }
+
+    /// One port hears another.
+    fn way(&mut self, from: SwitchPort, to: SwitchPort) -> Outcome {
+        let heard = self.announcement(from, to, MS);
+        self.hears(heard)
+    }
+
+    fn both(&mut self, a: SwitchPort, b: SwitchPort) {
+        assert_eq!((self.way(a, b), self.way(b, a)), (Outcome::Accepted, Outcome::Accepted));
+    }
+
+    fn host(&mut self, n: u8, place: SwitchPort) {
+        let id = HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None);
+        self.hosts.insert(Host { id, at: place, addresses: Vec::new(), since: self.now });
+    }
+
+    fn topology(&mut self) -> Topology {
+        self.links.topology()
+    }
+
+    fn events(&mut self) -> Vec<&'static str> {
+        self.links.take_events().iter().map(Event::name).collect()
+    }
+}
+
+#[test]
+fn links_are_up_as_soon_as_they_are_heard_and_other_ports_are_for_hosts_after_a_while() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 4), at(2, 4));
+    let early = scene.topology();
+    assert_eq!((early.links.len(), early.edge.len(), early.settled), (2, 0, false));
+    scene.to(s(3));
+    let topology = scene.topology();
+    assert!(topology.settled && topology.both_ways().count() == 2);
+    assert_eq!(topology.edge_of(Dpid(1)).collect::<Vec<_>>(), [Port(1), Port(2), Port(3)]);
+    assert_eq!(scene.events(), ["link_up", "link_up"]);
+
+    // A switch that comes later is no edge at first, and what was known stays.
+    scene.switch(3, 4);
+    let topology = scene.topology();
+    assert!(topology.settled && topology.edge_of(Dpid(3)).next().is_none());
+    scene.to(s(5));
+    assert_eq!(scene.topology().edge_of(Dpid(3)).count(), 4);
+}
+
+#[test]
+fn a_link_goes_down_at_once_with_a_port_and_a_switch_and_after_three_rounds_of_silence() {
+    let mut scene = Scene::new(3);
+    scene.both(at(1, 1), at(2, 1));
+    scene.both(at(2, 2), at(3, 2));
+    scene.both(at(3, 3), at(1, 3));
+    scene.links.port_down(at(2, 1), scene.now);
+    assert_eq!(scene.topology().links.len(), 4);
+    scene.links.switch_down(Dpid(3), scene.now);
+    assert!(scene.topology().links.is_empty());
+    let downs = scene.links.take_events();
+    let why = |event: &Event| match event {
+        Event::LinkDown { why, .. } => Some(*why),
+        _ => None,
+    };
+    let downs: Vec<_> = downs.iter().filter_map(why).collect();
+    assert_eq!(
+        downs,
+        [
+            LinkDown::Port,
+            LinkDown::Port,
+            LinkDown::Switch,
+            LinkDown::Switch,
+            LinkDown::Switch,
+            LinkDown::Switch
+        ]
+    );
+
+    scene.both(at(1, 2), at(2, 2));
+    scene.to(scene.now + INTERVAL * 3);
+    assert_eq!(scene.topology().links.len(), 2, "three rounds, and one may be late");
+    scene.to(scene.now + INTERVAL * 2);
+    assert!(scene.topology().links.is_empty());
+    assert_eq!(scene.events()[2..], ["link_down", "link_down"]);
+}
+
+#[test]
+fn a_switch_that_connects_anew_has_no_links_of_before() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 1), at(2, 1));
+    let ports = vec![PortUp { port: Port(1), rate_kbps: Some(10_000_000) }];
+    scene.links.switch(Dpid(2), s(9), ports, s(9));
+    assert!(scene.topology().links.is_empty());
+    scene.now = s(9);
+    scene.both(at(1, 1), at(2, 1));
+    assert_eq!(scene.topology().link(at(2, 1)).unwrap().rate_kbps, Some(10_000_000));
+}
+
+#[test]
+fn an_announcement_is_good_once_and_for_a_round() {
+    let mut scene = Scene::new(3);
+    let first = scene.announcement(at(1, 1), at(2, 1), MS);
+    let late = Heard { to: at(3, 1), ..scene.announcement(at(1, 2), at(2, 2), MS) };
+    assert_eq!(scene.hears(first), Outcome::Accepted);
+    assert_eq!(scene.hears(first), Outcome::Replayed);
+    assert_eq!(scene.hears(Heard { to: at(3, 1), ..first }), Outcome::Replayed);
+    scene.to(s(1) + INTERVAL + MS);
+    assert_eq!(scene.hears(late), Outcome::Replayed);
+    let topology = scene.topology();
+    assert_eq!(topology.links.values().map(|link| link.to).collect::<Vec<_>>(), [at(2, 1)]);
+    assert_eq!(scene.events(), ["link_up", "replayed_announcement", "replayed_announcement"]);
+}
+
+#[test]
+fn a_port_that_flaps_makes_no_announcement_good_again() {
+    let mut scene = Scene::new(3);
+    let used = scene.announcement(at(1, 1), at(2, 1), MS);
+    assert_eq!(scene.hears(used), Outcome::Accepted);
+    scene.links.port_down(at(1, 1), scene.now);
+    scene.to(s(2));
+    scene.switch(1, 4);
+    assert_eq!(scene.hears(Heard { to: at(3, 1), ..used }), Outcome::Replayed);
+    assert_eq!(scene.way(at(1, 1), at(2, 1)), Outcome::Accepted);
+}
+
+#[test]
+fn what_comes_back_where_it_went_out_is_no_link() {
+    let mut scene = Scene::new(1);
+    assert_eq!(scene.way(at(1, 1), at(1, 1)), Outcome::Reflected);
+    assert_eq!(scene.way(at(9, 1), at(1, 1)), Outcome::Stale);
+    assert!(scene.topology().links.is_empty());
+    assert_eq!(scene.events(), ["reflected_announcement"]);
+}
+
+#[test]
+fn a_link_where_hosts_have_been_is_a_relay() {
+    let mut scene = Scene::new(3);
+    scene.both(at(1, 4), at(2, 4));
+    scene.to(s(20));
+    scene.host(1, at(1, 1));
+    for _ in 0..5 {
+        assert_eq!(scene.way(at(1, 1), at(3, 1)), Outcome::Suspected);
+        assert_eq!(scene.way(at(3, 1), at(1, 1)), Outcome::Suspected);
+    }
+    assert_eq!(scene.topology().links.len(), 2);
+    let events = scene.links.take_events();
+    let suspicion = Suspicion::HostTraffic { at: at(1, 1) };
+    let relays = events.iter().filter(|event| event.name() == "relay_suspected");
+    assert_eq!(relays.count(), 2, "each way is told once: {events:?}");
+    assert!(events.contains(&Event::RelaySuspected {
+        from: at(1, 1),
+        to: at(3, 1),
+        why: suspicion
+    }));
+    scene.to(scene.now + ALARM_EVERY);
+    scene.way(at(1, 1), at(3, 1));
+    assert_eq!(scene.events().last(), Some(&"relay_suspected"), "and again after a while");
+}
+
+#[test]
+fn a_switch_that_comes_late_takes_the_place_of_hosts_that_were_seen_through_it() {
+    let mut scene = Scene::new(1);
+    scene.to(s(60));
+    scene.host(1, at(1, 1));
+    scene.to(s(90));
+    scene.links.switch(Dpid(2), s(90), vec![PortUp { port: Port(1), rate_kbps: None }], s(90));
+    scene.both(at(1, 1), at(2, 1));
+    assert_eq!(scene.topology().links.len(), 2);
+    // So is a link that was silent for a while and that hosts were seen through meanwhile.
+    scene.to(s(200));
+    assert!(scene.topology().links.is_empty());
+    scene.both(at(1, 1), at(2, 1));
+}
+
+#[test]
+fn a_link_that_has_become_slow_is_reported_and_stays() {
+    let mut scene = Scene::new(2);
+    for round in 0..12 {
+        scene.to(s(10) + INTERVAL * round);
+        let took = if round < 6 { MS } else { MS * 6 };
+        let heard = scene.announcement(at(1, 1), at(2, 1), took);
+        scene.hears(heard);
+    }
+    let events = scene.links.take_events();
+    let why = Suspicion::Latency { is: MS * 6, usual: MS };
+    assert!(events.contains(&Event::RelaySuspected { from: at(1, 1), to: at(2, 1), why }));
+    assert_eq!(events.iter().filter(|it| it.name() == "relay_suspected").count(), 1);
+    assert_eq!(scene.topology().links.len(), 1);
+}
+
+#[test]
+fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_is_wanted() {
+    for refuse_slow in [false, true] {
+        let mut scene = Scene::with(4, refuse_slow);
+        for round in 0..10 {
+            scene.to(s(10) + INTERVAL * round);
+            (1..=3).for_each(|n| scene.both(at(n, 1), at(n + 1, 2)));
+        }
+        for round in 10..16 {
+            scene.to(s(10) + INTERVAL * round);
+            (1..=3).for_each(|n| scene.both(at(n, 1), at(n + 1, 2)));
+            let heard = scene.announcement(at(1, 4), at(4, 4), MS * 20);
+            scene.hears(heard);
+            let heard = scene.announcement(at(1, 3), at(3, 3), MS * 2);
+            scene.hears(heard);
+        }
+        let events = scene.links.take_events();
+        let why = Suspicion::Latency { is: MS * 20, usual: MS };
+        assert!(events.contains(&Event::RelaySuspected { from: at(1, 4), to: at(4, 4), why }));
+        let topology = scene.topology();
+        assert_eq!(topology.link(at(1, 4)).is_some(), !refuse_slow);
+        assert!(topology.link(at(1, 3)).is_some(), "that one is no slower than links are");
+    }
+}
+
+#[test]
+fn what_goes_one_way_or_crosswise_is_told_once() {
+    let mut scene = Scene::new(3);
+    for _ in 0..4 {
+        scene.way(at(1, 1), at(2, 1));
+        // 2:2 hears 1:2, and is heard at 3:2; 3:2 is heard at 1:2.
+        scene.way(at(1, 2), at(2, 2));
+        scene.way(at(2, 2), at(3, 2));
+        scene.way(at(3, 2), at(1, 2));
+        scene.to(scene.now + INTERVAL);
+    }
+    let events = scene.links.take_events();
+    let of = |name| events.iter().filter(|event| event.name() == name).count();
+    assert_eq!((of("one_way"), of("miswired"), of("link_up")), (1, 3, 4), "{events:?}");
+    let topology = scene.topology();
+    assert_eq!(topology.both_ways().count(), 0);
+    assert!(!topology.is_edge(at(2, 1)) && !topology.is_edge(at(1, 2)));
+}
+
+#[test]
+fn a_port_that_is_heard_elsewhere_has_another_link() {
+    let mut scene = Scene::new(3);
+    scene.both(at(1, 1), at(2, 1));
+    scene.both(at(1, 1), at(3, 1));
+    let topology = scene.topology();
+    assert_eq!(topology.link(at(1, 1)).unwrap().to, at(3, 1));
+    assert_eq!(topology.both_ways().count(), 2);
+}
+
+#[test]
+fn forged_announcements_are_told_now_and_then() {
+    let mut scene = Scene::new(1);
+    (0..1000).for_each(|_| scene.links.forged(at(1, 1), scene.now));
+    scene.links.forged(at(7, 1), s(1));
+    assert_eq!(scene.events(), ["forged_announcement"]);
+}

@@ -1,0 +1,236 @@
+//! Discovery at one switch: sends the announcements of its ports, and tells those that come in from
+//! what is not ours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::{
+    Action, Batch, Dpid, FlowMod, Handler, Match, PacketIn, Port, PortDesc, PortReason, PortStatus,
+    Result, Switch, SwitchInfo, SwitchPort, Verdict, Xid,
+};
+
+use super::frame::{self, DESTINATION, Lldp, Prepared};
+use super::links::{Heard, MISSED_ROUNDS, NEW_PORT};
+use super::{Counts, Shared, Told};
+
+/// LLDP frames of one port that are looked at in a second. Further ones are dropped: nobody who is
+/// honest sends that many, and a host that floods them harms its own port only.
+pub const LLDP_PER_PORT_PER_S: u8 = 16;
+
+/// Round trips to the switch of which the shortest counts.
+const ROUND_TRIPS: usize = 4;
+
+/// The flow that brings announcements: above all others of its band, which is the highest.
+const PRIORITY: u16 = bellrock_api::openflow::PriorityBand::PRIORITIES - 1;
+
+/// Makes and reads the announcements of one switch.
+pub struct DiscoverySwitch {
+    shared: Arc<Shared>,
+    counts: Arc<Counts>,
+    dpid: Dpid,
+    ports: BTreeMap<Port, PortState>,
+    /// Ticks since the switch came up: what decides whose turn it is.
+    second: u32,
+    control: Control,
+}
+
+struct PortState {
+    frame: Prepared,
+    since: Duration,
+    /// LLDP frames since the last tick.
+    heard: u8,
+}
+
+/// How long messages take to the switch and back.
+#[derive(Default)]
+struct Control {
+    asked: Option<(Xid, Duration)>,
+    recent: [Duration; ROUND_TRIPS],
+    count: usize,
+}
+
+impl Control {
+    fn answered(&mut self, xid: Xid, now: Duration) {
+        if let Some((_, asked)) = self.asked.take_if(|(asked, _)| *asked == xid) {
+            self.recent[self.count % ROUND_TRIPS] = now.saturating_sub(asked);
+            self.count += 1;
+        }
+    }
+
+    /// How long one way takes; zero as long as that is not known.
+    fn one_way(&self) -> Duration {
+        let known = self.recent.iter().take(self.count);
+        known.min().copied().unwrap_or_default() / 2
+    }
+}
+
+impl DiscoverySwitch {
+    pub(super) fn new(shared: Arc<Shared>, counts: Arc<Counts>, dpid: Dpid) -> Self {
+        DiscoverySwitch {
+            shared,
+            counts,
+            dpid,
+            ports: BTreeMap::new(),
+            second: 0,
+            control: Control::default(),
+        }
+    }
+
+    fn add(&mut self, desc: &PortDesc, now: Duration) {
+        let from = SwitchPort::new(self.dpid, desc.port);
+        let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
+        let frame = Prepared::new(self.shared.secrets.instance, from, desc.address, ttl);
+        self.ports.insert(desc.port, PortState { frame, since: now, heard: 0 });
+    }
+
+    /// Announces a port out of it.
+    fn announce(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
+        let Some(state) = self.ports.get_mut(&port) else { return Ok(()) };
+        let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
+        // When it will be on the link.
+        let sent = switch.now() + self.control.one_way();
+        let data = state.frame.sign(key, sent, nonce);
+        switch.send_packet(data, &[Action::output(port)])?;
+        self.counts.sent.add(1);
+        Ok(())
+    }
+
+    /// Asks how long messages take.
+    fn ask(&mut self, switch: &mut Switch<'_>) {
+        // With too many questions open already, it is asked the next time.
+        if let Ok(xid) = switch.barrier() {
+            self.control.asked = Some((xid, switch.now()));
+        }
+    }
+
+    /// Looks at an LLDP frame.
+    fn lldp(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Verdict {
+        let at = SwitchPort::new(self.dpid, packet.in_port());
+        let Some(state) = self.ports.get_mut(&at.port) else { return Verdict::Pass };
+        if state.heard == LLDP_PER_PORT_PER_S {
+            self.counts.over_limit.add(1);
+            return Verdict::Consume;
+        }
+        state.heard += 1;
+        let announcement = match Lldp::read(packet.data(), &self.shared.secrets.key) {
+            Lldp::Announcement(announcement) => announcement,
+            Lldp::Forged => {
+                self.counts.forged.add(1);
+                self.tell(Told::Forged(at));
+                return Verdict::Consume;
+            }
+            Lldp::Foreign => {
+                self.counts.foreign.add(1);
+                return Verdict::Pass;
+            }
+        };
+        if announcement.instance != self.shared.secrets.instance {
+            self.counts.other_instance.add(1);
+            return Verdict::Consume;
+        }
+        self.counts.heard.add(1);
+        let arrived = switch.now().saturating_sub(self.control.one_way());
+        self.tell(Told::Heard(Heard {
+            from: announcement.from,
+            to: at,
+            nonce: announcement.nonce,
+            sent: announcement.sent,
+            took: arrived.saturating_sub(announcement.sent),
+        }));
+        Verdict::Consume
+    }
+
+    fn tell(&self, told: Told) {
+        if self.shared.tell.try_send(told).is_err() {
+            self.counts.lost.add(1);
+        }
+    }
+}
+
+/// Whether a port is one that links can be at, and up.
+pub(super) fn is_up(desc: &PortDesc) -> bool {
+    desc.port.0 > 0 && desc.port <= Port::MAX && desc.is_up()
+}
+
+impl Handler for DiscoverySwitch {
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
+        let actions = [Action::output(Port::CONTROLLER)];
+        switch.install(&FlowMod::add(&lldp).priority(PRIORITY).actions(&actions))?;
+        self.ask(switch);
+        let now = switch.now();
+        for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
+            self.add(desc, now);
+            self.announce(switch, desc.port)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+        let is_lldp = |packet: &PacketIn<'_>| {
+            const LLDP: [u8; 2] = frame::ETH_TYPE.to_be_bytes();
+            packet.data().get(12..14) == Some(&LLDP)
+        };
+        batch.each_where(switch, self, |_, packet| is_lldp(packet));
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let is_lldp = packet.data().get(12..14) == Some(&frame::ETH_TYPE.to_be_bytes());
+        if !is_lldp {
+            return Ok(Verdict::Pass);
+        }
+        let verdict = self.lldp(switch, packet);
+        if verdict == Verdict::Consume && packet.buffer_id().is_some() {
+            // Gives back the room that the switch keeps it in.
+            switch.packet_out_with(packet, &[])?;
+        }
+        Ok(verdict)
+    }
+
+    fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
+        let port = status.desc.port;
+        if status.reason == PortReason::Delete || !is_up(&status.desc) {
+            if self.ports.remove(&port).is_some() {
+                self.tell(Told::PortDown(SwitchPort::new(self.dpid, port)));
+            }
+            return Ok(());
+        }
+        if !self.ports.contains_key(&port) {
+            self.add(&status.desc, switch.now());
+            self.announce(switch, port)?;
+        }
+        Ok(())
+    }
+
+    fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
+        self.control.answered(xid, switch.now());
+        Ok(())
+    }
+
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.second = self.second.wrapping_add(1);
+        let (now, round) = (switch.now(), self.shared.interval_s);
+        let turn = self.second % round;
+        if turn == 0 {
+            self.ask(switch);
+        }
+        let mut due = Vec::new();
+        for (index, (port, state)) in (0..).zip(&mut self.ports) {
+            state.heard = 0;
+            if index % round == turn || now < state.since + NEW_PORT {
+                due.push(*port);
+            }
+        }
+        due.into_iter().try_for_each(|port| self.announce(switch, port))
+    }
+
+    fn switch_down(&mut self, _: &SwitchInfo) {
+        self.shared.forget(self.dpid, &self.counts);
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counts.report(report);
+    }
+}

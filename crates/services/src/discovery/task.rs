@@ -1,0 +1,95 @@
+//! The task that owns what is known of links, and publishes the topology.
+
+use std::sync::Arc;
+
+use bellrock_api::{Network, SwitchInfo, Switches};
+
+use super::links::{Links, Outcome, PortUp};
+use super::switch::is_up;
+use super::{Shared, Told};
+use crate::wait::first;
+
+/// What handlers told that is dealt with before others have their turn.
+const TOLD_PER_TURN: usize = 1024;
+
+/// Runs for as long as the controller.
+pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links) {
+    let mut switches = Switches::default();
+    let mut seen = None;
+    let mut kept = None;
+    loop {
+        let now = network.now();
+        let published = network.switches();
+        if seen != Some(published.version()) {
+            seen = Some(published.version());
+            compare(&mut links, &switches, &published, &network);
+            switches = Switches::clone(&published);
+        }
+        let mut dealt_with = 0;
+        while let Some(told) = kept.take().or_else(|| shared.told.try_recv().ok()) {
+            deal(&mut links, &shared, told, &network);
+            dealt_with += 1;
+            if dealt_with == TOLD_PER_TURN {
+                break;
+            }
+        }
+        links.timers(now);
+        publish(&mut links, &network);
+        if dealt_with == TOLD_PER_TURN {
+            continue;
+        }
+        let changed = network.watch_switches().changed(published.version());
+        let heard = async { kept = shared.told.recv().await.ok() };
+        match links.due() {
+            None => first(heard, changed).await,
+            Some(due) => first(first(heard, changed), network.sleep_until(due)).await,
+        }
+    }
+}
+
+/// Tells what has changed of the switches.
+fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Network) {
+    let now = network.now();
+    for info in before.iter().filter(|info| after.get(info.dpid).is_none()) {
+        links.switch_down(info.dpid, now);
+    }
+    for info in after.iter() {
+        let known = before.get(info.dpid);
+        if !known.is_some_and(|known| Arc::ptr_eq(known, info)) {
+            links.switch(info.dpid, info.since, ports(info), now);
+        }
+    }
+}
+
+fn ports(info: &SwitchInfo) -> Vec<PortUp> {
+    let up = info.ports.iter().filter(|desc| is_up(desc));
+    up.map(|desc| PortUp { port: desc.port, rate_kbps: desc.rate_kbps() }).collect()
+}
+
+fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
+    let now = network.now();
+    let heard = match told {
+        Told::Heard(heard) => heard,
+        Told::Forged(at) => return links.forged(at, now),
+        Told::PortDown(at) => return links.port_down(at, now),
+    };
+    let outcome = links.heard(heard, &network.hosts().load(), now);
+    if matches!(outcome, Outcome::Accepted | Outcome::Stale) {
+        return;
+    }
+    let Some(counts) = shared.counts(heard.to.dpid) else { return };
+    match outcome {
+        Outcome::Replayed => counts.replayed.add(1),
+        Outcome::Reflected => counts.reflected.add(1),
+        _ => counts.suspected.add(1),
+    }
+}
+
+fn publish(links: &mut Links, network: &Network) {
+    if let Some(topology) = links.take_topology() {
+        network.topology().publish(topology);
+    }
+    for event in links.take_events() {
+        network.events().publish(network.now(), event);
+    }
+}
