@@ -1,0 +1,82 @@
+//! How long it takes to compute all next hops of a network of a thousand switches, and to follow the change of
+//! one link.
+//!
+//! `cargo bench -p bellrock-services --bench paths`. One core; a link that goes and comes back is drawn
+//! by lot for each round, and a switch for each tenth of them. What is printed is the median, the 99th percentile
+//! and the worst, with what publishing costs: a round is all that the task does for a new topology.
+
+#[path = "../tests/networks/mod.rs"]
+mod networks;
+
+use std::time::{Duration, Instant};
+
+use bellrock_api::{SwitchPort, Topology};
+use bellrock_services::paths::Tracker;
+use fastrand::Rng;
+use networks::{fat_tree, random_regular, snapshot, unlink};
+
+/// Full computations, and changes of a link, that are measured.
+const FULL: usize = 9;
+const CHANGES: usize = 200;
+
+fn main() {
+    println!("{:<36}{:>10}{:>10}{:>10}", "ms", "median", "p99", "worst");
+    for (name, topology) in [
+        ("fat-tree of 30 ports", fat_tree(30)),
+        ("1,000 switches, 4 links each", random_regular(1000, 4, 1)),
+        ("1,000 switches, 8 links each", random_regular(1000, 8, 1)),
+        ("1,000 switches, 24 links each", random_regular(1000, 24, 1)),
+    ] {
+        println!(
+            "{name}: {} switches, {} links",
+            topology.switches.len(),
+            topology.links.len() / 2
+        );
+        measure(&topology);
+    }
+}
+
+fn measure(topology: &Topology) {
+    let whole = snapshot(topology);
+    let full = (0..FULL).map(|_| timed(|| Tracker::default().update(&whole)));
+    tell("  all next hops", full.collect());
+    let mut tracker = Tracker::default();
+    let mut published = tracker.update(&whole);
+    let mut rng = Rng::with_seed(1);
+    let ends: Vec<SwitchPort> = topology.links.keys().copied().collect();
+    let (mut downs, mut ups, mut switches) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..CHANGES {
+        let end = ends[rng.usize(..ends.len())];
+        let mut changed = topology.clone();
+        unlink(&mut changed, end);
+        let changed = snapshot(&changed);
+        downs.push(timed(|| published = tracker.update(&changed)));
+        ups.push(timed(|| published = tracker.update(&whole)));
+        if round % 10 == 0 {
+            let mut changed = topology.clone();
+            changed.switches.remove(&end.dpid);
+            changed.links.retain(|from, link| from.dpid != end.dpid && link.to.dpid != end.dpid);
+            let changed = snapshot(&changed);
+            switches.push(timed(|| published = tracker.update(&changed)));
+            published = tracker.update(&whole);
+        }
+    }
+    tell("  a link goes", downs);
+    tell("  a link comes", ups);
+    tell("  a switch goes", switches);
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let begin = Instant::now();
+    let made = work();
+    let took = begin.elapsed();
+    drop(made);
+    took
+}
+
+fn tell(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let ms = |at: usize| times[at.min(times.len() - 1)].as_secs_f64() * 1e3;
+    let (median, p99) = (ms(times.len() / 2), ms(times.len() * 99 / 100));
+    println!("{what:<36}{median:>10.3}{p99:>10.3}{:>10.3}", ms(times.len()));
+}

@@ -1,1 +1,0 @@
-//! Shortest paths over the topology.

@@ -1,0 +1,176 @@
+//! The links of a topology by numbers of switches, kept up to date by what has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use bellrock_api::{Dpid, Port, SwitchPort, Topology};
+
+/// Numbers are given out for so many switches more than there are, at least, so that one that comes up
+/// finds room in tables that are there.
+const SPARE: usize = 64;
+
+/// Switches that have paths. What is kept grows with its square, to 170 MB at this many; switches above it
+/// are left out ([`super::Paths::left_out`]).
+pub const MAX_SWITCHES: usize = 4096;
+
+/// The number of a switch. It is the same for as long as its [`Graph`] is not [renumbered](Graph::renumber),
+/// also while the switch is down.
+pub(super) type Index = usize;
+
+/// A link as the switch sees it that sends into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) out: Port,
+    /// The switch at the other end, and the port that it receives at.
+    pub(super) to: u32,
+    pub(super) to_port: Port,
+}
+
+/// What is at a switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) dpid: Dpid,
+    pub(super) is_up: bool,
+    /// Its links that are up both ways and lead to another switch, by port.
+    pub(super) ways: Vec<Way>,
+    /// Its ports that hosts are at, in order.
+    pub(super) edge: Vec<Port>,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Arc<Node>>,
+    /// The switches' numbers, by datapath id.
+    pub(super) numbers: Arc<Vec<(Dpid, u32)>>,
+    /// How many numbers tables have room for.
+    pub(super) room: usize,
+}
+
+/// What a new topology means for tables.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// All switches have new numbers.
+    Renumbered,
+    /// The links of these have changed.
+    Links(Vec<Index>),
+}
+
+impl Graph {
+    /// Brings it from one topology to the next.
+    pub(super) fn update(&mut self, old: &Topology, new: &Topology) -> Change {
+        let changed = changed(old, new);
+        let known = |dpid: &&Dpid| number(&self.numbers, **dpid).is_some();
+        let added = new.switches.keys().filter(|dpid| !known(dpid)).count();
+        let gone = self.nodes.len() + added > new.switches.len();
+        if self.nodes.len() + added > self.room && (gone || self.room < MAX_SWITCHES) {
+            self.renumber(new);
+            return Change::Renumbered;
+        }
+        if added > 0 {
+            self.add_missing(new);
+        }
+        let mut relinked = Vec::new();
+        for dpid in changed {
+            // A link can name a switch that no topology has.
+            let Some(index) = number(&self.numbers, dpid) else { continue };
+            let node = self.node(dpid, new);
+            if node.ways != self.nodes[index].ways {
+                relinked.push(index);
+            }
+            if node != *self.nodes[index] {
+                self.nodes[index] = Arc::new(node);
+            }
+        }
+        Change::Links(relinked)
+    }
+
+    /// Numbers the switches that are up in the order of their datapath ids, and forgets all others.
+    fn renumber(&mut self, topology: &Topology) {
+        let up = topology.switches.len();
+        self.room = (up + SPARE.max(up / 8)).min(MAX_SWITCHES);
+        let all = topology.switches.keys().take(self.room);
+        self.numbers = Arc::new(all.clone().copied().zip(0..).collect());
+        self.nodes = all.map(|dpid| Arc::new(self.node(*dpid, topology))).collect();
+    }
+
+    fn add_missing(&mut self, topology: &Topology) {
+        let mut numbers = (*self.numbers).clone();
+        for dpid in topology.switches.keys() {
+            if self.nodes.len() == self.room {
+                break;
+            }
+            if let Err(at) = numbers.binary_search_by_key(dpid, |(dpid, _)| *dpid) {
+                numbers.insert(at, (*dpid, self.nodes.len() as u32));
+                self.nodes.push(Arc::new(Node { dpid: *dpid, ..Node::default() }));
+            }
+        }
+        self.numbers = Arc::new(numbers);
+    }
+
+    fn node(&self, dpid: Dpid, topology: &Topology) -> Node {
+        if !topology.switches.contains_key(&dpid) {
+            return Node { dpid, ..Node::default() };
+        }
+        let ways = topology.links.range(ports_of(dpid)).filter_map(|(from, link)| {
+            let back = topology.links.get(&link.to)?;
+            let leads_away = back.to == *from && link.to.dpid != dpid;
+            let to = number(&self.numbers, link.to.dpid)?;
+            let is_up = topology.switches.contains_key(&link.to.dpid);
+            let way = Way { out: from.port, to: to as u32, to_port: link.to.port };
+            (leads_away && is_up).then_some(way)
+        });
+        let edge = topology.edge_of(dpid).collect();
+        Node { dpid, is_up: true, ways: ways.collect(), edge }
+    }
+}
+
+/// The number of a switch in a list that is in order of datapath ids.
+pub(super) fn number(numbers: &[(Dpid, u32)], dpid: Dpid) -> Option<Index> {
+    let at = numbers.binary_search_by_key(&dpid, |(dpid, _)| *dpid).ok()?;
+    Some(numbers[at].1 as Index)
+}
+
+/// The switches at which something is not as it was.
+fn changed(old: &Topology, new: &Topology) -> BTreeSet<Dpid> {
+    let mut changed = BTreeSet::new();
+    for (before, after) in pairs(&old.links, &new.links) {
+        if before.map(|link| link.to) != after.map(|link| link.to) {
+            let links = before.into_iter().chain(after);
+            changed.extend(links.flat_map(|link| [link.from.dpid, link.to.dpid]));
+        }
+    }
+    changed.extend(old.edge.symmetric_difference(&new.edge).map(|at| at.dpid));
+    let all = old.switches.keys().chain(new.switches.keys());
+    let is_in = |topology: &Topology, dpid| topology.switches.contains_key(dpid);
+    for dpid in all.filter(|dpid| is_in(old, dpid) != is_in(new, dpid)) {
+        changed.insert(*dpid);
+        let links = new.links.range(ports_of(*dpid));
+        changed.extend(links.map(|(_, link)| link.to.dpid));
+    }
+    changed
+}
+
+fn ports_of(dpid: Dpid) -> RangeInclusive<SwitchPort> {
+    SwitchPort::new(dpid, Port(0))..=SwitchPort::new(dpid, Port(u32::MAX))
+}
+
+/// The values of two maps, those of a key together, in the order of keys.
+fn pairs<'m, K: Ord, V>(
+    old: &'m BTreeMap<K, V>,
+    new: &'m BTreeMap<K, V>,
+) -> impl Iterator<Item = (Option<&'m V>, Option<&'m V>)> {
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    std::iter::from_fn(move || {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        Some((before.map(|(_, value)| value), after.map(|(_, value)| value)))
+    })
+}

@@ -1,0 +1,264 @@
+//! Shortest paths over the topology.
+//!
+//! # What it is
+//! [`Paths`] is a snapshot: how far each switch is from each other one, which links begin shortest paths
+//! between them (equal-cost multipath), and which ports a packet for everybody goes out of. [`Tracker`]
+//! makes the next from the one before by what changed in the topology. [`PathService`] is the task that
+//! does so for a running controller; [`paths`] is what it publishes.
+//!
+//! A handler reads by a [`bellrock_api::Reader`] of that: no lock, and nothing is computed but a few
+//! words looked at. Paths with links left out, and several of them, are searched when they are
+//! asked for; that is for tasks.
+//!
+//! # What it is not
+//! Each link counts as one hop, whatever its rate; who knows better leaves links out
+//! ([`Paths::shortest`]). Nothing is installed here.
+//!
+//! # Bounds
+//! [`MAX_SWITCHES`]. `docs/book/src/internals/paths.md` has what it costs.
+
+mod flood;
+mod graph;
+mod repair;
+mod rows;
+mod search;
+mod service;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bellrock_api::{Dpid, Port, Snapshot, SwitchPort, Topology};
+
+use flood::Flood;
+pub use graph::MAX_SWITCHES;
+use graph::{Graph, Index, Node, Way, number};
+use rows::{Rows, UNREACHABLE};
+use search::{Filter, Ways};
+pub use service::{PathService, paths};
+
+/// A link, in the direction in which a path takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hop {
+    /// The port that sends.
+    pub from: SwitchPort,
+    /// The port that receives.
+    pub to: SwitchPort,
+}
+
+/// A path between two switches.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// The switch that it begins at.
+    pub from: Dpid,
+    /// The switch that it ends at.
+    pub to: Dpid,
+    /// The links between them, each to where the next begins. None where it ends where it begins.
+    pub hops: Vec<Hop>,
+}
+
+impl Path {
+    /// The switches on it, from the first to the last.
+    pub fn switches(&self) -> impl DoubleEndedIterator<Item = Dpid> {
+        std::iter::once(self.from).chain(self.hops.iter().map(|hop| hop.to.dpid))
+    }
+}
+
+/// Paths between all switches, as the topology was at one time.
+///
+/// Links are used that are up both ways, and lead from a switch that is up to another.
+#[derive(Clone, Default)]
+pub struct Paths {
+    numbers: Arc<Vec<(Dpid, u32)>>,
+    nodes: Vec<Arc<Node>>,
+    rows: Rows,
+    flood: Option<Arc<Flood>>,
+    left_out: usize,
+}
+
+impl Paths {
+    /// How many hops it is from one switch to another. `None` where no way leads there.
+    #[must_use]
+    pub fn distance(&self, from: Dpid, to: Dpid) -> Option<u16> {
+        let (from, to) = (self.number(from)?, self.number(to)?);
+        let distance = self.rows.distances[from][to];
+        (distance != UNREACHABLE).then_some(distance)
+    }
+
+    /// The first hops of all shortest paths from one switch to another, by port. None where no way leads
+    /// there, or both are the same.
+    pub fn next_hops(&self, from: Dpid, to: Dpid) -> impl Iterator<Item = Hop> {
+        let both = self.number(from).zip(self.number(to));
+        both.into_iter().flat_map(move |(from, to)| {
+            self.ways_to(from, to).map(move |way| self.hop(&self.nodes[from], way))
+        })
+    }
+
+    /// The first hop of a shortest path for the packets that `key` stands for, such as a hash of their
+    /// addresses: the same for the same key, and keys are spread evenly.
+    ///
+    /// When one of the first hops goes, only keys that had it get another, and when one comes it takes no
+    /// more than its share (rendezvous hashing: Thaler and Ravishankar, 1998).
+    #[must_use]
+    pub fn next_hop(&self, from: Dpid, to: Dpid, key: u64) -> Option<Hop> {
+        let (from, to) = (self.number(from)?, self.number(to)?);
+        self.choose(from, to, key).map(|way| self.hop(&self.nodes[from], way))
+    }
+
+    /// The hops of the shortest path that packets with this key take, each chosen by
+    /// [`next_hop`](Self::next_hop). None where no way leads there; nothing is allocated.
+    pub fn walk(&self, from: Dpid, to: Dpid, key: u64) -> impl Iterator<Item = Hop> {
+        let to = self.number(to);
+        let mut at = self.number(from);
+        std::iter::from_fn(move || {
+            let here = at?;
+            let way = self.choose(here, to?, key)?;
+            // Each is closer, so that it ends.
+            at = Some(way.to as Index);
+            Some(self.hop(&self.nodes[here], way))
+        })
+    }
+
+    /// That path as a whole. `None` where no way leads there.
+    #[must_use]
+    pub fn path(&self, from: Dpid, to: Dpid, key: u64) -> Option<Path> {
+        self.distance(from, to)?;
+        Some(Path { from, to, hops: self.walk(from, to, key).collect() })
+    }
+
+    /// The shortest path that takes only hops that are `usable`; of several, the one that takes the
+    /// lowest port where they part. It is searched: for tasks.
+    #[must_use]
+    pub fn shortest(&self, from: Dpid, to: Dpid, usable: impl Fn(Hop) -> bool) -> Option<Path> {
+        let (start, end) = (self.number(from)?, self.number(to)?);
+        let filter = Filter { usable: &usable, switches: BTreeSet::new(), first: BTreeSet::new() };
+        let ways = self.search(start, end, &filter)?;
+        Some(self.named(from, to, &ways))
+    }
+
+    /// The `k` shortest paths that pass no switch twice and take only hops that are `usable`, the
+    /// shortest first; paths of the same length in the order of the ports that they take. Links side by side
+    /// make different paths. They are searched: for tasks.
+    #[must_use]
+    pub fn k_shortest(
+        &self,
+        from: Dpid,
+        to: Dpid,
+        k: usize,
+        usable: impl Fn(Hop) -> bool,
+    ) -> Vec<Path> {
+        let Some((start, end)) = self.number(from).zip(self.number(to)) else { return Vec::new() };
+        let all = self.search_k(start, end, k, &usable);
+        all.iter().map(|ways| self.named(from, to, ways)).collect()
+    }
+
+    /// The link at a port, if one that paths use is there.
+    #[must_use]
+    pub fn hop_at(&self, from: SwitchPort) -> Option<Hop> {
+        let node = &self.nodes[self.number(from.dpid)?];
+        node.way(from.port).map(|way| self.hop(node, way))
+    }
+
+    /// Whether the network is known well enough to flood: [`Topology::settled`].
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.flood.is_some()
+    }
+
+    /// The ports of a switch that a packet for everybody goes out of, but for the one that it came in by: those of
+    /// hosts, and those of a tree that spans all switches. It reaches each host once, whatever
+    /// circles there are. None before the topology is settled.
+    #[must_use]
+    pub fn flood_ports(&self, dpid: Dpid) -> &[Port] {
+        let flood = self.flood.as_ref().zip(self.number(dpid));
+        flood.map_or(&[], |(flood, index)| flood.ports(index))
+    }
+
+    /// The ports of a switch that hosts can be at: up, and no end of a link. None before the topology is
+    /// settled.
+    #[must_use]
+    pub fn edge_ports(&self, dpid: Dpid) -> &[Port] {
+        let index = self.number(dpid).filter(|_| self.is_settled());
+        index.map_or(&[], |index| &self.nodes[index].edge)
+    }
+
+    /// All switches that are up, by datapath id, each with its [edge ports](Self::edge_ports).
+    pub fn switches(&self) -> impl Iterator<Item = (Dpid, &[Port])> {
+        let up = self.numbers.iter().filter(|(_, index)| self.nodes[*index as Index].is_up);
+        up.map(|(dpid, _)| (*dpid, self.edge_ports(*dpid)))
+    }
+
+    /// How many switches have no paths since there are more than [`MAX_SWITCHES`].
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    fn number(&self, dpid: Dpid) -> Option<Index> {
+        number(&self.numbers, dpid)
+    }
+
+    fn ways_to(&self, from: Index, to: Index) -> impl Iterator<Item = &Way> {
+        let bytes = self.rows.next_hops[from].of(to);
+        let ways = self.nodes[from].ways.chunks(u8::BITS as usize);
+        bytes.zip(ways).flat_map(|(byte, ways)| {
+            let mut left = byte;
+            std::iter::from_fn(move || {
+                let way = ways.get(left.trailing_zeros() as usize)?;
+                left &= left - 1;
+                Some(way)
+            })
+        })
+    }
+
+    fn choose(&self, from: Index, to: Index, key: u64) -> Option<&Way> {
+        let here = mixed(key ^ mixed(self.nodes[from].dpid.0));
+        self.ways_to(from, to).max_by_key(|way| mixed(here ^ u64::from(way.out.0)))
+    }
+
+    fn hop(&self, node: &Node, way: &Way) -> Hop {
+        let next = self.nodes[way.to as Index].dpid;
+        Hop { from: SwitchPort::new(node.dpid, way.out), to: SwitchPort::new(next, way.to_port) }
+    }
+
+    fn named(&self, from: Dpid, to: Dpid, ways: &Ways) -> Path {
+        let hops = ways.iter().map(|(at, way)| self.hop(&self.nodes[*at], way)).collect();
+        Path { from, to, hops }
+    }
+}
+
+/// Spreads the bits of a number over all 64 (the finisher of SplitMix64: Steele, Lea and Flood, 2014).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Follows a topology: makes [`Paths`] of it, again and again, by what has changed.
+#[derive(Default)]
+pub struct Tracker {
+    /// The topology that the rest is of; none at first.
+    topology: Option<Snapshot<Topology>>,
+    graph: Graph,
+    rows: Rows,
+}
+
+impl Tracker {
+    /// The paths of this topology. What is as it was at the last call is not computed again.
+    pub fn update(&mut self, topology: &Snapshot<Topology>) -> Paths {
+        let change = match &self.topology {
+            Some(before) => self.graph.update(before, topology),
+            None => self.graph.update(&Topology::default(), topology),
+        };
+        self.rows.update(&self.graph, &change);
+        self.topology = Some(Arc::clone(topology));
+        let nodes = self.graph.nodes.clone();
+        let up = nodes.iter().filter(|node| node.is_up).count();
+        Paths {
+            numbers: Arc::clone(&self.graph.numbers),
+            nodes,
+            rows: self.rows.clone(),
+            flood: topology.settled.then(|| Arc::new(Flood::of(&self.graph))),
+            left_out: topology.switches.len() - up,
+        }
+    }
+}

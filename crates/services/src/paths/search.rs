@@ -1,0 +1,146 @@
+//! Shortest paths that are searched when they are asked for: with links left out, or several of them.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bellrock_api::Port;
+
+use super::Hop;
+use super::Paths;
+use super::graph::{Index, Node, Way};
+use super::rows::UNREACHABLE;
+
+/// A path as the ways that it takes: the number of the switch that sends, and its link.
+pub(super) type Ways = Vec<(Index, Way)>;
+
+/// The ways, ports and links that a search leaves out.
+pub(super) struct Filter<'f> {
+    /// Whether a link may be used in this direction.
+    pub(super) usable: &'f dyn Fn(Hop) -> bool,
+    /// Switches that may not be passed.
+    pub(super) switches: BTreeSet<Index>,
+    /// First links that may not be taken.
+    pub(super) first: BTreeSet<Port>,
+}
+
+impl Paths {
+    /// The shortest path through what the filter leaves; of several, the one that takes the lowest port
+    /// where they part first.
+    pub(super) fn search(&self, from: Index, to: Index, filter: &Filter<'_>) -> Option<Ways> {
+        let distances = self.distances_to(to, from, filter);
+        let mut ways = Vec::new();
+        let mut at = from;
+        while at != to {
+            let closer = |way: &&Way| {
+                let distance = distances[way.to as Index];
+                distance != UNREACHABLE
+                    && distance + 1 == distances[at]
+                    && self.may_use(at, way, from, filter)
+            };
+            let way = self.nodes[at].ways.iter().find(closer)?;
+            ways.push((at, *way));
+            at = way.to as Index;
+        }
+        Some(ways)
+    }
+
+    /// How far switches are from `to` in the direction of paths to it, as far as it takes to find `from`.
+    fn distances_to(&self, to: Index, from: Index, filter: &Filter<'_>) -> Vec<u16> {
+        let mut distances = vec![UNREACHABLE; self.nodes.len()];
+        distances[to] = 0;
+        let mut found = VecDeque::from([to]);
+        while let Some(at) = found.pop_front() {
+            if at == from {
+                break;
+            }
+            for back in &self.nodes[at].ways {
+                let before = back.to as Index;
+                if distances[before] != UNREACHABLE || filter.switches.contains(&before) {
+                    continue;
+                }
+                let way = Way { out: back.to_port, to: at as u32, to_port: back.out };
+                if self.may_use(before, &way, from, filter) {
+                    distances[before] = distances[at] + 1;
+                    found.push_back(before);
+                }
+            }
+        }
+        distances
+    }
+
+    fn may_use(&self, at: Index, way: &Way, from: Index, filter: &Filter<'_>) -> bool {
+        let is_banned = at == from && filter.first.contains(&way.out);
+        !is_banned && (filter.usable)(self.hop(&self.nodes[at], way))
+    }
+
+    /// The `k` shortest paths without a circle (Yen, Management Science 1971), the shortest first, and
+    /// of the same length by the ports that they take.
+    pub(super) fn search_k(
+        &self,
+        from: Index,
+        to: Index,
+        k: usize,
+        usable: &dyn Fn(Hop) -> bool,
+    ) -> Vec<Ways> {
+        let mut filter = Filter { usable, switches: BTreeSet::new(), first: BTreeSet::new() };
+        let Some(shortest) = self.search(from, to, &filter).filter(|_| k > 0) else {
+            return Vec::new();
+        };
+        let mut paths = vec![shortest];
+        let mut candidates = BTreeSet::new();
+        while paths.len() < k {
+            let last = &paths[paths.len() - 1];
+            filter.switches.clear();
+            for spur in 0..last.len() {
+                let (root, at) = (&last[..spur], last[spur].0);
+                // No path that begins as this one may go on from here as one did that is known.
+                filter.first = paths
+                    .iter()
+                    .filter(|path| path.len() > spur && path[..spur] == *root)
+                    .map(|path| path[spur].1.out)
+                    .collect();
+                if let Some(rest) = self.search(at, to, &filter) {
+                    candidates.insert(Candidate::new([root, &rest].concat()));
+                }
+                filter.switches.insert(at);
+            }
+            filter.first.clear();
+            let Some(best) = candidates.pop_first() else { break };
+            paths.push(best.ways);
+        }
+        paths
+    }
+}
+
+/// A path in the order in which paths are chosen.
+#[derive(PartialEq, Eq)]
+struct Candidate {
+    ports: Vec<Port>,
+    ways: Ways,
+}
+
+impl Candidate {
+    fn new(ways: Ways) -> Self {
+        Candidate { ports: ways.iter().map(|(_, way)| way.out).collect(), ways }
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // From the same switch the same ports are the same path.
+        self.ports.len().cmp(&other.ports.len()).then_with(|| self.ports.cmp(&other.ports))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Node {
+    /// The link at a port.
+    pub(super) fn way(&self, port: Port) -> Option<&Way> {
+        let at = self.ways.binary_search_by_key(&port, |way| way.out).ok()?;
+        self.ways.get(at)
+    }
+}

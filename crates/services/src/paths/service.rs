@@ -1,0 +1,51 @@
+//! The task that publishes paths.
+
+use bellrock_api::{App, Handler, Network, SwitchInfo, Watch};
+
+use super::{Paths, Tracker};
+
+/// Paths, as the [`PathService`] of this controller publishes them. Where there is none, no paths are
+/// ever known.
+#[must_use]
+pub fn paths(network: &Network) -> Watch<Paths> {
+    Watch::clone(&network.extension::<Watch<Paths>>())
+}
+
+/// The service: keeps the paths of the network up to date with its topology.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathService;
+
+/// It has nothing to do with any switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Handler for Nothing {}
+
+impl App for PathService {
+    type Handler = Nothing;
+
+    fn name(&self) -> &'static str {
+        "paths"
+    }
+
+    fn wants_packet_ins(&self) -> bool {
+        false
+    }
+
+    fn start(&self, network: &Network) {
+        let (topology, published) = (network.topology().clone(), paths(network));
+        network.spawn("follow the topology", async move {
+            let mut tracker = Tracker::default();
+            let mut seen = topology.load();
+            loop {
+                published.publish(tracker.update(&seen));
+                // Of topologies that came meanwhile only the last is looked at.
+                seen = topology.changed(seen.version()).await;
+            }
+        });
+    }
+
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Nothing {
+        Nothing
+    }
+}
