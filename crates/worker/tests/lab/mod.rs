@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{
     Bytes, FromSwitch, MatchView, Message, MultipartKind, MultipartReply, Out, PacketIn,
-    PacketInReason, ReplyBody, RequestBody, ToSwitch,
+    PacketInReason, ReplyBody, RequestBody, ToSwitch, frame,
 };
-use bellrock_api::{DynApp, Port, Version};
+use bellrock_api::{Cookie, DynApp, ErrorCode, ErrorMessage, Port, Version};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
     Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
@@ -102,6 +102,10 @@ pub struct FakeSwitch {
     pub flows: Option<Vec<u8>>,
     /// The xid of the flow stats request.
     pub asked_for_flows: Option<u32>,
+    /// It answers no barrier; the xids of those that came.
+    pub ignored_barriers: Option<Vec<u32>>,
+    /// Flows whose cookies have this in their lower half it refuses.
+    pub refused: Vec<u64>,
 }
 
 pub struct Lab {
@@ -166,6 +170,8 @@ impl Lab {
             gone: false,
             flows: Some(Vec::new()),
             asked_for_flows: None,
+            ignored_barriers: None,
+            refused: Vec::new(),
         });
         self.switches.len() - 1
     }
@@ -308,8 +314,28 @@ impl FakeSwitch {
     fn read(&mut self) {
         let inbox = std::mem::take(&mut self.inbox);
         let mut used = 0;
-        while let Ok(Some((n, event))) = self.session.next(&inbox[used..], &mut self.out) {
+        loop {
+            if let Some(ignored) = &mut self.ignored_barriers
+                && let Ok(Some(message)) = frame(&inbox[used..])
+                && let Ok(Message { xid, body: ToSwitch::BarrierRequest, .. }) =
+                    ToSwitch::decode(message.bytes)
+            {
+                ignored.push(xid);
+                used += message.bytes.len();
+                continue;
+            }
+            let Ok(Some((n, event))) = self.session.next(&inbox[used..], &mut self.out) else {
+                break;
+            };
             if let switch::Event::Message { xid, body } = event {
+                if let ToSwitch::FlowMod(flow) = body
+                    && self.refused.contains(&(flow.cookie & !Cookie::MASK))
+                {
+                    let code = ErrorCode::FlowModTableFull;
+                    let error = ErrorMessage::Standard { code, data: Bytes(&[]) };
+                    let version = self.session.version();
+                    FromSwitch::Error(error).encode(version, xid, &mut self.out).unwrap();
+                }
                 if let ToSwitch::MultipartRequest(request) = body
                     && let RequestBody::Flow(_) = request.body
                 {
