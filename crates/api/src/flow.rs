@@ -110,6 +110,11 @@ impl Flow {
         self
     }
 
+    /// Does these before all that it does already.
+    pub fn prepend(&mut self, actions: &[Action<'static>]) {
+        self.treatment.apply.splice(0..0, actions.iter().copied());
+    }
+
     /// Sends packets out of this port.
     #[must_use]
     pub fn output(self, port: Port) -> Self {

@@ -1,0 +1,213 @@
+//! Carrying out a plan, and taking it back.
+
+use std::fmt;
+
+use bellrock_api::{Change, Dpid, Error, Loss, Network, Outcome, Programmed, Refusal};
+
+use super::plan::{Moment, Step};
+use super::{DRAIN, Plan};
+
+/// What became of a change of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The switch has confirmed it.
+    Installed,
+    /// The switch refused it; it has changed nothing.
+    Refused(Refusal),
+    /// It could not be sent; it has changed nothing.
+    NotSent(Error),
+    /// It was confirmed, and then taken back, which was confirmed too.
+    RolledBack,
+    /// It was not sent, because another failed before.
+    NotReached,
+    /// What became of it is not known: it may be there or not.
+    Unknown(Loss),
+}
+
+/// A change of a plan, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The switch.
+    pub dpid: Dpid,
+    /// The change.
+    pub change: Change,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// A plan that was carried out: every change of it is confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// How many changes it had.
+    pub changes: usize,
+}
+
+/// Why a plan was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The plan changes several switches and does not say in which order.
+    #[error(
+        "the plan changes {switches} switches at once, and in which order is not said: use \
+         Plan::tree() for flows to a destination, Plan::two_phase() for others, or \
+         Plan::independent() where no packet meets two of them"
+    )]
+    NeedsOrder {
+        /// How many.
+        switches: usize,
+    },
+    /// A plan without a version tag has flows for one.
+    #[error(
+        "the plan has an ingress, transit or egress flow for switch {dpid}, but no version tag; \
+         begin it with Plan::two_phase()"
+    )]
+    NoTag {
+        /// The switch of the first of them.
+        dpid: Dpid,
+    },
+    /// No VLAN id.
+    #[error("{tag} is no version tag; VLAN ids are 1 to 4094")]
+    BadTag {
+        /// What was given.
+        tag: u16,
+    },
+    /// A packet has one outermost VLAN tag, and the flow needs it.
+    #[error(
+        "a flow of switch {dpid} matches or changes VLAN tags itself, so that packets cannot carry a \
+         version tag: the plan cannot be made in two phases"
+    )]
+    OwnTags {
+        /// The switch of the first such flow.
+        dpid: Dpid,
+    },
+    /// A change failed.
+    #[error("{}", Failed(.0))]
+    Failed(Vec<Report>),
+}
+
+/// Prints what failed first, and how many changes were taken back or stay.
+struct Failed<'r>(&'r [Report]);
+
+impl fmt::Display for Failed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_cause = |report: &&Report| {
+            matches!(report.fate, Fate::Refused(_) | Fate::NotSent(_) | Fate::Unknown(_))
+        };
+        match self.0.iter().find(is_cause) {
+            None => f.write_str("the plan failed")?,
+            Some(Report { dpid, change, fate }) => {
+                write!(f, "switch {dpid} did not {change}: ")?;
+                match fate {
+                    Fate::Refused(refusal) => write!(f, "it refused ({refusal})")?,
+                    Fate::NotSent(error) => write!(f, "{error}")?,
+                    Fate::Unknown(loss) => write!(f, "{loss}")?,
+                    Fate::Installed | Fate::RolledBack | Fate::NotReached => {}
+                }
+            }
+        }
+        let count = |fate: Fate| self.0.iter().filter(|report| report.fate == fate).count();
+        let unknown =
+            self.0.iter().filter(|report| matches!(report.fate, Fate::Unknown(_))).count();
+        write!(
+            f,
+            "; of {} changes {} were taken back, {} stay, {unknown} are unknown",
+            self.0.len(),
+            count(Fate::RolledBack),
+            count(Fate::Installed)
+        )
+    }
+}
+
+/// Carries out a plan.
+pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed, CommitError> {
+    let switches = network.switches();
+    let mut steps = plan.ordered(|dpid| switches.get(dpid).map(|info| info.version))?;
+    drop(switches);
+    let mut from = 0;
+    while let Some(moment) = steps.get(from).map(|step| step.moment) {
+        let until = from + steps.iter().skip(from).take_while(|s| s.moment == moment).count();
+        if moment == Moment::Removed && from > 0 {
+            network.sleep(DRAIN).await;
+        }
+        if !round(network, steps.get_mut(from..until).unwrap_or_default()).await {
+            if !steps.iter().any(|step| matches!(step.fate, Fate::Unknown(_))) {
+                take_back(network, steps.get_mut(..until).unwrap_or_default()).await;
+            }
+            let report =
+                |step: Step| Report { dpid: step.dpid, change: step.change, fate: step.fate };
+            return Err(CommitError::Failed(steps.into_iter().map(report).collect()));
+        }
+        from = until;
+    }
+    Ok(Committed { changes: steps.len() })
+}
+
+/// Makes changes of one moment, at all their switches at a time. Says whether all are confirmed.
+async fn round(network: &Network, steps: &mut [Step]) -> bool {
+    let all: Vec<usize> = (0..steps.len()).collect();
+    let change = |step: &Step| Some(step.change.clone());
+    for (at, outcome) in send(network, steps, &all, change).await {
+        if let Some(step) = steps.get_mut(at) {
+            step.fate = match outcome {
+                Outcome::Installed => Fate::Installed,
+                Outcome::Refused(refusal) => Fate::Refused(refusal),
+                Outcome::NotSent(error) => Fate::NotSent(error),
+                Outcome::Withheld => Fate::NotReached,
+                Outcome::Unknown(loss) => Fate::Unknown(loss),
+            };
+        }
+    }
+    steps.iter().all(|step| step.fate == Fate::Installed)
+}
+
+/// Takes back what is installed, the last moment first.
+async fn take_back(network: &Network, steps: &mut [Step]) {
+    let mut until = steps.len();
+    while let Some(moment) = until.checked_sub(1).and_then(|last| steps.get(last)).map(|s| s.moment)
+    {
+        let from = steps.iter().position(|step| step.moment == moment).unwrap_or(0);
+        let installed = |at: &usize| steps.get(*at).is_some_and(|s| s.fate == Fate::Installed);
+        let undone: Vec<usize> = (from..until).filter(installed).collect();
+        let mut lost = false;
+        for (at, outcome) in send(network, steps, &undone, |step| step.undo.clone()).await {
+            let Some(step) = steps.get_mut(at) else { continue };
+            match outcome {
+                Outcome::Installed => step.fate = Fate::RolledBack,
+                Outcome::Unknown(loss) => step.fate = Fate::Unknown(loss),
+                // It is as it was: installed.
+                Outcome::Refused(_) | Outcome::NotSent(_) | Outcome::Withheld => {}
+            }
+            lost |= outcome != Outcome::Installed;
+        }
+        if lost {
+            // Going on could take away what the one that stayed leads to.
+            return;
+        }
+        until = from;
+    }
+}
+
+/// Sends what `what` makes of these steps, to each switch in one go, and waits for all.
+async fn send(
+    network: &Network,
+    steps: &[Step],
+    at: &[usize],
+    what: impl Fn(&Step) -> Option<Change>,
+) -> Vec<(usize, Outcome)> {
+    let mut by_switch: Vec<(Dpid, usize)> =
+        at.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();
+    // Stable: changes of one switch stay in order.
+    by_switch.sort_by_key(|(dpid, _)| *dpid);
+    let mut waiting: Vec<(Vec<usize>, Programmed)> = Vec::new();
+    for of_one in by_switch.chunk_by(|(a, _), (b, _)| a == b) {
+        let Some((dpid, _)) = of_one.first() else { continue };
+        let (places, changes): (Vec<usize>, Vec<Change>) =
+            of_one.iter().filter_map(|(_, at)| Some((*at, what(steps.get(*at)?)?))).unzip();
+        waiting.push((places, network.program(*dpid, changes)));
+    }
+    let mut outcomes = Vec::with_capacity(at.len());
+    for (places, programmed) in waiting {
+        outcomes.extend(places.into_iter().zip(programmed.await));
+    }
+    outcomes
+}

@@ -1,0 +1,238 @@
+//! What is to change where, and in which order.
+
+use bellrock_api::{Change, Dpid, Flow, GroupEntry, MeterEntry, Version};
+
+use super::two_phase;
+use super::{CommitError, Fate};
+
+/// Changes of any number of switches. See the [module](super) for its kinds.
+///
+/// ```
+/// use bellrock_api::{Dpid, Flow, MacAddr, Match, Port};
+/// use bellrock_services::programming::Plan;
+///
+/// let to_host = || Flow::new(Match::any().eth_dst(MacAddr([2, 0, 0, 0, 0, 1])));
+/// let plan = Plan::tree()
+///     .add_at(0, Dpid(1), to_host().output(Port(1)))
+///     .add_at(1, Dpid(2), to_host().output(Port(7)))
+///     .add_at(1, Dpid(3), to_host().output(Port(7)));
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a plan changes nothing until it is committed"]
+pub struct Plan {
+    pub(super) order: Order,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    OneSwitch,
+    Independent,
+    Tree,
+    TwoPhase { tag: u16 },
+}
+
+/// When a change is made: all of one moment before any of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Moment {
+    /// Groups and meters, which flows use.
+    Before,
+    /// Flows, by their distance from the destination, or by their phase.
+    At(u32),
+    /// After packets on their way have had time to leave: flows that are removed.
+    Removed,
+    /// Groups and meters that no flow uses any more.
+    After,
+}
+
+/// What a flow is to a version tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing.
+    Plain,
+    /// It puts packets under the tag.
+    Ingress,
+    /// It takes them on under it.
+    Transit,
+    /// It takes the tag off.
+    Egress,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) dpid: Dpid,
+    pub(super) moment: Moment,
+    pub(super) role: Role,
+    pub(super) change: Change,
+    /// What takes it back, if anything can.
+    pub(super) undo: Option<Change>,
+    pub(super) fate: Fate,
+}
+
+impl Plan {
+    /// Changes of one switch, made together.
+    #[expect(clippy::new_without_default, reason = "an empty plan is nothing to fall back on")]
+    pub fn new() -> Self {
+        Plan { order: Order::OneSwitch, steps: Vec::new() }
+    }
+
+    /// Changes of any switches of which no packet meets two.
+    pub fn independent() -> Self {
+        Plan { order: Order::Independent, steps: Vec::new() }
+    }
+
+    /// Flows that lead to destinations, each with its distance ([`Plan::add_at`]). Several trees can be
+    /// changed by one plan.
+    pub fn tree() -> Self {
+        Plan { order: Order::Tree, steps: Vec::new() }
+    }
+
+    /// Flows of which each packet is to meet all or none. Within the network they match the VLAN id `tag`
+    /// (1 to 4094), which no packet carries so far: a plan that takes the place of another needs another
+    /// tag. Flows at the edge are given by [`Plan::ingress`] and [`Plan::egress`], those between by
+    /// [`Plan::transit`].
+    pub fn two_phase(tag: u16) -> Self {
+        Plan { order: Order::TwoPhase { tag }, steps: Vec::new() }
+    }
+
+    /// Adds a flow. If another with the same match and priority is there, say so by [`Plan::replace`], so that it
+    /// comes back if the plan fails.
+    pub fn add(self, dpid: Dpid, flow: Flow) -> Self {
+        self.add_at(0, dpid, flow)
+    }
+
+    /// Adds a flow so many hops from the destination: 0 where the destination is attached. Each flow sends
+    /// packets to a switch that is nearer.
+    pub fn add_at(self, distance: u32, dpid: Dpid, flow: Flow) -> Self {
+        let undo = Change::Remove(flow.clone());
+        self.step(dpid, Moment::At(distance), Change::Add(flow), Some(undo))
+    }
+
+    /// Adds a flow in the place of another with the same match and priority.
+    pub fn replace(self, dpid: Dpid, old: Flow, new: Flow) -> Self {
+        self.replace_at(0, dpid, old, new)
+    }
+
+    /// The same, so many hops from the destination.
+    pub fn replace_at(self, distance: u32, dpid: Dpid, old: Flow, new: Flow) -> Self {
+        self.step(dpid, Moment::At(distance), Change::Add(new), Some(Change::Add(old)))
+    }
+
+    /// Removes a flow, after all that is added is confirmed and packets on their way have had time to
+    /// leave.
+    pub fn remove(self, dpid: Dpid, flow: Flow) -> Self {
+        let undo = Change::Add(flow.clone());
+        self.step(dpid, Moment::Removed, Change::Remove(flow), Some(undo))
+    }
+
+    /// Adds a group, before all flows (1.3).
+    pub fn group(self, dpid: Dpid, group: GroupEntry) -> Self {
+        let undo = Change::RemoveGroup(group.id);
+        self.step(dpid, Moment::Before, Change::AddGroup(group), Some(undo))
+    }
+
+    /// Changes a group, before all flows (1.3).
+    pub fn modify_group(self, dpid: Dpid, old: GroupEntry, new: GroupEntry) -> Self {
+        let undo = Change::ModifyGroup(old);
+        self.step(dpid, Moment::Before, Change::ModifyGroup(new), Some(undo))
+    }
+
+    /// Removes a group, after all flows (1.3).
+    pub fn remove_group(self, dpid: Dpid, group: GroupEntry) -> Self {
+        let change = Change::RemoveGroup(group.id);
+        self.step(dpid, Moment::After, change, Some(Change::AddGroup(group)))
+    }
+
+    /// Adds a meter, before all flows (1.3).
+    pub fn meter(self, dpid: Dpid, meter: MeterEntry) -> Self {
+        let undo = Change::RemoveMeter(meter.id);
+        self.step(dpid, Moment::Before, Change::AddMeter(meter), Some(undo))
+    }
+
+    /// Changes a meter, before all flows (1.3).
+    pub fn modify_meter(self, dpid: Dpid, old: MeterEntry, new: MeterEntry) -> Self {
+        let undo = Change::ModifyMeter(old);
+        self.step(dpid, Moment::Before, Change::ModifyMeter(new), Some(undo))
+    }
+
+    /// Removes a meter, after all flows (1.3).
+    pub fn remove_meter(self, dpid: Dpid, meter: MeterEntry) -> Self {
+        let change = Change::RemoveMeter(meter.id);
+        self.step(dpid, Moment::After, change, Some(Change::AddMeter(meter)))
+    }
+
+    /// A flow where packets come in: it puts them under the version tag, and then does what it does. In the
+    /// place of `old`, if that has the same match and priority.
+    pub fn ingress(self, dpid: Dpid, old: Option<Flow>, new: Flow) -> Self {
+        let undo = old.map_or_else(|| Change::Remove(new.clone()), Change::Add);
+        let mut plan = self.step(dpid, Moment::At(1), Change::Add(new), Some(undo));
+        plan.set_role(Role::Ingress);
+        plan
+    }
+
+    /// A flow that takes packets on under the version tag.
+    pub fn transit(self, dpid: Dpid, flow: Flow) -> Self {
+        let mut plan = self.add_at(0, dpid, flow);
+        plan.set_role(Role::Transit);
+        plan
+    }
+
+    /// A flow where packets leave: it takes the tag off before it does what it does.
+    pub fn egress(self, dpid: Dpid, flow: Flow) -> Self {
+        let mut plan = self.add_at(0, dpid, flow);
+        plan.set_role(Role::Egress);
+        plan
+    }
+
+    /// How many changes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    fn set_role(&mut self, role: Role) {
+        if let Some(step) = self.steps.last_mut() {
+            step.role = role;
+        }
+    }
+
+    fn step(mut self, dpid: Dpid, moment: Moment, change: Change, undo: Option<Change>) -> Self {
+        let (role, fate) = (Role::Plain, Fate::NotReached);
+        self.steps.push(Step { dpid, moment, role, change, undo, fate });
+        self
+    }
+
+    /// The steps in the order in which they are made, the flows as they are sent.
+    pub(super) fn ordered(
+        mut self,
+        version: impl Fn(Dpid) -> Option<Version>,
+    ) -> Result<Vec<Step>, CommitError> {
+        let is_two_phase = matches!(self.order, Order::TwoPhase { .. });
+        if let Some(step) =
+            self.steps.iter().find(|step| (step.role != Role::Plain) && !is_two_phase)
+        {
+            return Err(CommitError::NoTag { dpid: step.dpid });
+        }
+        match self.order {
+            Order::OneSwitch => {
+                let mut switches: Vec<Dpid> = self.steps.iter().map(|step| step.dpid).collect();
+                switches.sort_unstable();
+                switches.dedup();
+                if switches.len() > 1 {
+                    return Err(CommitError::NeedsOrder { switches: switches.len() });
+                }
+            }
+            Order::Independent | Order::Tree => {}
+            Order::TwoPhase { tag } => two_phase::tag(&mut self.steps, tag, version)?,
+        }
+        // Steps of one moment stay in the order in which they were given.
+        self.steps.sort_by_key(|step| step.moment);
+        Ok(self.steps)
+    }
+}

@@ -1,0 +1,76 @@
+//! Version tags: the flows of a two-phase plan as they are sent.
+//!
+//! 1.0 sets a VLAN id, which adds a tag, and strips it; 1.3 pushes one and pops it.
+
+use bellrock_api::{Action, Change, Dpid, Field, Flow, Version};
+
+use super::CommitError;
+use super::plan::{Role, Step};
+
+/// VLAN ids that can be on a packet.
+const TAGS: std::ops::RangeInclusive<u16> = 1..=4094;
+
+const CUSTOMER_TAG: u16 = 0x8100;
+
+/// Gives each flow what the tag makes of it.
+pub(super) fn tag(
+    steps: &mut [Step],
+    tag: u16,
+    version: impl Fn(Dpid) -> Option<Version>,
+) -> Result<(), CommitError> {
+    if !TAGS.contains(&tag) {
+        return Err(CommitError::BadTag { tag });
+    }
+    for step in steps.iter_mut().filter(|step| step.role != Role::Plain) {
+        // A switch that is not there is told of when the plan is sent; either version will do.
+        let version = version(step.dpid).unwrap_or(Version::V1_3);
+        let (dpid, role) = (step.dpid, step.role);
+        let Change::Add(flow) = &step.change else { continue };
+        let tagged = tagged(flow, role, tag, version).ok_or(CommitError::OwnTags { dpid })?;
+        if let Some(Change::Remove(undone)) = &mut step.undo {
+            *undone = tagged.clone();
+        }
+        step.change = Change::Add(tagged);
+    }
+    Ok(())
+}
+
+/// The flow with the tag. `None`: it has to do with VLAN tags itself, and a packet has one version only.
+fn tagged(flow: &Flow, role: Role, tag: u16, version: Version) -> Option<Flow> {
+    let matches_vlan = flow.matching.has(Field::VlanVid) && role != Role::Ingress;
+    if matches_vlan || flow.applied().iter().any(is_about_vlans) {
+        return None;
+    }
+    let put_on: &[Action<'static>] = match version {
+        Version::V1_0 => &[Action::SetVlanVid(tag)],
+        Version::V1_3 => &[
+            Action::PushVlan(CUSTOMER_TAG),
+            Action::SetField(
+                Field::VlanVid,
+                bellrock_api::Match::VLAN_PRESENT as u128 | tag as u128,
+            ),
+        ],
+    };
+    let mut tagged = flow.clone();
+    match role {
+        Role::Plain => {}
+        Role::Ingress => tagged.prepend(put_on),
+        Role::Transit => tagged.matching = tagged.matching.vlan_id(tag),
+        Role::Egress => {
+            tagged.matching = tagged.matching.vlan_id(tag);
+            tagged.prepend(&[Action::PopVlan]);
+        }
+    }
+    Some(tagged)
+}
+
+fn is_about_vlans(action: &Action<'_>) -> bool {
+    matches!(
+        action,
+        Action::PushVlan(_)
+            | Action::PopVlan
+            | Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+            | Action::SetField(Field::VlanVid | Field::VlanPcp, _)
+    )
+}
