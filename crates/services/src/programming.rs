@@ -1,1 +1,0 @@
-//! Flows installed on many switches, confirmed.
