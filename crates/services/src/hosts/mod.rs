@@ -1,1 +1,172 @@
 //! Finds the hosts and where they are.
+//!
+//! What it is for, how it is set and what it is worth against somebody who attacks is told in the book; here
+//! is how it is made.
+//! - `frame` reads what a packet tells of its sender, `probe` asks a host whether it is there. `tracker` is
+//!   what is known: a state machine without I/O, which counts hosts with `ports`. `switch` is the
+//!   handler, and `cache` what keeps nearly all packets from being looked at. `task` owns the state
+//!   and publishes the hosts.
+//! - Handlers tell the task what they saw through a bounded channel. What does not fit is lost and
+//!   counted, and seen again with a later packet.
+//! - A packet of a host that is known to be where it came from costs a look into the cache: no lock, and
+//!   no write.
+
+mod cache;
+mod frame;
+mod ports;
+mod probe;
+mod settings;
+mod switch;
+mod task;
+mod tracker;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_channel::{Receiver, Sender};
+use bellrock_api::{App, Dpid, Needs, Network, SwitchInfo};
+
+use crate::counters::counters;
+use crate::discovery::{NoRandomness, secret};
+pub use probe::PROBE_SOURCE;
+pub use settings::HostSettings;
+pub use switch::{HostsAtSwitch, REFRESH_S, SIGHTINGS_PER_PORT_PER_S};
+pub use tracker::{
+    AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, CLAIM_PAUSE, MAX_ADDRESSES,
+};
+
+use tracker::{Sighting, Tracker};
+
+/// Sightings that wait for the task, of all switches.
+pub const MAX_WAITING: usize = 1 << 14;
+
+/// The app: finds the hosts, and publishes them as
+/// [`Network::hosts`]. It stands behind discovery and before all others.
+pub struct HostTracking {
+    settings: HostSettings,
+    /// From the operating system, for the hashes of addresses.
+    secrets: [u64; 3],
+    /// Made when the controller starts.
+    shared: OnceLock<Arc<Shared>>,
+}
+
+/// What the handlers and the task share.
+struct Shared {
+    multiplier: u64,
+    tell: Sender<Sighting>,
+    told: Receiver<Sighting>,
+    switches: Mutex<BTreeMap<Dpid, Arc<PerSwitch>>>,
+}
+
+/// What the task and the handler of a switch share.
+#[derive(Default)]
+struct PerSwitch {
+    /// Counted up when what the handler believes of hosts may not be so any more.
+    stale: AtomicU64,
+    counts: Counts,
+}
+
+counters! {
+    /// What host tracking counts of each switch.
+    Counts {
+        /// Packets that were dropped since they came from the address of a host that is elsewhere.
+        claims: "claims_dropped",
+        /// Claims that were refused since the host answered where it is.
+        refused: "claims_refused",
+        /// Hosts that were not learnt since their port has as many as it may.
+        port_full: "over_port_limit",
+        /// Hosts that were not learnt since there are as many as there may be.
+        full: "over_limit",
+        /// Packets whose senders were not looked into since their port had told of too many.
+        over_limit: "sightings_over_limit",
+        /// Sightings that were lost because the controller was too busy.
+        lost: "sightings_lost",
+        /// Questions to hosts whether they are still there.
+        probes: "probes_sent",
+    }
+}
+
+impl HostTracking {
+    /// Host tracking with these settings.
+    ///
+    /// # Errors
+    /// [`NoRandomness`].
+    pub fn new(settings: HostSettings) -> Result<Self, NoRandomness> {
+        let bytes: [u8; 24] = secret()?;
+        let (words, _) = bytes.as_chunks();
+        let mut secrets = [0; 3];
+        secrets.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
+        Ok(HostTracking { settings, secrets, shared: OnceLock::new() })
+    }
+
+    fn secrets(&self, network: &Network) -> [u64; 3] {
+        match network.seed() {
+            None => self.secrets,
+            Some(seed) => {
+                let mut random = fastrand::Rng::with_seed(seed);
+                std::array::from_fn(|_| random.u64(..))
+            }
+        }
+    }
+
+    fn shared(&self, network: &Network) -> &Arc<Shared> {
+        self.shared.get_or_init(|| {
+            let [multiplier, ..] = self.secrets(network);
+            let (tell, told) = async_channel::bounded(MAX_WAITING);
+            Arc::new(Shared { multiplier, tell, told, switches: Mutex::default() })
+        })
+    }
+}
+
+impl Shared {
+    fn switch(&self, dpid: Dpid) -> Option<Arc<PerSwitch>> {
+        self.lock().get(&dpid).cloned()
+    }
+
+    fn new_switch(&self, dpid: Dpid) -> Arc<PerSwitch> {
+        let own = Arc::new(PerSwitch::default());
+        self.lock().insert(dpid, Arc::clone(&own));
+        own
+    }
+
+    /// A switch is gone, unless it is here again.
+    fn forget(&self, dpid: Dpid, own: &Arc<PerSwitch>) {
+        let mut all = self.lock();
+        if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, own)) {
+            all.remove(&dpid);
+        }
+    }
+
+    /// A panic under this lock leaves the map whole: each change is one call.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<PerSwitch>>> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App for HostTracking {
+    type Handler = HostsAtSwitch;
+
+    fn name(&self) -> &'static str {
+        "hosts"
+    }
+
+    /// Where switches are, no hosts are learnt.
+    fn needs(&self) -> Needs {
+        Needs::TOPOLOGY
+    }
+
+    fn start(&self, network: &Network) {
+        let shared = Arc::clone(self.shared(network));
+        let [_, keys @ ..] = self.secrets(network);
+        let tracker = Tracker::new(self.settings, keys);
+        network.spawn("hosts", task::run(network.clone(), shared, tracker));
+    }
+
+    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostsAtSwitch {
+        let shared = Arc::clone(self.shared(network));
+        let own = shared.new_switch(info.dpid);
+        let readers = (network.topology().reader(), network.hosts().reader());
+        HostsAtSwitch::new(shared, own, info.dpid, readers)
+    }
+}

@@ -1,0 +1,167 @@
+//! Host tracking at one switch: tells the hosts that the task does not know of yet from those that it
+//! does, and keeps packets that use the address of another away from the apps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bellrock_api::{
+    Batch, Dpid, Handler, Hosts, PacketIn, Port, Reader, Result, Switch, SwitchInfo, SwitchPort,
+    Topology, Verdict,
+};
+
+use super::cache::{Cache, Key};
+use super::frame::{ETH_TYPE_IPV4, Frame};
+use super::probe::PROBE_SOURCE;
+use super::tracker::Sighting;
+use super::{PerSwitch, Shared};
+
+/// Sightings of hosts that are not known, or known elsewhere, that one port may tell of in a second.
+/// Hosts beyond are learnt when they are heard later.
+pub const SIGHTINGS_PER_PORT_PER_S: u16 = 512;
+
+/// How often a handler forgets that it knows hosts, in seconds, so that each is seen again.
+pub const REFRESH_S: u32 = 30;
+
+/// Tracks the hosts of one switch.
+pub struct HostsAtSwitch {
+    shared: Arc<Shared>,
+    own: Arc<PerSwitch>,
+    dpid: Dpid,
+    topology: Reader<Topology>,
+    hosts: Reader<Hosts>,
+    /// Hosts that nothing is to be done about while all of these are what they were.
+    cache: Cache,
+    topology_version: u64,
+    stale: u64,
+    /// Sightings of each port since the last tick.
+    told: BTreeMap<Port, u16>,
+    second: u32,
+}
+
+impl HostsAtSwitch {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        own: Arc<PerSwitch>,
+        dpid: Dpid,
+        readers: (Reader<Topology>, Reader<Hosts>),
+    ) -> Self {
+        let (topology, hosts) = readers;
+        HostsAtSwitch {
+            cache: Cache::new(shared.multiplier ^ dpid.0),
+            shared,
+            own,
+            dpid,
+            topology,
+            hosts,
+            topology_version: 0,
+            stale: 0,
+            told: BTreeMap::new(),
+            // Not all at the same time.
+            second: (dpid.0 % u64::from(REFRESH_S)) as u32,
+        }
+    }
+
+    /// Forgets what is not certain any more.
+    #[inline]
+    fn refresh(&mut self) {
+        let version = self.topology.get().version();
+        let stale = self.own.stale.load(Ordering::Relaxed);
+        if (version, stale) != (self.topology_version, self.stale) {
+            (self.topology_version, self.stale) = (version, stale);
+            self.cache.clear();
+        }
+    }
+
+    /// Whether a packet has to be looked at. For nearly all, it has not: its sender is known to be there.
+    #[inline(always)]
+    fn is_news(&self, packet: &PacketIn<'_>) -> bool {
+        const IPV4: [u8; 2] = ETH_TYPE_IPV4.to_be_bytes();
+        let Some(header) = packet.data().first_chunk::<14>() else { return false };
+        let [.., t0, t1] = *header;
+        if [t0, t1] == IPV4 {
+            return !self.cache.has(Key::untagged(header), packet.in_port());
+        }
+        self.is_news_of_others(packet)
+    }
+
+    #[inline(never)]
+    fn is_news_of_others(&self, packet: &PacketIn<'_>) -> bool {
+        let Some(frame) = Frame::read(packet.data()) else { return false };
+        frame.may_tell() || !self.cache.has(Key::of(frame.host()), packet.in_port())
+    }
+
+    /// Looks at a packet. Whether the apps get it.
+    fn look(&mut self, packet: &PacketIn<'_>) -> Verdict {
+        let Some(frame) = Frame::read(packet.data()) else { return Verdict::Pass };
+        if !frame.is_from_host() || frame.src == PROBE_SOURCE {
+            return Verdict::Pass;
+        }
+        let at = SwitchPort::new(self.dpid, packet.in_port());
+        let (host, key) = (frame.host(), Key::of(frame.host()));
+        // What goes to the controller's own address answers it.
+        let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
+        if !self.topology.get().is_edge(at) {
+            self.cache.insert(key, at.port);
+            return to_apps;
+        }
+        let told = frame.told();
+        let known = self.hosts.get().get(host.mac, host.vlan);
+        let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
+        if is_here {
+            self.cache.insert(key, at.port);
+        } else if !self.may_tell(at.port) {
+            self.own.counts.over_limit.add(1);
+            return if is_known { Verdict::Consume } else { to_apps };
+        }
+        if self.shared.tell.try_send(Sighting { host, at, told }).is_err() {
+            self.own.counts.lost.add(1);
+        }
+        if is_known && !is_here {
+            // Until it is known where the host is, nobody speaks for it from elsewhere.
+            self.own.counts.claims.add(1);
+            return Verdict::Consume;
+        }
+        to_apps
+    }
+
+    fn may_tell(&mut self, port: Port) -> bool {
+        let told = self.told.entry(port).or_default();
+        *told = told.saturating_add(1);
+        *told <= SIGHTINGS_PER_PORT_PER_S
+    }
+}
+
+impl Handler for HostsAtSwitch {
+    #[inline]
+    fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+        self.refresh();
+        batch.each_where(switch, self, |hosts, packet| hosts.is_news(packet));
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let verdict = self.look(packet);
+        if verdict == Verdict::Consume && packet.buffer_id().is_some() {
+            // Gives back the room that the switch keeps it in.
+            switch.packet_out_with(packet, &[])?;
+        }
+        Ok(verdict)
+    }
+
+    fn tick(&mut self, _: &mut Switch<'_>) -> Result<()> {
+        self.told.clear();
+        self.second = self.second.wrapping_add(1);
+        if self.second.is_multiple_of(REFRESH_S) {
+            self.cache.clear();
+        }
+        Ok(())
+    }
+
+    fn switch_down(&mut self, _: &SwitchInfo) {
+        self.shared.forget(self.dpid, &self.own);
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.own.counts.report(report);
+    }
+}

@@ -1,0 +1,93 @@
+//! The task that owns what is known of hosts, publishes them, and asks them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bellrock_api::openflow::{Bytes, List, PacketOut};
+use bellrock_api::{Action, Network, Port, ToSwitch, Version};
+
+use super::Shared;
+use super::probe::probe;
+use super::tracker::{Probe, Refused, Tracker};
+use crate::wait::first;
+
+/// Sightings that are dealt with before others have their turn.
+const SIGHTINGS_PER_TURN: usize = 1024;
+
+/// Runs for as long as the controller.
+pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Tracker) {
+    let mut seen = 0;
+    let mut kept = None;
+    loop {
+        let now = network.now();
+        let topology = network.topology().load();
+        if topology.version() != seen {
+            seen = topology.version();
+            tracker.topology(&topology, now);
+        }
+        let mut dealt_with = 0;
+        while let Some(sighting) = kept.take().or_else(|| shared.told.try_recv().ok()) {
+            tracker.seen(sighting, &topology, now);
+            dealt_with += 1;
+            if dealt_with == SIGHTINGS_PER_TURN {
+                break;
+            }
+        }
+        tracker.timers(now);
+        publish(&mut tracker, &network, &shared);
+        if dealt_with == SIGHTINGS_PER_TURN {
+            continue;
+        }
+        let changed = network.topology().changed(seen);
+        let told = async { kept = shared.told.recv().await.ok() };
+        match tracker.due() {
+            None => first(told, changed).await,
+            Some(due) => first(first(told, changed), network.sleep_until(due)).await,
+        }
+    }
+}
+
+fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
+    // First what is so, then that what was believed is not: who looks again finds the new.
+    if let Some(hosts) = tracker.take_hosts() {
+        network.hosts().publish(hosts);
+    }
+    for at in tracker.stale.drain(..) {
+        if let Some(own) = shared.switch(at.dpid) {
+            own.stale.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    for probe in tracker.probes.drain(..) {
+        ask(network, shared, probe);
+    }
+    for refused in tracker.refused.drain(..) {
+        let (Refused::Claim(at) | Refused::PortFull(at) | Refused::Full(at)) = refused;
+        let Some(own) = shared.switch(at.dpid) else { continue };
+        match refused {
+            Refused::Claim(_) => own.counts.refused.add(1),
+            Refused::PortFull(_) => own.counts.port_full.add(1),
+            Refused::Full(_) => own.counts.full.add(1),
+        }
+    }
+    for event in tracker.events.drain(..) {
+        network.events().publish(network.now(), event);
+    }
+}
+
+/// Sends a question to a host. One that cannot be sent stays unanswered.
+fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) {
+    let Some(info) = network.switch(at.dpid) else { return };
+    let frame = probe(host, ip);
+    let in_port = match info.version {
+        Version::V1_0 => Port::ANY,
+        Version::V1_3 => Port::CONTROLLER,
+    };
+    let actions = [Action::output(at.port)];
+    let packet =
+        PacketOut { buffer_id: None, in_port, actions: List::of(&actions), data: Bytes(&frame) };
+    if network.send(at.dpid, &ToSwitch::PacketOut(packet)).is_ok()
+        && let Some(own) = shared.switch(at.dpid)
+    {
+        own.counts.probes.add(1);
+    }
+}

@@ -1,0 +1,490 @@
+//! What is known of hosts: a state machine without I/O. Sightings, the topology and the time go in;
+//! hosts, probes and events come out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bellrock_api::{Event, Host, HostGone, HostId, Hosts, SwitchPort, Topology};
+
+use super::HostSettings;
+use super::frame::Told;
+use super::ports::Ports;
+
+/// How long a host has to answer a probe.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// When it is asked once more, after the first time: the question, or the answer, may have been lost.
+pub const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// How many probes in a row a host that was not seen for long leaves unanswered before it is
+/// forgotten.
+pub const AGE_PROBES: u32 = 2;
+
+/// After a claim of a host's address was refused, how long no other is looked into.
+pub const CLAIM_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often the same alarm about the same host or port is told.
+pub const ALARM_EVERY: Duration = Duration::from_secs(10);
+
+/// Most Internet addresses of a host. For a further one the oldest is forgotten.
+pub const MAX_ADDRESSES: usize = 16;
+
+/// Addresses that are asked for in one probe.
+const ADDRESSES_PER_PROBE: usize = 4;
+
+/// A host was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pub(super) host: HostId,
+    pub(super) at: SwitchPort,
+    pub(super) told: Told,
+}
+
+/// A question that is to be sent out of a port to a host there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    pub(super) at: SwitchPort,
+    pub(super) host: HostId,
+    pub(super) ip: IpAddr,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Tracker {
+    settings: HostSettings,
+    entries: BTreeMap<HostId, Entry>,
+    ports: Ports,
+    /// When each host is looked at next.
+    due: BTreeSet<(Duration, HostId)>,
+    /// Those that are there.
+    hosts: Hosts,
+    changed: bool,
+    /// When it was told last that a port has too many hosts.
+    told_full: BTreeMap<SwitchPort, Duration>,
+    /// What comes out.
+    pub(super) probes: Vec<Probe>,
+    pub(super) events: Vec<Event>,
+    /// Places of which handlers may believe something that is not so any more.
+    pub(super) stale: Vec<SwitchPort>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A sighting that was not taken for true, for the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The address was another's, who answered.
+    Claim(SwitchPort),
+    /// The port has as many hosts as it may.
+    PortFull(SwitchPort),
+    /// All room is taken by ports with no more hosts.
+    Full(SwitchPort),
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: SwitchPort,
+    /// Whether it is there, as well as is known. If not, it is remembered to tell that it has moved.
+    present: bool,
+    addresses: Vec<IpAddr>,
+    /// An address that it used, if it has told none: good enough to ask for.
+    used: Option<IpAddr>,
+    since: Duration,
+    seen: Duration,
+    due: Duration,
+    asked: Option<Asked>,
+    /// Until when claims are not looked into, since one was refused.
+    paused: Duration,
+    told_claim: Option<Duration>,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    why: Why,
+    until: Duration,
+    again: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// It was not seen for long; how often it was asked before.
+    Aged(u32),
+    /// It was seen there.
+    Claim(SwitchPort),
+    /// Another has told that this address is its own.
+    Address(IpAddr, HostId),
+    /// Its port is up again.
+    Returned,
+}
+
+impl Tracker {
+    pub(super) fn new(settings: HostSettings, keys: [u64; 2]) -> Self {
+        Tracker {
+            settings,
+            entries: BTreeMap::new(),
+            ports: Ports::default(),
+            due: BTreeSet::new(),
+            hosts: Hosts::keyed(keys),
+            changed: false,
+            told_full: BTreeMap::new(),
+            probes: Vec::new(),
+            events: Vec::new(),
+            stale: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// A host was seen.
+    pub(super) fn seen(&mut self, sighting: Sighting, topology: &Topology, now: Duration) {
+        let Sighting { host, at, told } = sighting;
+        if !topology.is_edge(at) {
+            return;
+        }
+        match self.entries.get(&host).map(|entry| (entry.present, entry.at == at)) {
+            None => {
+                if !self.learn(host, at, now) {
+                    return;
+                }
+            }
+            Some((true, true)) => self.still_there(host, told, now),
+            Some((true, false)) => return self.claimed(host, at, told, now),
+            Some((false, _)) => self.returned(host, at, now),
+        }
+        match told {
+            Told::Address(ip) => self.address(host, ip, now),
+            Told::Used(ip) => {
+                if let Some(entry) = self.entries.get_mut(&host) {
+                    entry.used = Some(ip);
+                }
+            }
+            Told::Nothing => {}
+        }
+    }
+
+    /// A host that is not known; whether it is now.
+    fn learn(&mut self, host: HostId, at: SwitchPort, now: Duration) -> bool {
+        let here = self.ports.count(at);
+        if here >= self.settings.max_hosts_per_port {
+            self.refused.push(Refused::PortFull(at));
+            let told = self.told_full.get(&at);
+            if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
+                self.told_full.insert(at, now);
+                self.events.push(Event::TooManyHosts { at });
+            }
+            return false;
+        }
+        if self.entries.len() >= self.settings.max_hosts && !self.make_room(here) {
+            self.refused.push(Refused::Full(at));
+            return false;
+        }
+        let due = now + self.settings.max_age;
+        self.entries.insert(
+            host,
+            Entry {
+                at,
+                present: true,
+                addresses: Vec::new(),
+                used: None,
+                since: now,
+                seen: now,
+                due,
+                asked: None,
+                paused: Duration::ZERO,
+                told_claim: None,
+            },
+        );
+        self.due.insert((due, host));
+        self.ports.add(at, host);
+        self.events.push(Event::HostSeen { host, at });
+        self.publish(host);
+        true
+    }
+
+    /// Forgets a host of the port that has most, if that has more than `fewer` and one.
+    fn make_room(&mut self, fewer: usize) -> bool {
+        let Some((most, at)) = self.ports.fullest() else { return false };
+        if most <= fewer + 1 {
+            return false;
+        }
+        let oldest =
+            self.ports.hosts(at).min_by_key(|host| self.entries.get(host).map(|it| it.seen));
+        let Some(oldest) = oldest else { return false };
+        self.forget(oldest, HostGone::Evicted);
+        true
+    }
+
+    /// A host was seen where it is.
+    fn still_there(&mut self, host: HostId, told: Told, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        entry.seen = now;
+        match entry.asked.map(|asked| asked.why) {
+            Some(Why::Address(ip, by)) => {
+                if told == Told::Address(ip) {
+                    entry.asked = None;
+                    entry.paused = now + CLAIM_PAUSE;
+                    let refused = Event::AddressClaimRefused { ip, of: host, claimed_by: by };
+                    self.refuse(host, by, refused, now);
+                }
+            }
+            Some(Why::Claim(claimed_at)) => {
+                entry.asked = None;
+                entry.paused = now + CLAIM_PAUSE;
+                let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
+                self.refused.push(Refused::Claim(claimed_at));
+                self.alarm(host, event, now);
+            }
+            Some(Why::Aged(_) | Why::Returned) => entry.asked = None,
+            None => return,
+        }
+        self.look_at(host);
+    }
+
+    fn refuse(&mut self, host: HostId, by: HostId, event: Event, now: Duration) {
+        if let Some(at) = self.entries.get(&by).map(|entry| entry.at) {
+            self.refused.push(Refused::Claim(at));
+        }
+        self.alarm(host, event, now);
+    }
+
+    /// Tells of a refused claim, unless one was told of a moment ago.
+    fn alarm(&mut self, host: HostId, event: Event, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        if entry.told_claim.is_none_or(|told| told + ALARM_EVERY <= now) {
+            entry.told_claim = Some(now);
+            self.events.push(event);
+        }
+    }
+
+    /// A host was seen elsewhere than where it is. If it is still there, somebody uses its address.
+    fn claimed(&mut self, host: HostId, at: SwitchPort, told: Told, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        if now < entry.paused || matches!(entry.asked, Some(Asked { why: Why::Claim(_), .. })) {
+            return;
+        }
+        // Where it has told no address, what it is claimed to have is as good a question as any.
+        if let (None, Told::Address(ip) | Told::Used(ip)) = (entry.used, told) {
+            entry.used = Some(ip);
+        }
+        // Whatever comes from there now counts.
+        self.stale.push(entry.at);
+        self.ask(host, Why::Claim(at), now);
+    }
+
+    /// A host that was gone was seen.
+    fn returned(&mut self, host: HostId, at: SwitchPort, now: Duration) {
+        if self.is_too_many(host, at) {
+            return self.forget(host, HostGone::Evicted);
+        }
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let from = std::mem::replace(&mut entry.at, at);
+        (entry.present, entry.since, entry.seen, entry.asked) = (true, now, now, None);
+        self.ports.remove(from, host);
+        self.ports.add(at, host);
+        self.events.push(match from == at {
+            true => Event::HostSeen { host, at },
+            false => Event::HostMoved { host, from, to: at },
+        });
+        self.look_at(host);
+        self.publish(host);
+    }
+
+    /// A host has told an address of its own.
+    fn address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
+        let owner = self.hosts.by_ip(ip, host.vlan).map(|owner| owner.id);
+        match owner {
+            Some(owner) if owner == host => {}
+            None => self.add_address(host, ip),
+            Some(owner) => {
+                let asked = self.entries.get(&owner).is_none_or(|entry| entry.asked.is_some());
+                let paused = self.entries.get(&owner).is_some_and(|entry| now < entry.paused);
+                if !asked && !paused {
+                    self.ask(owner, Why::Address(ip, host), now);
+                }
+            }
+        }
+    }
+
+    fn add_address(&mut self, host: HostId, ip: IpAddr) {
+        let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
+        if entry.addresses.len() == MAX_ADDRESSES {
+            entry.addresses.remove(0);
+        }
+        entry.addresses.push(ip);
+        self.publish(host);
+    }
+
+    /// Asks a host whether it is there.
+    fn ask(&mut self, host: HostId, why: Why, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
+        entry.asked = Some(Asked { why, until, again });
+        self.send_probes(host, why);
+        self.look_at(host);
+    }
+
+    fn send_probes(&mut self, host: HostId, why: Why) {
+        let Some(entry) = self.entries.get(&host) else { return };
+        let at = entry.at;
+        if let Why::Address(ip, _) = why {
+            return self.probes.push(Probe { at, host, ip });
+        }
+        // The latest told are the likeliest to be in use.
+        let told = entry.addresses.iter().rev().take(ADDRESSES_PER_PROBE).copied();
+        let used = entry.used.filter(|_| entry.addresses.is_empty());
+        self.probes.extend(told.chain(used).map(|ip| Probe { at, host, ip }));
+    }
+
+    /// Brings up to date when a host is looked at next.
+    fn look_at(&mut self, host: HostId) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let due = match entry.asked {
+            Some(asked) => asked.again.unwrap_or(asked.until),
+            None => entry.seen + self.settings.max_age,
+        };
+        let before = std::mem::replace(&mut entry.due, due);
+        self.due.remove(&(before, host));
+        self.due.insert((due, host));
+    }
+
+    /// Does what is due.
+    pub(super) fn timers(&mut self, now: Duration) {
+        while let Some((_, host)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+            self.timer(host, now);
+        }
+    }
+
+    fn timer(&mut self, host: HostId, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let Some(asked) = &mut entry.asked else {
+            if entry.seen + self.settings.max_age > now {
+                // It was seen since.
+                return self.look_at(host);
+            }
+            return match entry.present {
+                true => self.ask(host, Why::Aged(1), now),
+                false => self.forget(host, HostGone::Aged),
+            };
+        };
+        let why = asked.why;
+        if asked.until > now {
+            asked.again = None;
+            self.send_probes(host, why);
+            return self.look_at(host);
+        }
+        entry.asked = None;
+        match why {
+            Why::Aged(AGE_PROBES..) => return self.forget(host, HostGone::Aged),
+            Why::Aged(times) => return self.ask(host, Why::Aged(times + 1), now),
+            Why::Claim(to) => self.moved(host, to, now),
+            Why::Address(ip, by) => self.take_address(host, ip, by),
+            // It may be back later.
+            Why::Returned => {}
+        }
+        self.look_at(host);
+    }
+
+    /// Whether a port has no room for a host that comes from elsewhere.
+    fn is_too_many(&self, host: HostId, at: SwitchPort) -> bool {
+        let elsewhere = self.entries.get(&host).is_some_and(|entry| entry.at != at);
+        elsewhere && self.ports.count(at) >= self.settings.max_hosts_per_port
+    }
+
+    /// A host did not answer where it was, and was seen elsewhere.
+    fn moved(&mut self, host: HostId, to: SwitchPort, now: Duration) {
+        if self.is_too_many(host, to) {
+            return self.forget(host, HostGone::Evicted);
+        }
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let from = std::mem::replace(&mut entry.at, to);
+        (entry.since, entry.seen) = (now, now);
+        self.ports.remove(from, host);
+        self.ports.add(to, host);
+        self.stale.push(from);
+        self.events.push(Event::HostMoved { host, from, to });
+        self.publish(host);
+    }
+
+    /// A host does not answer for an address, and another has told that it is its own.
+    fn take_address(&mut self, host: HostId, ip: IpAddr, by: HostId) {
+        if let Some(entry) = self.entries.get_mut(&host) {
+            entry.addresses.retain(|its| *its != ip);
+            self.publish(host);
+        }
+        self.add_address(by, ip);
+    }
+
+    /// The topology has changed: hosts are only where no switch is, and ports are up.
+    pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
+        let linked: BTreeSet<SwitchPort> =
+            topology.links.values().flat_map(|link| [link.from, link.to]).collect();
+        let places: Vec<SwitchPort> = self.ports.all().collect();
+        for at in places {
+            let hosts: Vec<HostId> = self.ports.hosts(at).collect();
+            for host in hosts {
+                let present = self.entries.get(&host).is_some_and(|entry| entry.present);
+                if linked.contains(&at) {
+                    self.forget(host, HostGone::Link);
+                } else if present && !topology.is_edge(at) {
+                    self.gone(host, HostGone::Port);
+                } else if !present && topology.is_edge(at) {
+                    self.ask_returned(host, now);
+                }
+            }
+        }
+        self.told_full.retain(|at, _| topology.is_edge(*at));
+    }
+
+    fn ask_returned(&mut self, host: HostId, now: Duration) {
+        if self.entries.get(&host).is_some_and(|entry| entry.asked.is_none()) {
+            self.ask(host, Why::Returned, now);
+        }
+    }
+
+    /// A host is not there any more, and may come back.
+    fn gone(&mut self, host: HostId, why: HostGone) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let at = entry.at;
+        (entry.present, entry.asked) = (false, None);
+        self.changed |= self.hosts.remove(host).is_some();
+        self.stale.push(at);
+        self.events.push(Event::HostGone { host, at, why });
+        self.look_at(host);
+    }
+
+    fn forget(&mut self, host: HostId, why: HostGone) {
+        let Some(entry) = self.entries.remove(&host) else { return };
+        let at = entry.at;
+        self.due.remove(&(entry.due, host));
+        self.ports.remove(at, host);
+        if entry.present {
+            self.changed |= self.hosts.remove(host).is_some();
+            self.stale.push(at);
+            self.events.push(Event::HostGone { host, at, why });
+        }
+    }
+
+    /// What is published of a host is as it is known now.
+    fn publish(&mut self, id: HostId) {
+        let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.present) else { return };
+        // While it was gone another may have come by its addresses.
+        let owner = |ip: &IpAddr| self.hosts.by_ip(*ip, id.vlan).map(|owner| owner.id);
+        entry.addresses.retain(|ip| owner(ip).is_none_or(|owner| owner == id));
+        let (at, since) = (entry.at, entry.since);
+        self.hosts.insert(Host { id, at, addresses: entry.addresses.clone(), since });
+        self.changed = true;
+    }
+
+    /// When [`timers`](Self::timers) has something to do.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// The hosts that are there, if that has changed since they were last asked for.
+    pub(super) fn take_hosts(&mut self) -> Option<Hosts> {
+        std::mem::take(&mut self.changed).then(|| self.hosts.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Hosts come, go and move, and what attackers try, on a clock of numbers.
+
+use bellrock_api::{Dpid, Link, MacAddr, Port};
+
+use super::*;
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn at(dpid: u64, port: u32) -> SwitchPort {
+    SwitchPort::new(Dpid(dpid), Port(port))
+}
+
+fn host(n: u16) -> HostId {
+    let [a, b] = n.to_be_bytes();
+    HostId::new(MacAddr([2, 0, 0, 0, a, b]), None)
+}
+
+fn ip(n: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, n])
+}
+
+struct Scene {
+    tracker: Tracker,
+    topology: Topology,
+    now: Duration,
+}
+
+impl Scene {
+    /// Two switches with three ports for hosts each.
+    fn new(settings: HostSettings) -> Self {
+        let ports = || (1..=3).map(Port).collect();
+        let topology = Topology::of([(Dpid(1), ports()), (Dpid(2), ports())], []);
+        Scene { tracker: Tracker::new(settings, [1, 2]), topology, now: s(10) }
+    }
+
+    fn default() -> Self {
+        Scene::new(HostSettings::default())
+    }
+
+    fn told(&mut self, n: u16, at: SwitchPort, told: Told) {
+        let sighting = Sighting { host: host(n), at, told };
+        self.tracker.seen(sighting, &self.topology, self.now);
+    }
+
+    fn seen(&mut self, n: u16, at: SwitchPort) {
+        self.told(n, at, Told::Nothing);
+    }
+
+    fn to(&mut self, now: Duration) {
+        while let Some(due) = self.tracker.due().filter(|due| *due <= now) {
+            self.tracker.timers(due.max(self.now));
+        }
+        self.now = now;
+    }
+
+    fn place(&self, n: u16) -> Option<SwitchPort> {
+        let host = host(n);
+        self.tracker.hosts.get(host.mac, host.vlan).map(|host| host.at)
+    }
+
+    fn owner(&self, n: u8) -> Option<HostId> {
+        self.tracker.hosts.by_ip(ip(n), None).map(|host| host.id)
+    }
+
+    fn probes(&mut self) -> Vec<Probe> {
+        std::mem::take(&mut self.tracker.probes)
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.tracker.events)
+    }
+
+    fn names(&mut self) -> Vec<&'static str> {
+        self.events().iter().map(Event::name).collect()
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Topology)) {
+        change(&mut self.topology);
+        self.tracker.topology(&self.topology, self.now);
+    }
+}
+
+#[test]
+fn hosts_are_learnt_where_no_switch_is_and_no_sooner() {
+    let mut scene = Scene::default();
+    scene.topology.edge.remove(&at(1, 2));
+    scene.seen(1, at(1, 2));
+    scene.seen(1, at(7, 1));
+    assert_eq!(scene.place(1), None);
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    assert_eq!((scene.place(1), scene.owner(1)), (Some(at(1, 1)), Some(host(1))));
+    assert_eq!(scene.tracker.take_hosts().map(|hosts| hosts.len()), Some(1));
+    assert!(scene.tracker.take_hosts().is_none(), "nothing has changed since");
+}
+
+#[test]
+fn a_link_purges_the_hosts_at_its_ports() {
+    let mut scene = Scene::default();
+    scene.seen(1, at(1, 3));
+    scene.seen(2, at(2, 3));
+    scene.seen(3, at(2, 1));
+    let link = Link { from: at(1, 3), to: at(2, 3), rate_kbps: None, since: s(10) };
+    scene.change(|topology| {
+        *topology = Topology::of(topology.switches.clone(), [link]);
+    });
+    assert_eq!((scene.place(1), scene.place(2), scene.place(3)), (None, None, Some(at(2, 1))));
+    let gone = Event::HostGone { host: host(1), at: at(1, 3), why: HostGone::Link };
+    assert!(scene.events().contains(&gone));
+}
+
+#[test]
+fn a_host_whose_port_goes_down_may_come_up_anywhere() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.seen(2, at(1, 2));
+    scene.change(|topology| topology.edge.retain(|port| port.dpid != Dpid(1)));
+    assert_eq!((scene.place(1), scene.owner(1)), (None, None));
+    scene.seen(1, at(2, 2));
+    assert_eq!((scene.place(1), scene.owner(1)), (Some(at(2, 2)), Some(host(1))));
+    assert_eq!(scene.names()[2..], ["host_gone", "host_gone", "host_moved"]);
+    // The other is asked when its port is up again, if it can be.
+    scene.change(|topology| {
+        topology.edge.insert(at(1, 2));
+    });
+    assert_eq!(scene.probes(), []);
+    scene.seen(2, at(1, 2));
+    assert_eq!(scene.names(), ["host_seen"]);
+}
+
+#[test]
+fn a_host_that_answers_has_not_moved() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.names();
+    scene.seen(1, at(2, 1));
+    assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
+    assert_eq!(scene.tracker.stale, [at(1, 1)], "what comes from there counts");
+    scene.to(s(10) + ASK_AGAIN_AFTER);
+    assert_eq!(scene.probes().len(), 1);
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.to(s(12));
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    let refused = Event::HostMoveRefused { host: host(1), at: at(1, 1), claimed_at: at(2, 1) };
+    assert_eq!(scene.events(), [refused]);
+    assert_eq!(scene.tracker.refused, [Refused::Claim(at(2, 1))]);
+    // It is looked into again, and told again after a while.
+    for second in 12..30 {
+        scene.to(s(second));
+        scene.seen(1, at(2, 1));
+        scene.seen(1, at(1, 1));
+    }
+    assert_eq!(scene.names(), ["host_move_refused"]);
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+}
+
+#[test]
+fn a_host_that_does_not_answer_for_a_second_has_moved() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Used(ip(1)));
+    scene.seen(1, at(2, 1));
+    scene.seen(1, at(2, 2));
+    scene.to(s(10) + ANSWER_WITHIN - Duration::from_millis(1));
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    assert_eq!(scene.probes().len(), 2, "it is asked for the address that it used");
+    scene.to(s(11));
+    assert_eq!(scene.place(1), Some(at(2, 1)));
+    assert_eq!(scene.names(), ["host_seen", "host_moved"]);
+}
+
+#[test]
+fn an_address_stays_with_who_answers_for_it() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
+    scene.seen(1, at(1, 1));
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.to(s(12));
+    assert_eq!(scene.owner(1), Some(host(1)));
+    let refused = Event::AddressClaimRefused { ip: ip(1), of: host(1), claimed_by: host(2) };
+    assert!(scene.events().contains(&refused));
+
+    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    scene.to(s(14));
+    assert_eq!(scene.owner(1), Some(host(2)), "nobody answered for it");
+    scene.seen(1, at(1, 1));
+    assert_eq!(scene.owner(1), Some(host(2)));
+}
+
+#[test]
+fn a_host_that_was_away_does_not_take_back_its_address() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.change(|topology| {
+        topology.edge.remove(&at(1, 1));
+    });
+    scene.told(2, at(1, 2), Told::Address(ip(1)));
+    scene.change(|topology| {
+        topology.edge.insert(at(1, 1));
+    });
+    scene.seen(1, at(1, 1));
+    assert_eq!((scene.place(1), scene.owner(1)), (Some(at(1, 1)), Some(host(2))));
+}
+
+#[test]
+fn an_old_host_is_asked_before_it_is_forgotten() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.seen(2, at(1, 2));
+    scene.to(s(200));
+    scene.seen(2, at(1, 2));
+    scene.to(s(310));
+    assert_eq!(scene.probes().len(), 1);
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.to(s(505));
+    assert_eq!((scene.place(1), scene.place(2)), (Some(at(1, 1)), None), "it could not be asked");
+    scene.to(s(700));
+    assert_eq!(scene.place(1), None);
+    assert_eq!(scene.probes().len(), 2 * AGE_PROBES as usize);
+    assert_eq!(scene.names(), ["host_seen", "host_seen", "host_gone", "host_gone"]);
+    assert_eq!(scene.tracker.due(), None);
+}
+
+#[test]
+fn who_claims_many_addresses_takes_no_room_from_others() {
+    let settings =
+        HostSettings { max_hosts: 20, max_hosts_per_port: 15, ..HostSettings::default() };
+    let mut scene = Scene::new(settings);
+    (0..1000).for_each(|n| scene.seen(n, at(1, 1)));
+    assert_eq!(scene.tracker.hosts.at(at(1, 1)).count(), 15);
+    assert_eq!(scene.names().iter().filter(|name| **name == "too_many_hosts").count(), 1);
+    (1000..1020).for_each(|n| scene.seen(n, at(1, 2)));
+    let count = |scene: &Scene, port| scene.tracker.hosts.at(at(1, port)).count();
+    assert_eq!((count(&scene, 1), count(&scene, 2)), (10, 10));
+    scene.seen(2000, at(2, 1));
+    assert_eq!(scene.place(2000), Some(at(2, 1)));
+    assert_eq!((scene.tracker.hosts.len(), scene.tracker.entries.len()), (20, 20));
+    let addresses = 2 * MAX_ADDRESSES as u8;
+    (0..addresses).for_each(|n| scene.told(2000, at(2, 1), Told::Address(ip(n))));
+    assert_eq!((scene.owner(0), scene.owner(addresses - 1)), (None, Some(host(2000))));
+    let refused = &scene.tracker.refused;
+    assert!(
+        refused.contains(&Refused::PortFull(at(1, 1)))
+            && refused.contains(&Refused::Full(at(1, 2)))
+    );
+}
