@@ -31,8 +31,9 @@ mod signals;
 pub mod prelude {
     pub use crate::per_switch;
     pub use bellrock_api::{
-        Action, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field, FlowMod,
-        FlowRemoved, FlowTemplate, Handler, HostEntry, Instruction, MacAddr, Match, Network,
-        PacketIn, Port, PortStatus, ReplyBody, Result, Switch, SwitchInfo, Verdict, Version, Xid,
+        Abort, Action, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field, FlowMod,
+        FlowRemoved, FlowTemplate, Handler, HostEntry, Instruction, Interrupt, MacAddr, Match,
+        Network, PacketIn, Port, PortStatus, ReplyBody, Result, Switch, SwitchInfo, TVar, ToSwitch,
+        Transaction, Verdict, Version, Watch, Xid, atomically, try_atomically,
     };
 }

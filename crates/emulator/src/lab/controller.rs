@@ -23,10 +23,10 @@ const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr
 
 /// Turns of the task worker at one moment, of up to some hundred tasks each. Computing takes no time here, so a
 /// task that is always ready would stop the clock otherwise: it goes on after [`TASK_PAUSE`].
-const TASK_TURNS: usize = 64;
+const TASK_TURNS: usize = 16;
 
 /// See [`TASK_TURNS`].
-const TASK_PAUSE: Duration = Duration::from_micros(1);
+const TASK_PAUSE: Duration = Duration::from_micros(100);
 
 /// The clock that the apps read, in nanoseconds.
 #[derive(Clone, Default)]

@@ -1,0 +1,43 @@
+//! Bandwidth on every link of a path, or on none of them. `cargo test -p bellrock --test reserve`
+
+use bellrock::prelude::*;
+
+// ANCHOR: reserve
+/// What is left of a link, in Mbit/s.
+type Free = TVar<u64>;
+
+/// Takes `rate` from every link of a path, or waits until there is so much on all of them.
+fn reserve(tx: &mut Transaction<'_>, path: &[Free], rate: u64) -> Result<(), Interrupt> {
+    for free in path {
+        tx.require(tx.read(free)? >= rate)?;
+        tx.modify(free, |free| free - rate)?;
+    }
+    Ok(())
+}
+
+/// The same on whichever of two paths has so much. If neither has, it waits until one has.
+fn reserve_either(
+    tx: &mut Transaction<'_>,
+    [one, other]: [&[Free]; 2],
+    rate: u64,
+) -> Result<(), Interrupt> {
+    tx.or_else(|tx| reserve(tx, one, rate), |tx| reserve(tx, other, rate))
+}
+// ANCHOR_END: reserve
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_taken_whole_or_not_at_all() {
+        let links = [10, 2, 8, 8].map(TVar::new);
+        let free = || links.each_ref().map(TVar::load);
+        let paths = [&links[..2], &links[2..]];
+        let reserve = |rate| atomically(|tx| reserve_either(tx, paths, rate));
+
+        assert_eq!((reserve(5), free()), (Ok(()), [10, 2, 3, 3]));
+        assert_eq!((reserve(2), free()), (Ok(()), [8, 0, 3, 3]));
+        assert_eq!((reserve(5), free()), (Err(Error::WouldWait), [8, 0, 3, 3]));
+    }
+}
