@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::{HostId, Link, SwitchPort};
+use crate::{Dpid, HostId, Link, Refusal, SwitchPort};
 
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
 pub const EVENTS_KEPT: usize = 4096;
@@ -113,6 +113,33 @@ pub enum Event {
         /// The port.
         at: SwitchPort,
     },
+    /// A switch has flows that no app of this controller has installed. They stay.
+    ForeignFlows {
+        /// The switch.
+        dpid: Dpid,
+        /// How many.
+        flows: usize,
+    },
+    /// What an app wants in a switch was compared with what is there, after the switch came up.
+    Reconciled {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Flows of the app that were there.
+        found: usize,
+        /// Changes that are made to them: the difference.
+        changes: usize,
+    },
+    /// A switch refuses something that an app wants in it.
+    WantedRefused {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Why.
+        why: Refusal,
+    },
 }
 
 /// Why a link is down.
@@ -177,6 +204,9 @@ impl Event {
             Event::AddressClaimRefused { .. } => "address_claim_refused",
             Event::HostGone { .. } => "host_gone",
             Event::TooManyHosts { .. } => "too_many_hosts",
+            Event::ForeignFlows { .. } => "foreign_flows",
+            Event::Reconciled { .. } => "reconciled",
+            Event::WantedRefused { .. } => "wanted_refused",
         }
     }
 
@@ -190,6 +220,7 @@ impl Event {
                 | Event::HostSeen { .. }
                 | Event::HostMoved { .. }
                 | Event::HostGone { .. }
+                | Event::Reconciled { .. }
         )
     }
 }
@@ -228,6 +259,15 @@ impl fmt::Display for Event {
             }
             Event::TooManyHosts { at } => {
                 write!(f, "{at} has as many hosts as it may, further ones are not learnt")
+            }
+            Event::ForeignFlows { dpid, flows } => {
+                write!(f, "switch {dpid} has {flows} flows of somebody else; they stay")
+            }
+            Event::Reconciled { app, dpid, found, changes } => {
+                write!(f, "switch {dpid} has {found} flows of {app}, {changes} changes are made")
+            }
+            Event::WantedRefused { app, dpid, why } => {
+                write!(f, "switch {dpid} refuses what {app} wants in it: {why}")
             }
         }
     }

@@ -104,6 +104,9 @@ impl Cookie {
     /// The bits of a cookie that tell the app.
     pub const MASK: u64 = 0xffff_ffff_0000_0000;
 
+    /// The cookies of the flows that are no app's but the controller's own: the table-miss entry.
+    pub const CONTROLLER: Cookie = Cookie::of_app("bellrock");
+
     /// The cookies of the app with this name. Never zero, which is what other controllers leave.
     #[must_use]
     pub const fn of_app(name: &str) -> Self {

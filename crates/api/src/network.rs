@@ -64,6 +64,8 @@ pub struct NetworkState {
     pub events: Events,
     /// What services share.
     pub extensions: Extensions,
+    /// The apps of the chain, in order, and their cookies.
+    pub apps: Vec<(&'static str, Cookie)>,
     /// Of a run that repeats.
     pub seed: Option<u64>,
 }
@@ -102,7 +104,18 @@ impl Network {
     /// The cookies of the app's flows.
     #[must_use]
     pub fn cookie(&self) -> Cookie {
-        self.app.map_or(Cookie::of_app(self.app()), |(_, id)| id.cookie())
+        self.app.map_or(Cookie::CONTROLLER, |(_, id)| id.cookie())
+    }
+
+    /// The app whose cookie this is; `controller` for the controller itself. `None`: a flow with it is of
+    /// somebody else.
+    #[must_use]
+    pub fn app_of(&self, cookie: u64) -> Option<&'static str> {
+        if Cookie::CONTROLLER.owns(cookie) {
+            return Some("controller");
+        }
+        let mut apps = self.runtime.state().apps.iter();
+        apps.find(|(_, app)| app.owns(cookie)).map(|(name, _)| *name)
     }
 
     /// The app's place in the chain; `None` for the controller itself.

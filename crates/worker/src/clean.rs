@@ -20,9 +20,6 @@ use crate::settings::CLEAN_WAIT;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
-/// The cookies of the flows that are nobody's but the controller's: the table-miss entry.
-pub(crate) const RUNTIME: Cookie = Cookie::of_app("bellrock");
-
 impl Worker {
     /// The datapath id is this connection's own: remove what an earlier run left, then come up.
     pub(crate) fn clean<T: Transport>(
@@ -39,7 +36,7 @@ impl Worker {
         if info.version == Version::V1_3 {
             // A table-miss entry that is wanted takes the place of the old one, so that no packet falls
             // into the gap between the two.
-            let entry = (!self.wants_packet_ins()).then_some(RUNTIME);
+            let entry = (!self.wants_packet_ins()).then_some(Cookie::CONTROLLER);
             for cookie in cleaned.map(|app| app.id.cookie()).chain(entry) {
                 let cookie = cookie.with(0);
                 let old = FlowMod::delete(&all).cookie_mask(cookie, Cookie::MASK);

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out, RequestBody};
 use bellrock_api::{
-    AppId, Dpid, DynApp, Error, Network, NetworkState, NewTask, Outcome, Program, Programmed,
-    Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
+    AppId, Cookie, Dpid, DynApp, Error, Network, NetworkState, NewTask, Outcome, Program,
+    Programmed, Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
 };
 
 use crate::balance::Loads;
@@ -99,10 +99,11 @@ impl Shared {
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = Loads::of(parts.mailboxes.len());
+        let names = parts.apps.iter().map(|app| (app.name(), Cookie::of_app(app.name())));
         let posts = Arc::new(Posts {
             mailboxes: parts.mailboxes,
             directory: RwLock::default(),
-            state: NetworkState { seed, ..NetworkState::default() },
+            state: NetworkState { seed, apps: names.collect(), ..NetworkState::default() },
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
         let health = parts.apps.iter().map(|_| Arc::default()).collect();

@@ -9,13 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::Out;
-use bellrock_api::{AppId, Batch, SwitchInfo};
+use bellrock_api::{AppId, Batch, Cookie, SwitchInfo};
 use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::balance::{Burden, Strain};
-use crate::clean::RUNTIME;
 use crate::connection::{Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
@@ -439,7 +438,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if wants_packets {
             // The buffer is as good as empty at this point.
-            let _ = connection.session.table_miss(RUNTIME.with(0), &mut self.out);
+            let _ = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);
         }
         if self.log.allows(now, &self.counters) {
             info!(

@@ -38,6 +38,14 @@ pub struct ToldFlow {
     instructions: Box<[u8]>,
 }
 
+impl ToldFlow {
+    /// Whether it goes by itself, after a time or without packets.
+    #[must_use]
+    pub fn has_timeout(&self) -> bool {
+        self.idle_timeout != 0 || self.hard_timeout != 0
+    }
+}
+
 /// Flags that a flow keeps; the others are about the command that adds it. 1.0 tells none.
 const KEPT_FLAGS: FlowFlags =
     FlowFlags::SEND_FLOW_REM.union(FlowFlags::NO_PKT_COUNTS).union(FlowFlags::NO_BYT_COUNTS);

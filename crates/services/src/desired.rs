@@ -1,1 +1,0 @@
-//! What each app wants in the switches, and how they are brought to it.

@@ -1,0 +1,231 @@
+//! What each app wants in the switches, and how they are brought to it without losing a packet.
+//!
+//! An app says what it wants ([`Desired::set`]), under a number of its own, an *intent*. A task keeps the
+//! switches at it: it reads the tables of a switch that comes up, compares them with what is wanted, and sends
+//! the difference and nothing else. A flow that is there as it is wanted is not touched: its packets
+//! notice neither a restart of the controller nor a lost connection.
+//!
+//! # Order
+//! An intent is an ordered list: what comes later may lead packets to what comes earlier, and waits until
+//! that is confirmed. So the flows of a path or a tree are given from the destination outward, as in
+//! [`Plan::tree`](crate::programming::Plan::tree), and for the same reasons. What is wanted no more is
+//! removed last, after packets that are on their way have had time to leave
+//! ([`DRAIN`](crate::programming::DRAIN)). A flow that takes the place of another with the same match and
+//! priority does so at once, in one message.
+//!
+//! # After a restart
+//! The app takes on what its last run left ([`bellrock_api::LeftFlows::Keep`]). Nothing of it is removed
+//! until the app has said that it has set all that it wants ([`Desired::complete`]). Then those of its flows go
+//! that are no intent's. Flows with a timeout are the exception, and those with the number 0: handlers have
+//! installed them for packets that they saw; they are adopted as they are, and go by themselves or when
+//! the app removes them. Flows with cookies of no app are never touched; they are reported
+//! ([`bellrock_api::Event::ForeignFlows`]).
+//!
+//! Groups and meters have no cookies. Those that are wanted are compared, added and changed; others are
+//! left alone.
+//!
+//! # Failure
+//! A switch that refuses a change has it reported ([`bellrock_api::Event::WantedRefused`]) and is asked
+//! again later. Where it is not known what became of a change, the switch's tables are read again. Nothing counts
+//! as installed that the switch has not confirmed or told.
+
+mod book;
+mod compare;
+mod read;
+mod task;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bellrock_api::{Dpid, Error, Flow, GroupEntry, MeterEntry, Network, Refusal, Watch};
+
+use book::Book;
+
+/// After how long a switch that did not tell its tables is asked again.
+pub const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// After how long a switch is asked again for what it has refused.
+pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+
+/// Something that an app wants in a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A flow. Its number becomes that of the intent.
+    Flow(Flow),
+    /// A group (1.3). It is there before all flows.
+    Group(GroupEntry),
+    /// A meter (1.3). It is there before all flows.
+    Meter(MeterEntry),
+}
+
+impl From<Flow> for Wanted {
+    fn from(flow: Flow) -> Self {
+        Wanted::Flow(flow)
+    }
+}
+
+impl From<GroupEntry> for Wanted {
+    fn from(group: GroupEntry) -> Self {
+        Wanted::Group(group)
+    }
+}
+
+impl From<MeterEntry> for Wanted {
+    fn from(meter: MeterEntry) -> Self {
+        Wanted::Meter(meter)
+    }
+}
+
+/// Where an app's handle to what it wants comes from.
+pub trait DesiredFlows {
+    /// What this app wants in the switches. All handles of an app are the same. The app has to take on the
+    /// flows that it finds: its [`bellrock_api::App::left_flows`] is `Keep`.
+    fn desired(&self) -> Desired;
+}
+
+impl DesiredFlows for Network {
+    fn desired(&self) -> Desired {
+        let all = self.extension::<OfAllApps>();
+        let mut apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let desired = apps.entry(self.app()).or_insert_with(|| {
+            let desired = Desired(Arc::default());
+            let (network, kept) = (self.clone(), desired.clone());
+            self.spawn("desired state", async move { task::keep(network, kept).await });
+            desired
+        });
+        desired.clone()
+    }
+}
+
+/// What each app of the controller wants.
+#[derive(Default)]
+struct OfAllApps(Mutex<BTreeMap<&'static str, Desired>>);
+
+/// What an app wants in the switches.
+#[derive(Clone)]
+pub struct Desired(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    book: Mutex<Book>,
+    /// How often the book was written in.
+    written: Watch<u64>,
+    state: Watch<DesiredState>,
+}
+
+/// How far the switches are at what an app wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DesiredState {
+    /// How many changes of what is wanted it includes.
+    pub written: u64,
+    /// Things that are wanted in switches that are up.
+    pub wanted: usize,
+    /// Those that their switches have told or confirmed.
+    pub installed: usize,
+    /// Switches whose tables are still to be read.
+    pub unread: usize,
+    /// Switches that cannot be given all that is wanted in them, and why.
+    pub refused: BTreeMap<Dpid, WhyNot>,
+    /// Changes that were sent since the controller started.
+    pub changes_sent: u64,
+}
+
+/// Why a switch has not what is wanted in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// It refuses.
+    #[error("the switch refuses it: {0}")]
+    Refused(Refusal),
+    /// Its version cannot say it.
+    #[error(transparent)]
+    Unsayable(Error),
+}
+
+impl DesiredState {
+    /// Whether all switches that are up have what is wanted.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.unread == 0 && self.installed == self.wanted
+    }
+}
+
+impl Desired {
+    /// Wants this, from the destination outward, and nothing else under this number. Entries of one switch that
+    /// follow each other are changed together.
+    pub fn set<W: Into<Wanted>>(&self, intent: u32, entries: impl IntoIterator<Item = (Dpid, W)>) {
+        let mut last = None;
+        let mut distance = 0;
+        let ordered = entries.into_iter().map(|(dpid, wanted)| {
+            if last.replace(dpid).is_some_and(|last| last != dpid) {
+                distance += 1;
+            }
+            (distance, dpid, wanted)
+        });
+        self.set_tree(intent, ordered);
+    }
+
+    /// The same with the distance of each from the destination: all of one distance are changed together,
+    /// before those that are farther.
+    pub fn set_tree<W: Into<Wanted>>(
+        &self,
+        intent: u32,
+        entries: impl IntoIterator<Item = (u32, Dpid, W)>,
+    ) {
+        let entries = entries.into_iter().map(|(distance, dpid, wanted)| {
+            let wanted = match wanted.into() {
+                Wanted::Flow(flow) => Wanted::Flow(flow.number(intent)),
+                other => other,
+            };
+            (distance, dpid, wanted)
+        });
+        self.book().set(intent, entries);
+        self.wrote();
+    }
+
+    /// The same for entries that do not depend on one another: none waits for another.
+    pub fn set_independent<W: Into<Wanted>>(
+        &self,
+        intent: u32,
+        entries: impl IntoIterator<Item = (Dpid, W)>,
+    ) {
+        self.set_tree(intent, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
+    }
+
+    /// Wants nothing under this number any more.
+    pub fn withdraw(&self, intent: u32) {
+        self.book().set(intent, std::iter::empty());
+        self.wrote();
+    }
+
+    /// All that the app wants has been set once since the controller started: what an earlier run left and
+    /// is not wanted goes.
+    pub fn complete(&self) {
+        self.book().complete = true;
+        self.wrote();
+    }
+
+    /// How far the switches are.
+    #[must_use]
+    pub fn state(&self) -> &Watch<DesiredState> {
+        &self.0.state
+    }
+
+    /// Waits until all switches that are up have what is wanted now.
+    pub async fn settled(&self) {
+        let written = **self.0.written.load();
+        let mut state = self.0.state.load();
+        while state.written < written || !state.is_settled() {
+            state = self.0.state.changed(state.version()).await;
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        // A panic of an iterator leaves whole entries.
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wrote(&self) {
+        self.0.written.update(|written| written + 1);
+    }
+}

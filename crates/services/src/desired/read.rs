@@ -1,0 +1,114 @@
+//! What a switch tells that it has.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bellrock_api::openflow::{FlowStatsRequest, GroupDesc, Meter, MeterConfig, RequestBody};
+use bellrock_api::{
+    Cookie, Dpid, FlowKey, Match, Network, ReplyBody, RequestError, ToldFlow, ToldForm, Version,
+};
+
+/// What is in a switch of what an app has put there, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) flows: HashMap<FlowKey, ToldFlow>,
+    /// Groups and meters of whoever, in the form in which they are compared.
+    pub(super) groups: BTreeMap<u32, String>,
+    pub(super) meters: BTreeMap<u32, String>,
+    /// Flows of no app.
+    pub(super) foreign: usize,
+}
+
+/// Reads the tables of a switch.
+pub(super) async fn read(
+    network: &Network,
+    dpid: Dpid,
+    version: Version,
+) -> Result<Known, RequestError> {
+    let mut known = Known::default();
+    let all = Match::any();
+    let flows = network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)));
+    if version == Version::V1_3 {
+        let groups = network.request(dpid, RequestBody::GroupDesc);
+        let meters = network.request(dpid, RequestBody::MeterConfig(Meter::ALL));
+        // A switch that has none of the kind may refuse the question.
+        if let Some(reply) = answered(groups.await)?
+            && let Ok(ReplyBody::GroupDesc(groups)) = reply.body()
+        {
+            known.groups = groups.iter().map(|group| (group.group, group_told(&group))).collect();
+        }
+        if let Some(reply) = answered(meters.await)?
+            && let Ok(ReplyBody::MeterConfig(meters)) = reply.body()
+        {
+            known.meters = meters.iter().map(|meter| (meter.meter, meter_told(&meter))).collect();
+        }
+    }
+    let reply = flows.await?;
+    let Ok(ReplyBody::Flow(flows)) = reply.body() else { return Err(RequestError::Unanswered) };
+    let mut form = ToldForm::new(version);
+    for flow in flows {
+        if network.cookie().owns(flow.cookie) {
+            let told = form.of_stats(&flow)?;
+            known.flows.insert(told.key.clone(), told);
+        } else if network.app_of(flow.cookie).is_none() {
+            known.foreign += 1;
+        }
+    }
+    Ok(known)
+}
+
+/// A reply, where the switch does not refuse the question.
+fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(RequestError::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A group as it is compared: in words, because its parts borrow from the message.
+fn group_told(group: &GroupDesc<'_>) -> String {
+    use std::fmt::Write;
+
+    let mut text = format!("{:?}", group.kind);
+    for bucket in group.buckets {
+        let _ = write!(text, " [{} {} {:#x}", bucket.weight, bucket.watch_port, bucket.watch_group);
+        for action in bucket.actions {
+            let _ = write!(text, " {action}");
+        }
+        text.push(']');
+    }
+    text
+}
+
+/// The same of a group that is wanted.
+pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
+    use bellrock_api::openflow::{Bucket, List};
+
+    let buckets: Vec<Bucket<'_>> = group
+        .buckets
+        .iter()
+        .map(|bucket| Bucket {
+            weight: bucket.weight,
+            watch_port: bucket.watch_port,
+            watch_group: bucket.watch_group,
+            actions: List::of(&bucket.actions),
+        })
+        .collect();
+    group_told(&GroupDesc { kind: group.kind, group: group.id, buckets: List::of(&buckets) })
+}
+
+fn meter_told(meter: &MeterConfig<'_>) -> String {
+    let bands: Vec<_> = meter.bands.iter().collect();
+    format!("{:?} {bands:?}", meter.flags)
+}
+
+/// The same of a meter that is wanted.
+pub(super) fn meter_wanted(meter: &bellrock_api::MeterEntry) -> String {
+    format!("{:?} {:?}", meter.flags, meter.bands)
+}
+
+/// Whether a flow is one that a handler has installed for packets that it saw: it goes by itself, or has no
+/// number.
+pub(super) fn is_reactive(told: &ToldFlow) -> bool {
+    told.has_timeout() || told.cookie & !Cookie::MASK == 0
+}
