@@ -3,13 +3,16 @@
 //!
 //! At ten million entries a look-up is mostly a miss of the TLB: pages of 4 KiB are too many for it.
 //! A chunk of [`HUGE_PAGE_BYTES`] lies on a boundary of a huge page, and the kernel is advised to
-//! take one for it. Whether it does is its own affair; the table works the same without.
+//! take one for it; smaller ones share them. Whether it does is its own affair; the table works the same
+//! without.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::budget::{Advised, Budget};
+use crate::line::LINE_BYTES;
+use crate::slab::Room;
 
 /// Bytes of a huge page on `x86_64`, and of the usual one elsewhere.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -20,6 +23,8 @@ pub(crate) struct Chunk<T> {
     start: NonNull<T>,
     len: usize,
     capacity: usize,
+    /// The part of a slab that it lies in; without one, what it has is its own.
+    room: Option<Room>,
     /// The kernel has been advised, and what that is counted in.
     _advised: Option<Advised>,
 }
@@ -34,7 +39,7 @@ unsafe impl<T: Sync> Sync for Chunk<T> {}
 impl<T> Chunk<T> {
     /// No room at all, and no memory.
     pub(crate) const fn empty() -> Self {
-        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, _advised: None }
+        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, room: None, _advised: None }
     }
 }
 
@@ -45,12 +50,18 @@ impl<T: Copy> Chunk<T> {
         if layout.size() == 0 {
             return Some(Chunk::empty());
         }
-        // SAFETY: the size is not zero.
-        #[allow(unsafe_code)]
-        let start = NonNull::new(unsafe { alloc(layout) })?;
-        let advised = layout.size() >= HUGE_PAGE_BYTES && advise(start, layout.size());
+        let room = Room::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
+        let (start, advised) = match &room {
+            Some(room) => (room.start(), room.is_advised()),
+            None => {
+                // SAFETY: the size is not zero.
+                #[allow(unsafe_code)]
+                let start = NonNull::new(unsafe { alloc(layout) })?;
+                (start, layout.size() >= HUGE_PAGE_BYTES && advise(start, layout.size()))
+            }
+        };
         let _advised = advised.then(|| budget.advised(layout.size()));
-        Some(Chunk { start: start.cast(), len: 0, capacity, _advised })
+        Some(Chunk { start: start.cast(), len: 0, capacity, room, _advised })
     }
 
     /// Sets up to `count` more to `value`, as far as there is room.
@@ -93,9 +104,12 @@ impl<T> DerefMut for Chunk<T> {
 
 impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
+        if self.room.is_some() {
+            return;
+        }
         if let Some(layout) = layout::<T>(self.capacity).filter(|layout| layout.size() > 0) {
-            // SAFETY: allocated by `with_capacity` with the same layout; `T` is `Copy` there, so
-            // there is nothing to drop in it.
+            // SAFETY: allocated by `with_capacity` with the same layout, since there is no room; `T` is
+            // `Copy` there, so there is nothing to drop in it.
             #[allow(unsafe_code)]
             unsafe {
                 dealloc(self.start.as_ptr().cast(), layout);
@@ -130,6 +144,7 @@ pub(crate) fn advise(_: NonNull<u8>, _: usize) -> bool {
 #[allow(clippy::unwrap_used, reason = "a test fails so")]
 mod tests {
     use super::*;
+    use crate::slab::MIN_ROOM_BYTES;
 
     #[test]
     fn a_chunk_is_filled_step_by_step_and_never_beyond_its_room() {
@@ -148,10 +163,11 @@ mod tests {
         let budget = Budget::unlimited();
         let large = Chunk::<u64>::with_capacity(HUGE_PAGE_BYTES / 8, &budget).unwrap();
         assert!(large.start.as_ptr().cast::<u8>().align_offset(HUGE_PAGE_BYTES) == 0);
-        let small = Chunk::<u64>::with_capacity(HUGE_PAGE_BYTES / 8 - 1, &budget).unwrap();
+        let medium = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8, &budget).unwrap();
+        let small = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8 - 1, &budget).unwrap();
         // All of it or, where the kernel knows no huge pages, nothing.
-        assert!([0, HUGE_PAGE_BYTES].contains(&budget.huge_page_bytes()));
-        drop(large);
+        assert!([0, HUGE_PAGE_BYTES + MIN_ROOM_BYTES].contains(&budget.huge_page_bytes()));
+        drop((large, medium));
         assert_eq!(budget.huge_page_bytes(), 0);
         drop(small);
     }

@@ -38,6 +38,7 @@ mod lines;
 mod prefetch;
 mod seed;
 mod shared;
+mod slab;
 mod stamp;
 mod table;
 #[cfg(test)]

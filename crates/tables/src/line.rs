@@ -54,6 +54,12 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         lowest(same(&self.keys, key))
     }
 
+    /// Whether `key` lies here. Of a key zero it may be said wrongly.
+    #[inline(always)]
+    pub(crate) fn may_have(&self, key: u64) -> bool {
+        same(&self.keys, key) != 0
+    }
+
     /// The value of `key`, if it lies here and was last seen at `now` or not longer than `max_age`
     /// before. `None` may also be a key zero that was not looked for closely.
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! its first line, or, if that was full, in its second; when both are full, an entry of theirs is
 //! moved to *its* other line. It knows nothing of time, bounds or sizes: that is the table's.
 
-use std::hint::cold_path;
+use std::hint::{cold_path, select_unpredictable};
 
 use crate::budget::{Budget, Reservation};
 use crate::chunk::{Chunk, HUGE_PAGE_BYTES};
@@ -39,12 +39,12 @@ pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
 /// Lines in chunks, charged to a budget.
 pub(crate) struct Lines<V> {
-    /// The first chunk, which is all that most tables have. All but the last have [`CHUNK_LINES`] lines,
-    /// once they are cleared. Declared before the reservation, so that the bytes are free before the
-    /// budget hears of it.
-    first: Chunk<Line<V>>,
-    /// The other chunks.
-    others: Vec<Chunk<Line<V>>>,
+    /// The chunk of a table that needs one only, as most do: at hand, without a list to go through.
+    /// Declared before the reservation, so that the bytes are free before the budget hears of it.
+    only: Chunk<Line<V>>,
+    /// The chunks of a larger table, all of them, so that no branch depends on in which of them a key
+    /// lies. All but the last have [`CHUNK_LINES`] lines, once they are cleared.
+    chunks: Vec<Chunk<Line<V>>>,
     /// Lines that are cleared.
     count: usize,
     /// Lines that there will be when all are cleared.
@@ -59,8 +59,8 @@ pub(crate) struct OutOfMemory;
 
 impl<V> Default for Lines<V> {
     fn default() -> Self {
-        let (first, others) = (Chunk::empty(), Vec::new());
-        Self { first, others, count: 0, target: 0, drained: 0, reservation: None }
+        let (only, chunks) = (Chunk::empty(), Vec::new());
+        Self { only, chunks, count: 0, target: 0, drained: 0, reservation: None }
     }
 }
 
@@ -69,9 +69,11 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// `None` if the budget or the allocator refuses.
     pub(crate) fn reserve(target: usize, budget: &Budget) -> Option<Self> {
         let reservation = budget.reserve(target.checked_mul(size_of::<Line<V>>())?)?;
-        let mut others = Vec::new();
-        others.try_reserve_exact(target.div_ceil(CHUNK_LINES).saturating_sub(1)).ok()?;
-        Some(Self { others, target, reservation: Some(reservation), ..Self::default() })
+        let mut chunks = Vec::new();
+        if target > CHUNK_LINES {
+            chunks.try_reserve_exact(target.div_ceil(CHUNK_LINES)).ok()?;
+        }
+        Some(Self { chunks, target, reservation: Some(reservation), ..Self::default() })
     }
 
     /// Clears up to `count` lines more, within one chunk; true when all are cleared.
@@ -83,12 +85,12 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
             let chunk = Chunk::with_capacity(left.min(CHUNK_LINES), budget);
             let chunk = chunk.ok_or(OutOfMemory)?;
             // Within what was reserved, so this never allocates.
-            if self.count == 0 { self.first = chunk } else { self.others.push(chunk) }
+            if self.target > CHUNK_LINES { self.chunks.push(chunk) } else { self.only = chunk }
         }
         let count = count.min(left).min(CHUNK_LINES - filled);
         #[cfg(test)]
         crate::work::touched(count);
-        self.others.last_mut().unwrap_or(&mut self.first).fill(count, Line::empty());
+        self.chunks.last_mut().unwrap_or(&mut self.only).fill(count, Line::empty());
         self.count += count;
         Ok(self.count == self.target)
     }
@@ -143,18 +145,18 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
 
     #[inline]
     fn chunk(&self, nth: usize) -> &Chunk<Line<V>> {
-        if nth == 0 { &self.first } else { &self.others[nth - 1] }
+        if self.chunks.is_empty() { &self.only } else { &self.chunks[nth] }
     }
 
     #[inline]
     fn chunk_mut(&mut self, nth: usize) -> &mut Chunk<Line<V>> {
-        if nth == 0 { &mut self.first } else { &mut self.others[nth - 1] }
+        if self.chunks.is_empty() { &mut self.only } else { &mut self.chunks[nth] }
     }
 
     /// All entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<V>> + use<'_, V> {
-        std::iter::once(&self.first)
-            .chain(&self.others)
+        std::iter::once(&self.only)
+            .chain(&self.chunks)
             .flat_map(|chunk| chunk.iter())
             .flat_map(|line| line.entries().map(|(_, entry)| entry))
     }
@@ -182,17 +184,17 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     /// Starts to bring the first line of a hash into the cache. Seven of eight hits need no other.
     #[inline]
     pub(crate) fn prefetch(&self, at: Hashed) {
-        if self.count > 0 {
-            prefetch::read(self.line(self.first_home(at)));
+        if let Some(line) = self.first_line(at) {
+            prefetch::read(line);
         }
     }
 
     /// Starts to bring the second line of a key, if it is not in its first, which is in the cache by
-    /// now.
+    /// now. Without a branch that depends on it, since none could be predicted.
     #[inline]
     pub(crate) fn prefetch_second(&self, at: Hashed) {
-        if self.count > 0 && self.first_line(at).is_none_or(|line| line.find(at.key).is_none()) {
-            prefetch::read(self.line(self.second_home(at)));
+        if let (Some(first), Some(second)) = (self.first_line(at), self.second_line(at)) {
+            prefetch::read(select_unpredictable(first.may_have(at.key), first, second));
         }
     }
 
@@ -225,22 +227,22 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
     fn line_if_any(&self, index: usize) -> Option<&Line<V>> {
         #[cfg(test)]
         crate::work::touched(1);
-        if let Some(line) = self.first.get(index) {
+        if let Some(line) = self.only.get(index) {
             return Some(line);
         }
         cold_path();
-        self.others.get((index / CHUNK_LINES).wrapping_sub(1))?.get(index % CHUNK_LINES)
+        self.chunks.get(index / CHUNK_LINES)?.get(index % CHUNK_LINES)
     }
 
     #[inline(always)]
     fn line_if_any_mut(&mut self, index: usize) -> Option<&mut Line<V>> {
         #[cfg(test)]
         crate::work::touched(1);
-        if let Some(line) = self.first.get_mut(index) {
+        if let Some(line) = self.only.get_mut(index) {
             return Some(line);
         }
         cold_path();
-        self.others.get_mut((index / CHUNK_LINES).wrapping_sub(1))?.get_mut(index % CHUNK_LINES)
+        self.chunks.get_mut(index / CHUNK_LINES)?.get_mut(index % CHUNK_LINES)
     }
 
     /// Where the key lies.
