@@ -4,8 +4,10 @@
 //! files, so it runs the same in the controller, in the emulator and in a test. Each has a module of
 //! its own that can be read in one sitting; [`Hub`] is the place to start.
 
+pub mod global_learning;
 pub mod hub;
 pub mod learning;
 
+pub use global_learning::GlobalLearning;
 pub use hub::Hub;
 pub use learning::{Learning, LearningSettings, MatchKind};

@@ -30,6 +30,11 @@ impl Hashed {
     pub fn key(&self) -> u64 {
         self.key
     }
+
+    /// Its hash, for another table under the same seed.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
 }
 
 impl Seed {
@@ -65,8 +70,9 @@ impl Seed {
         Self { words: [0; 4] }
     }
 
+    /// Hashes a key for the tables that have this seed.
     #[inline(always)]
-    pub(crate) fn hash(&self, key: u64) -> Hashed {
+    pub fn hash(&self, key: u64) -> Hashed {
         let [a, b, c, d] = self.words;
         Hashed { key, hash: fold(fold(key ^ a, b) ^ c, d) }
     }

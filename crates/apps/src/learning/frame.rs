@@ -4,7 +4,7 @@ use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
 /// The Ethernet header of a packet, with its VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame<'p> {
+pub(crate) struct Frame<'p> {
     /// All of it that every packet has.
     header: &'p [u8; HEADER_LEN],
     /// Source and destination, as in [`HostKey`].
@@ -27,7 +27,7 @@ const GROUP: u64 = 1;
 
 impl<'p> Frame<'p> {
     /// `None` for a packet that ends before its Ethernet header (or its VLAN tag) does.
-    pub(super) fn read(packet: &PacketIn<'p>) -> Option<Self> {
+    pub(crate) fn read(packet: &PacketIn<'p>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
     }
@@ -35,7 +35,7 @@ impl<'p> Frame<'p> {
     /// `None` also for a packet with a tag, and for one that bridges do not forward whatever its
     /// addresses are.
     #[inline(always)]
-    pub(super) fn untagged(packet: &PacketIn<'p>) -> Option<Self> {
+    pub(crate) fn untagged(packet: &PacketIn<'p>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         let needs_a_look = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
         (frame.eth_type == ETH_TYPE_IPV4 || !needs_a_look).then_some(frame)
@@ -43,7 +43,7 @@ impl<'p> Frame<'p> {
 
     /// Reads the header as if it had no tag. With one, the Ethernet type is the tag's.
     #[inline(always)]
-    pub(super) fn read_untagged(packet: &PacketIn<'p>) -> Option<Self> {
+    pub(crate) fn read_untagged(packet: &PacketIn<'p>) -> Option<Self> {
         let header: &'p [u8; HEADER_LEN] = packet.data().first_chunk()?;
         // Eight bytes are read for six: the destination's with two behind it, the source's with two
         // before it.
@@ -63,24 +63,24 @@ impl<'p> Frame<'p> {
     }
 
     #[inline]
-    pub(super) fn src(&self) -> MacAddr {
+    pub(crate) fn src(&self) -> MacAddr {
         MacAddr(*self.src_bytes())
     }
 
     #[inline]
-    pub(super) fn dst(&self) -> MacAddr {
+    pub(crate) fn dst(&self) -> MacAddr {
         MacAddr(*self.dst_bytes())
     }
 
     /// Its source as it stands in the packet.
     #[inline(always)]
-    pub(super) fn src_bytes(&self) -> &'p [u8; 6] {
+    pub(crate) fn src_bytes(&self) -> &'p [u8; 6] {
         self.addresses().1
     }
 
     /// Its destination, likewise.
     #[inline(always)]
-    pub(super) fn dst_bytes(&self) -> &'p [u8; 6] {
+    pub(crate) fn dst_bytes(&self) -> &'p [u8; 6] {
         self.addresses().0
     }
 
@@ -94,57 +94,57 @@ impl<'p> Frame<'p> {
 
     /// Whether its source is an address that a station can have.
     #[inline]
-    pub(super) fn is_from_station(&self) -> bool {
+    pub(crate) fn is_from_station(&self) -> bool {
         self.src != 0 && self.src & GROUP == 0
     }
 
     /// Whether it goes from one station to another. (That an address is zero is not looked at: no
     /// table has that one.)
     #[inline(always)]
-    pub(super) fn is_between_stations(&self) -> bool {
+    pub(crate) fn is_between_stations(&self) -> bool {
         (self.src | self.dst) & GROUP == 0
     }
 
     /// Whether it goes to a group of stations, or to all.
     #[inline]
-    pub(super) fn is_to_group(&self) -> bool {
+    pub(crate) fn is_to_group(&self) -> bool {
         self.dst & GROUP != 0
     }
 
     /// `vlan_vid` of its flow (1.3.5 §7.2.3.7).
     #[inline]
-    pub(super) fn vlan_vid(&self) -> u16 {
+    pub(crate) fn vlan_vid(&self) -> u16 {
         self.vlan.map_or(0, |tag| Match::VLAN_PRESENT | tag.id)
     }
 
     /// Bytes before what the Ethernet type is about.
     #[inline]
-    pub(super) fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         if self.vlan.is_some() { HEADER_LEN + TAG_LEN } else { HEADER_LEN }
     }
 
     /// Whether bridges do not forward it: it is meant for the other end of its link.
     #[inline]
-    pub(super) fn is_link_local(&self) -> bool {
+    pub(crate) fn is_link_local(&self) -> bool {
         (self.is_to_group() && self.dst().is_link_local()) || self.eth_type == ETH_TYPE_LLDP
     }
 
     /// The table's key for where it comes from.
     #[inline]
-    pub(super) fn from(&self) -> HostKey {
+    pub(crate) fn from(&self) -> HostKey {
         HostKey(self.key_vlan | self.src)
     }
 
     /// The table's key for where it goes to.
     #[inline]
-    pub(super) fn to(&self) -> HostKey {
+    pub(crate) fn to(&self) -> HostKey {
         HostKey(self.key_vlan | self.dst)
     }
 }
 
 /// Whether an Ethernet type is that of a VLAN tag.
 #[inline]
-pub(super) fn is_vlan_tag(eth_type: u16) -> bool {
+pub(crate) fn is_vlan_tag(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8)
 }
 
@@ -154,20 +154,20 @@ pub(super) fn is_vlan_tag(eth_type: u16) -> bool {
 /// A tag with the id 0 carries a priority only (IEEE 802.1Q §9.6), so that its host is the same as
 /// without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HostKey(pub(super) u64);
+pub(crate) struct HostKey(pub(crate) u64);
 
 const VLAN_SHIFT: u32 = 48;
 /// The bits of the address.
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
-    pub(super) fn mac(self) -> MacAddr {
+    pub(crate) fn mac(self) -> MacAddr {
         let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
         MacAddr([a, b, c, d, e, f])
     }
 
     /// `None` where its packets have no tag, or one without an id.
-    pub(super) fn vlan(self) -> Option<u16> {
+    pub(crate) fn vlan(self) -> Option<u16> {
         let id = (self.0 >> VLAN_SHIFT) as u16;
         (id != 0).then_some(id)
     }
@@ -176,15 +176,15 @@ impl HostKey {
 /// Where a host is, in the 32 bits that the table has for it: its port, and whether flows were
 /// installed from it or to it, which have to go when the host does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(pub(crate) u32);
 
-const HAS_FLOWS: u32 = 1 << 31;
+pub(crate) const HAS_FLOWS: u32 = 1 << 31;
 
 impl Place {
     /// `None` for what is no port that hosts can be behind, and for numbers from 2^30 up, for which
     /// there is no room; no switch is known to use them.
     #[inline]
-    pub(super) fn at(port: Port) -> Option<Self> {
+    pub(crate) fn at(port: Port) -> Option<Self> {
         match port {
             Port::LOCAL | Port(1..0x4000_0000) => Some(Place(port.0 & !HAS_FLOWS)),
             _ => None,
@@ -194,23 +194,23 @@ impl Place {
     /// The place of a host with flows at a port, if that is one that hosts can be behind. Otherwise it
     /// is none that a host with flows has.
     #[inline(always)]
-    pub(super) fn with_flows_at(port: Port) -> Self {
+    pub(crate) fn with_flows_at(port: Port) -> Self {
         Place(port.0 ^ HAS_FLOWS)
     }
 
     #[inline]
-    pub(super) fn port(self) -> Port {
+    pub(crate) fn port(self) -> Port {
         // The upper bit is again what the one below it is: both are set for LOCAL only.
         Port(((self.0 << 1).cast_signed() >> 1).cast_unsigned())
     }
 
     #[inline]
-    pub(super) fn has_flows(self) -> bool {
+    pub(crate) fn has_flows(self) -> bool {
         self.0 & HAS_FLOWS != 0
     }
 
     #[inline]
-    pub(super) fn with_flows(self) -> Self {
+    pub(crate) fn with_flows(self) -> Self {
         Place(self.0 | HAS_FLOWS)
     }
 }

@@ -1,5 +1,7 @@
 //! The hosts behind one switch: a flat table from VLAN and address to port, and how many hosts each
-//! port has.
+//! port has. And what a learning switch asks of it, so that it can have another kind.
+
+use std::ops::ControlFlow;
 
 use bellrock_api::{Port, SwitchInfo};
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
@@ -13,13 +15,87 @@ const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
 /// Tables of at most so many bytes, all together, are taken to be in a core's own cache: about twice the
 /// second-level cache of current processors. Slightly beyond it, to look ahead costs more than to wait.
-const CACHED_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const CACHED_BYTES: usize = 4 * 1024 * 1024;
 
 /// A table of at most so many bytes is in the cache soon after its switch's turn has begun, so that
 /// only first lines are worth looking ahead.
 const SMALL_TABLE_BYTES: usize = 1024 * 1024;
 
-pub(super) struct Hosts {
+/// Where a learning switch has its hosts: in a table of its own, or in one for all switches.
+///
+/// A [`Place`] is one at this switch: the port by which it sends to a host. Times are in seconds.
+pub(crate) trait HostTable: Send + 'static {
+    fn hash(&self, host: HostKey) -> Hashed;
+
+    /// Starts to bring the likely place of a host's entry into the cache.
+    fn prefetch(&self, host: Hashed);
+
+    /// The other place, if it is not in the likely one.
+    fn prefetch_rest(&self, host: Hashed);
+
+    /// Whether the table is too large to be in the cache by the middle of its switch's turn.
+    fn is_large(&self) -> bool;
+
+    /// Whether all tables that are used in turn are too large for the processor's cache, so that it pays to
+    /// prefetch.
+    fn are_beyond_cache(&self) -> bool;
+
+    /// A packet without a tag came in at a port: where it goes to, if it is from one
+    /// station to another, both are known, have flows and are behind different ports, and the one is
+    /// where it was. `None` says nothing.
+    fn with_flows(&mut self, frame: &Frame<'_>, in_port: Port, now: u32) -> Option<Place>;
+
+    /// A host was seen at a place.
+    fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt;
+
+    fn find(&self, host: Hashed, now: u32) -> Found;
+
+    /// Notes that there will be flows to or from a host at a place. If not, it is not there any more, and
+    /// there may be none.
+    #[must_use]
+    fn note_flows(&mut self, host: Hashed, at: Place) -> bool;
+
+    /// Forgets a host that [`HostTable::find`] says is stale.
+    fn forget(&mut self, host: Hashed);
+
+    /// Forgets all hosts behind a port. May read the whole table.
+    fn forget_port(&mut self, port: Port);
+
+    /// Calls of [`HostTable::age`] that see all that is this switch's part.
+    fn lines(&self) -> usize;
+
+    /// Forgets the hosts that are too old in the next line of the table, and hands each to
+    /// `forgotten`.
+    fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, Place));
+
+    /// The hosts that are behind this switch, with their ages, until `report` has enough; those left out that
+    /// are too old.
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>);
+
+    /// Whether others have changed something that flows of this switch depend on.
+    #[inline(always)]
+    fn has_news(&self) -> bool {
+        false
+    }
+
+    /// What that is, and then the next.
+    fn next_news(&mut self) -> Option<News> {
+        None
+    }
+}
+
+/// What others have changed.
+pub(crate) enum News {
+    /// A host is not at a place any more.
+    Gone(HostKey, Place),
+    /// Hosts that were behind a port are behind another one.
+    Rerouted(Port),
+    /// More than could be kept.
+    Lost,
+}
+
+/// The hosts behind one switch, in a table of its own.
+pub struct Hosts {
     table: FlatTable<Place>,
     /// Hosts by port, sorted; only ports that have any.
     ports: Vec<(Port, u32)>,
@@ -30,7 +106,7 @@ pub(super) struct Hosts {
 
 /// What became of the source of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Learnt {
+pub(crate) enum Learnt {
     /// It is where it was.
     Known(Place),
     /// It is new; in a full table, for another that had to go.
@@ -39,17 +115,113 @@ pub(super) enum Learnt {
     Moved { from: Place, to: Place },
     /// Its port has as many hosts as it may. If it came from another port, it is forgotten there.
     OverLimit { from: Option<Place> },
+    /// Not by this switch: it is behind another one.
+    Elsewhere,
     /// The memory of all tables is used up.
     NoMemory,
 }
 
 /// What is known of the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     At(Place),
     /// It was there, too long ago.
     Stale(Place),
     Nowhere,
+}
+
+impl HostTable for Hosts {
+    #[inline]
+    fn hash(&self, host: HostKey) -> Hashed {
+        self.table.hash(host.0)
+    }
+
+    #[inline]
+    fn prefetch(&self, host: Hashed) {
+        self.table.prefetch(host);
+    }
+
+    #[inline]
+    fn is_large(&self) -> bool {
+        self.table.memory() > SMALL_TABLE_BYTES
+    }
+
+    #[inline]
+    fn prefetch_rest(&self, host: Hashed) {
+        self.table.prefetch_rest(host);
+    }
+
+    #[inline]
+    fn are_beyond_cache(&self) -> bool {
+        self.table.budget().used() > CACHED_BYTES
+    }
+
+    #[inline(always)]
+    fn with_flows(&mut self, frame: &Frame<'_>, in_port: Port, now: u32) -> Option<Place> {
+        if !frame.is_between_stations() {
+            return None;
+        }
+        let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
+        let to = self.find_fresh(self.hash(frame.to()), now)?;
+        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
+            return None;
+        }
+        (to != from).then_some(to)
+    }
+
+    fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
+        match self.table.touch_hashed(host, now) {
+            Some(known) if known.port() == at.port() => Learnt::Known(known),
+            Some(from) => self.learn_move(host, from, at, now),
+            None => self.learn_new(host, at, now),
+        }
+    }
+
+    fn find(&self, host: Hashed, now: u32) -> Found {
+        match self.find_fresh(host, now) {
+            Some(place) => Found::At(place),
+            None => self.table.lookup_hashed(host).map_or(Found::Nowhere, Found::Stale),
+        }
+    }
+
+    #[inline]
+    fn note_flows(&mut self, host: Hashed, at: Place) -> bool {
+        if !at.has_flows() {
+            self.table.replace_hashed(host, at.with_flows());
+        }
+        true
+    }
+
+    fn forget(&mut self, host: Hashed) {
+        if let Some(place) = self.table.remove(host.key()) {
+            self.leave(place);
+        }
+    }
+
+    fn forget_port(&mut self, port: Port) {
+        if let Ok(at) = self.slot(port) {
+            self.table.remove_where(|_, place| place.port() == port, |_, _| ());
+            self.ports.remove(at);
+        }
+    }
+
+    fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
+        let Hosts { table, ports, max_age, .. } = self;
+        table.age(now, *max_age, 1, |key, place| {
+            leave(ports, place);
+            forgotten(HostKey(key), place);
+        });
+    }
+
+    fn lines(&self) -> usize {
+        self.table.lines()
+    }
+
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {
+        let fresh = self.table.iter_ages(now).filter(|(_, _, age)| *age <= self.max_age);
+        let mut hosts = fresh.map(|(key, place, age)| (HostKey(key), place, age));
+        let _enough = hosts.try_for_each(|(host, place, age)| report(host, place, age));
+    }
 }
 
 impl Hosts {
@@ -71,64 +243,6 @@ impl Hosts {
                 0 => MAX_AGE_TICKS,
                 age => age.min(MAX_AGE_TICKS),
             },
-        }
-    }
-
-    #[inline]
-    pub(super) fn hash(&self, host: HostKey) -> Hashed {
-        self.table.hash(host.0)
-    }
-
-    #[inline]
-    pub(super) fn prefetch(&self, host: Hashed) {
-        self.table.prefetch(host);
-    }
-
-    /// Whether its own table is too large to be in the cache by the middle of its switch's turn.
-    #[inline]
-    pub(super) fn is_large(&self) -> bool {
-        self.table.memory() > SMALL_TABLE_BYTES
-    }
-
-    #[inline]
-    pub(super) fn prefetch_rest(&self, host: Hashed) {
-        self.table.prefetch_rest(host);
-    }
-
-    /// Whether the tables of all switches, which take turns, are too large for the processor's cache,
-    /// so that it pays to prefetch.
-    #[inline]
-    pub(super) fn are_beyond_cache(&self) -> bool {
-        self.table.budget().used() > CACHED_BYTES
-    }
-
-    /// A packet without a tag came in at a port, at `now` in seconds: where it goes to, if it is from one
-    /// station to another, both are known, have flows and are behind different ports, and the one is
-    /// where it was. `None` says nothing.
-    #[inline(always)]
-    pub(super) fn with_flows(
-        &mut self,
-        frame: &Frame<'_>,
-        in_port: Port,
-        now: u32,
-    ) -> Option<Place> {
-        if !frame.is_between_stations() {
-            return None;
-        }
-        let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
-        let to = self.find_fresh(self.hash(frame.to()), now)?;
-        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
-            return None;
-        }
-        (to != from).then_some(to)
-    }
-
-    /// A host was seen at a place, at `now` in seconds.
-    pub(super) fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
-        match self.table.touch_hashed(host, now) {
-            Some(known) if known.port() == at.port() => Learnt::Known(known),
-            Some(from) => self.learn_move(host, from, at, now),
-            None => self.learn_new(host, at, now),
         }
     }
 
@@ -159,61 +273,10 @@ impl Hosts {
         }
     }
 
-    pub(super) fn find(&self, host: Hashed, now: u32) -> Found {
-        match self.find_fresh(host, now) {
-            Some(place) => Found::At(place),
-            None => self.table.lookup_hashed(host).map_or(Found::Nowhere, Found::Stale),
-        }
-    }
-
     /// Where a host is, if it was seen lately.
     #[inline(always)]
-    pub(super) fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
+    fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
         self.table.lookup_fresh_hashed(host, now, self.max_age)
-    }
-
-    /// Notes that there are flows to or from a host.
-    #[inline]
-    pub(super) fn note_flows(&mut self, host: Hashed, at: Place) {
-        if !at.has_flows() {
-            self.table.replace_hashed(host, at.with_flows());
-        }
-    }
-
-    pub(super) fn forget(&mut self, host: Hashed) {
-        if let Some(place) = self.table.remove(host.key()) {
-            self.leave(place);
-        }
-    }
-
-    /// Forgets all hosts behind a port. Reads the whole table, unless the port has no hosts.
-    pub(super) fn forget_port(&mut self, port: Port) {
-        if let Ok(at) = self.slot(port) {
-            self.table.remove_where(|_, place| place.port() == port, |_, _| ());
-            self.ports.remove(at);
-        }
-    }
-
-    /// Forgets the hosts that are too old in the next line of the table, and hands each to
-    /// `forgotten`.
-    pub(super) fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
-        let Hosts { table, ports, max_age, .. } = self;
-        table.age(now, *max_age, 1, |key, place| {
-            leave(ports, place);
-            forgotten(HostKey(key), place);
-        });
-    }
-
-    /// Lines of the table: calls of [`Hosts::age`] that see all of it.
-    pub(super) fn lines(&self) -> usize {
-        self.table.lines()
-    }
-
-    /// All hosts, with their ages in seconds; those left out that are too old.
-    pub(super) fn iter(&self, now: u32) -> impl Iterator<Item = (HostKey, Place, u32)> {
-        let max_age = self.max_age;
-        let all = self.table.iter_ages(now).map(|(key, place, age)| (HostKey(key), place, age));
-        all.filter(move |(_, _, age)| *age <= max_age)
     }
 
     /// Counts a host at a port, if the port may have one more.

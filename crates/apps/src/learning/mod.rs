@@ -4,7 +4,8 @@
 //! What it is for and how it is set is told in the book; here is how it is made.
 //! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
 //!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay, `backoff` waits after a
-//!   refusal, `switch` puts them together: it is the handler.
+//!   refusal, `switch` puts them together: it is the handler. It takes any [`hosts::HostTable`], so that the global learning switch is
+//!   the same with another one.
 //! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
 //!   hidden by an old flow, and no old flow leads to where it was.
@@ -13,19 +14,17 @@
 mod backoff;
 mod counters;
 mod flaps;
-mod frame;
-mod hosts;
+pub(crate) mod frame;
+pub(crate) mod hosts;
 mod matching;
-mod prepared;
+pub(crate) mod prepared;
 mod settings;
 mod switch;
 
-use std::sync::{Arc, OnceLock};
-
-use bellrock_api::{App, Cookie, Network, SwitchInfo, Version};
+use bellrock_api::{App, Cookie, Network, SwitchInfo};
 use bellrock_tables::Budget;
 
-use prepared::Prepared;
+use prepared::ByVersion;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
 
@@ -34,8 +33,7 @@ pub struct Learning {
     settings: LearningSettings,
     budget: Budget,
     seed: Option<u64>,
-    /// One of each version for all switches, so that they are in the cache whichever is served.
-    prepared: [OnceLock<Arc<Prepared>>; 2],
+    prepared: ByVersion,
 }
 
 impl Learning {
@@ -45,7 +43,7 @@ impl Learning {
     #[must_use]
     pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
         let budget = budget.clone();
-        Learning { settings, budget, seed: None, prepared: Default::default() }
+        Learning { settings, budget, seed: None, prepared: ByVersion::default() }
     }
 
     /// The same with hash tables that are the same in each run, for simulations. Never where
@@ -53,19 +51,6 @@ impl Learning {
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Learning { seed: Some(seed), ..self }
-    }
-
-    fn prepared(&self, version: Version) -> Arc<Prepared> {
-        let [v1_0, v1_3] = &self.prepared;
-        let slot = match version {
-            Version::V1_0 => v1_0,
-            Version::V1_3 => v1_3,
-        };
-        let prepare = || {
-            let prepared = Prepared::new(&self.settings, Cookie::of_app(NAME), version);
-            Arc::new(prepared.unwrap_or(Prepared::Nothing))
-        };
-        Arc::clone(slot.get_or_init(prepare))
     }
 }
 
@@ -89,7 +74,7 @@ impl App for Learning {
         let seed = self.seed.or_else(|| network.seed());
         LearningSwitch::new(
             self.settings,
-            self.prepared(info.version),
+            self.prepared.of(info.version, &self.settings, Cookie::of_app(NAME)),
             hosts::Hosts::new(&self.settings, &self.budget, seed, info),
         )
     }

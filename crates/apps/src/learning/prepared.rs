@@ -2,6 +2,8 @@
 //!
 //! What is said here for plain packets, [`super::matching`] says for all; a test compares the two.
 
+use std::sync::{Arc, OnceLock};
+
 use bellrock_api::{
     Action, Cookie, EncodeError, Field, Filling, FlowMod, FlowTemplate, MacAddr, Match, PacketIn,
     Port, Version,
@@ -14,7 +16,7 @@ use super::{LearningSettings, MatchKind};
 /// Templates of all flows, for one version.
 #[expect(clippy::large_enum_variant, reason = "there are two in all, shared by all switches")]
 #[repr(u8)] // a tag of its own is looked at faster than a value that one of the fields cannot have
-pub(super) enum Prepared {
+pub(crate) enum Prepared {
     /// Of [`MatchKind::Exact`], for plain packets.
     Exact(ByProtocol),
     /// Of [`MatchKind::L2`], for all packets.
@@ -23,14 +25,39 @@ pub(super) enum Prepared {
     Nothing,
 }
 
+/// Those of each version, made when the first switch that speaks it comes up: one for all switches, so that
+/// they are in the cache whichever is served.
+#[derive(Default)]
+pub(crate) struct ByVersion([OnceLock<Arc<Prepared>>; 2]);
+
+impl ByVersion {
+    pub(crate) fn of(
+        &self,
+        version: Version,
+        settings: &LearningSettings,
+        cookie: Cookie,
+    ) -> Arc<Prepared> {
+        let ByVersion([v1_0, v1_3]) = self;
+        let slot = match version {
+            Version::V1_0 => v1_0,
+            Version::V1_3 => v1_3,
+        };
+        let prepare = || {
+            let prepared = Prepared::new(settings, cookie, version);
+            Arc::new(prepared.unwrap_or(Prepared::Nothing))
+        };
+        Arc::clone(slot.get_or_init(prepare))
+    }
+}
+
 /// One for packets without a VLAN tag and one for those with.
-pub(super) struct ByTag {
+pub(crate) struct ByTag {
     pub(super) untagged: FlowTemplate,
     tagged: FlowTemplate,
 }
 
 /// Those of each transport protocol.
-pub(super) struct ByProtocol {
+pub(crate) struct ByProtocol {
     tcp: ByTag,
     udp: ByTag,
 }

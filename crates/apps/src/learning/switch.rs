@@ -16,7 +16,7 @@ use super::backoff::Backoff;
 use super::counters::Counters;
 use super::flaps::Flaps;
 use super::frame::{Frame, HostKey, Place};
-use super::hosts::{Found, Hosts, Learnt};
+use super::hosts::{Found, HostTable, Hosts, Learnt, News};
 use super::prepared::{self, Plain, Prepared};
 use super::{LearningSettings, matching};
 
@@ -29,10 +29,11 @@ const SWEEP_S: usize = 60;
 const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 
 /// A learning switch at one switch.
-pub struct LearningSwitch {
+#[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
+pub struct LearningSwitch<H: HostTable = Hosts> {
     settings: LearningSettings,
     prepared: Arc<Prepared>,
-    hosts: Hosts,
+    hosts: H,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch had no room for one.
     flow_mods: Backoff,
@@ -59,8 +60,9 @@ struct Seen<'p> {
     dst: Hashed,
 }
 
-impl LearningSwitch {
-    pub(super) fn new(settings: LearningSettings, prepared: Arc<Prepared>, hosts: Hosts) -> Self {
+#[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
+impl<H: HostTable> LearningSwitch<H> {
+    pub(crate) fn new(settings: LearningSettings, prepared: Arc<Prepared>, hosts: H) -> Self {
         LearningSwitch {
             settings,
             prepared,
@@ -210,6 +212,7 @@ impl LearningSwitch {
                 }
                 Ok(None)
             }
+            Learnt::Elsewhere => Ok(None),
             Learnt::NoMemory => {
                 self.counters.no_memory += 1;
                 Ok(None)
@@ -243,10 +246,12 @@ impl LearningSwitch {
         let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
             return self.send_on(switch, packet, to.port());
         };
+        // Before there are any: who moves a host has to know whether there are.
+        if !self.hosts.note_flows(seen.src, from) || !self.hosts.note_flows(seen.dst, to) {
+            return self.send_on(switch, packet, to.port());
+        }
         self.install(switch, packet, &seen.frame, to.port())?;
         self.counters.flow_mods += 1;
-        self.hosts.note_flows(seen.src, from);
-        self.hosts.note_flows(seen.dst, to);
         if packet.buffer_id().is_none() {
             return self.send_on(switch, packet, to.port());
         }
@@ -388,9 +393,31 @@ impl LearningSwitch {
         removed
     }
 
+    /// Removes the flows that others' changes have made wrong.
+    #[cold]
+    fn hear_news(&mut self, switch: &mut Switch<'_>) {
+        let heard = self.remove_what_is_old(switch);
+        self.settle(&heard);
+    }
+
+    fn remove_what_is_old(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        while let Some(news) = self.hosts.next_news() {
+            match news {
+                News::Gone(host, place) => self.remove_flows(switch, host, place)?,
+                News::Rerouted(port) => self.remove_flows_of_port(switch, port)?,
+                News::Lost => self.removal_lost = true,
+            }
+        }
+        Ok(())
+    }
+
     fn port_gone(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
-        self.removing = true;
         self.hosts.forget_port(port);
+        self.remove_flows_of_port(switch, port)
+    }
+
+    fn remove_flows_of_port(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
+        self.removing = true;
         switch.remove(&Match::any(), port)?;
         switch.remove(&Match::any().in_port(port), Port::ANY)?;
         Ok(())
@@ -417,7 +444,7 @@ fn seconds(now: Duration) -> u32 {
     now.as_secs() as u32
 }
 
-impl Handler for LearningSwitch {
+impl<H: HostTable> Handler for LearningSwitch<H> {
     #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         let installed = self.install_known(switch, packet);
@@ -435,6 +462,9 @@ impl Handler for LearningSwitch {
     }
 
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
+        if self.hosts.has_news() {
+            self.hear_news(switch);
+        }
         if self.hosts.are_beyond_cache() {
             self.prefetch(batch);
         }
@@ -474,24 +504,24 @@ impl Handler for LearningSwitch {
         self.now_s = seconds(switch.now());
         self.flaps.calm(self.now_s);
         self.look_round();
+        if self.hosts.has_news() {
+            self.hear_news(switch);
+        }
         let cleaned = self.make_up_for_lost_removal(switch).and_then(|()| self.sweep(switch));
         self.settle(&cleaned);
         cleaned
     }
 
     fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {
-        for (host, place, age) in self.hosts.iter(self.now_s) {
-            let entry = HostEntry {
+        self.hosts.for_each(self.now_s, &mut |host, place, age| {
+            report(HostEntry {
                 mac: host.mac(),
                 vlan: host.vlan(),
                 port: place.port(),
                 age: Duration::from_secs(age.into()),
                 flapping: self.flaps.is_flapping(host),
-            };
-            if report(entry).is_break() {
-                return;
-            }
-        }
+            })
+        });
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

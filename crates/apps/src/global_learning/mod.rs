@@ -1,0 +1,113 @@
+//! A learning switch whose switches share what they know: one table has where each host of the network
+//! is, by switch and port. (The global learning controller of McNettle, §4.2.)
+//!
+//! What it is for, and what it expects of the network, is told in the book; here is how it is made.
+//! - The handler is that of [`crate::learning`], with another table behind it: `hosts` answers its
+//!   questions. So what is said there about flows holds here too.
+//! - `place` is what the table has for a host, `switches` is what else the switches share: how many hosts each
+//!   port has, and letters to other switches whose flows have become wrong. `tables` and `transactions` are the ways to keep the table.
+//! - A host is where it was seen first: a packet comes to the switch that its host is attached to before it comes to
+//!   any other, and that one has written it down before it sends the packet on.
+//! - A switch learns by which port another one is from the packets of that one's hosts. So one packet from a switch
+//!   tells the way to all of its hosts, and flows to them need no flooding.
+
+mod hosts;
+mod place;
+mod switches;
+mod tables;
+mod transactions;
+
+use std::sync::{Arc, OnceLock};
+
+use bellrock_api::{App, Cookie, Network, SwitchInfo};
+use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
+
+pub use hosts::GlobalHosts;
+pub use switches::{MAX_NEWS, MAX_SWITCHES, PORT_COUNTS};
+pub use tables::{GlobalTable, InMutex};
+pub use transactions::InTransactions;
+
+use crate::learning::prepared::ByVersion;
+use crate::learning::{LearningSettings, LearningSwitch};
+use switches::Switches;
+
+/// The app, with its table kept in one of three ways: without locks ([`SharedTable`]), behind a mutex
+/// ([`InMutex`]), or in transactions ([`InTransactions`]). The first is what is meant to be used; the others show what sharing
+/// costs.
+pub struct GlobalLearning<T: GlobalTable = SharedTable> {
+    settings: LearningSettings,
+    budget: Budget,
+    seed: Option<u64>,
+    prepared: ByVersion,
+    shared: OnceLock<Arc<Shared<T>>>,
+}
+
+/// What all switches share.
+struct Shared<T> {
+    table: T,
+    switches: Switches,
+    max_age_s: u32,
+}
+
+impl<T: GlobalTable> GlobalLearning<T> {
+    /// [`LearningSettings::max_entries`] is for all switches together. The memory for so many hosts is taken out
+    /// of `budget` when the first switch comes up; if it has not so much, the number is halved until it has.
+    #[must_use]
+    pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
+        GlobalLearning {
+            settings,
+            budget: budget.clone(),
+            seed: None,
+            prepared: ByVersion::default(),
+            shared: OnceLock::new(),
+        }
+    }
+
+    /// The same with a hash table that is the same in each run, for simulations. Never where
+    /// strangers choose addresses. A network that has a [seed](Network::seed) needs no call of this.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        GlobalLearning { seed: Some(seed), ..self }
+    }
+
+    fn share(&self, seed: Option<u64>) -> Arc<Shared<T>> {
+        let make = || {
+            let seed = seed.map_or_else(Seed::random, Seed::from_number);
+            Arc::new(Shared {
+                table: T::new(self.settings.max_entries, &self.budget, seed),
+                switches: Switches::new(self.settings.max_macs_per_port),
+                max_age_s: match self.settings.max_age_s {
+                    0 => MAX_AGE_TICKS,
+                    age => age.min(MAX_AGE_TICKS),
+                },
+            })
+        };
+        Arc::clone(self.shared.get_or_init(make))
+    }
+}
+
+/// With the default settings, and as much memory as its table takes.
+impl<T: GlobalTable> Default for GlobalLearning<T> {
+    fn default() -> Self {
+        GlobalLearning::new(LearningSettings::default(), &Budget::unlimited())
+    }
+}
+
+const NAME: &str = "global_learning";
+
+impl<T: GlobalTable> App for GlobalLearning<T> {
+    type Handler = LearningSwitch<GlobalHosts<T>>;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Self::Handler {
+        let shared = self.share(self.seed.or_else(|| network.seed()));
+        LearningSwitch::new(
+            self.settings,
+            self.prepared.of(info.version, &self.settings, Cookie::of_app(NAME)),
+            GlobalHosts::new(shared, info.dpid),
+        )
+    }
+}

@@ -1,0 +1,193 @@
+//! What the switches share besides the table: how many hosts each port has, and what they have to tell
+//! each other. Nothing of it is touched for a packet between hosts that are known and stay where they are.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use bellrock_api::{Dpid, Port};
+
+use super::place::{Attachment, SwitchNumber};
+use crate::learning::frame::{HostKey, Place};
+
+/// Most switches that are told apart in the life of a controller. Hosts of further ones are not learnt: their packets are
+/// flooded.
+pub const MAX_SWITCHES: usize = 16_384;
+
+/// Counts of hosts by port of each switch. Ports whose numbers differ by a multiple of it share one, and
+/// with it their limit.
+pub const PORT_COUNTS: usize = 256;
+
+/// Letters that wait for a switch at most. If more come, it removes all of its flows instead of some.
+pub const MAX_NEWS: usize = 1024;
+
+pub(super) struct Switches {
+    /// By their numbers, and the numbers by datapath id.
+    known: RwLock<Known>,
+    /// Switches that are up.
+    up: AtomicUsize,
+    max_hosts_per_port: u32,
+}
+
+#[derive(Default)]
+struct Known {
+    corners: Vec<Arc<Corner>>,
+    numbers: HashMap<Dpid, SwitchNumber>,
+}
+
+/// What others may touch of a switch.
+pub(super) struct Corner {
+    pub(super) number: SwitchNumber,
+    hosts: [AtomicU32; PORT_COUNTS],
+    max_hosts_per_port: u32,
+    /// Whether there are letters: all that is looked at while there are none.
+    has_letters: AtomicBool,
+    letters: Mutex<Letters>,
+}
+
+#[derive(Default)]
+struct Letters {
+    gone: Vec<(HostKey, Attachment)>,
+    lost: bool,
+}
+
+/// What a switch finds in its letters.
+pub(super) enum Letter {
+    /// A host was there, and is not any more.
+    Gone(HostKey, Attachment),
+    /// There were more than are kept.
+    Lost,
+}
+
+impl Switches {
+    pub(super) fn new(max_hosts_per_port: u32) -> Self {
+        let max_hosts_per_port = match max_hosts_per_port {
+            0 => u32::MAX,
+            limit => limit,
+        };
+        Switches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
+    }
+
+    /// A switch is up, perhaps again. Letters to what it was before are none of its business: its flows are gone.
+    pub(super) fn comes(&self, dpid: Dpid) -> Arc<Corner> {
+        self.up.fetch_add(1, Ordering::Relaxed);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(corner) = known.numbers.get(&dpid).and_then(|number| known.get(*number)) {
+            corner.clear();
+            return Arc::clone(corner);
+        }
+        let number = SwitchNumber(known.corners.len() as u32);
+        if known.corners.len() >= MAX_SWITCHES {
+            return Arc::new(Corner::new(number, 0));
+        }
+        let corner = Arc::new(Corner::new(number, self.max_hosts_per_port));
+        known.corners.push(Arc::clone(&corner));
+        known.numbers.insert(dpid, number);
+        corner
+    }
+
+    /// A switch is down.
+    pub(super) fn goes(&self) {
+        self.up.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn up(&self) -> usize {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    /// A host is not where it was: it does not count there any more, and the switches that may have
+    /// flows from it or to it are told, all but one, which knows.
+    pub(super) fn left(&self, host: HostKey, was: Attachment, knows: SwitchNumber) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(its) = known.get(was.switch()) {
+            its.leave(was.place());
+            if was.has_flows_there() && was.switch() != knows {
+                its.write(host, was);
+            }
+        }
+        if was.has_flows_elsewhere() {
+            let others = |corner: &&Arc<Corner>| ![knows, was.switch()].contains(&corner.number);
+            known.corners.iter().filter(others).for_each(|corner| corner.write(host, was));
+        }
+    }
+}
+
+impl Known {
+    fn get(&self, number: SwitchNumber) -> Option<&Arc<Corner>> {
+        self.corners.get(number.index())
+    }
+}
+
+impl Corner {
+    fn new(number: SwitchNumber, max_hosts_per_port: u32) -> Self {
+        Corner {
+            number,
+            hosts: std::array::from_fn(|_| AtomicU32::new(0)),
+            max_hosts_per_port,
+            has_letters: AtomicBool::new(false),
+            letters: Mutex::default(),
+        }
+    }
+
+    /// Counts a host at a port, if the port may have one more.
+    pub(super) fn enter(&self, place: Place) -> bool {
+        let count = self.count(place.port());
+        if count.fetch_add(1, Ordering::Relaxed) < self.max_hosts_per_port {
+            return true;
+        }
+        count.fetch_sub(1, Ordering::Relaxed);
+        false
+    }
+
+    pub(super) fn leave(&self, place: Place) {
+        self.count(place.port()).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether there may be hosts at a port.
+    pub(super) fn has_hosts(&self, port: Port) -> bool {
+        self.count(port).load(Ordering::Relaxed) > 0
+    }
+
+    fn count(&self, port: Port) -> &AtomicU32 {
+        &self.hosts[port.0 as usize % PORT_COUNTS]
+    }
+
+    #[inline(always)]
+    pub(super) fn has_letters(&self) -> bool {
+        // Acquire: who sees that there is one sees it.
+        self.has_letters.load(Ordering::Acquire)
+    }
+
+    pub(super) fn next_letter(&self) -> Option<Letter> {
+        let mut letters = self.letters();
+        if std::mem::take(&mut letters.lost) {
+            letters.gone.clear();
+            return Some(Letter::Lost);
+        }
+        let letter = letters.gone.pop().map(|(host, was)| Letter::Gone(host, was));
+        if letter.is_none() {
+            self.has_letters.store(false, Ordering::Relaxed);
+        }
+        letter
+    }
+
+    fn write(&self, host: HostKey, was: Attachment) {
+        let mut letters = self.letters();
+        if letters.gone.len() < MAX_NEWS {
+            letters.gone.push((host, was));
+        } else {
+            letters.lost = true;
+        }
+        self.has_letters.store(true, Ordering::Release);
+    }
+
+    fn clear(&self) {
+        let mut letters = self.letters();
+        *letters = Letters::default();
+        self.has_letters.store(false, Ordering::Relaxed);
+    }
+
+    fn letters(&self) -> MutexGuard<'_, Letters> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,205 @@
+//! The ways to keep the one table: what it has to be able to do, without locks, and behind a mutex.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert, SharedTable};
+
+/// A table from hosts to where they are, for all switches. Both are words that mean something to the app
+/// only. Each call is atomic; times are in seconds.
+///
+/// What is meant by each is told at [`SharedTable`], which is one.
+#[expect(missing_docs, reason = "see SharedTable")]
+pub trait GlobalTable: Send + Sync + 'static {
+    fn new(bound: usize, budget: &Budget, seed: Seed) -> Self;
+    fn hash(&self, key: u64) -> Hashed;
+    fn prefetch(&self, at: Hashed);
+    fn prefetch_rest(&self, at: Hashed);
+    fn bytes_in_use(&self) -> usize;
+    fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64>;
+    fn lookup_fresh(&self, at: Hashed, now: u32, max_age: u32) -> Option<u64>;
+    fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)>;
+    fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert;
+    /// # Errors
+    /// Why it was not replaced.
+    fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced>;
+    /// # Errors
+    /// Why it was not replaced.
+    fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced>;
+    /// # Errors
+    /// Why it was not removed.
+    fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced>;
+    fn remove_where(
+        &self,
+        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        removed: &mut dyn FnMut(u64, u64),
+    );
+    fn lines(&self) -> usize;
+    fn age(&self, now: u32, max_age: u32, steps: usize, removed: &mut dyn FnMut(u64, u64));
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>);
+}
+
+impl GlobalTable for SharedTable {
+    fn new(bound: usize, budget: &Budget, seed: Seed) -> Self {
+        SharedTable::with_seed(bound, budget, seed)
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: u64) -> Hashed {
+        self.hash(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, at: Hashed) {
+        self.prefetch(at);
+    }
+
+    #[inline]
+    fn prefetch_rest(&self, at: Hashed) {
+        self.prefetch_rest(at);
+    }
+
+    #[inline]
+    fn bytes_in_use(&self) -> usize {
+        self.bytes_in_use()
+    }
+
+    #[inline(always)]
+    fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
+        self.touch_if(at, now, accept)
+    }
+
+    #[inline(always)]
+    fn lookup_fresh(&self, at: Hashed, now: u32, max_age: u32) -> Option<u64> {
+        self.lookup_fresh(at, now, max_age)
+    }
+
+    fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)> {
+        self.lookup_age(at, now)
+    }
+
+    fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
+        self.insert(at, value, now)
+    }
+
+    fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced> {
+        self.replace(at, expected, value, now)
+    }
+
+    fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
+        self.replace_unseen(at, expected, value)
+    }
+
+    fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced> {
+        self.remove(at, expected)
+    }
+
+    fn remove_where(
+        &self,
+        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        removed: &mut dyn FnMut(u64, u64),
+    ) {
+        self.remove_where(doomed, removed);
+    }
+
+    fn lines(&self) -> usize {
+        self.lines()
+    }
+
+    fn age(&self, now: u32, max_age: u32, steps: usize, removed: &mut dyn FnMut(u64, u64)) {
+        self.age(now, max_age, steps, removed);
+    }
+
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>) {
+        let mut all = self.iter_ages(now);
+        let _enough = all.try_for_each(|(key, value, age)| report(key, value, age));
+    }
+}
+
+/// The same table behind a mutex, which every look-up takes: what the lock costs, and nothing else, is
+/// different.
+pub struct InMutex {
+    /// Keys are hashed before the lock is taken.
+    seed: Seed,
+    table: Mutex<SharedTable>,
+}
+
+impl InMutex {
+    fn table(&self) -> MutexGuard<'_, SharedTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GlobalTable for InMutex {
+    fn new(bound: usize, budget: &Budget, seed: Seed) -> Self {
+        let table = Mutex::new(SharedTable::with_seed(bound, budget, seed.clone()));
+        InMutex { seed, table }
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: u64) -> Hashed {
+        self.seed.hash(key)
+    }
+
+    fn prefetch(&self, at: Hashed) {
+        self.table().prefetch(at);
+    }
+
+    fn prefetch_rest(&self, at: Hashed) {
+        self.table().prefetch_rest(at);
+    }
+
+    fn bytes_in_use(&self) -> usize {
+        self.table().bytes_in_use()
+    }
+
+    fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
+        self.table().touch_if(at, now, accept)
+    }
+
+    fn lookup_fresh(&self, at: Hashed, now: u32, max_age: u32) -> Option<u64> {
+        self.table().lookup_fresh(at, now, max_age)
+    }
+
+    fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)> {
+        self.table().lookup_age(at, now)
+    }
+
+    fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
+        self.table().insert(at, value, now)
+    }
+
+    fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced> {
+        self.table().replace(at, expected, value, now)
+    }
+
+    fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
+        self.table().replace_unseen(at, expected, value)
+    }
+
+    fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced> {
+        self.table().remove(at, expected)
+    }
+
+    fn remove_where(
+        &self,
+        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        removed: &mut dyn FnMut(u64, u64),
+    ) {
+        self.table().remove_where(doomed, removed);
+    }
+
+    fn lines(&self) -> usize {
+        self.table().lines()
+    }
+
+    fn age(&self, now: u32, max_age: u32, steps: usize, removed: &mut dyn FnMut(u64, u64)) {
+        self.table().age(now, max_age, steps, removed);
+    }
+
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>) {
+        let table = self.table();
+        let _enough =
+            table.iter_ages(now).try_for_each(|(key, value, age)| report(key, value, age));
+    }
+}

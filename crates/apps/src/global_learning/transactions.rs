@@ -1,0 +1,265 @@
+//! The table in transactions: buckets of entries in shared variables, each look-up and each change a
+//! transaction.
+//!
+//! It is there to show what transactions cost on the way of every packet. They are for what must change together; a
+//! host's place is one word. Its memory is bounded by its bound on entries, but not charged to the budget.
+
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bellrock_api::{TVar, atomically};
+use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert};
+
+use super::GlobalTable;
+
+/// Entries in a bucket, on the average, when the table is full.
+const ENTRIES_PER_BUCKET: usize = 4;
+
+/// Most entries of a bucket. Of the buckets of a full table three in ten thousand would have more.
+const MAX_ENTRIES_PER_BUCKET: usize = 12;
+
+/// Bytes of an entry with its share of the bucket and the variable, to tell whether the table is in the cache.
+const BYTES_PER_ENTRY: usize = 128;
+
+/// The oldest age that is told, as in the other tables: what is older is as old as this.
+const HALF_OF_CLOCK: u32 = u32::MAX / 2;
+
+/// A table whose entries are kept in transactional variables.
+pub struct InTransactions {
+    seed: Seed,
+    /// Variables are made when they are first written.
+    buckets: Box<[OnceLock<TVar<Bucket>>]>,
+    len: AtomicUsize,
+    bound: usize,
+    sweep: AtomicUsize,
+}
+
+type Bucket = std::sync::Arc<[Entry]>;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: u64,
+    value: u64,
+    /// In seconds.
+    seen: u32,
+}
+
+impl Entry {
+    fn age(&self, now: u32) -> u32 {
+        // A clock that is behind the one that wrote it says that it is new.
+        Some(now.wrapping_sub(self.seen)).filter(|age| *age <= HALF_OF_CLOCK).unwrap_or(0)
+    }
+}
+
+/// What becomes of a bucket in a transaction.
+enum Change {
+    Nothing,
+    Put(usize, Entry),
+    Push(Entry),
+    Remove(usize),
+}
+
+impl InTransactions {
+    fn bucket(&self, at: Hashed) -> Option<&OnceLock<TVar<Bucket>>> {
+        let index = (u128::from(at.hash()) * self.buckets.len() as u128) >> 64;
+        self.buckets.get(index as usize)
+    }
+
+    /// Reads one bucket in a transaction. `None`: there is no such bucket, or others overtook it too often.
+    fn read<R>(&self, at: Hashed, look: impl Fn(&[Entry]) -> R) -> Option<R> {
+        let bucket = self.bucket(at)?.get()?;
+        atomically(|tx| Ok(look(&tx.read(bucket)?))).ok()
+    }
+
+    /// Changes one bucket in a transaction, likewise.
+    fn change<R>(&self, at: Hashed, decide: impl Fn(&[Entry]) -> (Change, R)) -> Option<R> {
+        let bucket = self.bucket(at)?.get_or_init(|| TVar::new(Bucket::default()));
+        self.change_bucket(bucket, decide)
+    }
+
+    fn change_bucket<R>(
+        &self,
+        bucket: &TVar<Bucket>,
+        decide: impl Fn(&[Entry]) -> (Change, R),
+    ) -> Option<R> {
+        let (before, after, result) = atomically(|tx| {
+            let mut entries = tx.read(bucket)?.to_vec();
+            let before = entries.len();
+            let (change, result) = decide(&entries);
+            match change {
+                Change::Nothing => return Ok((before, before, result)),
+                Change::Put(slot, entry) => {
+                    entries.get_mut(slot).into_iter().for_each(|its| *its = entry);
+                }
+                Change::Push(entry) => entries.push(entry),
+                Change::Remove(slot) => drop(entries.swap_remove(slot)),
+            }
+            let after = entries.len();
+            tx.write(bucket, entries.into())?;
+            Ok((before, after, result))
+        })
+        .ok()?;
+        if after > before {
+            self.len.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.len.fetch_sub(before - after, Ordering::Relaxed);
+        }
+        Some(result)
+    }
+
+    fn exchange(
+        &self,
+        at: Hashed,
+        expected: u64,
+        change: impl Fn(usize, Entry) -> Change,
+    ) -> Result<(), NotReplaced> {
+        let exchanged = self.change(at, |entries| match find(entries, at.key()) {
+            None => (Change::Nothing, Err(NotReplaced::Absent)),
+            Some((_, entry)) if entry.value != expected => {
+                (Change::Nothing, Err(NotReplaced::Is(entry.value)))
+            }
+            Some((slot, entry)) => (change(slot, entry), Ok(())),
+        });
+        exchanged.unwrap_or(Err(NotReplaced::Busy))
+    }
+
+    /// Removes the entries of a bucket that `doomed` picks.
+    fn remove_in(
+        &self,
+        bucket: &TVar<Bucket>,
+        doomed: &mut dyn FnMut(&Entry) -> bool,
+        removed: &mut dyn FnMut(u64, u64),
+    ) {
+        // What is to go is decided outside of the transaction, which may run again.
+        for doomed in bucket.load().iter().filter(|entry| doomed(entry)) {
+            let gone = self.change_bucket(bucket, |entries| match find(entries, doomed.key) {
+                Some((slot, its)) if its.value == doomed.value && its.seen == doomed.seen => {
+                    (Change::Remove(slot), true)
+                }
+                _ => (Change::Nothing, false),
+            });
+            if gone == Some(true) {
+                removed(doomed.key, doomed.value);
+            }
+        }
+    }
+}
+
+fn find(entries: &[Entry], key: u64) -> Option<(usize, Entry)> {
+    entries.iter().copied().enumerate().find(|(_, entry)| entry.key == key)
+}
+
+impl GlobalTable for InTransactions {
+    fn new(bound: usize, _: &Budget, seed: Seed) -> Self {
+        let buckets = (0..bound.div_ceil(ENTRIES_PER_BUCKET)).map(|_| OnceLock::new()).collect();
+        let (len, sweep) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        InTransactions { seed, buckets, len, bound, sweep }
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: u64) -> Hashed {
+        self.seed.hash(key)
+    }
+
+    /// Where a variable keeps its value is its own affair.
+    fn prefetch(&self, _: Hashed) {}
+
+    fn prefetch_rest(&self, _: Hashed) {}
+
+    fn bytes_in_use(&self) -> usize {
+        self.len.load(Ordering::Relaxed) * BYTES_PER_ENTRY
+    }
+
+    fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
+        let (value, seen) = self.read(at, |entries| {
+            let (_, entry) = find(entries, at.key())?;
+            accept(entry.value).then_some((entry.value, entry.seen))
+        })??;
+        if seen != now {
+            // If it is another one by now, others have seen to its age.
+            let _seen = self
+                .exchange(at, value, |slot, entry| Change::Put(slot, Entry { seen: now, ..entry }));
+        }
+        Some(value)
+    }
+
+    fn lookup_fresh(&self, at: Hashed, now: u32, max_age: u32) -> Option<u64> {
+        self.lookup_age(at, now).filter(|(_, age)| *age <= max_age).map(|(value, _)| value)
+    }
+
+    fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)> {
+        let (_, entry) = self.read(at, |entries| find(entries, at.key()))??;
+        Some((entry.value, entry.age(now)))
+    }
+
+    fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
+        let new = Entry { key: at.key(), value, seen: now };
+        let inserted = self.change(at, |entries| {
+            if let Some((_, entry)) = find(entries, at.key()) {
+                return (Change::Nothing, SharedInsert::There { value: entry.value });
+            }
+            let full = self.len.load(Ordering::Relaxed) >= self.bound;
+            let oldest = entries.iter().enumerate().max_by_key(|(_, entry)| entry.age(now));
+            match oldest {
+                Some((slot, old)) if full || entries.len() >= MAX_ENTRIES_PER_BUCKET => (
+                    Change::Put(slot, new),
+                    SharedInsert::Evicted { key: old.key, value: old.value },
+                ),
+                _ => (Change::Push(new), SharedInsert::Inserted),
+            }
+        });
+        inserted.unwrap_or(SharedInsert::Busy)
+    }
+
+    fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced> {
+        self.exchange(at, expected, |slot, entry| {
+            Change::Put(slot, Entry { value, seen: now, ..entry })
+        })
+    }
+
+    fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
+        self.exchange(at, expected, |slot, entry| Change::Put(slot, Entry { value, ..entry }))
+    }
+
+    fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced> {
+        self.exchange(at, expected, |slot, _| Change::Remove(slot))
+    }
+
+    fn remove_where(
+        &self,
+        doomed: &mut dyn FnMut(u64, u64) -> bool,
+        removed: &mut dyn FnMut(u64, u64),
+    ) {
+        for bucket in self.buckets.iter().filter_map(OnceLock::get) {
+            self.remove_in(bucket, &mut |entry| doomed(entry.key, entry.value), removed);
+        }
+    }
+
+    fn lines(&self) -> usize {
+        self.buckets.len()
+    }
+
+    fn age(&self, now: u32, max_age: u32, steps: usize, removed: &mut dyn FnMut(u64, u64)) {
+        let count = self.buckets.len();
+        let steps = steps.min(count);
+        if steps == 0 {
+            return;
+        }
+        let from = self.sweep.fetch_add(steps, Ordering::Relaxed) % count;
+        let next = self.buckets.iter().cycle().skip(from).take(steps);
+        for bucket in next.filter_map(OnceLock::get) {
+            self.remove_in(bucket, &mut |entry| entry.age(now) > max_age, removed);
+        }
+    }
+
+    fn for_each(&self, now: u32, report: &mut dyn FnMut(u64, u64, u32) -> ControlFlow<()>) {
+        for bucket in self.buckets.iter().filter_map(OnceLock::get) {
+            for entry in bucket.load().iter() {
+                if report(entry.key, entry.value, entry.age(now)).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+}
