@@ -213,12 +213,12 @@ impl Shared {
     #[must_use]
     pub fn app_states(&self) -> Vec<AppState> {
         let apps = self.apps.iter().zip(&self.health).enumerate();
-        let state = |(place, (app, health)): (usize, (&Box<dyn DynApp>, &Arc<Health>))| {
+        let states = apps.filter_map(|(place, (app, health))| {
             let id = AppId::new(place, app.name())?;
             let (panics, disabled) = (health.panics(), health.is_disabled());
             Some(AppState { name: app.name(), id, panics, disabled })
-        };
-        apps.filter_map(state).collect()
+        });
+        states.collect()
     }
 
     /// Claims a datapath id for a connection. `Err` tells who has it.

@@ -109,7 +109,7 @@ fn a_task_that_never_waits_starves_no_other_and_no_timer() {
     let (mut lab, network, notes) = lab();
     network.spawn("busy", async {
         loop {
-            give_way().await
+            give_way().await;
         }
     });
     let (sleeper, noted) = (network.clone(), notes.clone());
@@ -164,12 +164,12 @@ fn a_panic_while_a_task_is_dropped_harms_nobody() {
     let bad = Bad;
     network.spawn("bad", async move {
         let _bad = bad;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     let last = Last(notes.clone(), "the next");
     network.spawn("next", async move {
         let _last = last;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     lab.run();
     lab.tasks.stop();
@@ -247,7 +247,7 @@ fn a_stop_drops_tasks_in_the_order_in_which_they_were_started() {
         let last = Last(notes.clone(), name);
         network.spawn(name, async move {
             let _last = last;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
     }
     lab.run();
