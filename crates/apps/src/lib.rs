@@ -7,7 +7,9 @@
 pub mod global_learning;
 pub mod hub;
 pub mod learning;
+pub mod routing;
 
 pub use global_learning::GlobalLearning;
 pub use hub::Hub;
 pub use learning::{Learning, LearningSettings, MatchKind};
+pub use routing::{Routing, RoutingMode, RoutingSettings};

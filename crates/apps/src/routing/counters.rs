@@ -1,0 +1,46 @@
+//! What is counted.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        /// What happened at one switch.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(super) struct Counters {
+            $($(#[$doc])* pub(super) $name: u64,)*
+        }
+
+        impl Counters {
+            /// Tells each by its name.
+            pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
+                $(report(stringify!($name), self.$name);)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets given to the switch of the host that they are for.
+    delivered;
+    /// Packets given to all ports of hosts.
+    floods;
+    /// Questions for the address of a host that were answered.
+    answered;
+    /// Packets dropped since there is no path to their destination.
+    no_path;
+    /// Packets dropped since their destination is where they come from.
+    same_port;
+    /// Packets dropped since they end within their Ethernet header.
+    malformed;
+    /// Packets dropped since no host can have sent them, or bridges do not forward them.
+    not_forwarded;
+    /// Packets that were not flooded since they came over a link, or by a port of which it is not known
+    /// yet whether it is one of a host.
+    not_from_host;
+    /// Packets that were not flooded since too many were in that second.
+    floods_over_limit;
+    /// Packets that other switches were not given, since too much waits for them or they are gone.
+    not_sent;
+    /// Packets that were not sent on since only a part of them came, and the switch kept no copy.
+    truncated;
+    /// Times that no flow was asked for, since the task that installs flows is behind.
+    busy;
+}

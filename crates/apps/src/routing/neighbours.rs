@@ -1,0 +1,277 @@
+//! Who has this Internet address? Answered for the host that has it, so that the question need not
+//! be flooded.
+//!
+//! Only what goes to a group is answered: a question to one host alone asks whether it is still there,
+//! and only it can say so. Nor is one about a link-local address of IPv6: whoever answers it says whether he is
+//! a router, and hosts forget a router who says that he is none (RFC 4861 §7.2.5). Such a question is
+//! passed to the host alone.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bellrock_api::{Host, Hosts, MacAddr};
+
+const ETHERNET_LEN: usize = 14;
+const TAG_LEN: usize = 4;
+const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+const ARP: [u8; 2] = [0x08, 0x06];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+
+/// A request by ARP for IPv4 over Ethernet, and the answer (RFC 826).
+const ARP_REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
+const ARP_REPLY: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 2];
+
+const ICMPV6: u8 = 58;
+/// Only neighbours can send a packet that comes with it (RFC 4861 §7.1).
+const HOP_LIMIT: u8 = 255;
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+/// The answer is to a question (RFC 4861 §4.4).
+const SOLICITED: u8 = 0x40;
+const TARGET_LINK_ADDRESS: u8 = 2;
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
+
+/// What becomes of a question for the host with an address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer<'h> {
+    /// This frame answers it.
+    Frame(Vec<u8>),
+    /// This host is to answer it.
+    By(&'h Host),
+}
+
+/// The answer to a frame that goes to a group, if it asks for an address of a host that is known and is not
+/// the sender himself.
+pub(super) fn answer<'h>(frame: &[u8], vlan: Option<u16>, hosts: &'h Hosts) -> Option<Answer<'h>> {
+    let (addresses, rest) = frame.split_at_checked(ETHERNET_LEN - 2)?;
+    let (tag, rest) = match TAGS.iter().any(|tag| rest.starts_with(tag)) {
+        true => rest.split_at_checked(TAG_LEN)?,
+        false => rest.split_at(0),
+    };
+    let asker = MacAddr(*addresses.last_chunk()?);
+    let (eth_type, payload) = rest.split_first_chunk()?;
+    let owner = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(|host| host.id.mac != asker);
+    let begin = |to: MacAddr, owner: &Host| [&to.0[..], &owner.id.mac.0, tag, eth_type].concat();
+    match *eth_type {
+        ARP => {
+            let request = ArpRequest::read(payload)?;
+            let owner = owner(request.target.into())?;
+            let reply = request.reply(owner.id.mac);
+            Some(Answer::Frame([begin(asker, owner), reply].concat()))
+        }
+        IPV6 => {
+            let solicitation = Solicitation::read(payload)?;
+            let owner = owner(solicitation.target.into())?;
+            if solicitation.target.is_unicast_link_local() {
+                return Some(Answer::By(owner));
+            }
+            let to = if solicitation.is_probe() { ALL_NODES_MAC } else { asker };
+            let reply = solicitation.reply(owner.id.mac);
+            Some(Answer::Frame([begin(to, owner), reply].concat()))
+        }
+        _ => None,
+    }
+}
+
+struct ArpRequest {
+    sender: [u8; 10],
+    target: Ipv4Addr,
+}
+
+impl ArpRequest {
+    /// `None` also for one that tells of the sender's own address.
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (head, rest) = payload.split_first_chunk()?;
+        let (sender, rest) = rest.split_first_chunk::<10>()?;
+        let target: &[u8; 4] = rest.get(6..)?.first_chunk()?;
+        let asks = *head == ARP_REQUEST && !sender.ends_with(target);
+        asks.then(|| ArpRequest { sender: *sender, target: Ipv4Addr::from(*target) })
+    }
+
+    fn reply(&self, owner: MacAddr) -> Vec<u8> {
+        [&ARP_REPLY[..], &owner.0, &self.target.octets(), &self.sender].concat()
+    }
+}
+
+struct Solicitation {
+    source: Ipv6Addr,
+    target: Ipv6Addr,
+}
+
+impl Solicitation {
+    /// A neighbour solicitation (RFC 4861 §4.3).
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (header, message) = payload.split_first_chunk::<40>()?;
+        let is_one = header[6..8] == [ICMPV6, HOP_LIMIT] && message.starts_with(&[SOLICITATION, 0]);
+        let source: &[u8; 16] = header.get(8..)?.first_chunk()?;
+        let target: &[u8; 16] = message.get(8..)?.first_chunk()?;
+        let [source, target] = [source, target].map(|octets| Ipv6Addr::from(*octets));
+        is_one.then_some(Solicitation { source, target })
+    }
+
+    /// Whether it is asked by somebody who wants the address for himself (RFC 4862 §5.4).
+    fn is_probe(&self) -> bool {
+        self.source.is_unspecified()
+    }
+
+    /// A neighbour advertisement that does not override what is known otherwise, since it comes from a
+    /// proxy (RFC 4861 §7.2.8).
+    fn reply(&self, owner: MacAddr) -> Vec<u8> {
+        let (to, flags) = match self.is_probe() {
+            true => (ALL_NODES, 0),
+            false => (self.source, SOLICITED),
+        };
+        let mut message = [0; 32];
+        [message[0], message[4]] = [ADVERTISEMENT, flags];
+        message[8..24].copy_from_slice(&self.target.octets());
+        [message[24], message[25]] = [TARGET_LINK_ADDRESS, 1];
+        message[26..].copy_from_slice(&owner.0);
+        let header = [0x60, 0, 0, 0, 0, message.len() as u8, ICMPV6, HOP_LIMIT];
+        let addresses = [self.target.octets(), to.octets()].concat();
+        let sum = checksum(&addresses, &message);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        [&header[..], &addresses, &message].concat()
+    }
+}
+
+/// The checksum of an ICMPv6 message (RFC 8200 §8.1).
+fn checksum(addresses: &[u8], message: &[u8; 32]) -> u16 {
+    let all = [addresses, &[0, 0, 0, message.len() as u8, 0, 0, 0, ICMPV6], message].concat();
+    let (words, _) = all.as_chunks::<2>();
+    let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bellrock_api::{Dpid, HostId, Port, SwitchPort};
+    use etherparse::{
+        ArpEthIpv4Packet, ArpHardwareId, ArpOperation, ArpPacket, EtherType, Icmpv6Type, NetSlice,
+        PacketBuilder, SlicedPacket, TransportSlice,
+    };
+
+    use super::*;
+
+    const ASKER: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+    const OWNER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+    const SOLICITED_NODE: [u8; 6] = [0x33, 0x33, 0xff, 0, 0, 2];
+
+    fn hosts(vlan: Option<u16>) -> Hosts {
+        let mut hosts = Hosts::default();
+        hosts.insert(Host {
+            id: HostId::new(OWNER, vlan),
+            at: SwitchPort::new(Dpid(1), Port(2)),
+            addresses: ["10.0.0.2", "2001:db8::2", "fe80::2"].map(|ip| ip.parse().unwrap()).into(),
+            since: Duration::ZERO,
+        });
+        hosts
+    }
+
+    /// An ARP request, perhaps in a VLAN.
+    fn request(from: MacAddr, sender: &str, target: &str, vlan: Option<u16>) -> Vec<u8> {
+        let [sender, target] = [sender, target].map(|ip| ip.parse::<Ipv4Addr>().unwrap().octets());
+        let arp = ArpPacket::new(
+            ArpHardwareId::ETHERNET,
+            EtherType::IPV4,
+            ArpOperation::REQUEST,
+            &from.0,
+            &sender,
+            &[0; 6],
+            &target,
+        );
+        let mut frame = Vec::new();
+        let begin = PacketBuilder::ethernet2(from.0, MacAddr::BROADCAST.0);
+        match vlan {
+            Some(id) => {
+                begin.single_vlan(id.try_into().unwrap()).arp(arp.unwrap()).write(&mut frame)
+            }
+            None => begin.arp(arp.unwrap()).write(&mut frame),
+        }
+        .unwrap();
+        frame
+    }
+
+    fn solicitation(source: &str, target: &str) -> Vec<u8> {
+        let source: Ipv6Addr = source.parse().unwrap();
+        let target: Ipv6Addr = target.parse().unwrap();
+        let group: Ipv6Addr = "ff02::1:ff00:2".parse().unwrap();
+        let mut frame = Vec::new();
+        PacketBuilder::ethernet2(ASKER.0, SOLICITED_NODE)
+            .ipv6(source.octets(), group.octets(), HOP_LIMIT)
+            .icmpv6(Icmpv6Type::NeighborSolicitation)
+            .write(&mut frame, &target.octets())
+            .unwrap();
+        frame
+    }
+
+    fn arp_of(frame: &[u8]) -> ArpEthIpv4Packet {
+        let packet = SlicedPacket::from_ethernet(frame).unwrap();
+        let Some(NetSlice::Arp(arp)) = packet.net else { panic!("no ARP") };
+        arp.to_packet().try_eth_ipv4().unwrap()
+    }
+
+    #[test]
+    fn an_arp_request_is_answered_for_the_host_that_has_the_address() {
+        for vlan in [None, Some(7)] {
+            let hosts = hosts(vlan);
+            let frame = request(ASKER, "10.0.0.1", "10.0.0.2", vlan);
+            let Some(Answer::Frame(reply)) = answer(&frame, vlan, &hosts) else {
+                panic!("{vlan:?}")
+            };
+            assert_eq!((&reply[..6], &reply[6..12]), (&ASKER.0[..], &OWNER.0[..]));
+            assert_eq!(reply[12..reply.len() - 28], frame[12..frame.len() - 28], "type and tag");
+            let arp = arp_of(&reply);
+            assert_eq!(arp.operation, ArpOperation::REPLY);
+            assert_eq!((arp.sender_mac, arp.sender_ipv4), (OWNER.0, [10, 0, 0, 2]));
+            assert_eq!((arp.target_mac, arp.target_ipv4), (ASKER.0, [10, 0, 0, 1]));
+        }
+    }
+
+    #[test]
+    fn who_is_not_known_or_asks_for_himself_gets_no_answer() {
+        let hosts = hosts(None);
+        assert_eq!(answer(&request(ASKER, "10.0.0.1", "10.0.0.3", None), None, &hosts), None);
+        assert_eq!(answer(&request(ASKER, "10.0.0.1", "10.0.0.2", Some(7)), Some(7), &hosts), None);
+        assert_eq!(answer(&request(OWNER, "10.0.0.1", "10.0.0.2", None), None, &hosts), None);
+        assert_eq!(answer(&request(ASKER, "10.0.0.2", "10.0.0.2", None), None, &hosts), None);
+        assert_eq!(answer(&solicitation("2001:db8::1", "2001:db8::3"), None, &hosts), None);
+        for frame in [request(ASKER, "10.0.0.1", "10.0.0.2", None), solicitation("::", "fe80::2")] {
+            for len in 0..frame.len() {
+                assert_eq!(answer(&frame[..len], None, &hosts), None, "cut to {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_solicitation_is_answered_with_an_advertisement() {
+        let hosts = hosts(None);
+        for (source, to, to_mac, flags) in
+            [("2001:db8::1", "2001:db8::1", ASKER, SOLICITED), ("::", "ff02::1", ALL_NODES_MAC, 0)]
+        {
+            let frame = solicitation(source, "2001:db8::2");
+            let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts) else {
+                panic!("{source}")
+            };
+            let packet = SlicedPacket::from_ethernet(&reply).unwrap();
+            let Some(NetSlice::Ipv6(ip)) = &packet.net else { panic!("no IPv6") };
+            let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else { panic!("no ICMPv6") };
+            let header = ip.header();
+            assert_eq!(header.destination_addr(), to.parse::<Ipv6Addr>().unwrap());
+            assert!(icmp.is_checksum_valid(header.source(), header.destination()));
+            assert_eq!(reply[..6], to_mac.0);
+            assert_eq!((icmp.slice()[0], icmp.slice()[4]), (ADVERTISEMENT, flags));
+            assert_eq!(icmp.slice()[26..], OWNER.0);
+        }
+    }
+
+    #[test]
+    fn whether_a_neighbour_is_a_router_only_he_says_himself() {
+        let hosts = hosts(None);
+        let asked = answer(&solicitation("fe80::1", "fe80::2"), None, &hosts);
+        let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
+        assert_eq!(host.id.mac, OWNER);
+    }
+}

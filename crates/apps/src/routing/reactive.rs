@@ -1,0 +1,305 @@
+//! Flows between two hosts, installed when they talk.
+//!
+//! The two flows of a switch on their path, one in each direction, match both hosts' addresses and the VLAN.
+//! Which of several shortest paths they take is drawn from these (equal-cost multipath).
+//!
+//! # When a path changes
+//! A link fails, a host moves, a shorter path comes up: the flows of all pairs that have to go another way are
+//! changed together, by their distance from the destination, the nearest first, and each distance is
+//! confirmed before the next. So a flow that was changed leads to flows that were, and to the destination; one
+//! that was not leads where it led, or into the new path: never in a circle. A switch that does not
+//! confirm in time ([`CONFIRM_WITHIN`]) holds up nobody else. Flows that are not needed any more are
+//! removed last; a packet that still needed one comes to the controller, and is delivered.
+//!
+//! # When the controller starts again
+//! It asks each switch for the flows that are there, and takes them on. Nothing changes for them until both
+//! hosts are known again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
+use bellrock_api::{
+    Action, Change, Dpid, Field, Flow, FlowFlags, HostId, Hosts, Instruction, MacAddr, Match,
+    Network, Port, Programmed, ReplyBody, Snapshot, Watch,
+};
+use bellrock_services::paths::{Paths, paths};
+
+use super::Pair;
+use super::news::{Inbox, News};
+
+/// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
+const MAX_ROUTES: usize = 1 << 18;
+
+/// The flows of a pair are not sent again within this time, whatever packets come.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How long flows that are nearer to the destination have to be confirmed before those that lead to them
+/// are sent in any case.
+const CONFIRM_WITHIN: Duration = Duration::from_millis(500);
+
+/// A switch on a path, and the port that the path leaves it by.
+type Step = (Dpid, Port);
+
+/// Keeps flows between hosts that talk. The task.
+pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
+    let inbox = network.extension::<Inbox>();
+    let mut routes = Routes::new(network, idle_timeout_s);
+    while let Ok(news) = inbox.receiver.recv().await {
+        routes.follow().await;
+        match news {
+            News::Changed => {}
+            News::Talking(pair) => routes.install(pair),
+            News::Silent(pair, dpid) => routes.forget(pair, dpid),
+            News::SwitchUp(dpid, flow_mods) => {
+                routes.flow_mods.insert(dpid, flow_mods);
+                routes.look_into(dpid);
+            }
+            News::Found(dpid, flows) => routes.adopt(dpid, flows),
+        }
+    }
+}
+
+/// What is known of a pair's flows.
+struct Route {
+    /// Where they are.
+    steps: Vec<Step>,
+    /// Whether both hosts were known since.
+    is_known: bool,
+    sent: Duration,
+}
+
+struct Routes {
+    network: Network,
+    idle_timeout_s: u16,
+    watch: (Watch<Paths>, Watch<Hosts>),
+    /// What `routes` follow.
+    paths: Snapshot<Paths>,
+    hosts: Snapshot<Hosts>,
+    routes: BTreeMap<Pair, Route>,
+    /// Whether some do not follow these yet.
+    is_stale: bool,
+    /// What is sent to each switch is counted there.
+    flow_mods: BTreeMap<Dpid, Arc<AtomicU64>>,
+}
+
+impl Routes {
+    fn new(network: Network, idle_timeout_s: u16) -> Self {
+        let watch = (paths(&network), network.hosts().clone());
+        Routes {
+            paths: watch.0.load(),
+            hosts: watch.1.load(),
+            watch,
+            idle_timeout_s,
+            routes: BTreeMap::new(),
+            is_stale: false,
+            flow_mods: BTreeMap::new(),
+            network,
+        }
+    }
+
+    /// The path of a pair, from the destination on. `None`: a host is not known, or no path leads there.
+    fn path(&self, pair: Pair) -> Option<Vec<Step>> {
+        let [from, to] = [pair.from, pair.to].map(|id| self.hosts.get(id.mac, id.vlan));
+        let (from, to) = (from?.at.dpid, to?.at);
+        self.paths.distance(from, to.dpid)?;
+        let hops = self.paths.walk(from, to.dpid, pair.key());
+        let mut steps: Vec<Step> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
+        steps.push((to.dpid, to.port));
+        steps.reverse();
+        Some(steps)
+    }
+
+    /// Two hosts talk: they get flows. Packets that come before these are there are delivered by the
+    /// controller, so that nothing has to be waited for.
+    fn install(&mut self, pair: Pair) {
+        let now = self.network.now();
+        let is_recent = |route: &Route| now < route.sent + AGAIN_AFTER;
+        if self.routes.get(&pair).is_some_and(is_recent) || self.routes.len() >= MAX_ROUTES {
+            return;
+        }
+        let Some(steps) = self.path(pair) else { return };
+        for step in &steps {
+            // Whether it is there shows when another packet comes, or none.
+            drop(self.send(step.0, vec![self.add(pair, *step)]));
+        }
+        self.routes.insert(pair, Route { steps, is_known: true, sent: now });
+    }
+
+    /// Paths or hosts have changed, perhaps: flows that have to go another way do so.
+    async fn follow(&mut self) {
+        loop {
+            let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
+            let is_new =
+                paths.version() != self.paths.version() || hosts.version() != self.hosts.version();
+            if !is_new && !std::mem::take(&mut self.is_stale) {
+                return;
+            }
+            (self.paths, self.hosts) = (paths, hosts);
+            let moves = self.moves();
+            self.carry_out(moves).await;
+        }
+    }
+
+    /// What has to be sent, by the distance from the destination, removals last.
+    fn moves(&mut self) -> BTreeMap<usize, Vec<(Dpid, Change)>> {
+        const REMOVALS: usize = usize::MAX;
+        let now = self.network.now();
+        let mut moves: BTreeMap<usize, Vec<(Dpid, Change)>> = BTreeMap::new();
+        let mut routes = std::mem::take(&mut self.routes);
+        routes.retain(|pair, route| {
+            let known = |id: HostId| self.hosts.get(id.mac, id.vlan).is_some();
+            let steps = match self.path(*pair) {
+                Some(steps) => steps,
+                None if route.is_known && !(known(pair.from) && known(pair.to)) => Vec::new(),
+                // There is no path now, or its hosts are not known yet: what is there may do.
+                None => return true,
+            };
+            route.is_known = true;
+            if steps == route.steps {
+                return true;
+            }
+            for (distance, step) in steps.iter().enumerate() {
+                if !route.steps.contains(step) {
+                    moves.entry(distance).or_default().push((step.0, self.add(*pair, *step)));
+                }
+            }
+            for (dpid, _) in &route.steps {
+                if !steps.iter().any(|(kept, _)| kept == dpid) {
+                    let flow = Change::Remove(Flow::new(pair.matching()));
+                    moves.entry(REMOVALS).or_default().push((*dpid, flow));
+                }
+            }
+            (route.steps, route.sent) = (steps, now);
+            !route.steps.is_empty()
+        });
+        self.routes = routes;
+        moves
+    }
+
+    /// Sends changes, those of a distance when those before are confirmed.
+    async fn carry_out(&self, moves: BTreeMap<usize, Vec<(Dpid, Change)>>) {
+        for (_, mut changes) in moves {
+            changes.sort_by_key(|(dpid, _)| *dpid);
+            let mut programs = Vec::new();
+            while let Some((dpid, _)) = changes.last() {
+                let dpid = *dpid;
+                let first = changes.partition_point(|(other, _)| *other < dpid);
+                let of_one = changes.split_off(first).into_iter().map(|(_, change)| change);
+                programs.push(self.send(dpid, of_one.collect()));
+            }
+            let confirmed = async {
+                for program in programs {
+                    program.await;
+                }
+            };
+            self.network.timeout(CONFIRM_WITHIN, confirmed).await;
+        }
+    }
+
+    /// A flow has gone by itself.
+    fn forget(&mut self, pair: Pair, dpid: Dpid) {
+        if let Some(route) = self.routes.get_mut(&pair) {
+            route.steps.retain(|(at, _)| *at != dpid);
+            if route.steps.is_empty() {
+                self.routes.remove(&pair);
+            }
+        }
+    }
+
+    /// Asks a switch for the flows that it has.
+    fn look_into(&self, dpid: Dpid) {
+        let (network, inbox) = (self.network.clone(), self.network.extension::<Inbox>());
+        self.network.spawn(format!("read the flows of {dpid}"), async move {
+            let any = Match::any();
+            let request = RequestBody::Flow(FlowStatsRequest::all(&any));
+            // Without an answer the switch is on its way down, or comes up again.
+            let Ok(reply) = network.request(dpid, request).await else { return };
+            let Ok(ReplyBody::Flow(flows)) = reply.body() else { return };
+            let own = flows.iter().filter(|flow| network.cookie().owns(flow.cookie));
+            let found = own.filter_map(|flow| {
+                let pair = Pair::of(&flow.matching.to_match())?;
+                Some((pair, flow.instructions.iter().find_map(|it| output(&it))?))
+            });
+            inbox.tell_in_time(News::Found(dpid, found.collect())).await;
+        });
+    }
+
+    /// A switch has these flows and no others.
+    fn adopt(&mut self, dpid: Dpid, flows: Vec<(Pair, Port)>) {
+        for route in self.routes.values_mut() {
+            route.steps.retain(|(at, _)| *at != dpid);
+        }
+        let now = self.network.now();
+        for (pair, port) in flows {
+            let new = || Route { steps: Vec::new(), is_known: false, sent: now };
+            self.routes.entry(pair).or_insert_with(new).steps.push((dpid, port));
+        }
+        self.is_stale = true;
+    }
+
+    fn send(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
+        if let Some(flow_mods) = self.flow_mods.get(&dpid) {
+            flow_mods.fetch_add(changes.len() as u64, Ordering::Relaxed);
+        }
+        self.network.program(dpid, changes)
+    }
+
+    fn add(&self, pair: Pair, (_, port): Step) -> Change {
+        let flow = Flow::new(pair.matching()).idle(self.idle_timeout_s).output(port);
+        Change::Add(flow.flags(FlowFlags::SEND_FLOW_REM))
+    }
+}
+
+/// The port that an instruction sends to.
+fn output(instruction: &Instruction<'_>) -> Option<Port> {
+    let Instruction::ApplyActions(actions) = instruction else { return None };
+    actions.iter().find_map(|action| match action {
+        Action::Output { port, .. } => Some(port),
+        _ => None,
+    })
+}
+
+impl Pair {
+    /// The packets of a pair.
+    fn matching(self) -> Match {
+        let vlan = self.to.vlan.map_or(0, |id| Match::VLAN_PRESENT | id);
+        let hosts = Match::any().eth_src(self.from.mac).eth_dst(self.to.mac);
+        hosts.with(Field::VlanVid, vlan.into())
+    }
+
+    /// The pair of a match, if it is one of these.
+    pub(super) fn of(matching: &Match) -> Option<Self> {
+        let value = |field| matching.value(field).map(|value| value as u64);
+        let vlan = value(Field::VlanVid)? as u16 & !Match::VLAN_PRESENT;
+        let host = |field| {
+            let mac = MacAddr::from_u64(value(field)?);
+            Some(HostId::new(mac, (vlan != 0).then_some(vlan)))
+        };
+        Some(Pair { from: host(Field::EthSrc)?, to: host(Field::EthDst)? })
+    }
+
+    /// What its path is chosen by.
+    fn key(self) -> u64 {
+        let vlan = u64::from(self.to.vlan.unwrap_or(0)) << 48;
+        let from = self.from.mac.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        from.rotate_left(32) ^ self.to.mac.to_u64() ^ vlan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_tells_its_pair() {
+        for vlan in [None, Some(1), Some(4095)] {
+            let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), vlan);
+            let pair = Pair { from: host(1), to: host(2) };
+            assert_eq!(Pair::of(&pair.matching()), Some(pair));
+        }
+        assert_eq!(Pair::of(&Match::any().eth_dst(MacAddr::ZERO)), None);
+    }
+}

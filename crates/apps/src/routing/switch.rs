@@ -1,0 +1,228 @@
+//! The handler: what becomes of a packet that comes to the controller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bellrock_api::openflow::{Bytes, List, PacketOut};
+use bellrock_api::{
+    Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, HostId, Hosts, MacAddr, Network,
+    PacketIn, Port, Reader, Result, Switch, SwitchPort, ToSwitch, Verdict, Version,
+};
+use bellrock_services::paths::{Paths, paths};
+
+use super::counters::Counters;
+use super::neighbours::{Answer, answer};
+use super::news::{Inbox, News};
+use super::{Pair, RoutingMode, RoutingSettings};
+
+/// Routing at one switch.
+pub struct RoutingSwitch {
+    settings: RoutingSettings,
+    network: Network,
+    paths: Reader<Paths>,
+    hosts: Reader<Hosts>,
+    inbox: Arc<Inbox>,
+    counters: Counters,
+    /// Flows that the task sends to the switch.
+    flow_mods: Arc<AtomicU64>,
+    floods: Allowance,
+}
+
+impl Handler for RoutingSwitch {
+    fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let (Some(src), Some(dst)) = (packet.eth_src(), packet.eth_dst()) else {
+            self.counters.malformed += 1;
+            return discard(switch, packet);
+        };
+        if !src.is_station() || dst.is_link_local() {
+            self.counters.not_forwarded += 1;
+            return discard(switch, packet);
+        }
+        let vlan = packet.vlan().map(|tag| tag.id).filter(|id| *id != 0);
+        if dst.is_group() {
+            return self.to_group(switch, packet, vlan);
+        }
+        match self.hosts.get().get(dst, vlan).map(|host| host.at) {
+            Some(at) => {
+                self.ask_for_flows(src, dst, vlan);
+                self.deliver(switch, packet, at)
+            }
+            None => self.flood(switch, packet),
+        }
+    }
+
+    fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
+        let is_over =
+            matches!(flow.reason, FlowRemovedReason::IdleTimeout | FlowRemovedReason::HardTimeout);
+        if is_over
+            && switch.cookie().owns(flow.cookie)
+            && let Some(pair) = Pair::of(&flow.matching.to_match())
+        {
+            // If this is lost, the flow is taken for there until the two talk again.
+            self.inbox.tell(News::Silent(pair, switch.dpid()));
+        }
+        Ok(())
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("flow_mods", self.flow_mods.load(Ordering::Relaxed));
+        self.counters.report(report);
+    }
+}
+
+impl RoutingSwitch {
+    pub(super) fn new(
+        settings: RoutingSettings,
+        network: Network,
+        inbox: Arc<Inbox>,
+        flow_mods: Arc<AtomicU64>,
+    ) -> Self {
+        RoutingSwitch {
+            settings,
+            paths: paths(&network).reader(),
+            hosts: network.hosts().reader(),
+            network,
+            inbox,
+            counters: Counters::default(),
+            flow_mods,
+            floods: Allowance::default(),
+        }
+    }
+
+    /// A question for an address is answered where that can be; all else goes to everybody.
+    fn to_group(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        vlan: Option<u16>,
+    ) -> Result<Verdict> {
+        match answer(packet.data(), vlan, self.hosts.get()) {
+            Some(Answer::Frame(frame)) => {
+                self.counters.answered += 1;
+                switch.send_packet(&frame, &[Action::output(packet.in_port())])?;
+                discard(switch, packet)
+            }
+            Some(Answer::By(host)) => {
+                let at = host.at;
+                self.deliver(switch, packet, at)
+            }
+            None => self.flood(switch, packet),
+        }
+    }
+
+    fn ask_for_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
+        if self.settings.mode == RoutingMode::Reactive {
+            let pair = Pair { from: HostId::new(src, vlan), to: HostId::new(dst, vlan) };
+            self.counters.busy += u64::from(!self.inbox.tell(News::Talking(pair)));
+        }
+    }
+
+    /// Gives a packet to the switch of the host that it is for, if a path leads there.
+    fn deliver(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        to: SwitchPort,
+    ) -> Result<Verdict> {
+        let here = switch.dpid();
+        if to == SwitchPort::new(here, packet.in_port()) {
+            self.counters.same_port += 1;
+            return discard(switch, packet);
+        }
+        let paths = self.paths.get();
+        if paths.distance(here, to.dpid).is_none() {
+            self.counters.no_path += 1;
+            return discard(switch, packet);
+        }
+        self.counters.delivered += 1;
+        if to.dpid == here {
+            switch.packet_out(packet, to.port)?;
+        } else if packet.is_whole() {
+            self.send(to.dpid, packet.data(), &[Action::output(to.port)]);
+            return discard(switch, packet);
+        } else if let Some(hop) = paths.next_hop(here, to.dpid, 0) {
+            // Only this switch has all of it.
+            switch.packet_out(packet, hop.from.port)?;
+        }
+        Ok(Verdict::Consume)
+    }
+
+    /// Gives a packet of a host to all other ports of hosts that a path leads to.
+    fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let (here, in_port) = (switch.dpid(), packet.in_port());
+        let paths = self.paths.get();
+        if paths.edge_ports(here).binary_search(&in_port).is_err() {
+            self.counters.not_from_host += 1;
+            return discard(switch, packet);
+        }
+        if !self.floods.take(switch.now(), self.settings.floods_per_s) {
+            self.counters.floods_over_limit += 1;
+            return discard(switch, packet);
+        }
+        self.counters.floods += 1;
+        let own: Vec<Action<'_>> =
+            outputs(paths.edge_ports(here).iter().filter(|p| **p != in_port));
+        if !packet.is_whole() {
+            self.counters.truncated += 1;
+            switch.packet_out_with(packet, &own)?;
+            return Ok(Verdict::Consume);
+        }
+        let others: Vec<(Dpid, Vec<Action<'_>>)> = paths
+            .switches()
+            .filter(|(dpid, ports)| *dpid != here && !ports.is_empty())
+            .filter(|(dpid, _)| paths.distance(here, *dpid).is_some())
+            .map(|(dpid, ports)| (dpid, outputs(ports.iter())))
+            .collect();
+        for (dpid, actions) in others {
+            self.send(dpid, packet.data(), &actions);
+        }
+        if own.is_empty() {
+            return discard(switch, packet);
+        }
+        switch.packet_out_with(packet, &own)?;
+        Ok(Verdict::Consume)
+    }
+
+    /// Has another switch do this to a packet.
+    fn send(&mut self, dpid: Dpid, data: &[u8], actions: &[Action<'_>]) {
+        let in_port = match self.network.switch(dpid).map(|info| info.version) {
+            Some(Version::V1_0) => Port::ANY,
+            _ => Port::CONTROLLER,
+        };
+        let message =
+            PacketOut { buffer_id: None, in_port, actions: List::of(actions), data: Bytes(data) };
+        let sent = self.network.send(dpid, &ToSwitch::PacketOut(message));
+        self.counters.not_sent += u64::from(sent.is_err());
+    }
+}
+
+fn outputs<'p>(ports: impl Iterator<Item = &'p Port>) -> Vec<Action<'static>> {
+    ports.map(|port| Action::output(*port)).collect()
+}
+
+/// Has the switch forget a packet that it keeps.
+fn discard(switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+    if packet.buffer_id().is_some() {
+        switch.packet_out_with(packet, &[])?;
+    }
+    Ok(Verdict::Consume)
+}
+
+/// So many in a second.
+#[derive(Default)]
+struct Allowance {
+    second: u64,
+    taken: u32,
+}
+
+impl Allowance {
+    fn take(&mut self, now: Duration, most: u32) -> bool {
+        if self.second != now.as_secs() {
+            *self = Allowance { second: now.as_secs(), taken: 0 };
+        }
+        let is_left = self.taken < most;
+        self.taken += u32::from(is_left);
+        is_left
+    }
+}
