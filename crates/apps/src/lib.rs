@@ -7,6 +7,7 @@
 pub mod global_learning;
 pub mod hub;
 pub mod learning;
+pub mod quarantine;
 pub mod routing;
 
 pub use global_learning::GlobalLearning;

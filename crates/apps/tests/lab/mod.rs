@@ -16,8 +16,8 @@ use bellrock_api::openflow::{
 use bellrock_api::{
     Action, App, AppId, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
     HostEntry, MacAddr, Network, NetworkState, NewTask, PacketIn, Port, PortDesc, PortReason,
-    PortStatus, Requests, Result, Runtime, Switch, SwitchInfo, TaskHandle, TimerId, ToSwitch,
-    Version, Xid,
+    PortStatus, Program, Programmed, Requested, Requests, Result, Runtime, Switch, SwitchInfo,
+    TaskHandle, TimerId, ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -45,6 +45,14 @@ impl Runtime for NoNetwork {
 
     fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
         Err(Error::UnknownSwitch(to))
+    }
+
+    fn program(&self, program: Program) -> Programmed {
+        panic!("nobody changes {} but by its handler", program.to);
+    }
+
+    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested {
+        panic!("nobody asks {to} for {body:?} but by its handler");
     }
 
     fn spawn(&self, task: NewTask) -> TaskHandle {
@@ -299,7 +307,7 @@ fn flow_line(flow: &FlowMod<'_>, app: AppId) -> String {
             format!(
                 "flow {matching} to {}{buffer} priority {} idle {} hard {}",
                 ports(actions.iter()),
-                app.band().lower(flow.priority).expect("a priority of its band"),
+                app.band().lower(flow.priority).unwrap(),
                 flow.idle_timeout,
                 flow.hard_timeout
             )

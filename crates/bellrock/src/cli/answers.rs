@@ -12,6 +12,7 @@ use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
 use super::control::Question;
+use super::operate::Commands;
 
 /// Most hosts in an answer. With more, an answer is cut there, and the command says so.
 pub(super) const MAX_HOSTS: usize = 65_536;
@@ -89,22 +90,27 @@ pub(super) struct Counters {
     pub(super) apps: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Answers questions about a running engine.
+/// Answers questions about a running engine, and leads commands to its apps.
 pub(super) struct Answers {
     pub(super) monitor: Monitor,
     pub(super) listen: Vec<SocketAddr>,
     pub(super) apps: Vec<String>,
     pub(super) tables: Budget,
+    pub(super) commands: Commands,
 }
 
 impl Answers {
     /// The answer to a question, as JSON.
-    pub(super) fn to(&self, question: Question) -> serde_json::Result<String> {
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn to(&self, question: &Question) -> Result<String, String> {
         match question {
-            Question::Status => serde_json::to_string(&self.status()),
-            Question::Switches => serde_json::to_string(&self.switches()),
-            Question::Hosts => serde_json::to_string(&self.hosts()),
-            Question::Counters => serde_json::to_string(&self.counters()),
+            Question::Status => json(&self.status()),
+            Question::Switches => json(&self.switches()),
+            Question::Hosts => json(&self.hosts()),
+            Question::Counters => json(&self.counters()),
+            Question::App(command, words) => json(&self.commands.call(command, words)?),
         }
     }
 
@@ -164,6 +170,10 @@ impl Answers {
         }
         Counters { workers: self.monitor.worker_counters().into_iter().map(named).collect(), apps }
     }
+}
+
+fn json(answer: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(answer).map_err(|error| format!("no answer can be given: {error}"))
 }
 
 fn port_row(desc: &PortDesc) -> PortRow {

@@ -15,6 +15,7 @@ use super::config::{Config, apps};
 use super::decode::command::Decode;
 use super::demo::Demo;
 use super::emulate::Emulate;
+use super::operate::quarantine::Quarantine;
 
 /// An OpenFlow controller.
 ///
@@ -37,6 +38,7 @@ Examples:
   bellrock check bellrock.yaml                  is it right?
   bellrock run --config bellrock.yaml           run with it
   bellrock hosts                                where the hosts are that the apps know
+  bellrock quarantine add 10.0.0.7              drop all packets of a host, everywhere
   bellrock demo                                 all of it at work, in this terminal
   bellrock emulate --topology tree:3,3          a network for a controller, with a prompt
 
@@ -61,6 +63,7 @@ pub(super) enum Command {
     /// Counters only grow. They start at zero when the controller starts. The manual says what each
     /// means; with --json each worker's are told apart.
     Counters(Ask),
+    Quarantine(Quarantine),
     Decode(Decode),
     Bench(Box<Bench>),
     Emulate(Emulate),

@@ -16,6 +16,7 @@ mod demo;
 mod emulate;
 mod ending;
 mod log;
+mod operate;
 mod show;
 mod start;
 
@@ -71,10 +72,11 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run_controller(&run),
         Command::Check(check) => check_file(&check.file),
         Command::Config => print(DEFAULT_YAML),
-        Command::Status(asked) => ask(&asked, Question::Status),
-        Command::Switches(asked) => ask(&asked, Question::Switches),
-        Command::Hosts(asked) => ask(&asked, Question::Hosts),
-        Command::Counters(asked) => ask(&asked, Question::Counters),
+        Command::Status(asked) => ask(&asked, &Question::Status),
+        Command::Switches(asked) => ask(&asked, &Question::Switches),
+        Command::Hosts(asked) => ask(&asked, &Question::Hosts),
+        Command::Counters(asked) => ask(&asked, &Question::Counters),
+        Command::Quarantine(asked) => tell("quarantine", asked.question()),
         Command::Bench(asked) => bench::run(&asked),
         Command::Demo(asked) => demo::run(&asked),
         Command::Emulate(asked) => match emulate::run(&asked) {
@@ -120,6 +122,7 @@ fn configure(run: &Run) -> Result<Config, Failure> {
     }
     if wrong.is_empty() {
         wrong.extend(config.contradiction());
+        wrong.extend(operate::check_files(&config));
     }
     if wrong.is_empty() { Ok(config) } else { Err(Failure::Wrong(wrong.join("\n"))) }
 }
@@ -129,10 +132,18 @@ fn check_file(path: &Path) -> Result<(), Failure> {
     if let Some(contradiction) = config.contradiction() {
         return Err(Failure::Wrong(format!("{}: {contradiction}", path.display())));
     }
+    if let Some(wrong) = operate::check_files(&config) {
+        return Err(Failure::Wrong(wrong));
+    }
     print(&format!("{}: all right\n", path.display()))
 }
 
-fn ask(asked: &Ask, question: Question) -> Result<(), Failure> {
+/// Has an app of the running controller do what the words say.
+fn tell(command: &'static str, (asked, words): (&Ask, Vec<String>)) -> Result<(), Failure> {
+    ask(asked, &Question::app(command, words).map_err(Failure::Wrong)?)
+}
+
+fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
     let path = match asked.control.as_deref() {
         None | Some("" | "auto") => control::default_path()?,
         Some("none") => {
@@ -151,6 +162,7 @@ fn ask(asked: &Ask, question: Question) -> Result<(), Failure> {
         Question::Switches => show::switches(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Hosts => show::hosts(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Counters => show::counters(&serde_json::from_value(answer)?),
+        Question::App(command, _) => operate::show(command, answer)?,
     })
 }
 

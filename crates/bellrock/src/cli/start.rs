@@ -4,15 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bellrock_api::DynApp;
+use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{Hub, Learning};
 use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
 use bellrock_tables::Budget;
 use tracing::info;
 
 use super::answers::Answers;
-use super::config::apps::AppChoice;
+use super::config::apps::{AppChoice, QuarantineSettings};
 use super::config::{Config, Control};
 use super::control::{Server, ServerError, default_path};
+use super::operate::block_list::{BlockListError, BlockListFile};
+use super::operate::{self, Commands};
 use crate::signals::Signals;
 
 /// Why the controller did not run.
@@ -22,6 +25,8 @@ pub(super) enum RunError {
     Start(#[from] StartError),
     #[error(transparent)]
     Control(#[from] ServerError),
+    #[error(transparent)]
+    BlockList(#[from] BlockListError),
     #[error("there is no place for the control socket: {0}; choose one with --control")]
     ControlPlace(std::io::Error),
     #[error("signals cannot be handled: {0}")]
@@ -35,13 +40,14 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     // Before there are threads, and before anything that a signal would leave half done.
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let tables = Budget::new(config.table_memory_bytes);
-    let engine = Engine::start(&settings(config), chain(config, &tables))?;
-    let control = control(config, &engine, tables)?;
+    let chain = Chain::of(config, &tables)?;
+    let engine = Engine::start(&settings(config), chain.apps)?;
+    let control = control(config, &engine, tables, chain.commands)?;
     announce(config, &engine);
     let signal = signals.wait(&engine).ok_or(RunError::Failed)?;
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
     // First, so that nobody asks what is half gone.
-    drop(control);
+    drop((control, chain.block_list));
     engine.stop();
     info!("stopped");
     Ok(())
@@ -66,17 +72,46 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn chain(config: &Config, tables: &Budget) -> Vec<Box<dyn DynApp>> {
-    let app = |choice: &AppChoice| -> Box<dyn DynApp> {
-        match choice {
-            AppChoice::Hub => Box::new(Hub),
-            AppChoice::Learning(settings) => Box::new(Learning::new(*settings, tables)),
-        }
-    };
-    config.apps.iter().map(app).collect()
+/// The apps, and what goes with them.
+#[derive(Default)]
+struct Chain {
+    apps: Vec<Box<dyn DynApp>>,
+    commands: Commands,
+    /// Watched as long as the controller runs.
+    block_list: Option<BlockListFile>,
 }
 
-fn control(config: &Config, engine: &Engine, tables: Budget) -> Result<Option<Server>, RunError> {
+impl Chain {
+    fn of(config: &Config, tables: &Budget) -> Result<Self, RunError> {
+        let mut chain = Chain::default();
+        for choice in &config.apps {
+            let app: Box<dyn DynApp> = match choice {
+                AppChoice::Hub => Box::new(Hub),
+                AppChoice::Learning(settings) => Box::new(Learning::new(*settings, tables)),
+                AppChoice::Quarantine(settings) => Box::new(chain.quarantine(settings)?),
+            };
+            chain.apps.push(app);
+        }
+        Ok(chain)
+    }
+
+    fn quarantine(&mut self, settings: &QuarantineSettings) -> Result<Quarantine, RunError> {
+        let lists = BlockLists::default();
+        if let Some(file) = &settings.file {
+            self.block_list = Some(BlockListFile::watch(file, lists.clone())?);
+        }
+        let app = Quarantine::new(&lists);
+        self.commands.add("quarantine", move |words| operate::quarantine::call(&lists, words));
+        Ok(app)
+    }
+}
+
+fn control(
+    config: &Config,
+    engine: &Engine,
+    tables: Budget,
+    commands: Commands,
+) -> Result<Option<Server>, RunError> {
     let path: PathBuf = match &config.control {
         Control::None => return Ok(None),
         Control::Path(path) => path.clone(),
@@ -87,6 +122,7 @@ fn control(config: &Config, engine: &Engine, tables: Budget) -> Result<Option<Se
         listen: engine.addresses().to_vec(),
         apps: config.apps.iter().map(|app| app.name().to_owned()).collect(),
         tables,
+        commands,
     });
     let server = Server::start(&path, move |question| answers.to(question))?;
     info!("control socket: {}", path.display());

@@ -3,6 +3,7 @@
 //! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use bellrock_apps::{LearningSettings, MatchKind};
 
@@ -14,6 +15,14 @@ use super::values;
 pub(crate) enum AppChoice {
     Hub,
     Learning(LearningSettings),
+    Quarantine(QuarantineSettings),
+}
+
+/// What can be set of the app `quarantine`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QuarantineSettings {
+    /// The block list that it watches.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// An app that can be chosen.
@@ -31,6 +40,7 @@ impl AppChoice {
         match self {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
+            AppChoice::Quarantine(_) => "quarantine",
         }
     }
 }
@@ -50,6 +60,13 @@ pub(crate) const KNOWN: &[Known] = &[
                 measurements.",
         choice: || AppChoice::Hub,
         settings: &[],
+    },
+    Known {
+        name: "quarantine",
+        about: "Drops all packets of listed hosts at every switch, within milliseconds, and lets them \
+                back. It stands first.",
+        choice: || AppChoice::Quarantine(QuarantineSettings::default()),
+        settings: QUARANTINE,
     },
 ];
 
@@ -78,7 +95,7 @@ macro_rules! learning {
             },
             show: |choice| match choice {
                 AppChoice::Learning(settings) => $show(&settings.$field),
-                AppChoice::Hub => String::new(),
+                _ => String::new(),
             },
         }
     };
@@ -148,6 +165,30 @@ const LEARNING: &[Setting<AppChoice>] = &[
         u32::to_string
     ),
 ];
+
+const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
+    key: "file",
+    value: "PATH",
+    about: "The block list, which is watched: an Ethernet address, or an IPv4 or IPv6 address or prefix a \
+            line; # begins a comment. none: only `bellrock quarantine add` blocks.",
+    many: false,
+    set: |choice, texts| {
+        if let AppChoice::Quarantine(settings) = choice {
+            settings.file = match one(texts) {
+                "" => return Err(values::Wrong::from("none, or the path of a file".to_owned())),
+                "none" => None,
+                path => Some(path.into()),
+            };
+        }
+        Ok(())
+    },
+    show: |choice| match choice {
+        AppChoice::Quarantine(QuarantineSettings { file: Some(file) }) => {
+            file.display().to_string()
+        }
+        _ => "none".to_owned(),
+    },
+}];
 
 const MATCH_KINDS: &[(&str, MatchKind)] = &[("l2", MatchKind::L2), ("exact", MatchKind::Exact)];
 const SECONDS: RangeInclusive<u64> = 0..=65535;

@@ -205,6 +205,18 @@ impl Config {
 
     /// What no setting alone gets wrong.
     pub(crate) fn contradiction(&self) -> Option<String> {
+        self.contradiction_of_apps().or_else(|| self.contradiction_of_workers())
+    }
+
+    fn contradiction_of_apps(&self) -> Option<String> {
+        let place = self.apps.iter().position(|app| app.name() == "quarantine")?;
+        let before = self.apps.get(place.checked_sub(1)?)?.name();
+        Some(format!(
+            "the app \"quarantine\" stands behind {before:?}, whose flows it could not beat; put it first"
+        ))
+    }
+
+    fn contradiction_of_workers(&self) -> Option<String> {
         let (Pinning::Cores(cores), Some(workers)) = (&self.pin, self.workers) else { return None };
         let cores = cores.len();
         (cores != workers).then(|| {

@@ -108,11 +108,27 @@ fn apps_of_flags_replace_the_chain_and_keep_their_settings() {
     let unknown = config.choose_apps(&["lerning".to_owned()]).unwrap_err();
     assert_eq!(
         unknown,
-        "there is no app \"lerning\"; give one of learning, hub (did you mean learning?)"
+        format!("there is no app \"lerning\"; give one of {} (did you mean learning?)", all_apps())
     );
 }
 
-/// A wrong file, and all that the operator is told: line, column, message.
+fn all_apps() -> String {
+    apps::KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn quarantine_stands_before_those_whose_flows_it_is_to_beat() {
+    let right = read("apps: [quarantine: {file: none}, learning]");
+    assert_eq!(right.contradiction(), None);
+    let wrong = read("apps: [learning, quarantine]").contradiction().unwrap();
+    assert!(
+        wrong.contains("stands behind \"learning\"") && wrong.contains("put it first"),
+        "{wrong}"
+    );
+}
+
+/// A wrong file, and all that the operator is told: line, column, message. APPS stands for the names of
+/// all apps.
 type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
 
 const BAD: &[Bad] = &[
@@ -240,7 +256,7 @@ const BAD: &[Bad] = &[
              [learning: {match: l2}]",
         )],
     ),
-    ("apps: []", &[(1, 7, "`apps` is empty; give at least one of learning, hub")]),
+    ("apps: []", &[(1, 7, "`apps` is empty; give at least one of APPS")]),
     ("apps: [learning: fast]", &[(1, 18, "the settings of \"learning\" are `{key: value}`")]),
     ("apps: [hub, hub]", &[(1, 13, "the app \"hub\" is in the list already")]),
     // YAML itself.
@@ -252,7 +268,7 @@ const BAD: &[Bad] = &[
         &[
             (1, 10, "`workers` cannot be \"0\"; give auto, or a whole number from 1 to 1024"),
             (2, 1, "\"writ\" is no setting; did you mean `write`?"),
-            (3, 8, "there is no app \"hubb\"; give one of learning, hub (did you mean hub?)"),
+            (3, 8, "there is no app \"hubb\"; give one of APPS (did you mean hub?)"),
         ],
     ),
 ];
@@ -265,7 +281,7 @@ fn a_wrong_file_is_refused_with_the_place_and_what_would_be_right() {
             .iter()
             .map(|&(line, column, message)| Problem {
                 place: Place { line, column },
-                message: message.to_owned(),
+                message: message.replace("APPS", &all_apps()),
             })
             .collect();
         assert_eq!(problems, expected, "in {text:?}");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Question;
+use crate::cli::show::printable;
 
 /// How long the controller may take for each part of its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,7 +40,7 @@ pub(crate) enum AskError {
 }
 
 /// Asks the controller whose control socket is at `path`.
-pub(crate) fn ask(path: &Path, question: Question) -> Result<Value, AskError> {
+pub(crate) fn ask(path: &Path, question: &Question) -> Result<Value, AskError> {
     use io::ErrorKind::{
         ConnectionRefused, ConnectionReset, NotFound, PermissionDenied, TimedOut, WouldBlock,
     };
@@ -54,17 +55,17 @@ pub(crate) fn ask(path: &Path, question: Question) -> Result<Value, AskError> {
     let mut reply: Value =
         serde_json::from_str(&text).map_err(|_| AskError::NotAController(path.into()))?;
     if let Some(error) = reply.get("error").and_then(Value::as_str) {
-        return Err(AskError::Refused(error.escape_debug().to_string()));
+        return Err(AskError::Refused(printable(error)));
     }
     reply.get_mut("answer").map(Value::take).ok_or_else(|| AskError::NotAController(path.into()))
 }
 
-fn exchange(path: &Path, question: Question) -> io::Result<String> {
+fn exchange(path: &Path, question: &Question) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     // One that turns us away closes without reading: its answer counts, not our error.
-    let _ = stream.write_all(format!("{}\n", question.word()).as_bytes());
+    let _ = stream.write_all(question.line().as_bytes());
     let mut text = String::new();
     BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;
     Ok(text)

@@ -1,9 +1,9 @@
-//! The control socket: how an operator asks a running controller.
+//! The control socket: how an operator asks a running controller, and tells its apps what to do.
 //!
-//! A client connects to a Unix socket, sends one line that names a [`Question`], and gets one line
+//! A client connects to a Unix socket, sends one line that is a [`Question`], and gets one line
 //! of JSON: `{"answer": ...}` or `{"error": "..."}`. Then the controller closes the connection.
-//! Nothing can be changed through it, and who may ask is decided by the file system: only the owner
-//! of the socket can open it.
+//! Only the commands of apps change anything ([`super::operate`]), and who may ask is decided by the
+//! file system: only the owner of the socket can open it.
 
 mod client;
 mod path;
@@ -13,34 +13,82 @@ pub(super) use client::{AskError, ask};
 pub(super) use path::default_path;
 pub(super) use server::{Server, ServerError};
 
+use super::operate::COMMANDS;
+
 /// Longest question, in bytes with its line end. A longer one is refused.
-const MAX_QUESTION_BYTES: u64 = 64;
+const MAX_QUESTION_BYTES: u64 = 512;
 
 /// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Status,
     Switches,
     Hosts,
     Counters,
+    /// A command for an app of the chain, which stands before its words.
+    App(&'static str, Vec<String>),
 }
 
 impl Question {
-    const ALL: [Question; 4] =
+    const FIXED: [Question; 4] =
         [Question::Status, Question::Switches, Question::Hosts, Question::Counters];
 
-    /// The word on the wire, which is the command's too.
-    fn word(self) -> &'static str {
+    /// The first word on the wire, which is the command's too.
+    fn word(&self) -> &'static str {
         match self {
             Question::Status => "status",
             Question::Switches => "switches",
             Question::Hosts => "hosts",
             Question::Counters => "counters",
+            Question::App(command, _) => command,
         }
     }
 
-    fn from_word(word: &str) -> Option<Self> {
-        Question::ALL.into_iter().find(|question| question.word() == word)
+    /// A command for an app.
+    ///
+    /// # Errors
+    /// With a word that would not come through as one.
+    pub(super) fn app(command: &'static str, words: Vec<String>) -> Result<Self, String> {
+        let broken = |word: &&String| {
+            word.is_empty() || word.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
+        if let Some(word) = words.iter().find(broken) {
+            return Err(format!("{word:?} is empty or has a space in it; give one word"));
+        }
+        let question = Question::App(command, words);
+        if question.line().len() as u64 > MAX_QUESTION_BYTES {
+            return Err(format!(
+                "a question has at most {MAX_QUESTION_BYTES} bytes; say it shorter"
+            ));
+        }
+        Ok(question)
+    }
+
+    /// What is sent, with its line end.
+    fn line(&self) -> String {
+        let mut line = self.word().to_owned();
+        if let Question::App(_, words) = self {
+            for word in words {
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+        line + "\n"
+    }
+
+    /// What was asked by a line, here without its end; or what there is to ask.
+    fn from_line(line: &str) -> Result<Self, String> {
+        if let Some(fixed) = Question::FIXED.into_iter().find(|fixed| fixed.word() == line) {
+            return Ok(fixed);
+        }
+        let mut words = line.split(' ');
+        let first = words.next().unwrap_or_default();
+        if let Some(command) = COMMANDS.iter().find(|command| **command == first) {
+            return Ok(Question::App(command, words.map(str::to_owned).collect()));
+        }
+        let fixed = Question::FIXED.map(|fixed| fixed.word());
+        let words = [&fixed[..], COMMANDS].concat().join(", ");
+        Err(format!("no such question: {line:?}; there are: {words}"))
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the acceptor waits when the system has no more sockets or threads.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Who answers questions, in JSON.
-type Answer = dyn Fn(Question) -> serde_json::Result<String> + Send + Sync;
+/// Who answers questions: in JSON, or with a sentence that says why not.
+type Answer = dyn Fn(&Question) -> Result<String, String> + Send + Sync;
 
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl Server {
     /// socket that a dead controller left is replaced.
     pub(crate) fn start(
         path: &Path,
-        answer: impl Fn(Question) -> serde_json::Result<String> + Send + Sync + 'static,
+        answer: impl Fn(&Question) -> Result<String, String> + Send + Sync + 'static,
     ) -> Result<Self, ServerError> {
         refuse_if_in_use(path)?;
         let failed = |error| ServerError::Bind { path: path.into(), error };
@@ -159,19 +159,15 @@ fn serve(stream: &UnixStream, answer: &Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     let mut line = String::new();
     BufReader::new(stream.take(MAX_QUESTION_BYTES)).read_line(&mut line)?;
-    let Some(word) = line.strip_suffix('\n') else {
+    let Some(line) = line.strip_suffix('\n') else {
         return refuse(
             stream,
             &format!("a question is a line of at most {MAX_QUESTION_BYTES} bytes"),
         );
     };
-    let Some(question) = Question::from_word(word) else {
-        let words = Question::ALL.map(Question::word).join(", ");
-        return refuse(stream, &format!("no such question: {word:?}; there are: {words}"));
-    };
-    match answer(question) {
+    match Question::from_line(line).and_then(|question| answer(&question)) {
         Ok(answer) => reply(stream, &format!("{{\"answer\":{answer}}}\n")),
-        Err(error) => refuse(stream, &format!("no answer can be given: {error}")),
+        Err(why) => refuse(stream, &why),
     }
 }
 

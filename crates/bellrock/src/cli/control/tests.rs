@@ -33,7 +33,7 @@ impl Drop for Place {
 }
 
 fn start(path: &Path) -> Result<Server, ServerError> {
-    Server::start(path, |question| serde_json::to_string(question.word()))
+    Server::start(path, |question| Ok(serde_json::json!(question.line().trim_end()).to_string()))
 }
 
 /// Sends raw bytes and returns the line that comes back.
@@ -50,12 +50,14 @@ fn say(path: &Path, bytes: &[u8]) -> String {
 fn every_question_gets_its_answer_and_the_socket_goes_with_the_server() {
     let place = Place::new("control-answers");
     let server = start(&place.socket()).unwrap();
-    for question in Question::ALL {
-        assert_eq!(ask(&place.socket(), question).unwrap(), question.word());
+    for question in Question::FIXED {
+        assert_eq!(ask(&place.socket(), &question).unwrap(), question.word());
     }
+    let told = Question::app("quarantine", vec!["add".into(), "10.0.0.7".into()]).unwrap();
+    assert_eq!(ask(&place.socket(), &told).unwrap(), "quarantine add 10.0.0.7");
     drop(server);
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "nothing is left behind");
-    assert!(matches!(ask(&place.socket(), Question::Status), Err(AskError::NotRunning(_))));
+    assert!(matches!(ask(&place.socket(), &Question::Status), Err(AskError::NotRunning(_))));
 }
 
 #[test]
@@ -91,13 +93,14 @@ fn only_the_owner_has_access_at_every_moment() {
 fn what_is_no_question_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
-    let words = "there are: status, switches, hosts, counters";
+    let words = "there are: status, switches, hosts, counters, quarantine";
     for (bytes, reason) in [
         (&b"stop\n"[..], words),
         (b"\n", words),
-        (b"status", "a line of at most 64 bytes"),
-        (b"", "a line of at most 64 bytes"),
-        (&[b'a'; 100_000], "a line of at most 64 bytes"),
+        (b"status quarantine\n", words),
+        (b"status", "a line of at most 512 bytes"),
+        (b"", "a line of at most 512 bytes"),
+        (&[b'a'; 100_000], "a line of at most 512 bytes"),
     ] {
         let line = match bytes.len() {
             // So much that the server stops reading: the rest may be refused by the system.
@@ -115,7 +118,7 @@ fn what_is_no_question_is_refused_with_the_reason() {
     // Bytes that are no text at all get no answer, and harm nobody.
     let mut stream = UnixStream::connect(place.socket()).unwrap();
     stream.write_all(b"\xff\xfe\n").unwrap();
-    assert_eq!(ask(&place.socket(), Question::Hosts).unwrap(), "hosts");
+    assert_eq!(ask(&place.socket(), &Question::Hosts).unwrap(), "hosts");
 }
 
 #[test]
@@ -125,12 +128,12 @@ fn silent_clients_are_bounded_in_number_and_time() {
     let silent: Vec<_> =
         (0..MAX_CLIENTS).map(|_| UnixStream::connect(place.socket()).unwrap()).collect();
     // Accepted in the order in which they came, so all of them are being served when this one is.
-    match ask(&place.socket(), Question::Status) {
+    match ask(&place.socket(), &Question::Status) {
         Err(AskError::Refused(why)) => assert!(why.contains("try again"), "{why}"),
         other => panic!("one too many is told so, not {other:?}"),
     }
     thread::sleep(CLIENT_TIMEOUT + Duration::from_millis(500));
-    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status");
+    assert_eq!(ask(&place.socket(), &Question::Status).unwrap(), "status");
     drop(silent);
 }
 
@@ -139,11 +142,11 @@ fn a_socket_that_is_left_behind_is_replaced_and_a_live_one_is_not() {
     let place = Place::new("control-stale");
     drop(UnixListener::bind(place.socket()).unwrap());
     let server = start(&place.socket()).unwrap();
-    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status");
+    assert_eq!(ask(&place.socket(), &Question::Status).unwrap(), "status");
     let second = start(&place.socket()).unwrap_err();
     assert!(matches!(second, ServerError::Alive(_)));
     assert!(second.to_string().contains("a controller runs already"), "{second}");
-    assert_eq!(ask(&place.socket(), Question::Status).unwrap(), "status", "the first goes on");
+    assert_eq!(ask(&place.socket(), &Question::Status).unwrap(), "status", "the first goes on");
     drop(server);
 }
 
@@ -182,8 +185,18 @@ fn something_else_behind_the_socket_is_not_taken_for_a_controller() {
         }
     });
     for _ in 0..3 {
-        let error = ask(&place.socket(), Question::Status).unwrap_err();
+        let error = ask(&place.socket(), &Question::Status).unwrap_err();
         assert!(matches!(error, AskError::NotAController(_)), "{error}");
     }
     other.join().unwrap();
+}
+
+#[test]
+fn a_word_that_would_be_two_is_not_sent() {
+    for word in ["", "10.0.0.1 10.0.0.2", "10.0.0.1\nstatus"] {
+        let error = Question::app("quarantine", vec!["add".into(), word.into()]).unwrap_err();
+        assert!(error.contains("give one word"), "{error}");
+    }
+    let long = "x".repeat(600);
+    assert!(Question::app("quarantine", vec![long]).unwrap_err().contains("512 bytes"));
 }

@@ -1,0 +1,306 @@
+//! Who is blocked, and how that is written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use bellrock_api::{Field, MacAddr, Match, Version};
+
+/// Most entries of a block list. Each takes two to four flows in every switch.
+pub const MAX_BLOCKED: usize = 10_000;
+
+/// Most bad lines that are told of one text.
+pub const MAX_BAD_LINES_TOLD: usize = 20;
+
+/// A host, or the hosts of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Blocked {
+    /// The host with this Ethernet address.
+    Mac(MacAddr),
+    /// The hosts whose IPv4 address begins with these bits. The bits behind them are zero.
+    Ipv4(Ipv4Addr, u8),
+    /// The hosts whose IPv6 address begins with these bits. The bits behind them are zero.
+    Ipv6(Ipv6Addr, u8),
+}
+
+/// Why a text blocks nobody, and what would.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotBlockable {
+    /// It is no address at all.
+    #[error(
+        "{0:?} is no address; give an Ethernet address (00:1b:21:3c:9d:f8), or an IPv4 or IPv6 address or \
+         prefix (10.0.0.7, 10.1.0.0/16, 2001:db8::/32)"
+    )]
+    NoAddress(String),
+    /// It is an Ethernet address that no host has.
+    #[error(
+        "{0} is no host's own address but a group's, or nobody's; give the address that a host sends from"
+    )]
+    NoStation(MacAddr),
+    /// The prefix has a length that its kind of address does not have, or would block everybody.
+    #[error(
+        "/{length:?} is no length of such a prefix; give a whole number from 1 to {most}, as in {address}/{most}"
+    )]
+    Length {
+        /// The address before it.
+        address: String,
+        /// The length as it was written.
+        length: String,
+        /// Bits of such an address.
+        most: u8,
+    },
+    /// There are bits behind the prefix, so it is not clear what is meant.
+    #[error(
+        "{address}/{length} has bits behind the prefix; give {prefix}/{length}, or {address} for that host alone"
+    )]
+    BitsBehind {
+        /// The address as it was written.
+        address: String,
+        /// Bits of the prefix.
+        length: u8,
+        /// The same address, cut off behind the prefix.
+        prefix: String,
+    },
+}
+
+impl FromStr for Blocked {
+    type Err = NotBlockable;
+
+    fn from_str(text: &str) -> Result<Self, NotBlockable> {
+        if let Ok(mac) = text.parse::<MacAddr>() {
+            return if mac.is_station() {
+                Ok(Blocked::Mac(mac))
+            } else {
+                Err(NotBlockable::NoStation(mac))
+            };
+        }
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        if let Ok(ip) = address.parse::<Ipv4Addr>() {
+            let (bits, length) = prefix(u128::from(ip.to_bits()), 32, address, length, |bits| {
+                // It was 32 bits before.
+                Ipv4Addr::from_bits(bits as u32).to_string()
+            })?;
+            return Ok(Blocked::Ipv4(Ipv4Addr::from_bits(bits as u32), length));
+        }
+        if let Ok(ip) = address.parse::<Ipv6Addr>() {
+            let show = |bits| Ipv6Addr::from_bits(bits).to_string();
+            let (bits, length) = prefix(ip.to_bits(), 128, address, length, show)?;
+            return Ok(Blocked::Ipv6(Ipv6Addr::from_bits(bits), length));
+        }
+        Err(NotBlockable::NoAddress(text.to_owned()))
+    }
+}
+
+/// The bits of a prefix and how many count, of an address of `most` bits.
+fn prefix(
+    bits: u128,
+    most: u8,
+    address: &str,
+    length: Option<&str>,
+    show: impl Fn(u128) -> String,
+) -> Result<(u128, u8), NotBlockable> {
+    let Some(text) = length else { return Ok((bits, most)) };
+    let length = text.parse().ok().filter(|length| (1..=most).contains(length));
+    let length = length.ok_or_else(|| {
+        let (address, length) = (address.to_owned(), text.to_owned());
+        NotBlockable::Length { address, length, most }
+    })?;
+    let behind = most - length;
+    let cut = bits >> behind << behind;
+    if cut != bits {
+        let (address, prefix) = (address.to_owned(), show(cut));
+        return Err(NotBlockable::BitsBehind { address, length, prefix });
+    }
+    Ok((bits, length))
+}
+
+/// As it would be read; a prefix that is a whole address is shown without its length.
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Blocked::Mac(mac) => mac.fmt(f),
+            Blocked::Ipv4(ip, 32) => ip.fmt(f),
+            Blocked::Ipv4(ip, length) => write!(f, "{ip}/{length}"),
+            Blocked::Ipv6(ip, 128) => ip.fmt(f),
+            Blocked::Ipv6(ip, length) => write!(f, "{ip}/{length}"),
+        }
+    }
+}
+
+impl Blocked {
+    /// Whether switches of this version can drop it. OpenFlow 1.0 does not know IPv6 (§5.2.3).
+    #[must_use]
+    pub fn is_known_to(self, version: Version) -> bool {
+        version >= Version::V1_3 || !matches!(self, Blocked::Ipv6(..))
+    }
+
+    /// The packets that are dropped: those from it and those to it. Of an IPv4 address that is ARP too,
+    /// or the host would go on answering for it.
+    pub(super) fn matches(self) -> Vec<Match> {
+        const IPV4: u16 = 0x0800;
+        const ARP: u16 = 0x0806;
+        const IPV6: u16 = 0x86dd;
+        let any = Match::any();
+        match self {
+            Blocked::Mac(mac) => vec![any.clone().eth_src(mac), any.eth_dst(mac)],
+            Blocked::Ipv4(ip, length) => {
+                let (ip, mask) = (u128::from(ip.to_bits()), mask(32, length));
+                let of =
+                    |eth_type, field| Match::any().eth_type(eth_type).with_masked(field, ip, mask);
+                vec![
+                    of(IPV4, Field::Ipv4Src),
+                    of(IPV4, Field::Ipv4Dst),
+                    of(ARP, Field::ArpSpa),
+                    of(ARP, Field::ArpTpa),
+                ]
+            }
+            Blocked::Ipv6(ip, length) => {
+                let (ip, mask) = (ip.to_bits(), mask(128, length));
+                [Field::Ipv6Src, Field::Ipv6Dst]
+                    .map(|field| Match::any().eth_type(IPV6).with_masked(field, ip, mask))
+                    .into()
+            }
+        }
+    }
+}
+
+/// The first `length` of `bits` bits; `length` is at least 1.
+fn mask(bits: u8, length: u8) -> u128 {
+    let behind = bits - length;
+    u128::MAX >> (128 - bits) >> behind << behind
+}
+
+/// Who is blocked according to one text, and in which line each is first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockList(BTreeMap<Blocked, usize>);
+
+/// A line that blocks nobody.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl BlockList {
+    /// Reads a list: an address or prefix a line. What follows a `#` is a comment, and empty lines are
+    /// skipped.
+    ///
+    /// # Errors
+    /// All bad lines in order, at most [`MAX_BAD_LINES_TOLD`]. A list with one bad line is no list at all:
+    /// who is blocked must not depend on a slip of the pen further up.
+    pub fn parse(text: &str) -> Result<Self, Vec<BadLine>> {
+        let (mut list, mut bad) = (BTreeMap::new(), Vec::new());
+        for (line, text) in text.lines().enumerate().map(|(index, text)| (index + 1, text)) {
+            let text = text.split('#').next().unwrap_or_default().trim();
+            if text.is_empty() {
+                continue;
+            }
+            match text.parse::<Blocked>() {
+                Ok(_) if list.len() >= MAX_BLOCKED => {
+                    let problem = format!("a list has at most {MAX_BLOCKED} entries; use prefixes");
+                    bad.push(BadLine { line, problem });
+                }
+                Ok(blocked) => {
+                    list.entry(blocked).or_insert(line);
+                }
+                Err(problem) => bad.push(BadLine { line, problem: problem.to_string() }),
+            }
+            if bad.len() >= MAX_BAD_LINES_TOLD {
+                break;
+            }
+        }
+        if bad.is_empty() { Ok(BlockList(list)) } else { Err(bad) }
+    }
+
+    /// The line where an entry stands.
+    #[must_use]
+    pub fn line(&self, blocked: &Blocked) -> Option<usize> {
+        self.0.get(blocked).copied()
+    }
+
+    /// The entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Blocked> {
+        self.0.keys()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it blocks nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        text.parse::<Blocked>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_read_prints_as_it_was() {
+        for text in ["00:1b:21:3c:9d:f8", "10.0.0.7", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32"]
+        {
+            assert_eq!(text.parse::<Blocked>().unwrap().to_string(), text);
+        }
+        assert_eq!("10.0.0.7/32".parse::<Blocked>().unwrap().to_string(), "10.0.0.7");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_would_be_right() {
+        assert!(problem("printer-3").starts_with("\"printer-3\" is no address; give an Ethernet"));
+        assert!(problem("10.0.0.300").contains("is no address"));
+        assert!(problem("ff:ff:ff:ff:ff:ff").contains("no host's own address"));
+        assert_eq!(
+            problem("10.1.2.3/16"),
+            "10.1.2.3/16 has bits behind the prefix; give 10.1.0.0/16, or 10.1.2.3 for that host alone"
+        );
+        assert_eq!(
+            problem("2001:db8::1/32"),
+            "2001:db8::1/32 has bits behind the prefix; give 2001:db8::/32, or 2001:db8::1 for that host alone"
+        );
+        for (text, most) in [("10.0.0.0/33", 32), ("0.0.0.0/0", 32), ("::/0", 128), ("::1/x", 128)]
+        {
+            assert!(problem(text).contains(&format!("from 1 to {most}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_whole_or_not_at_all() {
+        let list = BlockList::parse("# guests\n10.1.0.0/16\n\n  00:00:00:00:00:01  # printer\r\n");
+        let list = list.unwrap();
+        assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>().len(), 2);
+        assert_eq!(list.line(&"00:00:00:00:00:01".parse().unwrap()), Some(4));
+        let bad = BlockList::parse("10.1.0.0/16\nnobody\n10.0.0.1\n00:00:00:00:00:00\n");
+        let lines: Vec<usize> = bad.unwrap_err().iter().map(|bad| bad.line).collect();
+        assert_eq!(lines, [2, 4]);
+        let many: String = (0..=MAX_BLOCKED as u32)
+            .map(|n| format!("{}\n", Ipv4Addr::from_bits(0x0a00_0000 + n)))
+            .collect();
+        assert_eq!(BlockList::parse(&many).unwrap_err()[0].line, MAX_BLOCKED + 1);
+        let nonsense = "x\n".repeat(1000);
+        assert_eq!(BlockList::parse(&nonsense).unwrap_err().len(), MAX_BAD_LINES_TOLD);
+    }
+
+    #[test]
+    fn masks_keep_the_first_bits() {
+        assert_eq!(mask(32, 16), 0xffff_0000);
+        assert_eq!(mask(32, 32), 0xffff_ffff);
+        assert_eq!(mask(128, 128), u128::MAX);
+        assert_eq!(mask(128, 1), 1 << 127);
+    }
+}

@@ -1,0 +1,204 @@
+//! Who is to be blocked, from both sources, and which switches cannot block whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellrock_api::{Dpid, Watch};
+
+use super::list::{BlockList, Blocked, MAX_BLOCKED};
+
+/// Tells a [`Quarantine`](super::Quarantine) whom to block, and asks it. Cheap to clone: all clones are the
+/// same lists.
+///
+/// There are two sources. The file is replaced as a whole ([`BlockLists::set_file`]); single hosts come and go
+/// by [`BlockLists::add`] and [`BlockLists::remove`], and are forgotten when the controller ends. Who is in
+/// one of them is blocked.
+#[derive(Clone, Debug, Default)]
+pub struct BlockLists(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    wanted: Watch<Wanted>,
+    /// What switches do not block though they should.
+    gaps: Mutex<BTreeMap<Dpid, Gaps>>,
+    file_problem: Mutex<Option<String>>,
+}
+
+/// Whom a switch does not block, and why.
+pub(super) type Gaps = BTreeMap<Blocked, String>;
+
+/// Both sources.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    file: BlockList,
+    added: BTreeSet<Blocked>,
+}
+
+impl Wanted {
+    /// Everybody who is to be blocked.
+    pub(super) fn all(&self) -> BTreeSet<Blocked> {
+        self.file.iter().chain(&self.added).copied().collect()
+    }
+}
+
+/// Who is blocked, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Who.
+    pub blocked: Blocked,
+    /// The line of the file where it stands; `None` where it was added singly.
+    pub line: Option<usize>,
+    /// The switches that do not block it, and why.
+    pub gaps: Vec<(Dpid, String)>,
+}
+
+/// Why the lists were not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotChanged {
+    /// It is there already.
+    #[error("{0} is blocked already")]
+    Listed(Blocked),
+    /// There are too many.
+    #[error(
+        "{MAX_BLOCKED} hosts and prefixes are blocked already, and more would not fit; use prefixes"
+    )]
+    Full,
+    /// It stands in the file, which is not ours to change.
+    #[error("{blocked} stands in the file, in line {line}; take it out there")]
+    InFile {
+        /// Who.
+        blocked: Blocked,
+        /// Where.
+        line: usize,
+    },
+    /// Nobody said that it is to be blocked. A prefix that covers it may be.
+    #[error(
+        "{0} is not on the list, as it is written here; `bellrock quarantine list` shows who is"
+    )]
+    NotListed(Blocked),
+}
+
+impl BlockLists {
+    /// Blocks a host, or a prefix.
+    ///
+    /// # Errors
+    /// [`NotChanged`].
+    pub fn add(&self, blocked: Blocked) -> Result<(), NotChanged> {
+        self.change(|wanted| {
+            if wanted.file.line(&blocked).is_some() || wanted.added.contains(&blocked) {
+                return Err(NotChanged::Listed(blocked));
+            }
+            if wanted.file.len() + wanted.added.len() >= MAX_BLOCKED {
+                return Err(NotChanged::Full);
+            }
+            wanted.added.insert(blocked);
+            Ok(())
+        })
+    }
+
+    /// Lets a host or a prefix back that [`BlockLists::add`] blocked.
+    ///
+    /// # Errors
+    /// [`NotChanged`].
+    pub fn remove(&self, blocked: Blocked) -> Result<(), NotChanged> {
+        self.change(|wanted| {
+            if wanted.added.remove(&blocked) {
+                return Ok(());
+            }
+            Err(match wanted.file.line(&blocked) {
+                Some(line) => NotChanged::InFile { blocked, line },
+                None => NotChanged::NotListed(blocked),
+            })
+        })
+    }
+
+    /// Puts another list in the place of the file's.
+    pub fn set_file(&self, file: BlockList) {
+        self.0.wanted.update(|wanted| Wanted { file, added: wanted.added.clone() });
+        *self.lock_problem() = None;
+    }
+
+    /// Notes why there is another file but not another list. The one of before stays in force.
+    pub fn keep_file(&self, problem: String) {
+        *self.lock_problem() = Some(problem);
+    }
+
+    /// Why the present list is not what the file says now.
+    #[must_use]
+    pub fn file_problem(&self) -> Option<String> {
+        self.lock_problem().clone()
+    }
+
+    /// Everybody who is blocked, in order.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let (wanted, gaps) = (self.0.wanted.load(), self.gaps());
+        let at = |blocked: &Blocked| {
+            let at = gaps.iter().filter_map(|(dpid, its)| Some((*dpid, its.get(blocked)?.clone())));
+            at.collect()
+        };
+        let entry = |blocked: Blocked| Entry {
+            blocked,
+            line: wanted.file.line(&blocked),
+            gaps: at(&blocked),
+        };
+        wanted.all().into_iter().map(entry).collect()
+    }
+
+    pub(super) fn wanted(&self) -> &Watch<Wanted> {
+        &self.0.wanted
+    }
+
+    /// Notes what a switch does not block; nothing to note where it is gone or blocks all.
+    pub(super) fn note_gaps(&self, dpid: Dpid, gaps: Gaps) {
+        match gaps.is_empty() {
+            true => self.gaps().remove(&dpid),
+            false => self.gaps().insert(dpid, gaps),
+        };
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Wanted) -> Result<(), NotChanged>,
+    ) -> Result<(), NotChanged> {
+        let mut outcome = Ok(());
+        self.0.wanted.update(|present| {
+            let mut next = present.clone();
+            outcome = change(&mut next);
+            next
+        });
+        outcome
+    }
+
+    fn lock_problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.file_problem.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gaps(&self) -> MutexGuard<'_, BTreeMap<Dpid, Gaps>> {
+        // Each change of it is one insertion or removal.
+        self.0.gaps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_in_the_file_is_let_back_there_only() {
+        let lists = BlockLists::default();
+        let [host, guest, other]: [Blocked; 3] =
+            ["00:00:00:00:00:01", "10.1.0.0/16", "10.1.0.1"].map(|text| text.parse().unwrap());
+        lists.set_file(BlockList::parse("# who\n00:00:00:00:00:01").unwrap());
+        assert_eq!(lists.add(guest), Ok(()));
+        assert_eq!(lists.add(guest), Err(NotChanged::Listed(guest)));
+        assert_eq!(lists.add(host), Err(NotChanged::Listed(host)));
+        assert_eq!(lists.remove(host), Err(NotChanged::InFile { blocked: host, line: 2 }));
+        assert_eq!(lists.remove(other), Err(NotChanged::NotListed(other)));
+        let listed: Vec<_> = lists.entries().iter().map(|e| (e.blocked, e.line)).collect();
+        assert_eq!(listed, [(host, Some(2)), (guest, None)]);
+        assert_eq!(lists.remove(guest), Ok(()));
+        lists.set_file(BlockList::default());
+        assert_eq!(lists.entries(), []);
+    }
+}

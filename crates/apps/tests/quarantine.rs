@@ -1,0 +1,152 @@
+//! The app `quarantine` in a lab: who is listed is cut off at once, everywhere, and comes back.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::time::Duration;
+
+use bellrock_api::Version;
+use bellrock_apps::Learning;
+use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
+use bellrock_emulator::lab::{Lab, Pings};
+use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::topology::tree;
+
+const SEED: u64 = 42;
+
+/// What is promised: from the change of a list until no packet of the host passes any switch.
+const CUT_OFF_WITHIN: Duration = Duration::from_millis(50);
+const PING_INTERVAL: Duration = Duration::from_millis(5);
+const WHILE: Duration = Duration::from_secs(1);
+
+macro_rules! on_both_versions {
+    ($($scenario:ident),*) => {$(
+        mod $scenario {
+            #[test]
+            fn on_1_0() {
+                super::$scenario(bellrock_api::Version::V1_0);
+            }
+
+            #[test]
+            fn on_1_3() {
+                super::$scenario(bellrock_api::Version::V1_3);
+            }
+        }
+    )*};
+}
+
+on_both_versions!(
+    a_listed_host_is_cut_off_within_50_ms_and_comes_back,
+    addresses_and_prefixes_are_cut_off_too,
+    a_switch_that_comes_up_has_the_drops_before_anything_else,
+    a_list_with_a_bad_line_changes_nothing
+);
+
+/// Four switches, nine hosts.
+fn lab(version: Version, lists: &BlockLists) -> Lab {
+    let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
+    lab.app(Quarantine::new(lists)).run(Learning::default())
+}
+
+fn mac(lab: &Lab, host: &str) -> Blocked {
+    let topology = lab.topology();
+    Blocked::Mac(topology.hosts()[topology.host(host).unwrap().index()].mac)
+}
+
+fn answered(lab: &mut Lab, pings: &Pings, time: Duration) -> u32 {
+    let before = lab.statistics(pings).received;
+    lab.run_for(time);
+    lab.statistics(pings).received - before
+}
+
+/// Flows of the learning app are there already, and lead to it; the drops stand above them.
+fn a_listed_host_is_cut_off_within_50_ms_and_comes_back(version: Version) {
+    let lists = BlockLists::default();
+    let mut lab = lab(version, &lists);
+    let pings = [("h1", "h9"), ("h9", "h1"), ("h1", "h2"), ("h2", "h3")]
+        .map(|(from, to)| lab.start_pings(from, to, u16::MAX, PING_INTERVAL));
+    lab.run_for(WHILE);
+    let learnt = lab.flows("s2").len();
+    let host = mac(&lab, "h1");
+
+    lists.add(host).unwrap();
+    lab.run_for(CUT_OFF_WITHIN);
+    let [to_h9, of_h9, to_h2, others] = &pings;
+    for pings in [to_h9, of_h9, to_h2] {
+        assert_eq!(answered(&mut lab, pings, WHILE), 0, "no packet from it or to it");
+    }
+    assert!(answered(&mut lab, others, WHILE) >= 199, "who is not listed notices nothing");
+    assert!(lab.flows("s2").len() > learnt, "what was learnt is still there");
+    for switch in ["s1", "s2", "s3", "s4"] {
+        let drops = lab.flows(switch).iter().filter(|flow| flow.ends_with(" drop")).count();
+        assert_eq!(drops, 2, "{switch}: {:?}", lab.flows(switch));
+    }
+
+    lists.remove(host).unwrap();
+    lab.run_for(CUT_OFF_WITHIN);
+    for pings in &pings {
+        assert!(answered(&mut lab, pings, WHILE) >= 199, "it is back");
+    }
+    assert_eq!(lists.entries(), []);
+}
+
+fn addresses_and_prefixes_are_cut_off_too(version: Version) {
+    let lists = BlockLists::default();
+    let mut lab = lab(version, &lists);
+    assert!(lab.ping_all().is_complete());
+    // h1 to h3 are 10.0.0.1 to 10.0.0.3, and the rest are not in 10.0.0.0/30.
+    lists.set_file(BlockList::parse("10.0.0.0/30\n10.0.0.9\n").unwrap());
+    lab.run_for(CUT_OFF_WITHIN);
+    assert!(!lab.ping("h1", "h5") && !lab.ping("h5", "h3") && !lab.ping("h9", "h5"));
+    assert!(lab.ping("h4", "h8"));
+    // A prefix in the place of its parts, and an IPv6 address, which 1.0 does not know.
+    lists.set_file(BlockList::parse("10.0.0.0/29\n2001:db8::1\n").unwrap());
+    lab.run_for(CUT_OFF_WITHIN);
+    assert!(!lab.ping("h1", "h8") && !lab.ping("h8", "h7") && lab.ping("h8", "h9"));
+    let gaps: usize = lists.entries().iter().map(|entry| entry.gaps.len()).sum();
+    assert_eq!(gaps, if version == Version::V1_0 { 4 } else { 0 }, "{:?}", lists.entries());
+}
+
+fn a_switch_that_comes_up_has_the_drops_before_anything_else(version: Version) {
+    let lists = BlockLists::default();
+    lists.set_file(BlockList::parse("10.0.0.1\n00:00:00:00:00:02").unwrap());
+    let lab = lab(version, &lists);
+    // Behind the removal of what an earlier run left, and the entry for packets that match nothing.
+    let is_own = |message: &String| message.contains(" ADD ") && !message.contains("priority=0 ");
+    let sent: Vec<String> = lab.messages("s2").map(ToString::to_string).filter(is_own).collect();
+    assert!(sent.len() >= 6, "{sent:#?}");
+    assert!(sent[..6].iter().all(|flow| flow.ends_with("actions=drop")), "{sent:#?}");
+}
+
+fn a_list_with_a_bad_line_changes_nothing(version: Version) {
+    let lists = BlockLists::default();
+    let mut lab = lab(version, &lists);
+    lists.set_file(BlockList::parse("10.0.0.1\n").unwrap());
+    lab.run_for(CUT_OFF_WITHIN);
+    let bad = BlockList::parse("10.0.0.2\n10.0.0.3/33\n").unwrap_err();
+    assert_eq!(bad[0].line, 2);
+    lists.keep_file(bad[0].to_string());
+    assert!(!lab.ping("h1", "h5") && lab.ping("h2", "h5"));
+}
+
+/// A switch with a full table says so; what it refused is shown, and done when there is room.
+#[test]
+fn what_a_switch_refuses_is_told_and_tried_again() {
+    let lists = BlockLists::default();
+    let settings = NetworkSettings { table_capacity: 9, ..NetworkSettings::default() };
+    let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(Version::V1_3).network(settings);
+    let mut lab = lab.run(Quarantine::new(&lists));
+    let hosts: Vec<Blocked> =
+        (1..=6).map(|n| format!("00:00:00:00:01:0{n}").parse().unwrap()).collect();
+    for host in &hosts {
+        lists.add(*host).unwrap();
+    }
+    lab.run_for(WHILE);
+    let refused =
+        |lists: &BlockLists| lists.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    assert_eq!(refused(&lists), 2, "{:?}", lists.entries());
+    assert!(lists.entries()[5].gaps[0].1.contains("refused"), "{:?}", lists.entries());
+    lists.remove(hosts[0]).unwrap();
+    lists.remove(hosts[1]).unwrap();
+    lab.run_for(WHILE + CUT_OFF_WITHIN);
+    assert_eq!(refused(&lists), 0, "{:?}", lists.entries());
+}

@@ -1,0 +1,256 @@
+//! The file of the app `quarantine`: read at the start, watched while the controller runs.
+//!
+//! The kernel tells when a file of its directory was written or put in its place (inotify), so a new list
+//! is read as soon as it is complete: when whoever wrote it has closed it, or has moved it there. Where the
+//! kernel tells nothing (the name is a link to another directory, or the file system is on the network) a
+//! look once a second finds that the file is another, and the next look that it is written no more.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use bellrock_apps::quarantine::{BadLine, BlockList, BlockLists};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use tracing::{info, warn};
+
+/// Most bytes of a block list. A larger file is refused: it is something else.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// How often the file is looked at where the kernel says nothing of it.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Bytes of the kernel's messages that are taken at once; one has less than 300.
+const EVENTS_BYTES: usize = 4096;
+
+/// Why a file is no block list.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BlockListError {
+    #[error("{}: {error}; the block list must be there from the start, if only as an empty file", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("{}: larger than {} MiB, so hardly a block list", .0.display(), MAX_FILE_BYTES >> 20)]
+    TooLarge(PathBuf),
+    #[error("{}: not UTF-8 text", .0.display())]
+    NotText(PathBuf),
+    #[error("{}", lines(path, bad))]
+    Wrong { path: PathBuf, bad: Vec<BadLine> },
+    #[error("{}: it cannot be watched: {error}", path.display())]
+    Watch { path: PathBuf, error: io::Error },
+}
+
+/// `FILE:LINE: message`, one a line.
+fn lines(path: &Path, bad: &[BadLine]) -> String {
+    let line = |bad: &BadLine| format!("{}:{}: {}", path.display(), bad.line, bad.problem);
+    bad.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads a block list.
+///
+/// # Errors
+/// [`BlockListError`]; of bad lines it has all.
+pub(crate) fn read(path: &Path) -> Result<BlockList, BlockListError> {
+    let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(BlockListError::TooLarge(path.into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| BlockListError::NotText(path.into()))?;
+    BlockList::parse(&text).map_err(|bad| BlockListError::Wrong { path: path.into(), bad })
+}
+
+/// A block list that is watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct BlockListFile {
+    end: std::sync::Arc<OwnedFd>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+impl BlockListFile {
+    /// Reads the list, gives it to `lists`, and from then on each list that takes its place. One that is
+    /// wrong is told in the log and in `lists`, and changes nothing else.
+    ///
+    /// # Errors
+    /// [`BlockListError`], of the first list too.
+    pub(crate) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListError> {
+        let failed = |error: io::Error| BlockListError::Watch { path: path.into(), error };
+        let mut watched = Watched::new(path, lists).map_err(failed)?;
+        watched.lists.set_file(read(path)?);
+        let end = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let end = std::sync::Arc::new(end);
+        let ended = std::sync::Arc::clone(&end);
+        let watcher = thread::Builder::new()
+            .name("block-list".into())
+            .spawn(move || watched.follow(&ended))
+            .map_err(failed)?;
+        Ok(BlockListFile { end, watcher: Some(watcher) })
+    }
+}
+
+impl Drop for BlockListFile {
+    fn drop(&mut self) {
+        if rustix::io::write(&*self.end, &1_u64.to_ne_bytes()).is_ok()
+            && let Some(watcher) = self.watcher.take()
+        {
+            let _ = watcher.join();
+        }
+    }
+}
+
+/// Tells one state of a file from another.
+type Identity = Option<(u64, u64, i64, i64, u64)>;
+
+fn identity(path: &Path) -> Identity {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+struct Watched {
+    path: PathBuf,
+    lists: BlockLists,
+    notices: OwnedFd,
+    /// What was read last, and what was there at the last look.
+    read: Identity,
+    seen: Identity,
+}
+
+impl Watched {
+    fn new(path: &Path, lists: BlockLists) -> io::Result<Self> {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let what = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
+        inotify::add_watch(&notices, directory, what)?;
+        // Before it is read: what is written meanwhile is read again.
+        let found = identity(path);
+        Ok(Watched { path: path.into(), lists, notices, read: found, seen: found })
+    }
+
+    /// Reads each new list, until `end` can be read.
+    fn follow(&mut self, end: &OwnedFd) {
+        loop {
+            let mut both =
+                [PollFd::new(&self.notices, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
+            match poll(&mut both, Some(&LOOK_EVERY)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return warn!("{}: watched no more: {error}", self.path.display()),
+            }
+            if both[1].revents().contains(PollFlags::IN) {
+                return;
+            }
+            let written = self.was_written();
+            self.look(written);
+        }
+    }
+
+    /// Whether the kernel says that the file was written or put in its place, since this was asked last.
+    fn was_written(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); EVENTS_BYTES];
+        let mut events = inotify::Reader::new(&self.notices, &mut buffer);
+        let name = self.path.file_name().map(OsStrExt::as_bytes);
+        let mut written = false;
+        while let Ok(event) = events.next() {
+            // Where events were lost, ours may be among them.
+            let lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            written |= lost || event.file_name().map(|its| its.to_bytes()) == name;
+        }
+        written
+    }
+
+    fn look(&mut self, written: bool) {
+        let before = std::mem::replace(&mut self.seen, identity(&self.path));
+        let at_rest = self.seen == before && self.seen != self.read;
+        if !(written || at_rest) {
+            return;
+        }
+        self.read = self.seen;
+        match read(&self.path) {
+            Ok(list) => {
+                info!("{}: {} hosts and prefixes are blocked", self.path.display(), list.len());
+                self.lists.set_file(list);
+            }
+            Err(error) => {
+                for line in error.to_string().lines() {
+                    warn!("{line}");
+                }
+                warn!("{}: the list of before stays in force", self.path.display());
+                self.lists.keep_file(error.to_string());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn until(what: &str, mut done: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn blocked(lists: &BlockLists) -> Vec<String> {
+        lists.entries().iter().map(|entry| entry.blocked.to_string()).collect()
+    }
+
+    #[test]
+    fn a_list_is_followed_however_it_is_replaced_and_a_wrong_one_changes_nothing() {
+        let place = crate::cli::test_directory("block-list");
+        let (path, lists) = (place.join("blocked"), BlockLists::default());
+        let missing = BlockListFile::watch(&path, lists.clone()).unwrap_err().to_string();
+        assert!(missing.contains("No such file") && missing.contains("empty file"), "{missing}");
+
+        fs::write(&path, "10.0.0.1\n").unwrap();
+        let watch = BlockListFile::watch(&path, lists.clone()).unwrap();
+        assert_eq!(blocked(&lists), ["10.0.0.1"]);
+        fs::write(&path, "10.0.0.2\n").unwrap();
+        until("the list that was written", || blocked(&lists) == ["10.0.0.2"]);
+        fs::write(place.join("new"), "10.0.0.3\n").unwrap();
+        fs::rename(place.join("new"), &path).unwrap();
+        until("the list that was moved there", || blocked(&lists) == ["10.0.0.3"]);
+
+        fs::write(&path, "10.0.0.4\nnobody\n").unwrap();
+        until("the problem", || lists.file_problem().is_some());
+        let problem = lists.file_problem().unwrap();
+        assert!(
+            problem.starts_with(&format!("{}:2: \"nobody\" is no", path.display())),
+            "{problem}"
+        );
+        assert_eq!(blocked(&lists), ["10.0.0.3"], "the list of before");
+        fs::write(&path, "").unwrap();
+        until("the empty list", || blocked(&lists).is_empty());
+        assert_eq!(lists.file_problem(), None);
+        drop(watch);
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_elsewhere_is_followed_too() {
+        let place = crate::cli::test_directory("block-list-link");
+        let (elsewhere, path) = (place.join("elsewhere"), place.join("blocked"));
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("list"), "10.0.0.1\n").unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("list"), &path).unwrap();
+        let lists = BlockLists::default();
+        let _watch = BlockListFile::watch(&path, lists.clone()).unwrap();
+        fs::write(elsewhere.join("list"), "10.0.0.22\n").unwrap();
+        until("the list behind the link", || blocked(&lists) == ["10.0.0.22"]);
+        fs::remove_dir_all(place).unwrap();
+    }
+}

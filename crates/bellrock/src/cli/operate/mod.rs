@@ -1,0 +1,68 @@
+//! What operators tell the apps of a running controller: the commands of each app, from the command
+//! line to the app and back to the terminal.
+//!
+//! A command goes over the control socket as words. In the controller, [`Commands`] leads them to the app,
+//! if it is in the chain.
+
+pub(super) mod block_list;
+pub(super) mod quarantine;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::config::Config;
+use super::config::apps::AppChoice;
+
+/// The commands that apps have, whether they are in the chain or not.
+pub(super) const COMMANDS: &[&str] = &["quarantine"];
+
+/// Does what the words after the command's name say. The answer is JSON; what cannot be done is a
+/// sentence that says why, and nothing of it is done.
+type Handler = Box<dyn Fn(&[&str]) -> Result<Value, String> + Send + Sync>;
+
+/// The commands of the apps of a chain.
+#[derive(Default)]
+pub(super) struct Commands(BTreeMap<&'static str, Handler>);
+
+impl Commands {
+    /// Has `handler` do the command with this name.
+    pub(super) fn add(
+        &mut self,
+        command: &'static str,
+        handler: impl Fn(&[&str]) -> Result<Value, String> + Send + Sync + 'static,
+    ) {
+        self.0.insert(command, Box::new(handler));
+    }
+
+    /// Does a command.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    pub(super) fn call(&self, command: &str, words: &[String]) -> Result<Value, String> {
+        let handler = self.0.get(command).ok_or_else(|| {
+            format!(
+                "no app of this controller knows `{command}`; the manual says which one does, and the \
+                 controller has to be started with that app in its chain"
+            )
+        })?;
+        handler(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+/// What is wrong in the files that the apps of a configuration read.
+pub(super) fn check_files(config: &Config) -> Option<String> {
+    let file = config.apps.iter().find_map(|app| match app {
+        AppChoice::Quarantine(settings) => settings.file.as_deref(),
+        _ => None,
+    });
+    file.and_then(|file| block_list::read(file).err()).map(|error| error.to_string())
+}
+
+/// An app's answer, for people.
+pub(super) fn show(command: &str, answer: Value) -> serde_json::Result<String> {
+    match command {
+        "quarantine" => Ok(quarantine::show(serde_json::from_value(answer)?)),
+        _ => super::show::json(&answer),
+    }
+}
