@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use arc_swap::ArcSwap;
@@ -30,7 +30,14 @@ pub struct Watch<T>(Arc<Inner<T>>);
 struct Inner<T> {
     value: Arc<ArcSwap<Published<T>>>,
     /// Tasks that wait for the next version. Publishing holds it, so that versions come one by one.
-    waiting: Mutex<Vec<Waker>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// Tasks that wait, each with a number of its own, in the order in which they came.
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    tasks: Vec<(u64, Waker)>,
 }
 
 /// A published value, with its version.
@@ -87,15 +94,14 @@ impl<T> Watch<T> {
 
     /// Publishes what `next` makes of the present value. Nobody else publishes meanwhile.
     pub fn update(&self, next: impl FnOnce(&T) -> T) {
-        // Whoever panicked here has not published anything, and the wakers are whole.
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.0.waiting);
         let present = self.0.value.load();
         let version = present.version + 1;
         let value = next(&present.value);
         self.0.value.store(Arc::new(Published { version, value }));
-        let woken = std::mem::take(&mut *waiting);
+        let woken = std::mem::take(&mut waiting.tasks);
         drop(waiting);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// Waits until the value is a later one than that with version `seen`, and returns it. What was published
@@ -110,19 +116,44 @@ impl<T> Watch<T> {
     /// # }
     /// ```
     pub async fn changed(&self, seen: u64) -> Snapshot<T> {
+        let mut wait = Wait { waiting: &self.0.waiting, number: None };
         poll_fn(|context| {
-            let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = lock(&self.0.waiting);
             let value = self.load();
             if value.version > seen {
                 return Poll::Ready(value);
             }
-            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-                waiting.push(context.waker().clone());
+            let number = *wait.number.get_or_insert_with(|| {
+                waiting.next += 1;
+                waiting.next
+            });
+            match waiting.tasks.iter_mut().find(|(task, _)| *task == number) {
+                Some((_, waker)) => waker.clone_from(context.waker()),
+                None => waiting.tasks.push((number, context.waker().clone())),
             }
             Poll::Pending
         })
         .await
     }
+}
+
+/// One task that waits, which leaves nothing behind when it is dropped before its time.
+struct Wait<'a> {
+    waiting: &'a Mutex<Waiting>,
+    number: Option<u64>,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            lock(self.waiting).tasks.retain(|(task, _)| *task != number);
+        }
+    }
+}
+
+/// Whoever panicked under this lock has not published anything, and the list is whole.
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Clone for Watch<T> {
@@ -187,6 +218,19 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         let Poll::Ready(value) = changed.poll(&mut context) else { panic!("it has changed") };
         assert_eq!((**value, value.version()), (3, 2));
+    }
+
+    #[test]
+    fn who_waits_no_longer_leaves_nothing_behind() {
+        let watch = Watch::new(1);
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        for _ in 0..3 {
+            let mut changed = Box::pin(watch.changed(0));
+            assert!(changed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&woken), 1);
     }
 
     #[test]

@@ -204,6 +204,9 @@ impl Tasks {
     fn poll(&self, task: &Arc<Task>) {
         // Whoever wakes it from here on has it polled again.
         task.ready.store(false, Ordering::SeqCst);
+        if task.over.load(Ordering::SeqCst) {
+            return;
+        }
         if task.cancelled.load(Ordering::SeqCst) {
             self.counters.tasks_cancelled.add(1);
             return self.end(task);
