@@ -43,6 +43,9 @@ use wire::{Arp, Ethernet, Ipv4, Route, Segment};
 /// Frames whose digests a host remembers to notice that one comes twice.
 const RECENT_FRAMES: usize = 256;
 
+/// Frames that a host keeps when it [captures](Host::capture).
+pub const CAPTURED_FRAMES: usize = 1024;
+
 /// What a host has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -135,6 +138,8 @@ pub struct Host {
     /// Room for the segments of one event.
     segments: Vec<Segment>,
     recent: VecDeque<u64>,
+    /// What it received, if it is to be kept.
+    captured: Option<VecDeque<Vec<u8>>>,
     counters: HostCounters,
 }
 
@@ -160,6 +165,7 @@ impl Host {
             timers: Timers::default(),
             segments: Vec::new(),
             recent: VecDeque::new(),
+            captured: None,
             counters: HostCounters::default(),
         }
     }
@@ -225,6 +231,12 @@ impl Host {
     pub fn receive(&mut self, frame: &[u8], now: Duration, out: &mut Effects) {
         self.counters.frames_in += 1;
         self.counters.bytes_in += frame.len() as u64;
+        if let Some(captured) = &mut self.captured {
+            if captured.len() == CAPTURED_FRAMES {
+                captured.pop_front();
+            }
+            captured.push_back(frame.to_vec());
+        }
         let Some(ethernet) = Ethernet::read(frame) else {
             self.counters.unexpected += 1;
             return;
@@ -259,6 +271,19 @@ impl Host {
         }
         self.recent.push_back(digest);
         false
+    }
+
+    /// Sends a frame as it is, whatever it is.
+    pub fn send_bytes(&mut self, bytes: &[u8], out: &mut Effects) {
+        let mut frame = out.frame();
+        frame.extend_from_slice(bytes);
+        self.send_frame(frame, out);
+    }
+
+    /// Keeps the frames that it receives from now on, and returns those that it has kept, the
+    /// oldest first.
+    pub fn capture(&mut self) -> Vec<Vec<u8>> {
+        self.captured.replace(VecDeque::new()).map(Vec::from).unwrap_or_default()
     }
 
     fn send_frame(&mut self, frame: Frame, out: &mut Effects) {

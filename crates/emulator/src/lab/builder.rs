@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellrock_api::{App, DynApp, Version};
+use bellrock_services::chain::ServiceSettings;
 use bellrock_session::Versions;
 use bellrock_worker::Settings;
 
@@ -25,6 +26,7 @@ pub struct LabBuilder {
     versions: Vec<(String, Version)>,
     workers: usize,
     settings: Settings,
+    services: ServiceSettings,
     control_delay: Duration,
     backoff: Backoff,
     network: NetworkSettings,
@@ -41,6 +43,7 @@ impl LabBuilder {
             versions: Vec::new(),
             workers: 1,
             settings: Settings::default(),
+            services: ServiceSettings::default(),
             control_delay: CONTROL_DELAY,
             backoff: Backoff::default(),
             network: NetworkSettings {
@@ -87,6 +90,12 @@ impl LabBuilder {
     /// What the workers are told: limits, and versions and times of sessions.
     pub fn worker_settings(self, settings: Settings) -> Self {
         LabBuilder { settings, ..self }
+    }
+
+    /// How the network services are set that stand in the chain before the apps that need them, and which do
+    /// though none needs them.
+    pub fn services(self, services: ServiceSettings) -> Self {
+        LabBuilder { services, ..self }
     }
 
     /// How long bytes are under way between a switch and its controller, instead of
@@ -147,7 +156,7 @@ impl LabBuilder {
     pub fn try_run(mut self, app: impl App) -> Result<Lab, LabError> {
         self.apps.push(Box::new(app));
         let (mut lab, apps) = self.build()?;
-        lab.start(apps);
+        lab.start(apps)?;
         lab.connect_all();
         lab.wait_until_up()?;
         Ok(lab)
@@ -177,6 +186,7 @@ impl LabBuilder {
         let lab = Lab {
             seed: self.seed,
             settings: self.settings,
+            services: self.services,
             workers: self.workers,
             control: ControlPlane::new(self.seed, switches, self.control_delay, self.backoff),
             agenda: Agenda::new(),

@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
+use bellrock_services::discovery::NoRandomness;
+
 use crate::host::HostError;
 use crate::network::MoveError;
 use crate::topology::{Node, Topology, TopologyError};
@@ -61,6 +63,9 @@ pub enum LabError {
     /// A host that cannot move.
     #[error(transparent)]
     Move(#[from] MoveError),
+    /// A service cannot be made.
+    #[error(transparent)]
+    Services(#[from] NoRandomness),
     /// A controller is there already, or none is.
     #[error("{0}")]
     Controller(&'static str),

@@ -42,6 +42,7 @@ mod wires;
 use std::time::Duration;
 
 use bellrock_api::{App, DynApp};
+use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_worker::Settings;
 use fastrand::Rng;
 
@@ -94,6 +95,7 @@ impl Stream {
 pub struct Lab {
     seed: u64,
     settings: Settings,
+    services: ServiceSettings,
     workers: usize,
     topology: Topology,
     network: Network,
@@ -154,17 +156,19 @@ impl Lab {
         self.control.stop(self.now());
     }
 
-    /// Starts a controller that has only this app. It knows nothing of what an earlier one did. Switches find it
+    /// Starts a controller that has only this app, and the services that it needs. It knows nothing of what an earlier one did. Switches find it
     /// when they try the next time.
     ///
     /// # Panics
-    /// One runs already.
+    /// One runs already, or the machine has no random numbers.
     #[track_caller]
     pub fn start_controller(&mut self, app: impl App) {
         if self.control.controller.is_some() {
             fail(&LabError::Controller("a controller runs already; stop_controller() stops it"));
         }
-        self.start(vec![Box::new(app)]);
+        if let Err(error) = self.start(vec![Box::new(app)]) {
+            fail(&error);
+        }
     }
 
     /// Whether the apps have a switch.
@@ -184,10 +188,12 @@ impl Lab {
         self.first_down().is_none()
     }
 
-    fn start(&mut self, apps: Vec<Box<dyn DynApp>>) {
+    fn start(&mut self, apps: Vec<Box<dyn DynApp>>) -> Result<(), LabError> {
+        let apps = chain(apps, &self.services)?;
         let (workers, now) = (self.workers, self.now());
         self.control.controller =
             Some(Controller::new(self.seed, workers, self.settings, apps, now));
+        Ok(())
     }
 
     fn connect_all(&mut self) {

@@ -111,6 +111,27 @@ impl Lab {
         arrived(self) - before
     }
 
+    /// Sends a frame from a host, byte for byte as it is given, and lets no time pass.
+    ///
+    /// # Panics
+    /// There is no such host.
+    #[track_caller]
+    pub fn send_frame(&mut self, from: &str, frame: &[u8]) {
+        let host = self.host_id(from);
+        self.network.with(host, |host, _, out| host.send_bytes(frame, out));
+    }
+
+    /// Lets a host keep the frames that it receives from now on, and returns those that it has kept,
+    /// at most the last [`CAPTURED_FRAMES`](crate::host::CAPTURED_FRAMES).
+    ///
+    /// # Panics
+    /// There is no such host.
+    #[track_caller]
+    pub fn capture(&mut self, host: &str) -> Vec<Vec<u8>> {
+        let host = self.host_id(host);
+        self.network.with(host, |host, _, _| host.capture())
+    }
+
     /// Carries so many bytes over a flow like TCP's, and says what became of it, as its sender sees
     /// it.
     ///

@@ -210,6 +210,6 @@ impl App for Discovery {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {
         let shared = Arc::clone(self.shared(network));
         let counts = shared.count(info.dpid);
-        DiscoverySwitch::new(shared, counts, info.dpid)
+        DiscoverySwitch::new(shared, counts, info.dpid, network.topology().reader())
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::{
     Action, Batch, Dpid, FlowMod, Handler, Match, PacketIn, Port, PortDesc, PortReason, PortStatus,
-    Result, Switch, SwitchInfo, SwitchPort, Verdict, Xid,
+    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
@@ -33,6 +33,7 @@ pub struct DiscoverySwitch {
     /// Ticks since the switch came up: what decides whose turn it is.
     second: u32,
     control: Control,
+    topology: Reader<Topology>,
 }
 
 struct PortState {
@@ -40,6 +41,8 @@ struct PortState {
     since: Duration,
     /// LLDP frames since the last tick.
     heard: u8,
+    /// Whether it has answered an announcement since then.
+    answered: bool,
 }
 
 /// How long messages take to the switch and back.
@@ -66,7 +69,12 @@ impl Control {
 }
 
 impl DiscoverySwitch {
-    pub(super) fn new(shared: Arc<Shared>, counts: Arc<Counts>, dpid: Dpid) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        counts: Arc<Counts>,
+        dpid: Dpid,
+        topology: Reader<Topology>,
+    ) -> Self {
         DiscoverySwitch {
             shared,
             counts,
@@ -74,6 +82,7 @@ impl DiscoverySwitch {
             ports: BTreeMap::new(),
             second: 0,
             control: Control::default(),
+            topology,
         }
     }
 
@@ -81,7 +90,7 @@ impl DiscoverySwitch {
         let from = SwitchPort::new(self.dpid, desc.port);
         let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
         let frame = Prepared::new(self.shared.secrets.instance, from, desc.address, ttl);
-        self.ports.insert(desc.port, PortState { frame, since: now, heard: 0 });
+        self.ports.insert(desc.port, PortState { frame, since: now, heard: 0, answered: false });
     }
 
     /// Announces a port out of it.
@@ -138,7 +147,19 @@ impl DiscoverySwitch {
             sent: announcement.sent,
             took: arrived.saturating_sub(announcement.sent),
         }));
+        self.answer(switch, at);
         Verdict::Consume
+    }
+
+    /// Announces a port that hears another for the first time, so that both ways of the link are known at
+    /// the same time.
+    fn answer(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
+        let is_known = self.topology.get().link(at).is_some();
+        let Some(state) = self.ports.get_mut(&at.port) else { return };
+        if !is_known && !std::mem::replace(&mut state.answered, true) {
+            // One that cannot be sent now is sent in its turn.
+            let _ = self.announce(switch, at.port);
+        }
     }
 
     fn tell(&self, told: Told) {
@@ -218,7 +239,7 @@ impl Handler for DiscoverySwitch {
         }
         let mut due = Vec::new();
         for (index, (port, state)) in (0..).zip(&mut self.ports) {
-            state.heard = 0;
+            (state.heard, state.answered) = (0, false);
             if index % round == turn || now < state.since + NEW_PORT {
                 due.push(*port);
             }

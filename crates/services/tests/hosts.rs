@@ -1,0 +1,162 @@
+//! Host tracking in emulated networks: hosts come, move and go, and nobody takes another's address.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
+
+mod lab;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bellrock_api::{Event, MacAddr, Needs, Version};
+use bellrock_apps::Learning;
+use bellrock_emulator::lab::{Lab, LabBuilder};
+use bellrock_services::chain::ServiceSettings;
+use bellrock_services::hosts::{HostSettings, SIGHTINGS_PER_PORT_PER_S};
+use lab::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A tree of learning switches: three switches with three hosts each under one.
+fn learning(version: Version) -> LabBuilder {
+    let services = ServiceSettings { always: Needs::HOSTS, ..ServiceSettings::default() };
+    Lab::seeded(3)
+        .topology(bellrock_emulator::topology::tree(2, 3))
+        .version(version)
+        .services(services)
+}
+
+fn up(version: Version) -> Lab {
+    let mut lab = learning(version).run(Learning::default());
+    settle(&mut lab);
+    assert!(lab.ping_all().is_complete());
+    lab
+}
+
+/// A packet with the address of another as its source.
+fn from(mac: MacAddr) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend(mac.0);
+    frame.extend([0x08, 0x00]);
+    frame.resize(60, 0);
+    frame
+}
+
+#[test]
+fn hosts_are_known_with_their_addresses_where_they_are() {
+    for version in VERSIONS {
+        let lab = up(version);
+        let known = hosts(&lab);
+        assert_eq!(known.len(), 9);
+        let first = known.by_ip(IpAddr::from([10, 0, 0, 1]), None).unwrap();
+        assert_eq!((first.id.mac, first.at), (mac(&lab, "h1"), at(2, 1)));
+        assert_eq!(known.by_ip(IpAddr::from([10, 0, 0, 9]), None).unwrap().at, at(4, 3));
+        assert!(known.iter().all(|host| links(&lab).is_edge(host.at)));
+    }
+}
+
+#[test]
+fn a_host_whose_port_goes_down_moves_at_once() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        lab.move_host("h1", "s4");
+        lab.run_for(SECOND / 10);
+        assert_eq!(place(&lab, "h1"), None);
+        lab.run_for(SECOND * 3);
+        lab.announce("h1");
+        lab.run_for(SECOND);
+        assert!(lab.ping("h1", "h9"));
+        assert_eq!(place(&lab, "h1").unwrap().dpid.0, 4);
+        assert!(events(&lab).contains(&"host_moved"));
+    }
+}
+
+#[test]
+fn a_host_that_moves_unseen_is_believed_when_nobody_answers_for_a_second() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        lab.move_host_unseen("h1", "s4");
+        lab.run_for(SECOND * 3);
+        lab.announce("h1");
+        lab.run_for(SECOND - SECOND / 100);
+        assert_eq!(place(&lab, "h1"), Some(at(2, 1)));
+        lab.run_for(SECOND / 10);
+        assert_eq!(place(&lab, "h1").unwrap().dpid.0, 4);
+        // What it said meanwhile the apps have not heard.
+        lab.announce("h1");
+        lab.run_for(SECOND);
+        assert!(lab.ping("h1", "h9") && lab.ping("h2", "h1"));
+    }
+}
+
+#[test]
+fn nobody_takes_the_address_of_a_host_that_is_there() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        let h1 = mac(&lab, "h1");
+        for _ in 0..20 {
+            lab.send_frame("h9", &from(h1));
+            lab.run_for(SECOND / 4);
+        }
+        assert_eq!(place(&lab, "h1"), Some(at(2, 1)));
+        let refused = |event: &Event| {
+            matches!(event, Event::HostMoveRefused { at: is, claimed_at, .. }
+            if *is == at(2, 1) && *claimed_at == at(4, 3))
+        };
+        assert_eq!(all_events(&lab).iter().filter(|event| refused(event)).count(), 1);
+        // Apps never saw it: packets still go to where the host is.
+        assert!(lab.ping("h5", "h1") && lab.ping("h9", "h1"));
+        assert!(lab.app_counter("hosts", "claims_dropped").unwrap() >= 20);
+    }
+}
+
+#[test]
+fn a_host_that_says_nothing_is_asked_and_stays_while_it_answers() {
+    let settings = HostSettings { max_age: SECOND * 60, ..HostSettings::default() };
+    let services =
+        ServiceSettings { always: Needs::HOSTS, hosts: settings, ..ServiceSettings::default() };
+    let mut lab = learning(Version::V1_3).services(services).run(Learning::default());
+    settle(&mut lab);
+    assert!(lab.ping_all().is_complete());
+    lab.move_host_unseen("h1", "s4");
+    lab.run_for(SECOND * 600);
+    assert_eq!(hosts(&lab).len(), 8, "only the one that went is gone");
+    assert_eq!(place(&lab, "h1"), None);
+    assert!(lab.app_counter("hosts", "probes_sent").unwrap() >= 8 * 9);
+}
+
+#[test]
+fn hosts_that_were_seen_through_a_switch_without_a_controller_go_when_it_has_one() {
+    let mut lab = builder(Version::V1_3).run(Reads(Needs::HOSTS));
+    settle(&mut lab);
+    // No link was heard there yet: a host speaks from where the link is.
+    lab.disconnect("s2");
+    lab.run_for(SECOND * 3);
+    assert!(links(&lab).is_edge(at(1, 1)));
+    lab.announce("h3");
+    lab.announce("h4");
+    lab.run_for(SECOND);
+    lab.reconnect("s2");
+    assert!(lab.run_until(SECOND * 20, |lab| !links(lab).is_edge(at(1, 1))));
+    lab.run_for(SECOND * 5);
+    lab.announce("h3");
+    lab.run_for(SECOND);
+    assert_eq!(place(&lab, "h3"), Some(at(2, 3)));
+    assert!(hosts(&lab).iter().all(|host| links(&lab).is_edge(host.at)));
+}
+
+#[test]
+fn a_host_with_a_million_addresses_takes_no_room_from_others() {
+    let mut lab = up(Version::V1_3);
+    let before = hosts(&lab).len();
+    for n in 0..2 * u64::from(SIGHTINGS_PER_PORT_PER_S) + 1000 {
+        lab.send_frame("h9", &from(MacAddr::from_u64(0x0200_0000_0000 + n)));
+        lab.run_for(SECOND / 1000);
+    }
+    lab.run_for(SECOND);
+    let most = HostSettings::default().max_hosts_per_port;
+    assert_eq!(hosts(&lab).at(at(4, 3)).count(), most);
+    assert_eq!(hosts(&lab).len(), before - 1 + most);
+    assert!(events(&lab).contains(&"too_many_hosts"));
+    assert!(lab.app_counter("hosts", "over_port_limit").unwrap() > 0);
+    assert!(lab.app_counter("hosts", "sightings_over_limit").unwrap() > 0);
+    assert!(lab.ping("h1", "h5"));
+}
