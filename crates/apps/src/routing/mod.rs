@@ -14,15 +14,16 @@
 //! - Where hosts are, and which paths there are, services find out; the app only reads it.
 
 mod counters;
+mod flows;
 mod neighbours;
 mod news;
+mod proactive;
 mod reactive;
 mod switch;
 
-use std::fmt;
 use std::sync::Arc;
 
-use bellrock_api::{App, HostId, LeftFlows, Needs, Network, SwitchInfo};
+use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
 
 use news::{Inbox, News};
 pub use switch::RoutingSwitch;
@@ -87,8 +88,13 @@ impl App for Routing {
     }
 
     fn start(&self, network: &Network) {
-        let routes = reactive::keep(network.clone(), self.settings.idle_timeout_s);
-        network.spawn("routes", routes);
+        let RoutingSettings { mode, idle_timeout_s, .. } = self.settings;
+        match mode {
+            RoutingMode::Reactive => {
+                network.spawn("routes", reactive::keep(network.clone(), idle_timeout_s))
+            }
+            RoutingMode::Proactive => network.spawn("trees", proactive::keep(network.clone())),
+        };
         news::tell_of_changes(network);
     }
 
@@ -97,18 +103,5 @@ impl App for Routing {
         let flow_mods = Arc::default();
         inbox.tell(News::SwitchUp(info.dpid, Arc::clone(&flow_mods)));
         RoutingSwitch::new(self.settings, network.clone(), inbox, flow_mods)
-    }
-}
-
-/// Two hosts, of which one sends to the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair {
-    from: HostId,
-    to: HostId,
-}
-
-impl fmt::Display for Pair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}", self.from, self.to)
     }
 }

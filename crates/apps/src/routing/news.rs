@@ -7,7 +7,7 @@ use async_channel::{Receiver, Sender};
 use bellrock_api::{Dpid, Network, Port};
 use bellrock_services::paths::paths;
 
-use super::Pair;
+use super::flows::{Pair, Traffic};
 
 /// News that wait at most. What handlers have to say beyond that is not said; their packets are
 /// delivered all the same.
@@ -24,7 +24,7 @@ pub(super) enum News {
     /// A switch is up. What flows it has is not known. The flows that it is sent are counted there.
     SwitchUp(Dpid, Arc<AtomicU64>),
     /// The flows of the app that it has: the ports that they send to.
-    Found(Dpid, Vec<(Pair, Port)>),
+    Found(Dpid, Vec<(Traffic, Port)>),
 }
 
 /// The way to the task. There is one of each controller.

@@ -20,14 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
-use bellrock_api::{
-    Action, Change, Dpid, Field, Flow, FlowFlags, HostId, Hosts, Instruction, MacAddr, Match,
-    Network, Port, Programmed, ReplyBody, Snapshot, Watch,
-};
+use bellrock_api::{Change, Dpid, Flow, HostId, Hosts, Network, Port, Programmed, Snapshot, Watch};
 use bellrock_services::paths::{Paths, paths};
 
-use super::Pair;
+use super::flows::{self, Pair, Traffic, look_for};
 use super::news::{Inbox, News};
 
 /// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
@@ -55,7 +51,7 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
             News::Silent(pair, dpid) => routes.forget(pair, dpid),
             News::SwitchUp(dpid, flow_mods) => {
                 routes.flow_mods.insert(dpid, flow_mods);
-                routes.look_into(dpid);
+                look_for(&routes.network, dpid);
             }
             News::Found(dpid, flows) => routes.adopt(dpid, flows),
         }
@@ -105,7 +101,7 @@ impl Routes {
         let [from, to] = [pair.from, pair.to].map(|id| self.hosts.get(id.mac, id.vlan));
         let (from, to) = (from?.at.dpid, to?.at);
         self.paths.distance(from, to.dpid)?;
-        let hops = self.paths.walk(from, to.dpid, pair.key());
+        let hops = self.paths.walk(from, to.dpid, Traffic::Between(pair).key());
         let mut steps: Vec<Step> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
         steps.push((to.dpid, to.port));
         steps.reverse();
@@ -168,7 +164,7 @@ impl Routes {
             }
             for (dpid, _) in &route.steps {
                 if !steps.iter().any(|(kept, _)| kept == dpid) {
-                    let flow = Change::Remove(Flow::new(pair.matching()));
+                    let flow = Change::Remove(Flow::new(Traffic::Between(*pair).matching()));
                     moves.entry(REMOVALS).or_default().push((*dpid, flow));
                 }
             }
@@ -209,33 +205,20 @@ impl Routes {
         }
     }
 
-    /// Asks a switch for the flows that it has.
-    fn look_into(&self, dpid: Dpid) {
-        let (network, inbox) = (self.network.clone(), self.network.extension::<Inbox>());
-        self.network.spawn(format!("read the flows of {dpid}"), async move {
-            let any = Match::any();
-            let request = RequestBody::Flow(FlowStatsRequest::all(&any));
-            // Without an answer the switch is on its way down, or comes up again.
-            let Ok(reply) = network.request(dpid, request).await else { return };
-            let Ok(ReplyBody::Flow(flows)) = reply.body() else { return };
-            let own = flows.iter().filter(|flow| network.cookie().owns(flow.cookie));
-            let found = own.filter_map(|flow| {
-                let pair = Pair::of(&flow.matching.to_match())?;
-                Some((pair, flow.instructions.iter().find_map(|it| output(&it))?))
-            });
-            inbox.tell_in_time(News::Found(dpid, found.collect())).await;
-        });
-    }
-
     /// A switch has these flows and no others.
-    fn adopt(&mut self, dpid: Dpid, flows: Vec<(Pair, Port)>) {
+    fn adopt(&mut self, dpid: Dpid, flows: Vec<(Traffic, Port)>) {
         for route in self.routes.values_mut() {
             route.steps.retain(|(at, _)| *at != dpid);
         }
+        let of_hosts = |traffic: &Traffic| matches!(traffic, Traffic::To(_));
+        let all = flows.iter().map(|(traffic, _)| *traffic);
+        flows::remove(&self.network, dpid, all.filter(of_hosts));
         let now = self.network.now();
-        for (pair, port) in flows {
-            let new = || Route { steps: Vec::new(), is_known: false, sent: now };
-            self.routes.entry(pair).or_insert_with(new).steps.push((dpid, port));
+        for (traffic, port) in flows {
+            if let Traffic::Between(pair) = traffic {
+                let new = || Route { steps: Vec::new(), is_known: false, sent: now };
+                self.routes.entry(pair).or_insert_with(new).steps.push((dpid, port));
+            }
         }
         self.is_stale = true;
     }
@@ -248,58 +231,6 @@ impl Routes {
     }
 
     fn add(&self, pair: Pair, (_, port): Step) -> Change {
-        let flow = Flow::new(pair.matching()).idle(self.idle_timeout_s).output(port);
-        Change::Add(flow.flags(FlowFlags::SEND_FLOW_REM))
-    }
-}
-
-/// The port that an instruction sends to.
-fn output(instruction: &Instruction<'_>) -> Option<Port> {
-    let Instruction::ApplyActions(actions) = instruction else { return None };
-    actions.iter().find_map(|action| match action {
-        Action::Output { port, .. } => Some(port),
-        _ => None,
-    })
-}
-
-impl Pair {
-    /// The packets of a pair.
-    fn matching(self) -> Match {
-        let vlan = self.to.vlan.map_or(0, |id| Match::VLAN_PRESENT | id);
-        let hosts = Match::any().eth_src(self.from.mac).eth_dst(self.to.mac);
-        hosts.with(Field::VlanVid, vlan.into())
-    }
-
-    /// The pair of a match, if it is one of these.
-    pub(super) fn of(matching: &Match) -> Option<Self> {
-        let value = |field| matching.value(field).map(|value| value as u64);
-        let vlan = value(Field::VlanVid)? as u16 & !Match::VLAN_PRESENT;
-        let host = |field| {
-            let mac = MacAddr::from_u64(value(field)?);
-            Some(HostId::new(mac, (vlan != 0).then_some(vlan)))
-        };
-        Some(Pair { from: host(Field::EthSrc)?, to: host(Field::EthDst)? })
-    }
-
-    /// What its path is chosen by.
-    fn key(self) -> u64 {
-        let vlan = u64::from(self.to.vlan.unwrap_or(0)) << 48;
-        let from = self.from.mac.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        from.rotate_left(32) ^ self.to.mac.to_u64() ^ vlan
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_match_tells_its_pair() {
-        for vlan in [None, Some(1), Some(4095)] {
-            let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), vlan);
-            let pair = Pair { from: host(1), to: host(2) };
-            assert_eq!(Pair::of(&pair.matching()), Some(pair));
-        }
-        assert_eq!(Pair::of(&Match::any().eth_dst(MacAddr::ZERO)), None);
+        Change::Add(pair.out_of(port, self.idle_timeout_s))
     }
 }

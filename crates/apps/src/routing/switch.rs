@@ -12,9 +12,10 @@ use bellrock_api::{
 use bellrock_services::paths::{Paths, paths};
 
 use super::counters::Counters;
+use super::flows::{Pair, Traffic};
 use super::neighbours::{Answer, answer};
 use super::news::{Inbox, News};
-use super::{Pair, RoutingMode, RoutingSettings};
+use super::{RoutingMode, RoutingSettings};
 
 /// Routing at one switch.
 pub struct RoutingSwitch {
@@ -57,7 +58,7 @@ impl Handler for RoutingSwitch {
             matches!(flow.reason, FlowRemovedReason::IdleTimeout | FlowRemovedReason::HardTimeout);
         if is_over
             && switch.cookie().owns(flow.cookie)
-            && let Some(pair) = Pair::of(&flow.matching.to_match())
+            && let Some(Traffic::Between(pair)) = Traffic::of(&flow.matching.to_match())
         {
             // If this is lost, the flow is taken for there until the two talk again.
             self.inbox.tell(News::Silent(pair, switch.dpid()));
