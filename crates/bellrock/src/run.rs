@@ -4,6 +4,8 @@ use std::fmt;
 
 use bellrock_api::App;
 use bellrock_engine::{Engine, Settings, StartError};
+use bellrock_services::chain::{ServiceSettings, chain};
+use bellrock_services::discovery::NoRandomness;
 
 use crate::signals::Signals;
 
@@ -18,6 +20,9 @@ pub enum RunError {
     /// The engine did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A service that the app needs cannot be made.
+    #[error(transparent)]
+    Services(#[from] NoRandomness),
     /// SIGTERM and SIGINT cannot be watched for.
     #[error("signals cannot be handled: {0}")]
     Signals(#[source] std::io::Error),
@@ -32,7 +37,7 @@ impl fmt::Debug for RunError {
     }
 }
 
-/// Runs a controller with this one app until the process gets SIGTERM or SIGINT; then what is
+/// Runs a controller with this one app, and the network services that it needs, until the process gets SIGTERM or SIGINT; then what is
 /// written still goes out, and connections are closed. A second signal ends the process at once.
 ///
 /// All settings have their defaults: it listens on 127.0.0.1:6653 and says so on standard error,
@@ -43,7 +48,8 @@ impl fmt::Debug for RunError {
 /// [`RunError`].
 pub fn run<A: App>(app: A) -> Result {
     let signals = Signals::watch().map_err(RunError::Signals)?;
-    let engine = Engine::start(&Settings::default(), vec![Box::new(app)])?;
+    let apps = chain(vec![Box::new(app)], &ServiceSettings::default())?;
+    let engine = Engine::start(&Settings::default(), apps)?;
     for address in engine.addresses() {
         eprintln!("listening on {address}");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bellrock_api::{Dpid, SwitchInfo};
+use bellrock_api::{Dpid, Network, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
 use bellrock_worker::{Query, Shared, TaskInfo};
 
@@ -65,6 +65,12 @@ impl Monitor {
             accepted: self.accepted.accepted.load(Ordering::Relaxed),
             refused: self.accepted.refused.load(Ordering::Relaxed),
         }
+    }
+
+    /// The network as the controller itself sees it: what is published, and a way to send to switches.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.shared.network()
     }
 
     /// The switches that are up, by datapath id.

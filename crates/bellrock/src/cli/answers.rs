@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use bellrock_api::{PortDesc, SwitchInfo};
+use bellrock_api::{HostId, Network, PortDesc, SwitchInfo};
 use bellrock_engine::{Monitor, SeenHost};
 use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
 use super::control::Question;
+use super::network;
 use super::operate::Commands;
 
 /// Most hosts in an answer. With more, an answer is cut there, and the command says so.
@@ -75,6 +76,8 @@ pub(super) struct HostRow {
     pub(super) port: String,
     pub(super) mac: String,
     pub(super) vlan: Option<u16>,
+    /// Internet addresses, where host tracking runs.
+    pub(super) addresses: Vec<String>,
     pub(super) age_seconds: u64,
     /// It was seen at several ports in short turns, which looks like a loop.
     pub(super) flapping: bool,
@@ -93,6 +96,7 @@ pub(super) struct Counters {
 /// Answers questions about a running engine, and leads commands to its apps.
 pub(super) struct Answers {
     pub(super) monitor: Monitor,
+    pub(super) network: Network,
     pub(super) listen: Vec<SocketAddr>,
     pub(super) apps: Vec<String>,
     pub(super) tables: Budget,
@@ -110,6 +114,8 @@ impl Answers {
             Question::Switches => json(&self.switches()),
             Question::Hosts => json(&self.hosts()),
             Question::Counters => json(&self.counters()),
+            Question::Topology | Question::Links => json(&network::topology(&self.network)),
+            Question::Events => json(&network::events(&self.network)),
             Question::App(command, words) => json(&self.commands.call(command, words)?),
         }
     }
@@ -157,7 +163,7 @@ impl Answers {
         let mut hosts = self.monitor.hosts(MAX_HOSTS);
         hosts.truncate(MAX_HOSTS);
         hosts.sort_by_key(|(dpid, app, host)| (*dpid, host.port.0, host.vlan, host.mac, *app));
-        hosts.iter().map(host_row).collect()
+        hosts.iter().map(|host| host_row(host, &self.network)).collect()
     }
 
     fn counters(&self) -> Counters {
@@ -185,12 +191,13 @@ fn port_row(desc: &PortDesc) -> PortRow {
     }
 }
 
-fn host_row((dpid, app, host): &SeenHost) -> HostRow {
+fn host_row((dpid, app, host): &SeenHost, network: &Network) -> HostRow {
     HostRow {
         dpid: dpid.to_string(),
         port: host.port.to_string(),
         mac: host.mac.to_string(),
         vlan: host.vlan,
+        addresses: network::addresses(network, HostId::new(host.mac, host.vlan)),
         age_seconds: host.age.as_secs(),
         flapping: host.flapping,
         app: (*app).to_owned(),

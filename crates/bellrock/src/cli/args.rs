@@ -58,6 +58,12 @@ pub(super) enum Command {
     Switches(Ask),
     /// List the hosts that the apps have seen, and where
     Hosts(Ask),
+    /// List the switches that discovery knows, and their ports for hosts
+    Topology(Ask),
+    /// List the links between switches
+    Links(Ask),
+    /// List what has happened in the network: links, hosts, and what looks like an attack
+    Events(Ask),
     /// List the counters of the workers and of the apps
     ///
     /// Counters only grow. They start at zero when the controller starts. The manual says what each

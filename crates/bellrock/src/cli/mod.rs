@@ -16,7 +16,9 @@ mod demo;
 mod emulate;
 mod ending;
 mod log;
+mod network;
 mod operate;
+mod services;
 mod show;
 mod start;
 
@@ -75,6 +77,9 @@ pub fn main() -> ExitCode {
         Command::Status(asked) => ask(&asked, &Question::Status),
         Command::Switches(asked) => ask(&asked, &Question::Switches),
         Command::Hosts(asked) => ask(&asked, &Question::Hosts),
+        Command::Topology(asked) => ask(&asked, &Question::Topology),
+        Command::Links(asked) => ask(&asked, &Question::Links),
+        Command::Events(asked) => ask(&asked, &Question::Events),
         Command::Counters(asked) => ask(&asked, &Question::Counters),
         Command::Quarantine(asked) => tell("quarantine", asked.question()),
         Command::Bench(asked) => bench::run(&asked),
@@ -161,6 +166,9 @@ fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
         Question::Status => show::status(&serde_json::from_value(answer)?),
         Question::Switches => show::switches(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Hosts => show::hosts(&serde_json::from_value::<Vec<_>>(answer)?),
+        Question::Topology => network::show_topology(&serde_json::from_value(answer)?),
+        Question::Links => network::show_links(&serde_json::from_value(answer)?),
+        Question::Events => network::show_events(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Counters => show::counters(&serde_json::from_value(answer)?),
         Question::App(command, _) => operate::show(command, answer)?,
     })

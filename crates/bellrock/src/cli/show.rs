@@ -79,11 +79,12 @@ pub(super) fn hosts(hosts: &[HostRow]) -> String {
             printable(&host.dpid),
             printable(&host.port),
             duration(host.age_seconds),
+            host.addresses.iter().map(|ip| printable(ip)).collect::<Vec<_>>().join(","),
             printable(&host.app),
             if host.flapping { "flapping" } else { "" }.to_owned(),
         ]
     };
-    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "APP", ""];
+    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "APP", ""];
     let mut text = table(&head, hosts.iter().map(row));
     if hosts.len() >= MAX_HOSTS {
         let _ = writeln!(text, "(only {MAX_HOSTS} hosts are told; there may be more)");
@@ -129,7 +130,7 @@ pub(super) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> S
 }
 
 /// Seconds as people say them: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
-fn duration(seconds: u64) -> String {
+pub(super) fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match () {
         () if days > 0 => format!("{days}d {}h", hours % 24),

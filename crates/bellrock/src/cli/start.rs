@@ -7,6 +7,8 @@ use bellrock_api::DynApp;
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{Hub, Learning};
 use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
+use bellrock_services::chain::chain;
+use bellrock_services::discovery::NoRandomness;
 use bellrock_tables::Budget;
 use tracing::info;
 
@@ -16,6 +18,7 @@ use super::config::{Config, Control};
 use super::control::{Server, ServerError, default_path};
 use super::operate::block_list::{BlockListError, BlockListFile};
 use super::operate::{self, Commands};
+use super::services::{self, KeyFileError};
 use crate::signals::Signals;
 
 /// Why the controller did not run.
@@ -27,6 +30,10 @@ pub(super) enum RunError {
     Control(#[from] ServerError),
     #[error(transparent)]
     BlockList(#[from] BlockListError),
+    #[error(transparent)]
+    Services(#[from] NoRandomness),
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
     #[error("there is no place for the control socket: {0}; choose one with --control")]
     ControlPlace(std::io::Error),
     #[error("signals cannot be handled: {0}")]
@@ -40,14 +47,16 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     // Before there are threads, and before anything that a signal would leave half done.
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let tables = Budget::new(config.table_memory_bytes);
-    let chain = Chain::of(config, &tables)?;
-    let engine = Engine::start(&settings(config), chain.apps)?;
-    let control = control(config, &engine, tables, chain.commands)?;
+    let parts = Chain::of(config, &tables)?;
+    let apps = chain(parts.apps, &services::settings(&config.services)?)?;
+    let engine = Engine::start(&settings(config), apps)?;
+    services::log_events(&engine.monitor().network());
+    let control = control(config, &engine, tables, parts.commands)?;
     announce(config, &engine);
     let signal = signals.wait(&engine).ok_or(RunError::Failed)?;
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
     // First, so that nobody asks what is half gone.
-    drop((control, chain.block_list));
+    drop((control, parts.block_list));
     engine.stop();
     info!("stopped");
     Ok(())
@@ -119,6 +128,7 @@ fn control(
     };
     let answers = Arc::new(Answers {
         monitor: engine.monitor(),
+        network: engine.monitor().network(),
         listen: engine.addresses().to_vec(),
         apps: config.apps.iter().map(|app| app.name().to_owned()).collect(),
         tables,

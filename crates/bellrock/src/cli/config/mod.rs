@@ -6,6 +6,7 @@
 //! What is done with it is the business of [`super::start`].
 
 pub(crate) mod apps;
+pub(crate) mod services;
 pub(crate) mod settings;
 pub(crate) mod values;
 pub(crate) mod yaml;
@@ -20,6 +21,7 @@ use bellrock_engine::session::Settings as SessionSettings;
 use bellrock_engine::{Idle, Limits, Pinning, WriteMode};
 
 use apps::AppChoice;
+use services::ServiceConfig;
 use settings::Setting;
 use values::nearest;
 use yaml::{Entry, Node, Place, Problem, Value};
@@ -47,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
     pub(crate) control: Control,
+    pub(crate) services: ServiceConfig,
     pub(crate) limits: Limits,
     pub(crate) table_memory_bytes: usize,
     pub(crate) session: SessionSettings,
@@ -81,6 +84,7 @@ impl Default for Config {
             log_level: LogLevel::INFO,
             log_format: LogFormat::Human,
             control: Control::Auto,
+            services: ServiceConfig::default(),
             limits: engine.worker.limits,
             table_memory_bytes: 1 << 30,
             session: engine.worker.session,

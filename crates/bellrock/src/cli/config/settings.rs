@@ -11,6 +11,7 @@ use bellrock_api::Version;
 use bellrock_engine::session::Versions;
 use bellrock_engine::{Idle, MAX_WORKERS, Pinning, WriteMode};
 
+use super::services::SERVICES;
 use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
 
@@ -46,6 +47,7 @@ pub(crate) const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
+    Group { heading: "Network services", settings: SERVICES },
     Group { heading: "Limits", settings: LIMITS },
     Group { heading: "OpenFlow sessions", settings: SESSIONS },
 ];
@@ -186,7 +188,7 @@ const OPERATION: &[Setting<Config>] = &[
     Setting {
         key: "control",
         value: "PATH",
-        about: "The Unix socket that status, switches, hosts and counters ask. Only its owner can open \
+        about: "The Unix socket that status, switches, hosts and the like ask. Only its owner can open \
                 it. auto: /run/bellrock.sock for root; $XDG_RUNTIME_DIR/bellrock.sock, or else \
                 /tmp/bellrock-UID/bellrock.sock, for others. none: no socket.",
         many: false,
@@ -384,7 +386,7 @@ pub(crate) fn one<'t>(texts: &[&'t str]) -> &'t str {
 }
 
 /// Puts a value that could be read into its place.
-fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
+pub(super) fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
     *place = read?;
     Ok(())
 }

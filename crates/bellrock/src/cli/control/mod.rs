@@ -25,13 +25,23 @@ pub(super) enum Question {
     Switches,
     Hosts,
     Counters,
+    Topology,
+    Links,
+    Events,
     /// A command for an app of the chain, which stands before its words.
     App(&'static str, Vec<String>),
 }
 
 impl Question {
-    const FIXED: [Question; 4] =
-        [Question::Status, Question::Switches, Question::Hosts, Question::Counters];
+    const FIXED: [Question; 7] = [
+        Question::Status,
+        Question::Switches,
+        Question::Hosts,
+        Question::Counters,
+        Question::Topology,
+        Question::Links,
+        Question::Events,
+    ];
 
     /// The first word on the wire, which is the command's too.
     fn word(&self) -> &'static str {
@@ -40,6 +50,9 @@ impl Question {
             Question::Switches => "switches",
             Question::Hosts => "hosts",
             Question::Counters => "counters",
+            Question::Topology => "topology",
+            Question::Links => "links",
+            Question::Events => "events",
             Question::App(command, _) => command,
         }
     }

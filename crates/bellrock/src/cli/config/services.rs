@@ -1,0 +1,142 @@
+//! The settings of the network services: what is discovered, how often, and how much of it is kept.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bellrock_api::Needs;
+use bellrock_services::discovery::DiscoverySettings;
+use bellrock_services::hosts::HostSettings;
+
+use super::Config;
+use super::settings::{Setting, one, put};
+use super::values;
+
+/// How the services are set.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServiceConfig {
+    /// Those that run whatever the apps need.
+    pub(crate) always: Needs,
+    pub(crate) interval: Duration,
+    /// Where the key of announcements is read from. `None`: one is made at start.
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) refuse_slow_links: bool,
+    pub(crate) hosts: HostSettings,
+}
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        let discovery = DiscoverySettings::default();
+        ServiceConfig {
+            always: Needs::empty(),
+            interval: discovery.interval,
+            key_file: discovery.key.map(|_| PathBuf::new()),
+            refuse_slow_links: discovery.refuse_slow_links,
+            hosts: HostSettings::default(),
+        }
+    }
+}
+
+pub(super) const SERVICES: &[Setting<Config>] = &[
+    Setting {
+        key: "services",
+        value: "SERVICE",
+        about: "The network services that run though no app needs them: none, topology, or hosts (which \
+                needs the topology too). What an app needs runs in any case.",
+        many: true,
+        set: |config, texts| {
+            let chosen = values::each(texts, |text| values::choice(text, CHOICES))?;
+            config.services.always = chosen.into_iter().fold(Needs::empty(), |all, one| all | one);
+            Ok(())
+        },
+        show: |config| {
+            let shown = CHOICES.iter().filter(|(_, needs)| config.services.always.contains(*needs));
+            let shown: Vec<_> = shown.map(|(word, _)| *word).collect();
+            if shown.len() > 1 { shown[1..].join(",") } else { shown.concat() }
+        },
+    },
+    Setting {
+        key: "discovery_interval",
+        value: "TIME",
+        about: "How often each port of a switch is asked what is behind it, in whole seconds. A link that \
+                was not heard for three times as long is down.",
+        many: false,
+        set: |config, texts| {
+            let read = values::time(one(texts), INTERVAL);
+            let whole = read.and_then(|time| match time.subsec_nanos() {
+                0 => Ok(time),
+                _ => Err("whole seconds".to_owned()),
+            });
+            put(&mut config.services.interval, whole)
+        },
+        show: |config| values::show_time(config.services.interval),
+    },
+    Setting {
+        key: "discovery_key_file",
+        value: "PATH",
+        about: "A file with the secret that announcements are signed with, in at least 32 hexadecimal \
+                digits; for controllers of one network. none: one is made at each start.",
+        many: false,
+        set: |config, texts| {
+            config.services.key_file = match one(texts) {
+                "" => return Err("none, or a path".to_owned().into()),
+                "none" => None,
+                path => Some(path.into()),
+            };
+            Ok(())
+        },
+        show: |config| {
+            let path = config.services.key_file.as_ref();
+            path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+        },
+    },
+    Setting {
+        key: "discovery_slow_links",
+        value: "CHOICE",
+        about: "What becomes of a new link that is much slower than all others, as a relay between two \
+                hosts would be: up, or down. It is reported in either case.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.services.refuse_slow_links, values::choice(one(texts), SLOW_LINKS))
+        },
+        show: |config| values::show_choice(&config.services.refuse_slow_links, SLOW_LINKS),
+    },
+    Setting {
+        key: "host_max_age",
+        value: "TIME",
+        about: "How long nothing is heard of a host until it is asked whether it is still there. If it does \
+                not answer it is forgotten.",
+        many: false,
+        set: |config, texts| put(&mut config.services.hosts.max_age, values::time(one(texts), AGE)),
+        show: |config| values::show_time(config.services.hosts.max_age),
+    },
+    Setting {
+        key: "max_hosts",
+        value: "N",
+        about: "Hosts of the whole network that are remembered. When there are more, ports with most hosts \
+                give way to those with few.",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.services.hosts.max_hosts, values::number(one(texts), HOSTS))
+        },
+        show: |config| config.services.hosts.max_hosts.to_string(),
+    },
+    Setting {
+        key: "max_hosts_per_port",
+        value: "N",
+        about: "Hosts of one port that are remembered; further ones are not (over_port_limit).",
+        many: false,
+        set: |config, texts| {
+            put(&mut config.services.hosts.max_hosts_per_port, values::number(one(texts), HOSTS))
+        },
+        show: |config| config.services.hosts.max_hosts_per_port.to_string(),
+    },
+];
+
+const CHOICES: &[(&str, Needs)] =
+    &[("none", Needs::empty()), ("topology", Needs::TOPOLOGY), ("hosts", Needs::HOSTS)];
+const SLOW_LINKS: &[(&str, bool)] = &[("up", false), ("down", true)];
+const INTERVAL: RangeInclusive<Duration> =
+    DiscoverySettings::INTERVALS[0]..=DiscoverySettings::INTERVALS[1];
+const AGE: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(86_400);
+const HOSTS: RangeInclusive<u64> = 1..=10_000_000;

@@ -1,0 +1,68 @@
+//! The network services of a controller: how they are set, and the log of what they find.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bellrock_api::{Event, Heard, Network, Subscription};
+use bellrock_services::chain::ServiceSettings;
+use bellrock_services::discovery::{DiscoverySettings, Key, ParseKeyError};
+use tracing::{debug, info, warn};
+
+use super::config::services::ServiceConfig;
+
+/// Most bytes of a key file that are read.
+const MAX_KEY_FILE_BYTES: u64 = 4096;
+
+/// Why the key of discovery could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeyFileError {
+    #[error("discovery_key_file {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("discovery_key_file {}: {error}", path.display())]
+    NoKey { path: PathBuf, error: ParseKeyError },
+}
+
+/// Settings of the services, with the key of the file that they name.
+pub(super) fn settings(config: &ServiceConfig) -> Result<ServiceSettings, KeyFileError> {
+    Ok(ServiceSettings {
+        always: config.always,
+        discovery: DiscoverySettings {
+            interval: config.interval,
+            key: config.key_file.as_deref().map(read_key).transpose()?,
+            refuse_slow_links: config.refuse_slow_links,
+        },
+        hosts: config.hosts,
+    })
+}
+
+fn read_key(path: &Path) -> Result<Key, KeyFileError> {
+    let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    Key::from_hex(&text).map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
+}
+
+/// Has what happens in the network written into the log from now on.
+pub(super) fn log_events(network: &Network) {
+    network.spawn("log of events", log(network.events().subscribe()));
+}
+
+async fn log(mut events: Subscription) {
+    loop {
+        let event = match events.next().await {
+            Heard::Event(it) => it.event,
+            Heard::Missed(n) => {
+                warn!("{n} events of the network came too fast to be logged");
+                continue;
+            }
+        };
+        let name = event.name();
+        match event {
+            event if event.is_alarming() => warn!(event = name, "{event}"),
+            Event::LinkUp(_) | Event::LinkDown { .. } => info!(event = name, "{event}"),
+            event => debug!(event = name, "{event}"),
+        }
+    }
+}
