@@ -195,7 +195,7 @@ fn bad_use_is_told_before_anything_is_measured() {
             &["batches"],
             2,
             "no experiment \"batches\"; there are threads, switches, macs, latency, window, \
-             fairness, batch, energy",
+             fairness, batch, energy, shared-state",
         ),
         (&full, &["macs"], 2, "is not empty; name another one with --out"),
         (&folder, &["--peer", "nox"], 2, "built in: ovs-testcontroller, os-ken"),

@@ -54,8 +54,20 @@ pub struct Contestant {
     /// A file that it needs, such as a configuration: name and contents. It is written beside the
     /// results, where it also tells what was run.
     pub file: Option<(String, String)>,
+    /// Other files in its place, by the names of what they make of it: for experiments that compare
+    /// a controller with itself.
+    pub variants: Vec<Variant>,
     /// Switches that it takes at most, if that is known.
     pub most_switches: Option<u32>,
+}
+
+/// A controller with another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it is called in experiments.
+    pub name: &'static str,
+    /// The file: name and contents.
+    pub file: (String, String),
 }
 
 /// What is filled in.
@@ -69,6 +81,8 @@ pub struct Places<'a> {
     pub workers: usize,
     /// What one read may take.
     pub read_bytes: u32,
+    /// Which of its variants it is.
+    pub variant: Option<&'a str>,
 }
 
 impl Contestant {
@@ -83,20 +97,29 @@ impl Contestant {
         self.command.contains("{read_bytes}")
     }
 
-    /// Writes its file, if it needs one, into a folder.
+    /// Whether there is such a variant of it.
+    pub(crate) fn has_variant(&self, name: &str) -> bool {
+        self.variants.iter().any(|variant| variant.name == name)
+    }
+
+    /// Writes its file, if it needs one, and those of its variants into a folder.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write_file(&self, folder: &Path) -> Result<(), BenchError> {
-        let Some((name, contents)) = &self.file else { return Ok(()) };
-        std::fs::write(folder.join(name), contents)
-            .map_err(BenchError::system("write a controller's file"))
+        let variants = self.variants.iter().map(|variant| &variant.file);
+        variants.chain(&self.file).try_for_each(|(name, contents)| {
+            std::fs::write(folder.join(name), contents)
+                .map_err(BenchError::system("write a controller's file"))
+        })
     }
 
     /// Its command line.
     #[must_use]
     pub fn command_line(&self, places: Places<'_>) -> String {
-        let name = self.file.as_ref().map_or("", |(name, _)| name);
+        let variant = self.variants.iter().find(|one| Some(one.name) == places.variant);
+        let file = variant.map(|variant| &variant.file).or(self.file.as_ref());
+        let name = file.map_or("", |(name, _)| name);
         self.command
             .replace("{file}", &quoted(&places.folder.join(name)))
             .replace("{port}", &places.target.port().to_string())
@@ -163,7 +186,8 @@ pub fn parse(text: &str) -> Result<Contestant, PeerError> {
 }
 
 fn peer(name: &str, command: String) -> Contestant {
-    Contestant { name: name.to_owned(), role: Role::Peer, command, file: None, most_switches: None }
+    let (name, role) = (name.to_owned(), Role::Peer);
+    Contestant { name, role, command, file: None, variants: Vec::new(), most_switches: None }
 }
 
 /// A path as the shell takes it.
@@ -235,11 +259,17 @@ mod tests {
         assert_eq!((peer.name.as_str(), peer.role), ("pox", Role::Peer));
         assert!(peer.listens_anywhere() && !peer.has_read_size());
         let target = "127.0.0.1:7".parse().unwrap();
-        let places = Places { folder: Path::new("/f"), target, workers: 2, read_bytes: 1 };
+        let places =
+            Places { folder: Path::new("/f"), target, workers: 2, read_bytes: 1, variant: None };
         assert_eq!(peer.command_line(places), "./pox.py --port=7 --threads=2");
         let file = Some(("a'b".to_owned(), String::new()));
         let other = Contestant { command: "x {file} {address}".into(), file, ..peer.clone() };
         assert_eq!(other.command_line(places), "x '/f/a'\\''b' 127.0.0.1:7");
+        let file = ("c".to_owned(), String::new());
+        let other = Contestant { variants: vec![Variant { name: "odd", file }], ..other };
+        let places = Places { variant: Some("odd"), ..places };
+        assert_eq!(other.command_line(places), "x '/f/c' 127.0.0.1:7");
+        assert!(other.has_variant("odd") && !other.has_variant("even"));
         assert!(!parse("nox=nox_core -i ptcp:6633").unwrap().listens_anywhere());
     }
 

@@ -107,6 +107,21 @@ pub struct Fact {
     pub text: &'static str,
 }
 
+/// What McNettle says of state that cores share, beside its curves, of which it gives no numbers.
+pub const ON_SHARED_STATE: &[Fact] = &[
+    fact(
+        MCNETTLE,
+        "With 1,000 switches at maximum rate, a table of all hosts that is changed by \
+         compare-and-swap scales as local learning does; behind a mutex and in transactions it falls \
+         behind.",
+    ),
+    fact(
+        MCNETTLE,
+        "A mutex makes look-ups wait in line. Transactions cost more and may start again, but several \
+         million a second were sustained.",
+    ),
+];
+
 /// All of them, for lists of sources.
 pub const STUDIES: &[Study] = &[HOT_ICE, NUST, MCNETTLE, POSTER, PRIMETIME];
 

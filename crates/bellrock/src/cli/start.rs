@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bellrock_api::DynApp;
+use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
-use bellrock_apps::{Hub, Learning};
+use bellrock_apps::{GlobalLearning, Hub, Learning, LearningSettings};
 use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
 use bellrock_services::chain::chain;
 use bellrock_services::discovery::NoRandomness;
-use bellrock_tables::Budget;
+use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
 use super::answers::Answers;
-use super::config::apps::{AppChoice, QuarantineSettings};
+use super::config::apps::{AppChoice, QuarantineSettings, TableKind};
 use super::config::{Config, Control};
 use super::control::{Server, ServerError, default_path};
 use super::operate::block_list::{BlockListError, BlockListFile};
@@ -97,6 +98,9 @@ impl Chain {
             let app: Box<dyn DynApp> = match choice {
                 AppChoice::Hub => Box::new(Hub),
                 AppChoice::Learning(settings) => Box::new(Learning::new(*settings, tables)),
+                AppChoice::GlobalLearning(settings, table) => {
+                    global_learning(*settings, *table, tables)
+                }
                 AppChoice::Quarantine(settings) => Box::new(chain.quarantine(settings)?),
             };
             chain.apps.push(app);
@@ -112,6 +116,18 @@ impl Chain {
         let app = Quarantine::new(&lists);
         self.commands.add("quarantine", move |words| operate::quarantine::call(&lists, words));
         Ok(app)
+    }
+}
+
+fn global_learning(
+    settings: LearningSettings,
+    table: TableKind,
+    tables: &Budget,
+) -> Box<dyn DynApp> {
+    match table {
+        TableKind::LockFree => Box::new(GlobalLearning::<SharedTable>::new(settings, tables)),
+        TableKind::Mutex => Box::new(GlobalLearning::<InMutex>::new(settings, tables)),
+        TableKind::Stm => Box::new(GlobalLearning::<InTransactions>::new(settings, tables)),
     }
 }
 

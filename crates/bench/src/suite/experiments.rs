@@ -26,6 +26,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Switches where an experiment does not vary them: cbench's default.
 const SWITCHES: u32 = 16;
 
+/// Switches where workers share a table (McNettle).
+const SHARED_STATE_SWITCHES: u32 = 1000;
+
+/// The variants of a controller that has one table for all switches, by how it is kept.
+pub const SHARED_TABLES: [&str; 3] = ["lock-free", "mutex", "stm"];
+
 /// Packet_ins a second of each switch, at a fixed rate (McNettle).
 const FIXED_RATE: f64 = 1000.0;
 
@@ -80,6 +86,8 @@ pub(super) struct Case {
     pub(super) workers: usize,
     /// Only for controllers that can be told what a read may take.
     pub(super) read_bytes: Option<u32>,
+    /// Only for controllers that have this variant.
+    pub(super) variant: Option<&'static str>,
 }
 
 /// All experiments, in the order in which they are done.
@@ -175,6 +183,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         cases: energy,
         plots: energy_plots,
     },
+    Experiment {
+        name: "shared-state",
+        title: "What does a table cost that all workers share?",
+        about: "Threads of the controller, from one to as many as there are cores; 1,000 switches, as \
+                many packet_ins as the sockets take. Local learning has a table for each switch; \
+                global learning has one for all, without locks, behind a mutex, or in transactions.",
+        after: "McNettle Fig. 20",
+        facts: published::ON_SHARED_STATE,
+        cases: shared_state,
+        plots: shared_state_plots,
+    },
 ];
 
 /// The experiment of this name.
@@ -200,7 +219,7 @@ impl Scope {
     }
 
     fn case(&self, line: &'static str, x: f64, label: String, load: Load) -> Case {
-        Case { line, x, label, load, workers: self.workers, read_bytes: None }
+        Case { line, x, label, load, workers: self.workers, read_bytes: None, variant: None }
     }
 
     /// All of them, or those of the short form.
@@ -209,17 +228,34 @@ impl Scope {
     }
 }
 
-fn threads(scope: &Scope) -> Vec<Case> {
+/// One thread, two, four, and so on, and one for each core.
+fn thread_counts(scope: &Scope) -> Vec<usize> {
     let most = scope.cores;
-    // One, two, four, and so on, and all.
     let mut counts: Vec<usize> =
         std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < most).collect();
     counts.push(most);
+    counts
+}
+
+fn threads(scope: &Scope) -> Vec<Case> {
     let case = |workers| {
         let label = format!("{workers} thread(s)");
         Case { workers, ..scope.case("rate", workers as f64, label, scope.load()) }
     };
-    counts.into_iter().map(case).collect()
+    thread_counts(scope).into_iter().map(case).collect()
+}
+
+fn shared_state(scope: &Scope) -> Vec<Case> {
+    let load = || Load { switches: SHARED_STATE_SWITCHES, ..scope.load() };
+    let variants = std::iter::once(None).chain(SHARED_TABLES.map(Some));
+    let of_variant = |variant: Option<&'static str>| {
+        thread_counts(scope).into_iter().map(move |workers| {
+            let line = variant.unwrap_or("local");
+            let label = format!("{line}, {workers} thread(s)");
+            Case { workers, variant, ..scope.case(line, workers as f64, label, load()) }
+        })
+    };
+    variants.flat_map(of_variant).collect()
 }
 
 fn switches(scope: &Scope) -> Vec<Case> {
@@ -519,6 +555,30 @@ fn batch_plots(record: &Record) -> Vec<Option<Plot>> {
             CPU,
         ),
     ]
+}
+
+const SHARED_STATE_LINES: &[(&str, &str)] = &[
+    ("local", ", local learning"),
+    ("lock-free", ", global, lock-free"),
+    ("mutex", ", global, mutex"),
+    ("stm", ", global, transactions"),
+];
+
+fn shared_state_plots(record: &Record) -> Vec<Option<Plot>> {
+    let x = || Axis::new("threads of the controller", Scale::Log, Unit::Count);
+    let rate = Curves {
+        record,
+        name: "rate",
+        title: "Flow set-ups with 1,000 switches, by threads",
+        x: x(),
+        y: rate_axis(),
+        lines: SHARED_STATE_LINES,
+        place: AS_ASKED,
+        number: RATE,
+        published: &[],
+    };
+    let title = "What one costs the controller, by threads";
+    vec![rate.plot(), cpu_plot(record, title, x(), SHARED_STATE_LINES)]
 }
 
 fn energy_plots(record: &Record) -> Vec<Option<Plot>> {

@@ -42,7 +42,7 @@ use crate::threads::{allow_files, usable_cores};
 use cores::Share;
 pub use error::SuiteError;
 use experiments::{Case, READ_BYTES, Scope};
-pub use experiments::{EXPERIMENTS, Experiment, experiment};
+pub use experiments::{EXPERIMENTS, Experiment, SHARED_TABLES, experiment};
 pub use files::redraw;
 use machine::{Machine, now};
 use record::{Entrant, FORMAT, Outcome, Settings};
@@ -204,7 +204,7 @@ impl Work<'_, '_> {
     fn try_all(&self) -> Result<(), SuiteError> {
         for contestant in &self.suite.contestants {
             let share = Share::of(&self.cores, 1);
-            let started = self.start(contestant, 1, READ_BYTES, &share);
+            let started = self.start(contestant, 1, READ_BYTES, None, &share);
             started.map_err(|error| self.died(contestant, error))?;
         }
         Ok(())
@@ -223,13 +223,14 @@ impl Work<'_, '_> {
         contestant: &Contestant,
         workers: usize,
         read_bytes: u32,
+        variant: Option<&str>,
         share: &Share,
     ) -> Result<(Controller, SocketAddr), BenchError> {
         let target = match contestant.listens_anywhere() {
             true => free_address()?,
             false => self.suite.connect,
         };
-        let places = Places { folder: &self.folder, target, workers, read_bytes };
+        let places = Places { folder: &self.folder, target, workers, read_bytes, variant };
         let log = crate::peer::quoted(&files::log(&self.folder, contestant));
         let line = format!("{} 2>>{log}", contestant.command_line(places));
         let controller = Controller::start(&line, &share.controller, target, START_TIMEOUT)?;
@@ -239,7 +240,8 @@ impl Work<'_, '_> {
     /// Who is measured at a point.
     fn takes_part(&self, contestant: &Contestant, case: &Case) -> bool {
         let few_enough = contestant.most_switches.is_none_or(|most| case.load.switches <= most);
-        few_enough && (case.read_bytes.is_none() || contestant.has_read_size())
+        let is_known = case.variant.is_none_or(|variant| contestant.has_variant(variant));
+        few_enough && is_known && (case.read_bytes.is_none() || contestant.has_read_size())
     }
 
     fn runs_of(&self, case: &Case) -> u32 {
@@ -301,6 +303,10 @@ impl Work<'_, '_> {
                 cases().filter(|case| !self.takes_part(contestant, case)).collect();
             let Some(first) = out.first() else { continue };
             let name = &contestant.name;
+            if let Some(variant) = first.variant {
+                notes.push(format!("{name} does not come as {variant}, and has no such curves."));
+                continue;
+            }
             notes.push(match contestant.most_switches {
                 Some(most) if first.load.switches > most => {
                     format!("{name} takes at most {most} switches, and has no points beyond.")
@@ -386,7 +392,8 @@ impl Work<'_, '_> {
         share: &Share,
     ) -> Result<Report, BenchError> {
         let read_bytes = case.read_bytes.unwrap_or(READ_BYTES);
-        let (controller, target) = self.start(contestant, case.workers, read_bytes, share)?;
+        let (workers, variant) = (case.workers, case.variant);
+        let (controller, target) = self.start(contestant, workers, read_bytes, variant, share)?;
         let load = Load {
             target,
             threads: share.generator.len(),

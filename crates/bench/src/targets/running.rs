@@ -63,8 +63,15 @@ impl Running {
     ) -> Result<Self, Failed> {
         let folder = &targets.folder;
         it.write_file(folder).map_err(|error| error.to_string())?;
-        let command =
-            |target| it.command_line(Places { folder, target, workers, read_bytes: READ_BYTES });
+        let command = |target| {
+            it.command_line(Places {
+                folder,
+                target,
+                workers,
+                read_bytes: READ_BYTES,
+                variant: None,
+            })
+        };
         Running::start(targets, command).map_err(|error| error.to_string())
     }
 

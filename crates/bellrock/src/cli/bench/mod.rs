@@ -125,7 +125,8 @@ fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
     let folder = Folder::new()?;
     other.write_file(folder.path())?;
     let target = free_address()?;
-    let places = Places { folder: folder.path(), target, workers: 1, read_bytes: READ_BYTES };
+    let places =
+        Places { folder: folder.path(), target, workers: 1, read_bytes: READ_BYTES, variant: None };
     let (command, core) = (other.command_line(places), args.controller_core);
     let running = Controller::start(&command, core.as_slice(), target, load.connect_timeout)?;
     let bar = bar(load, pairs * 2);

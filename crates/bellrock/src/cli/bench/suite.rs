@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_bench::Step;
-use bellrock_bench::peer::{self, Contestant, PeerError, Role};
+use bellrock_bench::peer::{self, Contestant, PeerError, Role, Variant};
 use bellrock_bench::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
 use bellrock_openflow::Version;
 use clap::Args;
@@ -28,6 +28,17 @@ const STEPS: u64 = 100;
 /// What our controller runs with: flows of all fields, as the studies' controllers made.
 const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
 
+/// The same with one table for all switches, kept in each of the ways that there are.
+fn variants() -> Vec<Variant> {
+    let variant = |(name, table): (&'static str, &str)| {
+        let contents =
+            format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
+        Variant { name, file: (format!("bellrock-{name}.yaml"), contents) }
+    };
+    let [lock_free, mutex, stm] = suite::SHARED_TABLES;
+    [(lock_free, "lock_free"), (mutex, "mutex"), (stm, "stm")].map(variant).into()
+}
+
 /// Repeat the studies' experiments, and report with plots
 ///
 /// Each experiment is measured with this controller, the canned responder, and peers if some are
@@ -36,7 +47,8 @@ const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n   
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(in crate::cli) struct SuiteArgs {
-    /// Which: threads, switches, macs, latency, window, fairness, batch, energy [default: all]
+    /// Which: threads, switches, macs, latency, window, fairness, batch, energy, shared-state
+    /// [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
 
@@ -109,8 +121,8 @@ Examples:
   bellrock bench report results             plots and reports again, from the raw JSON
 
 Minutes, with this controller and the responder: threads 1, switches 5, macs 4, latency 6, window 6,
-fairness 6, batch 8, energy 4; all of them 40, and 3 with --quick. --runs 9 takes three times as long,
-and each peer adds half.
+fairness 6, batch 8, energy 4, shared-state 2; all of them 42, and 3 with --quick. --runs 9 takes three
+times as long, and each peer adds half.
 
 Exit status: 0 when all was well and all answers of the controller right, 1 when not, 2 when the
 command line is wrong.";
@@ -194,7 +206,8 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
                  --bytes-per-turn {{read_bytes}} --control none --log-level warn"
             );
             let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
-            Contestant { file, ..contestant("bellrock", Role::Ours, command) }
+            let ours = contestant("bellrock", Role::Ours, command);
+            Contestant { file, variants: variants(), ..ours }
         }
     };
     let mut all = vec![ours, responder(&bellrock)];
@@ -209,7 +222,8 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
 }
 
 fn contestant(name: &str, role: Role, command: String) -> Contestant {
-    Contestant { name: name.to_owned(), role, command, file: None, most_switches: None }
+    let (name, variants) = (name.to_owned(), Vec::new());
+    Contestant { name, role, command, file: None, variants, most_switches: None }
 }
 
 /// The canned responder, which is a command of this program.

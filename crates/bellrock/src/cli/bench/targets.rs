@@ -180,7 +180,8 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
         }
     };
     let name = String::from("ours");
-    Contestant { name, role: Role::Ours, command, file, most_switches: None }
+    let variants = Vec::new();
+    Contestant { name, role: Role::Ours, command, file, variants, most_switches: None }
 }
 
 /// A bar, on a terminal.

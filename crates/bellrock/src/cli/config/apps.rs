@@ -15,6 +15,7 @@ use super::values;
 pub(crate) enum AppChoice {
     Hub,
     Learning(LearningSettings),
+    GlobalLearning(LearningSettings, TableKind),
     Quarantine(QuarantineSettings),
 }
 
@@ -23,6 +24,15 @@ pub(crate) enum AppChoice {
 pub(crate) struct QuarantineSettings {
     /// The block list that it watches.
     pub(crate) file: Option<PathBuf>,
+}
+
+/// How the table is kept that all switches of `global_learning` share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    #[default]
+    LockFree,
+    Mutex,
+    Stm,
 }
 
 /// An app that can be chosen.
@@ -40,7 +50,27 @@ impl AppChoice {
         match self {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
+            AppChoice::GlobalLearning(..) => "global_learning",
             AppChoice::Quarantine(_) => "quarantine",
+        }
+    }
+
+    /// The settings of a learning switch, of either kind.
+    fn learning(&self) -> Option<&LearningSettings> {
+        match self {
+            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings, _) => {
+                Some(settings)
+            }
+            _ => None,
+        }
+    }
+
+    fn learning_mut(&mut self) -> Option<&mut LearningSettings> {
+        match self {
+            AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings, _) => {
+                Some(settings)
+            }
+            _ => None,
         }
     }
 }
@@ -52,7 +82,14 @@ pub(crate) const KNOWN: &[Known] = &[
         about: "A learning switch: learns which host is behind which port, and installs flows between \
                 hosts.",
         choice: || AppChoice::Learning(LearningSettings::default()),
-        settings: LEARNING,
+        settings: &LEARNING,
+    },
+    Known {
+        name: "global_learning",
+        about: "A learning switch whose switches share one table of all hosts. Its settings are those \
+                of learning, and how the table is kept.",
+        choice: || AppChoice::GlobalLearning(LearningSettings::default(), TableKind::default()),
+        settings: &GLOBAL_LEARNING,
     },
     Known {
         name: "hub",
@@ -88,20 +125,17 @@ macro_rules! learning {
             many: false,
             set: |choice, texts| {
                 let $text = one(texts);
-                if let AppChoice::Learning(settings) = choice {
+                if let Some(settings) = choice.learning_mut() {
                     settings.$field = $read?;
                 }
                 Ok(())
             },
-            show: |choice| match choice {
-                AppChoice::Learning(settings) => $show(&settings.$field),
-                _ => String::new(),
-            },
+            show: |choice| choice.learning().map_or_else(String::new, |its| $show(&its.$field)),
         }
     };
 }
 
-const LEARNING: &[Setting<AppChoice>] = &[
+const LEARNING: [Setting<AppChoice>; 7] = [
     learning!(
         "match",
         "KIND",
@@ -140,8 +174,8 @@ const LEARNING: &[Setting<AppChoice>] = &[
     learning!(
         "max_entries",
         "N",
-        "Hosts that are remembered per switch. When there are more, an old one is forgotten for \
-         each new one (evicted).",
+        "Hosts that are remembered per switch; of global_learning, for all switches together. When \
+         there are more, an old one is forgotten for each new one (evicted).",
         max_entries,
         |text| values::number(text, HOSTS),
         usize::to_string
@@ -190,6 +224,31 @@ const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     },
 }];
 
+const GLOBAL_LEARNING: [Setting<AppChoice>; 8] = {
+    let [a, b, c, d, e, f, g] = LEARNING;
+    [TABLE, a, b, c, d, e, f, g]
+};
+
+const TABLE: Setting<AppChoice> = Setting {
+    key: "table",
+    value: "KIND",
+    about: "How the table is kept that all switches share. lock_free: without locks. mutex, stm: behind \
+            a mutex, or in transactions, to measure what that costs.",
+    many: false,
+    set: |choice, texts| {
+        if let AppChoice::GlobalLearning(_, table) = choice {
+            *table = values::choice(one(texts), TABLE_KINDS)?;
+        }
+        Ok(())
+    },
+    show: |choice| match choice {
+        AppChoice::GlobalLearning(_, table) => values::show_choice(table, TABLE_KINDS),
+        _ => String::new(),
+    },
+};
+
+const TABLE_KINDS: &[(&str, TableKind)] =
+    &[("lock_free", TableKind::LockFree), ("mutex", TableKind::Mutex), ("stm", TableKind::Stm)];
 const MATCH_KINDS: &[(&str, MatchKind)] = &[("l2", MatchKind::L2), ("exact", MatchKind::Exact)];
 const SECONDS: RangeInclusive<u64> = 0..=65535;
 const PRIORITY: RangeInclusive<u64> = 1..=65535;
