@@ -55,8 +55,6 @@
 //!   better a [`crate::Watch`] or a table without locks.
 
 mod log;
-#[cfg(test)]
-mod tests;
 mod variable;
 
 use std::cell::{Cell, RefCell};

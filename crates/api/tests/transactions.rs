@@ -1,13 +1,63 @@
+//! Transactions: all or nothing, whoever else changes the same variables, and tasks that wait in them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
+use bellrock_api::openflow::RequestBody;
+use bellrock_api::{
+    ATTEMPTS_PER_POLL, Abort, AppId, Dpid, Error, Interrupt, MAX_ATTEMPTS, Network, NetworkState,
+    NewTask, Program, Programmed, Requested, Result, Runtime, TVar, TaskHandle, TimerId, ToSwitch,
+    Transaction, TransactionError, atomically, try_atomically,
+};
 use proptest::prelude::*;
 
-use super::*;
+/// A network in which nothing happens. Transactions need none.
+#[derive(Default)]
+struct Still(NetworkState);
+
+impl Runtime for Still {
+    fn state(&self) -> &NetworkState {
+        &self.0
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
+        Err(Error::UnknownSwitch(to))
+    }
+
+    fn program(&self, program: Program) -> Programmed {
+        panic!("no switch is programmed here: {program:?}");
+    }
+
+    fn request(&self, to: Dpid, _: RequestBody<'_>) -> Requested {
+        panic!("{to} is not asked here");
+    }
+
+    fn spawn(&self, task: NewTask) -> TaskHandle {
+        panic!("no task is run here, and not {}", task.name);
+    }
+
+    fn set_timer(&self, at: Duration, _: &Waker) -> TimerId {
+        panic!("nobody wakes up at {at:?}");
+    }
+
+    fn clear_timer(&self, _: TimerId) {}
+}
+
+fn still() -> Network {
+    Network::new(Arc::new(Still::default()))
+}
 
 /// Counts how often a task is woken.
 #[derive(Default)]
@@ -212,13 +262,14 @@ fn a_transaction_that_is_always_overtaken_gives_up_in_a_handler() {
 
 #[test]
 fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
+    let network = still();
     let (a, b, other) = (TVar::new(0), TVar::new(0), TVar::new(0));
     let woken = Arc::default();
     let both = |tx: &mut Transaction<'_>| {
         take(tx, &a, 1)?;
         take(tx, &b, 1)
     };
-    let mut task = pin!(transaction(both));
+    let mut task = pin!(network.transaction(both));
     assert!(poll(task.as_mut(), &woken).is_pending());
     assert_eq!(atomically(|tx| give(tx, &other, 1)), Ok(()));
     // It has not come to read b.
@@ -232,10 +283,11 @@ fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
 
 #[test]
 fn a_task_that_goes_neither_way_waits_for_both() {
+    let network = still();
     let pots = [TVar::new(0), TVar::new(0)];
     for pot in &pots {
         let woken = Arc::default();
-        let mut task = pin!(transaction(|tx| {
+        let mut task = pin!(network.transaction(|tx| {
             tx.or_else(|tx| take(tx, &pots[0], 1), |tx| take(tx, &pots[1], 1))
         }));
         assert!(poll(task.as_mut(), &woken).is_pending());
@@ -247,10 +299,11 @@ fn a_task_that_goes_neither_way_waits_for_both() {
 
 #[test]
 fn a_task_that_is_dropped_waits_no_longer() {
+    let network = still();
     let a = TVar::new(0);
     let woken = Arc::<Woken>::default();
     for _ in 0..3 {
-        let mut task = Box::pin(transaction(|tx| take(tx, &a, 1)));
+        let mut task = Box::pin(network.transaction(|tx| take(tx, &a, 1)));
         assert!(poll(task.as_mut(), &woken).is_pending());
         assert!(poll(task.as_mut(), &woken).is_pending());
     }
@@ -259,9 +312,10 @@ fn a_task_that_is_dropped_waits_no_longer() {
 
 #[test]
 fn a_task_that_is_overtaken_lets_the_others_run() {
+    let network = still();
     let a = TVar::new(0);
     let (runs, woken) = (Cell::new(0), Arc::default());
-    let mut task = pin!(transaction(|tx| {
+    let mut task = pin!(network.transaction(|tx| {
         runs.set(runs.get() + 1);
         let seen = tx.read(&a)?;
         if runs.get() <= ATTEMPTS_PER_POLL {
@@ -278,19 +332,20 @@ fn a_task_that_is_overtaken_lets_the_others_run() {
 
 #[test]
 fn no_wake_up_is_lost_between_threads() {
+    let network = still();
     const ROUNDS: u32 = 2_000;
     let (ping, pong) = (TVar::new(0), TVar::new(0));
     thread::scope(|scope| {
-        let (mine, theirs) = (&ping, &pong);
+        let (mine, theirs, network) = (&ping, &pong, &network);
         scope.spawn(move || {
             (0..ROUNDS).for_each(|_| {
-                block_on(transaction(|tx| take(tx, mine, 1)));
-                block_on(transaction(|tx| give(tx, theirs, 1)));
+                block_on(network.transaction(|tx| take(tx, mine, 1)));
+                block_on(network.transaction(|tx| give(tx, theirs, 1)));
             });
         });
         (0..ROUNDS).for_each(|_| {
-            block_on(transaction(|tx| give(tx, &ping, 1)));
-            block_on(transaction(|tx| take(tx, &pong, 1)));
+            block_on(network.transaction(|tx| give(tx, &ping, 1)));
+            block_on(network.transaction(|tx| take(tx, &pong, 1)));
         });
     });
     assert_eq!((ping.load(), pong.load()), (0, 0));
