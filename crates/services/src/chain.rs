@@ -4,6 +4,7 @@ use bellrock_api::{DynApp, Needs};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostSettings, HostTracking};
+use crate::paths::PathService;
 
 /// How services are set, and which run though no app needs them.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,9 @@ pub fn chain(
     }
     if needs.contains(Needs::HOSTS) {
         chain.push(Box::new(HostTracking::new(settings.hosts)?));
+    }
+    if needs.contains(Needs::PATHS) {
+        chain.push(Box::new(PathService));
     }
     chain.extend(apps);
     Ok(chain)
@@ -74,5 +78,6 @@ mod tests {
         assert_eq!(names(&[none, hosts], none), ["discovery", "hosts", "a", "b"]);
         assert_eq!(names(&[Needs::TOPOLOGY], none), ["discovery", "a"]);
         assert_eq!(names(&[none], hosts), ["discovery", "hosts", "a"]);
+        assert_eq!(names(&[Needs::PATHS], hosts), ["discovery", "hosts", "paths", "a"]);
     }
 }

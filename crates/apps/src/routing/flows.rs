@@ -51,6 +51,14 @@ impl Traffic {
         })
     }
 
+    /// The host that it is for.
+    pub(super) fn destination(self) -> HostId {
+        match self {
+            Traffic::Between(pair) => pair.to,
+            Traffic::To(host) => host,
+        }
+    }
+
     /// What its path is chosen by.
     pub(super) fn key(self) -> u64 {
         let key = |host: HostId| u64::from(host.vlan.unwrap_or(0)) << 48 | host.mac.to_u64();

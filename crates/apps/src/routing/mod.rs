@@ -6,7 +6,8 @@
 //!   questions for addresses.
 //! - `reactive` is the task that installs flows between two hosts when they talk, and `proactive` the one
 //!   that installs flows to each host when it is found. Whichever runs is the only one that
-//!   changes flows, so that no two parts of the app disagree about a path.
+//!   changes flows, so that no two parts of the app disagree about a path. `left` is about those of an
+//!   earlier run.
 //! - A packet for a host that is known is given to the host's own switch, by whatever path the
 //!   flows go; so none is lost while flows are installed. A packet for everybody, or for a host that is not
 //!   known, is given to all switches that have ports of hosts, for these ports alone. No flow and no switch
@@ -15,6 +16,7 @@
 
 mod counters;
 mod flows;
+mod left;
 mod neighbours;
 mod news;
 mod proactive;

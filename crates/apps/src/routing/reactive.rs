@@ -10,20 +10,19 @@
 //! that was not leads where it led, or into the new path: never in a circle. A switch that does not
 //! confirm in time ([`CONFIRM_WITHIN`]) holds up nobody else. Flows that are not needed any more are
 //! removed last; a packet that still needed one comes to the controller, and is delivered.
-//!
-//! # When the controller starts again
-//! It asks each switch for the flows that are there, and takes them on. Nothing changes for them until both
-//! hosts are known again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bellrock_api::{Change, Dpid, Flow, HostId, Hosts, Network, Port, Programmed, Snapshot, Watch};
+use bellrock_api::{
+    Change, Dpid, Flow, HostId, Hosts, Network, Port, Programmed, Snapshot, SwitchPort, Watch,
+};
 use bellrock_services::paths::{Paths, paths};
 
-use super::flows::{self, Pair, Traffic, look_for};
+use super::flows::{self, Pair, Traffic};
+use super::left::Left;
 use super::news::{Inbox, News};
 
 /// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
@@ -44,17 +43,17 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
     let inbox = network.extension::<Inbox>();
     let mut routes = Routes::new(network, idle_timeout_s);
     while let Ok(news) = inbox.receiver.recv().await {
-        routes.follow().await;
         match news {
             News::Changed => {}
             News::Talking(pair) => routes.install(pair),
             News::Silent(pair, dpid) => routes.forget(pair, dpid),
             News::SwitchUp(dpid, flow_mods) => {
                 routes.flow_mods.insert(dpid, flow_mods);
-                look_for(&routes.network, dpid);
+                routes.left.look_into(dpid);
             }
             News::Found(dpid, flows) => routes.adopt(dpid, flows),
         }
+        routes.follow().await;
     }
 }
 
@@ -77,6 +76,7 @@ struct Routes {
     routes: BTreeMap<Pair, Route>,
     /// Whether some do not follow these yet.
     is_stale: bool,
+    left: Left,
     /// What is sent to each switch is counted there.
     flow_mods: BTreeMap<Dpid, Arc<AtomicU64>>,
 }
@@ -91,6 +91,7 @@ impl Routes {
             idle_timeout_s,
             routes: BTreeMap::new(),
             is_stale: false,
+            left: Left::new(network.clone()),
             flow_mods: BTreeMap::new(),
             network,
         }
@@ -98,14 +99,18 @@ impl Routes {
 
     /// The path of a pair, from the destination on. `None`: a host is not known, or no path leads there.
     fn path(&self, pair: Pair) -> Option<Vec<Step>> {
-        let [from, to] = [pair.from, pair.to].map(|id| self.hosts.get(id.mac, id.vlan));
-        let (from, to) = (from?.at.dpid, to?.at);
+        let (from, to) = (self.place(pair.from)?.dpid, self.place(pair.to)?);
         self.paths.distance(from, to.dpid)?;
         let hops = self.paths.walk(from, to.dpid, Traffic::Between(pair).key());
         let mut steps: Vec<Step> = hops.map(|hop| (hop.from.dpid, hop.from.port)).collect();
         steps.push((to.dpid, to.port));
         steps.reverse();
         Some(steps)
+    }
+
+    fn place(&self, host: HostId) -> Option<SwitchPort> {
+        let known = self.hosts.get(host.mac, host.vlan).map(|host| host.at);
+        known.or_else(|| self.left.place(host, &self.paths))
     }
 
     /// Two hosts talk: they get flows. Packets that come before these are there are delivered by the
@@ -146,7 +151,7 @@ impl Routes {
         let mut moves: BTreeMap<usize, Vec<(Dpid, Change)>> = BTreeMap::new();
         let mut routes = std::mem::take(&mut self.routes);
         routes.retain(|pair, route| {
-            let known = |id: HostId| self.hosts.get(id.mac, id.vlan).is_some();
+            let known = |host: HostId| self.place(host).is_some();
             let steps = match self.path(*pair) {
                 Some(steps) => steps,
                 None if route.is_known && !(known(pair.from) && known(pair.to)) => Vec::new(),
@@ -207,6 +212,7 @@ impl Routes {
 
     /// A switch has these flows and no others.
     fn adopt(&mut self, dpid: Dpid, flows: Vec<(Traffic, Port)>) {
+        self.left.found(dpid, &flows);
         for route in self.routes.values_mut() {
             route.steps.retain(|(at, _)| *at != dpid);
         }

@@ -1,0 +1,118 @@
+//! What an earlier run has left in the switches, when the controller starts again.
+//!
+//! Traffic goes on by the flows that are there, and the controller sees none of it: it does not know the
+//! hosts. So the flows are read, and a host is taken to be where they lead, until it is heard. Nothing
+//! is changed before switches and links have stayed the same for [`QUIET`]: then paths are chosen as the last
+//! run has chosen them, and what has to be sent is what has changed meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bellrock_api::{Dpid, HostId, Network, Port, SwitchPort};
+use bellrock_services::paths::Paths;
+
+use super::flows::{Traffic, look_for};
+use super::news::{Inbox, News};
+
+/// How long a network has to stay as it is until it is taken to be all there, after a start that found
+/// flows of an earlier run: longer than switches take to try their controller again (Open vSwitch: 8 s).
+const QUIET: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+pub(super) struct Left {
+    network: Network,
+    /// Where flows lead to hosts, and also where they lead on the way.
+    ends: BTreeMap<HostId, BTreeSet<SwitchPort>>,
+    /// Switches whose flows are being read.
+    unread: BTreeSet<Dpid>,
+    /// As long as the network is not all there.
+    waiting: Option<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// When paths or switches changed last.
+    since: Duration,
+    /// When it will be looked at again.
+    alarm: Duration,
+}
+
+impl Left {
+    pub(super) fn new(network: Network) -> Self {
+        let waiting = Some(Waiting::default());
+        Left { network, ends: BTreeMap::new(), unread: BTreeSet::new(), waiting }
+    }
+
+    /// Reads the flows of a switch that is up.
+    pub(super) fn look_into(&mut self, dpid: Dpid) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.since = self.network.now();
+            self.unread.insert(dpid);
+        }
+        look_for(&self.network, dpid);
+    }
+
+    /// What was read.
+    pub(super) fn found(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
+        self.unread.remove(&dpid);
+        if self.waiting.is_some() {
+            for (traffic, port) in flows {
+                let end = SwitchPort::new(dpid, *port);
+                self.ends.entry(traffic.destination()).or_default().insert(end);
+            }
+        }
+    }
+
+    /// Paths have changed.
+    pub(super) fn paths_changed(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.since = self.network.now();
+        }
+    }
+
+    /// Whether the network is all there. If not, the inbox is told when it may be.
+    pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
+        let Some(waiting) = &mut self.waiting else { return true };
+        if !paths.is_settled() || !self.unread.is_empty() {
+            return false;
+        }
+        let until = waiting.since + QUIET;
+        if self.ends.is_empty() || self.network.now() >= until {
+            self.waiting = None;
+            return true;
+        }
+        if waiting.alarm < until {
+            waiting.alarm = until;
+            let network = self.network.clone();
+            self.network.spawn("wait for switches", async move {
+                network.sleep_until(until).await;
+                network.extension::<Inbox>().tell_in_time(News::Changed).await;
+            });
+        }
+        false
+    }
+
+    /// Where the flows to a host lead, if hosts can be there.
+    pub(super) fn place(&self, host: HostId, paths: &Paths) -> Option<SwitchPort> {
+        let is_edge = |at: &&SwitchPort| paths.edge_ports(at.dpid).binary_search(&at.port).is_ok();
+        self.ends.get(&host)?.iter().find(is_edge).copied()
+    }
+
+    /// The hosts that flows lead to, and where they are.
+    pub(super) fn places(&self, paths: &Paths) -> impl Iterator<Item = (HostId, SwitchPort)> {
+        self.ends.keys().filter_map(|host| Some((*host, self.place(*host, paths)?)))
+    }
+
+    /// Forgets the hosts that are known now, and, once the network is all there, those that cannot be where
+    /// flows lead.
+    pub(super) fn forget(&mut self, is_known: impl Fn(HostId) -> bool, paths: &Paths) {
+        let mut ends = std::mem::take(&mut self.ends);
+        let waits = self.waiting.is_some();
+        ends.retain(|host, ends| {
+            let is_edge =
+                |at: &SwitchPort| paths.edge_ports(at.dpid).binary_search(&at.port).is_ok();
+            !is_known(*host) && (waits || ends.iter().any(is_edge))
+        });
+        self.ends = ends;
+    }
+}
