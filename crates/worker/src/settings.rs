@@ -37,7 +37,7 @@ impl Default for Limits {
         Limits {
             connections: 20_000,
             switches_per_worker: 10_000,
-            bytes_per_turn: 64 * 1024,
+            bytes_per_turn: 128 * 1024,
             packet_ins_per_second: None,
             high_water_bytes: 1024 * 1024,
             stalled: Duration::from_secs(10),
