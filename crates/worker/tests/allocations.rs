@@ -12,8 +12,8 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, ToSwitch,
 };
-use bellrock_api::{DynApp, Port, Version};
-use bellrock_apps::{Learning, LearningSettings, MatchKind};
+use bellrock_api::{Dpid, DynApp, Port, SwitchInfo, Switches, Version};
+use bellrock_apps::{Hub, Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::Budget;
 use bellrock_worker::{
@@ -141,10 +141,9 @@ fn bring_up(worker: &mut Worker, version: Version) -> Key {
     key
 }
 
-fn allocations_per_packet(version: Version, matching: MatchKind) {
-    let settings = LearningSettings { matching, max_entries: HOSTS, ..Default::default() };
-    let learning = Learning::new(settings, &Budget::new(1 << 30));
-    let apps: Vec<Box<dyn DynApp>> = vec![Box::new(learning)];
+/// A worker and what it shares.
+fn worker(app: impl DynApp) -> (Worker, Arc<Shared>) {
+    let apps: Vec<Box<dyn DynApp>> = vec![Box::new(app)];
     let mailboxes = vec![Mailbox::new(Box::new(Awake))];
     let shared = Shared::new(SharedParts {
         apps,
@@ -152,7 +151,13 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),
     });
-    let mut worker = Worker::new(0, Settings::default(), Arc::clone(&shared));
+    (Worker::new(0, Settings::default(), Arc::clone(&shared)), shared)
+}
+
+fn allocations_per_packet(version: Version, matching: MatchKind) {
+    let settings = LearningSettings { matching, max_entries: HOSTS, ..Default::default() };
+    let learning = Learning::new(settings, &Budget::new(1 << 30));
+    let (mut worker, shared) = worker(learning);
     let key = bring_up(&mut worker, version);
     let stream = mix(version, 3);
 
@@ -186,6 +191,30 @@ fn a_packet_in_allocates_nothing() {
             allocations_per_packet(version, matching);
         }
     }
+}
+
+/// What is published is a new version of all switches each time one comes up or changes a port.
+#[test]
+fn a_switch_that_comes_up_among_ten_thousand_copies_few_of_them() {
+    const SWITCHES: u64 = 10_000;
+    let (mut worker, shared) = worker(Hub);
+    bring_up(&mut worker, Version::V1_3);
+    let one = shared.network().switches().iter().next().unwrap().clone();
+    let infos: Vec<_> = (0..SWITCHES)
+        .map(|n| Arc::new(SwitchInfo { dpid: Dpid(n.reverse_bits()), ..(*one).clone() }))
+        .collect();
+    let mut switches = Switches::default();
+    let counted = allocation_counter::measure(|| {
+        for info in &infos {
+            switches = switches.with(Arc::clone(info));
+        }
+    });
+    assert_eq!(switches.len(), infos.len());
+    // A path from the root: a tree of so many is some 14 high, and balancing makes a few more nodes.
+    let each = counted.count_total / SWITCHES;
+    assert!((1..64).contains(&each), "{each} allocations for each of {SWITCHES} switches");
+    let bytes = counted.bytes_total / SWITCHES;
+    assert!(bytes < 8 * 1024, "{bytes} bytes for each of {SWITCHES} switches");
 }
 
 #[test]
