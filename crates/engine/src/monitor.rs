@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::{Dpid, Network, SwitchInfo};
 pub use bellrock_worker::{AppCounter, SeenHost};
-use bellrock_worker::{Query, Shared, TaskInfo};
+use bellrock_worker::{AppState, Query, Shared, TaskInfo};
 
 use crate::acceptor::Accepted;
 use crate::thread::Inbox;
@@ -89,6 +89,12 @@ impl Monitor {
     #[must_use]
     pub fn worker_counters(&self) -> Vec<WorkerCounters> {
         self.shared.counters().iter().map(|counters| counters.read()).collect()
+    }
+
+    /// The apps of the chain and how they are, in order.
+    #[must_use]
+    pub fn apps(&self) -> Vec<AppState> {
+        self.shared.app_states()
     }
 
     /// The tasks of the apps, in the order in which they were started, and the latest that panicked.
