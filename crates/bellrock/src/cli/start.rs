@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bellrock_api::DynApp;
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
-use bellrock_apps::{GlobalLearning, Hub, Learning, LearningSettings};
+use bellrock_apps::{GlobalLearning, Hub, Learning, LearningSettings, Routing};
 use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
 use bellrock_services::chain::chain;
 use bellrock_services::discovery::NoRandomness;
@@ -102,6 +102,7 @@ impl Chain {
                     global_learning(*settings, *table, tables)
                 }
                 AppChoice::Quarantine(settings) => Box::new(chain.quarantine(settings)?),
+                AppChoice::Routing(settings) => Box::new(Routing::new(*settings)),
             };
             chain.apps.push(app);
         }

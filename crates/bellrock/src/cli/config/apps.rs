@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use bellrock_apps::{LearningSettings, MatchKind};
+use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
 
 use super::settings::{Setting, one};
 use super::values;
@@ -17,6 +17,7 @@ pub(crate) enum AppChoice {
     Learning(LearningSettings),
     GlobalLearning(LearningSettings, TableKind),
     Quarantine(QuarantineSettings),
+    Routing(RoutingSettings),
 }
 
 /// What can be set of the app `quarantine`.
@@ -52,6 +53,7 @@ impl AppChoice {
             AppChoice::Learning(_) => "learning",
             AppChoice::GlobalLearning(..) => "global_learning",
             AppChoice::Quarantine(_) => "quarantine",
+            AppChoice::Routing(_) => "routing",
         }
     }
 
@@ -90,6 +92,13 @@ pub(crate) const KNOWN: &[Known] = &[
                 of learning, and how the table is kept.",
         choice: || AppChoice::GlobalLearning(LearningSettings::default(), TableKind::default()),
         settings: &GLOBAL_LEARNING,
+    },
+    Known {
+        name: "routing",
+        about: "Shortest paths between hosts in any topology, spread over those of the same length; what \
+                fails is gone around.",
+        choice: || AppChoice::Routing(RoutingSettings::default()),
+        settings: ROUTING,
     },
     Known {
         name: "hub",
@@ -200,6 +209,59 @@ const LEARNING: [Setting<AppChoice>; 7] = [
     ),
 ];
 
+/// A setting of routing, likewise.
+macro_rules! routing {
+    ($key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
+        Setting {
+            key: $key,
+            value: $value,
+            about: $about,
+            many: false,
+            set: |choice, texts| {
+                let $text = one(texts);
+                if let AppChoice::Routing(settings) = choice {
+                    settings.$field = $read?;
+                }
+                Ok(())
+            },
+            show: |choice| match choice {
+                AppChoice::Routing(settings) => $show(&settings.$field),
+                _ => String::new(),
+            },
+        }
+    };
+}
+
+const ROUTING: &[Setting<AppChoice>] = &[
+    routing!(
+        "mode",
+        "MODE",
+        "When flows are installed. reactive: when two hosts talk, between these two. proactive: when a \
+         host is found, to it, at every switch.",
+        mode,
+        |text| values::choice(text, ROUTING_MODES),
+        |mode| values::show_choice(mode, ROUTING_MODES)
+    ),
+    routing!(
+        "idle_timeout",
+        "SECONDS",
+        "Seconds without a packet after which a switch removes a flow between two hosts; 0 for never. \
+         For reactive mode.",
+        idle_timeout_s,
+        |text| values::number(text, SECONDS),
+        u16::to_string
+    ),
+    routing!(
+        "floods_per_s",
+        "N",
+        "Packets of each switch that are flooded in a second, at most, each to all ports of hosts in the \
+         network. Further ones are dropped (floods_over_limit).",
+        floods_per_s,
+        |text| values::number(text, FLOODS),
+        u32::to_string
+    ),
+];
+
 const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     key: "file",
     value: "PATH",
@@ -250,7 +312,10 @@ const TABLE: Setting<AppChoice> = Setting {
 const TABLE_KINDS: &[(&str, TableKind)] =
     &[("lock_free", TableKind::LockFree), ("mutex", TableKind::Mutex), ("stm", TableKind::Stm)];
 const MATCH_KINDS: &[(&str, MatchKind)] = &[("l2", MatchKind::L2), ("exact", MatchKind::Exact)];
+const ROUTING_MODES: &[(&str, RoutingMode)] =
+    &[("reactive", RoutingMode::Reactive), ("proactive", RoutingMode::Proactive)];
 const SECONDS: RangeInclusive<u64> = 0..=65535;
+const FLOODS: RangeInclusive<u64> = 1..=1_000_000;
 const PRIORITY: RangeInclusive<u64> = 1..=65535;
 const HOSTS: RangeInclusive<u64> = 1..=16_777_216;
 const HOSTS_PER_PORT: RangeInclusive<u64> = 0..=16_777_216;

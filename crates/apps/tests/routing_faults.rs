@@ -1,0 +1,149 @@
+//! Routing under faults, in networks with cycles: whatever goes wrong for a while, afterwards all is well again.
+//!
+//! Each seed draws a network, a version of OpenFlow, a mode, traffic and faults. After the last fault
+//! hosts get the time that the constants promise; then
+//! - every host reaches every other one,
+//! - no packet would run in a circle or into a hole,
+//! - no host has received a unicast frame twice, at any time.
+//!
+//! A seed that fails is named, and what happened; `LAB_SEED=N` plays it alone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bellrock_api::Version;
+use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
+use bellrock_emulator::lab::{FaultPlan, Faults, Lab};
+use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, ring, waxman};
+use fastrand::Rng;
+
+/// Seeds that are played.
+const SEEDS: u64 = 300;
+
+/// Between two datagrams or pings of hosts that talk while things go wrong.
+const TALK_EVERY: Duration = Duration::from_millis(150);
+
+/// Until a link that nobody has said to be down is missed, and one that is up is found: four rounds of
+/// discovery.
+const DISCOVERY: Duration = Duration::from_secs(20);
+
+/// What a seed draws, beside its faults.
+#[derive(Clone, Debug)]
+struct Drawn {
+    topology: Named,
+    /// `None`: each switch has its own.
+    version: Option<Version>,
+    workers: usize,
+    mode: RoutingMode,
+}
+
+impl Drawn {
+    fn draw(rng: &mut Rng) -> Self {
+        let topologies = [
+            ring(3, 2),
+            ring(6, 1),
+            leaf_spine(3, 2, 1),
+            leaf_spine(2, 4, 2),
+            fat_tree(4),
+            waxman(8, rng.u64(..)),
+        ];
+        Drawn {
+            topology: topologies[rng.usize(..topologies.len())],
+            version: [Some(Version::V1_0), Some(Version::V1_3), None][rng.usize(..3)],
+            workers: rng.usize(1..=2),
+            mode: [RoutingMode::Reactive, RoutingMode::Proactive][rng.usize(..2)],
+        }
+    }
+
+    fn lab(&self, seed: u64, rng: &mut Rng) -> Lab {
+        let mut lab = Lab::seeded(seed).topology(self.topology).workers(self.workers);
+        match self.version {
+            Some(version) => lab = lab.version(version),
+            None => {
+                for switch in self.topology.build().unwrap().switches() {
+                    let version = [Version::V1_0, Version::V1_3][rng.usize(..2)];
+                    lab = lab.switch_version(&switch.name, version);
+                }
+            }
+        }
+        lab.run(Routing::new(RoutingSettings { mode: self.mode, ..RoutingSettings::default() }))
+    }
+}
+
+/// Plays a seed; what is wrong in the end.
+fn play(seed: u64) -> Result<u64, String> {
+    let mut rng = Rng::with_seed(seed);
+    let drawn = Drawn::draw(&mut rng);
+    let mut lab = drawn.lab(seed, &mut rng);
+    let plan = lab.inject(&Faults::random(seed));
+    let within = lab.recovery_time(Duration::ZERO) + DISCOVERY;
+    talk(&mut lab, plan.lasts() + within, &mut rng);
+    let failed = |what: String, plan: &FaultPlan| {
+        Err(format!("seed {seed}: {what}\n{drawn:?}\n{plan}recovers within {within:?}"))
+    };
+    let pinged = lab.ping_all();
+    if !pinged.is_complete() {
+        return failed(format!("unreachable {:?}", pinged.lost()), &plan);
+    }
+    if !lab.findings().is_empty() {
+        return failed(format!("{:?}", lab.findings()), &plan);
+    }
+    if !lab.duplicates().is_empty() {
+        return failed(format!("twice {:?}", lab.duplicates()), &plan);
+    }
+    Ok(lab.digest())
+}
+
+/// Hosts talk for so long: some send datagrams, which nobody answers, and some ping.
+fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) {
+    let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
+    let end = lab.now() + time;
+    while lab.now() < end {
+        let (from, to) = (rng.usize(..hosts.len()), rng.usize(..hosts.len()));
+        if from != to && rng.bool() {
+            lab.say(&hosts[from], &hosts[to]);
+        } else if from != to {
+            lab.start_pings(&hosts[from], &hosts[to], 1, Duration::ZERO);
+        }
+        lab.run_for(TALK_EVERY.min(end - lab.now()));
+    }
+}
+
+#[test]
+fn after_any_faults_hosts_reach_each_other_and_nothing_runs_in_circles() {
+    if let Ok(seed) = std::env::var("LAB_SEED") {
+        play(seed.parse().unwrap()).unwrap_or_else(|failure| panic!("{failure}"));
+        return;
+    }
+    let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let result = play(seed);
+                    results.lock().unwrap().insert(seed, result);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap();
+    assert_eq!(results.len() as u64, SEEDS, "seeds that were played");
+    let failures: Vec<&String> = results.values().filter_map(|r| r.as_ref().err()).collect();
+    assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
+}
+
+#[test]
+fn a_seed_repeats_to_the_last_byte() {
+    for seed in 0..6 {
+        assert_eq!(play(seed), play(seed), "seed {seed}");
+    }
+}
