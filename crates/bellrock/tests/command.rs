@@ -156,11 +156,14 @@ fn every_question_has_a_table_and_exact_data() {
     let controller = Controller::start(&place, &["--workers", "1"]);
     assert_eq!(controller.ask("switches"), serde_json::json!([]));
     assert_eq!(controller.ask("hosts"), serde_json::json!([]));
+    assert_eq!(controller.ask("tasks")[0]["name"], "log of events");
     assert_eq!(controller.ask("counters")["workers"][0]["packet_ins"], 0);
+    assert_eq!(controller.ask("counters")["tasks"]["tasks_panicked"], 0);
     for (question, part) in [
         ("status", "switches      0"),
         ("switches", "no switch is up"),
         ("hosts", "no host has been seen"),
+        ("tasks", "log of events "),
         ("counters", "packet_ins "),
     ] {
         let arguments = [question, "--control", &controller.control];

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bellrock_api::{HostId, Network, PortDesc, SwitchInfo};
-use bellrock_engine::{Monitor, SeenHost};
+use bellrock_engine::{Monitor, SeenHost, TaskInfo, TaskState};
 use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
@@ -84,11 +85,30 @@ pub(super) struct HostRow {
     pub(super) app: String,
 }
 
+/// A background task of an app.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct TaskRow {
+    pub(super) app: String,
+    pub(super) name: String,
+    /// `waiting`, `ready`, `running` or `panicked`.
+    pub(super) state: String,
+    /// What its panic said.
+    pub(super) panic: Option<String>,
+    /// Since it was started.
+    pub(super) age_seconds: u64,
+    /// How often it had its turn.
+    pub(super) turns: u64,
+    /// How long its turns took together.
+    pub(super) busy_microseconds: u64,
+}
+
 /// All counters.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Counters {
     /// Of each worker, by name.
     pub(super) workers: Vec<BTreeMap<String, u64>>,
+    /// Of the background tasks of all apps together.
+    pub(super) tasks: BTreeMap<String, u64>,
     /// Of each app, by name, all switches together.
     pub(super) apps: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -113,6 +133,7 @@ impl Answers {
             Question::Status => json(&self.status()),
             Question::Switches => json(&self.switches()),
             Question::Hosts => json(&self.hosts()),
+            Question::Tasks => json(&self.tasks()),
             Question::Counters => json(&self.counters()),
             Question::Topology | Question::Links => json(&network::topology(&self.network)),
             Question::Events => json(&network::events(&self.network)),
@@ -166,6 +187,11 @@ impl Answers {
         hosts.iter().map(|host| host_row(host, &self.network)).collect()
     }
 
+    fn tasks(&self) -> Vec<TaskRow> {
+        let now = self.monitor.now();
+        self.monitor.tasks().iter().map(|task| task_row(task, now)).collect()
+    }
+
     fn counters(&self) -> Counters {
         let named = |counters: Vec<(&str, u64)>| -> BTreeMap<String, u64> {
             counters.into_iter().map(|(name, n)| (name.to_owned(), n)).collect()
@@ -174,7 +200,8 @@ impl Answers {
         for (app, name, n) in self.monitor.app_counters() {
             apps.entry(app.to_owned()).or_default().insert(name.to_owned(), n);
         }
-        Counters { workers: self.monitor.worker_counters().into_iter().map(named).collect(), apps }
+        let workers = self.monitor.worker_counters().into_iter().map(named).collect();
+        Counters { workers, tasks: named(self.monitor.task_counters()), apps }
     }
 }
 
@@ -188,6 +215,24 @@ fn port_row(desc: &PortDesc) -> PortRow {
         name: desc.name.to_string(),
         mac: desc.address.to_string(),
         up: desc.is_up(),
+    }
+}
+
+fn task_row(task: &TaskInfo, now: Duration) -> TaskRow {
+    let (state, panic) = match &task.state {
+        TaskState::Waiting => ("waiting", None),
+        TaskState::Ready => ("ready", None),
+        TaskState::Running => ("running", None),
+        TaskState::Panicked(message) => ("panicked", Some(message.clone())),
+    };
+    TaskRow {
+        app: task.app.to_owned(),
+        name: task.name.clone(),
+        state: state.to_owned(),
+        panic,
+        age_seconds: now.saturating_sub(task.since).as_secs(),
+        turns: task.polls,
+        busy_microseconds: task.busy.as_micros() as u64,
     }
 }
 

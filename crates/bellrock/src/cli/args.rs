@@ -64,7 +64,12 @@ pub(super) enum Command {
     Links(Ask),
     /// List what has happened in the network: links, hosts, and what looks like an attack
     Events(Ask),
-    /// List the counters of the workers and of the apps
+    /// List the background tasks of the apps
+    ///
+    /// Those that have ended are not listed, but for the latest that panicked. TIME is what their turns took
+    /// together; tasks share one thread.
+    Tasks(Ask),
+    /// List the counters of the workers, of the tasks and of the apps
     ///
     /// Counters only grow. They start at zero when the controller starts. The manual says what each
     /// means; with --json each worker's are told apart.

@@ -80,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Topology(asked) => ask(&asked, &Question::Topology),
         Command::Links(asked) => ask(&asked, &Question::Links),
         Command::Events(asked) => ask(&asked, &Question::Events),
+        Command::Tasks(asked) => ask(&asked, &Question::Tasks),
         Command::Counters(asked) => ask(&asked, &Question::Counters),
         Command::Quarantine(asked) => tell("quarantine", asked.question()),
         Command::Bench(asked) => bench::run(&asked),
@@ -169,6 +170,7 @@ fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
         Question::Topology => network::show_topology(&serde_json::from_value(answer)?),
         Question::Links => network::show_links(&serde_json::from_value(answer)?),
         Question::Events => network::show_events(&serde_json::from_value::<Vec<_>>(answer)?),
+        Question::Tasks => show::tasks(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Counters => show::counters(&serde_json::from_value(answer)?),
         Question::App(command, _) => operate::show(command, answer)?,
     })

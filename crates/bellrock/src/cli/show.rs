@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
-use bellrock_engine::COUNTERS;
+use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 
-use super::answers::{Counters, HostRow, MAX_HOSTS, Status, SwitchRow};
+use super::answers::{Counters, HostRow, MAX_HOSTS, Status, SwitchRow, TaskRow};
 
 /// The controller as a whole.
 pub(super) fn status(status: &Status) -> String {
@@ -92,13 +92,40 @@ pub(super) fn hosts(hosts: &[HostRow]) -> String {
     text
 }
 
-/// All counters: the sums of the workers in the order of the manual, then those of the apps.
+/// The background tasks of the apps.
+pub(super) fn tasks(tasks: &[TaskRow]) -> String {
+    if tasks.is_empty() {
+        return "no app runs a task\n".to_owned();
+    }
+    let row = |task: &TaskRow| {
+        vec![
+            printable(&task.app),
+            printable(&task.name),
+            printable(&task.state),
+            duration(task.age_seconds),
+            task.turns.to_string(),
+            format!("{:.3}s", task.busy_microseconds as f64 / 1e6),
+            task.panic.as_deref().map(printable).unwrap_or_default(),
+        ]
+    };
+    let head = ["APP", "TASK", "STATE", "AGE", "TURNS", "TIME", ""];
+    table(&head, tasks.iter().map(row))
+}
+
+/// All counters: the sums of the workers in the order of the manual, those of the tasks, and those of the
+/// apps.
 pub(super) fn counters(counters: &Counters) -> String {
     let sum =
         |name: &str| counters.workers.iter().filter_map(|worker| worker.get(name)).sum::<u64>();
     let of_workers =
         COUNTERS.iter().map(|(name, _)| vec![(*name).to_owned(), sum(name).to_string()]);
     let mut text = table(&["WORKERS", "SUM"], of_workers);
+    let of_tasks = TASK_COUNTERS.iter().map(|(name, _)| {
+        let n = counters.tasks.get(*name).copied().unwrap_or_default();
+        vec![(*name).to_owned(), n.to_string()]
+    });
+    text.push('\n');
+    text.push_str(&table(&["TASKS", "SUM"], of_tasks));
     for (app, values) in &counters.apps {
         let rows = values.iter().map(|(name, n)| vec![printable(name), n.to_string()]);
         text.push('\n');

@@ -24,6 +24,7 @@ pub(super) enum Question {
     Status,
     Switches,
     Hosts,
+    Tasks,
     Counters,
     Topology,
     Links,
@@ -33,10 +34,11 @@ pub(super) enum Question {
 }
 
 impl Question {
-    const FIXED: [Question; 7] = [
+    const FIXED: [Question; 8] = [
         Question::Status,
         Question::Switches,
         Question::Hosts,
+        Question::Tasks,
         Question::Counters,
         Question::Topology,
         Question::Links,
@@ -49,6 +51,7 @@ impl Question {
             Question::Status => "status",
             Question::Switches => "switches",
             Question::Hosts => "hosts",
+            Question::Tasks => "tasks",
             Question::Counters => "counters",
             Question::Topology => "topology",
             Question::Links => "links",
