@@ -50,7 +50,7 @@
 //!   gives up after [`MAX_ATTEMPTS`] with [`Error::Contended`]; in a task it lets the other tasks run
 //!   after every [`ATTEMPTS_PER_POLL`]. So keep them short, and what changes often and on its own
 //!   in a variable of its own.
-//! - A read or a write costs some hundred nanoseconds: a look-up, a lock of that variable for a moment, an
+//! - A read costs some 130 ns, a change 250 ns: look-ups, a lock of that variable for a moment, an
 //!   allocation for a write. That is for what must change together. What is read for every packet is
 //!   better a [`crate::Watch`] or a table without locks.
 
