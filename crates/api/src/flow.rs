@@ -1,6 +1,8 @@
 //! Flows as values: what an app wants in a switch, and what a switch tells that it has.
 
 mod change;
+#[cfg(test)]
+mod tests;
 mod told;
 
 use std::fmt;

@@ -16,6 +16,7 @@
 
 pub use bellrock_api::*;
 pub use bellrock_engine::StartError;
+pub use bellrock_services as services;
 pub use per_switch::{PerSwitch, per_switch};
 pub use run::{Result, RunError, run};
 
@@ -36,4 +37,7 @@ pub mod prelude {
         Network, PacketIn, Port, PortStatus, ReplyBody, Result, Switch, SwitchInfo, TVar, ToSwitch,
         Transaction, Verdict, Version, Watch, Xid, atomically, try_atomically,
     };
+    pub use bellrock_api::{Flow, LeftFlows};
+    pub use bellrock_services::desired::{Desired, DesiredFlows};
+    pub use bellrock_services::programming::{FlowProgramming, Plan};
 }

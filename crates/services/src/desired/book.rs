@@ -18,6 +18,8 @@ pub(super) struct Book {
     /// Numbers that were intents at some time of this run: flows with them are not another's.
     pub(super) known: BTreeSet<u32>,
     pub(super) complete: bool,
+    /// All switches are to be looked at.
+    all_changed: bool,
     /// Groups and meters of each switch that were wanted at some time of this run.
     pub(super) groups: BTreeMap<Dpid, BTreeSet<u32>>,
     pub(super) meters: BTreeMap<Dpid, BTreeSet<u32>>,
@@ -55,6 +57,23 @@ impl Book {
         self.known.insert(intent);
     }
 
+    /// What an intent wants in one switch, and nothing else there.
+    pub(super) fn set_at(
+        &mut self,
+        intent: u32,
+        dpid: Dpid,
+        entries: impl Iterator<Item = Wanted>,
+    ) {
+        let others = self.intents.remove(&intent).unwrap_or_default();
+        if let Some(of_switch) = self.switches.get_mut(&dpid) {
+            of_switch.remove(&intent);
+        }
+        self.changed.insert(dpid);
+        self.set(intent, entries.map(|wanted| (0, dpid, wanted)));
+        let kept = others.into_iter().filter(|other| *other != dpid);
+        self.intents.entry(intent).or_default().extend(kept);
+    }
+
     /// What is wanted in a switch, by intent.
     pub(super) fn of(&self, dpid: Dpid) -> impl Iterator<Item = (u32, &Entry)> {
         let intents = self.switches.get(&dpid).into_iter().flatten();
@@ -82,8 +101,18 @@ impl Book {
         })
     }
 
-    /// The switches that have changed since this was last asked.
-    pub(super) fn take_changed(&mut self) -> BTreeSet<Dpid> {
-        std::mem::take(&mut self.changed)
+    /// All that is wanted is in the book.
+    pub(super) fn set_complete(&mut self) {
+        self.all_changed |= !self.complete;
+        self.complete = true;
+    }
+
+    /// Those of `all` switches that have changed since this was last asked.
+    pub(super) fn take_changed(&mut self, all: impl Iterator<Item = Dpid>) -> BTreeSet<Dpid> {
+        let mut changed = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.all_changed) {
+            changed.extend(all);
+        }
+        changed
     }
 }

@@ -21,6 +21,10 @@
 //! the app removes them. Flows with cookies of no app are never touched; they are reported
 //! ([`bellrock_api::Event::ForeignFlows`]).
 //!
+//! An intent that was set in this run owns its number: flows with it go at once where they are not wanted. So
+//! what an app wants in a switch that comes up is set at the latest in its `switch_up`, before the tables
+//! are read ([`Desired::set_at`]); or under numbers that it has not set yet.
+//!
 //! Groups and meters have no cookies. Those that are wanted are compared, added and changed; others are
 //! left alone.
 //!
@@ -57,6 +61,16 @@ pub enum Wanted {
     Group(GroupEntry),
     /// A meter (1.3). It is there before all flows.
     Meter(MeterEntry),
+}
+
+impl Wanted {
+    /// The same under the number of an intent.
+    fn of(self, intent: u32) -> Self {
+        match self {
+            Wanted::Flow(flow) => Wanted::Flow(flow.number(intent)),
+            other => other,
+        }
+    }
 }
 
 impl From<Flow> for Wanted {
@@ -172,14 +186,24 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
     ) {
-        let entries = entries.into_iter().map(|(distance, dpid, wanted)| {
-            let wanted = match wanted.into() {
-                Wanted::Flow(flow) => Wanted::Flow(flow.number(intent)),
-                other => other,
-            };
-            (distance, dpid, wanted)
-        });
+        let entries = entries
+            .into_iter()
+            .map(|(distance, dpid, wanted)| (distance, dpid, wanted.into().of(intent)));
         self.book().set(intent, entries);
+        self.wrote();
+    }
+
+    /// Wants this in one switch, and there nothing else under this number; what is wanted under it in
+    /// others stays. For apps that say of each switch by itself what they want in it: in
+    /// [`bellrock_api::App::switch_up`], before anybody reads its tables.
+    pub fn set_at<W: Into<Wanted>>(
+        &self,
+        dpid: Dpid,
+        intent: u32,
+        entries: impl IntoIterator<Item = W>,
+    ) {
+        let entries = entries.into_iter().map(|wanted| wanted.into().of(intent));
+        self.book().set_at(intent, dpid, entries);
         self.wrote();
     }
 
@@ -201,7 +225,7 @@ impl Desired {
     /// All that the app wants has been set once since the controller started: what an earlier run left and
     /// is not wanted goes.
     pub fn complete(&self) {
-        self.book().complete = true;
+        self.book().set_complete();
         self.wrote();
     }
 

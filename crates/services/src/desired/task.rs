@@ -141,7 +141,7 @@ impl Keeper {
         self.take_tables();
         self.read_tables();
         self.forgive();
-        let changed = self.desired.book().take_changed();
+        let changed = self.desired.book().take_changed(self.switches.keys().copied());
         self.changed.extend(changed);
         // Each time something is made, or fails and is known to. More comes by another pass.
         self.compare_and_make().await;

@@ -1,0 +1,157 @@
+//! Labs for tests of flows: an app that does nothing by itself, and trees of flows to one host.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each program uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use bellrock_api::{
+    App, Cookie, Dpid, Flow, Handler, LeftFlows, MacAddr, Match, Network, Port, SwitchInfo,
+};
+use bellrock_emulator::check::{Analysis, Finding};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::{HostId, LinkShape, Node, SwitchId, Topology, ring};
+use fastrand::Rng;
+
+/// An app that keeps its handle to the network, and whose flows are whatever the test does with it.
+#[derive(Clone, Default)]
+pub struct Hand(Arc<Mutex<Option<Network>>>);
+
+pub struct Idle;
+
+impl Handler for Idle {}
+
+pub const NAME: &str = "hand";
+
+impl App for Hand {
+    type Handler = Idle;
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn wants_packet_ins(&self) -> bool {
+        false
+    }
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Keep
+    }
+    fn start(&self, network: &Network) {
+        *self.0.lock().unwrap() = Some(network.clone());
+    }
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Idle {
+        Idle
+    }
+}
+
+impl Hand {
+    pub fn network(&self) -> Network {
+        self.0.lock().unwrap().clone().unwrap()
+    }
+
+    /// Runs something as a task; what it has come to, when it has.
+    pub fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Arc<Mutex<Option<T>>> {
+        let result = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&result);
+        self.network().spawn("test", async move {
+            let value = task.await;
+            *kept.lock().unwrap() = Some(value);
+        });
+        result
+    }
+}
+
+/// The flows of the app in all switches: switch, priority in its band, and what it matches.
+pub fn flows_of(lab: &Lab, name: &str) -> Vec<(Dpid, u16, String)> {
+    let cookie = Cookie::of_app(name);
+    let mut flows = Vec::new();
+    for switch in lab.topology().switches() {
+        for (_, table) in lab.switch(&switch.name).datapath().tables().iter() {
+            for (_, flow) in table.flows().filter(|(_, flow)| cookie.owns(flow.cookie)) {
+                let matching = flow.matching().to_string();
+                flows.push((Dpid(switch.dpid), flow.priority & 0xfff, matching));
+            }
+        }
+    }
+    flows.sort();
+    flows
+}
+
+/// A way from every switch to one host: the port towards it, and how many hops it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree(pub BTreeMap<Dpid, (u32, Port)>);
+
+impl Tree {
+    /// Drawn by lot over the links that are up.
+    pub fn random(topology: &Topology, to: HostId, rng: &mut Rng) -> Tree {
+        let host_link = topology.link_at(Node::Host(to), 0).unwrap();
+        let [a, b] = topology.links()[host_link.index()].ends;
+        let root = if a.node == Node::Host(to) { b } else { a };
+        let mut tree = BTreeMap::new();
+        let Node::Switch(first) = root.node else { panic!("a host is at a switch") };
+        tree.insert(first, (0, root.port));
+        loop {
+            // Any link from a switch that is not in it yet to one that is.
+            let mut ways = Vec::new();
+            for link in topology.links() {
+                for [near, far] in [link.ends, [link.ends[1], link.ends[0]]] {
+                    if let (Node::Switch(near_id), Node::Switch(far_id)) = (near.node, far.node)
+                        && tree.contains_key(&near_id)
+                        && !tree.contains_key(&far_id)
+                    {
+                        ways.push((far_id, tree[&near_id].0 + 1, far.port));
+                    }
+                }
+            }
+            let Some((switch, distance, port)) = rng.choice(ways) else { break };
+            tree.insert(switch, (distance, port));
+        }
+        let dpid = |switch: SwitchId| Dpid(topology.switches()[switch.index()].dpid);
+        Tree(tree.into_iter().map(|(id, (hops, port))| (dpid(id), (hops, Port(port)))).collect())
+    }
+
+    /// Its flows: distance, switch and flow.
+    pub fn flows(&self, to: MacAddr) -> Vec<(u32, Dpid, Flow)> {
+        let matching = || Match::any().eth_dst(to);
+        let flow = |(dpid, (distance, port)): (&Dpid, &(u32, Port))| {
+            (*distance, *dpid, Flow::new(matching()).priority(100).output(*port))
+        };
+        self.0.iter().map(flow).collect()
+    }
+}
+
+/// What is wrong with the ways of packets from all hosts to one. A switch without a host has none.
+pub fn findings(lab: &Lab, to: HostId) -> Vec<String> {
+    let mut analysis = Analysis::new(lab.network());
+    let mut found = Vec::new();
+    for (from, _) in lab.topology().hosts().iter().enumerate() {
+        let from = HostId(from as u32);
+        if from != to {
+            let findings: Vec<Finding> = analysis.ping(from, to).findings(to);
+            let named = |finding: &Finding| {
+                format!(
+                    "from {}: {}",
+                    lab.topology().name(Node::Host(from)),
+                    finding.display(lab.topology())
+                )
+            };
+            found.extend(findings.iter().map(named));
+        }
+    }
+    found
+}
+
+/// So many switches with a host each, in a ring with as many links across it: there are many trees.
+pub fn mesh(switches: u32, rng: &mut Rng) -> Topology {
+    let mut topology: Topology = ring(switches, 1).build().unwrap();
+    let at = |n: u32| (Node::Switch(SwitchId(n)), None);
+    for _ in 0..switches {
+        let (a, b) = (rng.u32(0..switches), rng.u32(0..switches));
+        if a != b {
+            topology.add_link(at(a), at(b), LinkShape::default()).unwrap();
+        }
+    }
+    topology
+}
