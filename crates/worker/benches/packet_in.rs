@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p bellrock-worker --bench packet_in -- 1.3 exact 100000` prints nanoseconds; the
 //! same binary under `valgrind --tool=callgrind`, once with 100000 and once with 200000 packets,
-//! gives instructions (the difference, divided). A fourth argument is the number of workers, each in a
+//! gives instructions (the difference, divided). `exact@lock_free`, `exact@mutex` and `exact@stm` are the global learning app, with
+//! its table kept in that way. A fourth argument is the number of workers, each in a
 //! thread of its own, that share sixteen switches with so many packets each; `scripts/hot-loop`
 //! compares what they cost.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a benchmark, not a library")]
@@ -16,9 +17,10 @@ use bellrock_api::openflow::{
     Bytes, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason, ToSwitch,
 };
 use bellrock_api::{DynApp, Port, ReplyBody, Version};
+use bellrock_apps::global_learning::{GlobalLearning, GlobalTable, InMutex, InTransactions};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
-use bellrock_tables::Budget;
+use bellrock_tables::{Budget, SharedTable};
 use bellrock_worker::{
     Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
 };
@@ -77,16 +79,35 @@ fn the_kernels_copy(from: &[u8], to: &mut [u8]) {
     to_end.copy_from_slice(from_end);
 }
 
-fn mac(n: u32) -> [u8; 6] {
+/// The address of a host of a switch, counted from 0.
+fn mac(switch: u64, n: u32) -> [u8; 6] {
     let [a, b, c, d] = n.to_be_bytes();
-    [2, 0, a, b, c, d]
+    [2, switch as u8, a, b, c, d]
+}
+
+/// The datapath id of the first switch.
+const FIRST_DPID: u64 = 7;
+
+/// The app: local learning, or global learning with its table kept in this way.
+fn app(table: Option<&str>, settings: LearningSettings) -> Box<dyn DynApp> {
+    fn global<T: GlobalTable>(settings: LearningSettings, budget: &Budget) -> Box<dyn DynApp> {
+        Box::new(GlobalLearning::<T>::new(settings, budget).with_seed(1))
+    }
+    let budget = Budget::new(1 << 30);
+    match table {
+        None => Box::new(Learning::new(settings, &budget).with_seed(1)),
+        Some("lock_free") => global::<SharedTable>(settings, &budget),
+        Some("mutex") => global::<InMutex>(settings, &budget),
+        Some("stm") => global::<InTransactions>(settings, &budget),
+        Some(other) => panic!("{other} is no way to keep a table"),
+    }
 }
 
 /// A TCP packet in 64 bytes, as the packet-ins of the studies' benchmarks carry.
-fn packet(version: Version, source: u32, destination: [u8; 6], out: &mut Out) {
+fn packet(version: Version, switch: u64, source: u32, destination: [u8; 6], out: &mut Out) {
     let mut data = [0; 64];
     data[..6].copy_from_slice(&destination);
-    data[6..12].copy_from_slice(&mac(source));
+    data[6..12].copy_from_slice(&mac(switch, source));
     data[12..34].copy_from_slice(&[
         0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
     ]);
@@ -136,17 +157,18 @@ fn main() {
         Some("1.0") => Version::V1_0,
         _ => Version::V1_3,
     };
-    let matching = match arguments.get(1).map(String::as_str) {
-        Some("l2") => MatchKind::L2,
-        _ => MatchKind::Exact,
+    let kind = arguments.get(1).map_or("exact", String::as_str);
+    let (kind, table) = match kind.split_once('@') {
+        Some((kind, table)) => (kind, Some(table)),
+        None => (kind, None),
     };
+    let matching = if kind == "l2" { MatchKind::L2 } else { MatchKind::Exact };
     let packets: u32 = arguments.get(2).map_or(Ok(100_000), |text| text.parse()).unwrap();
     let workers: usize = arguments.get(3).map_or(Ok(1), |text| text.parse()).unwrap();
     let switches = if arguments.len() > 3 { SHARED_SWITCHES } else { 1 };
 
     let settings = LearningSettings { matching, ..LearningSettings::default() };
-    let apps: Vec<Box<dyn DynApp>> =
-        vec![Box::new(Learning::new(settings, &Budget::new(1 << 30)).with_seed(1))];
+    let apps = vec![app(table, settings)];
     let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
     let shared = Shared::new(SharedParts {
         apps,
@@ -157,7 +179,8 @@ fn main() {
     let (each, sent) = std::thread::scope(|scope| {
         let run = |index| {
             let shared = Arc::clone(&shared);
-            let its: Vec<u64> = (index..switches).step_by(workers).map(|n| 7 + n as u64).collect();
+            let its: Vec<u64> =
+                (index..switches).step_by(workers).map(|n| FIRST_DPID + n as u64).collect();
             scope.spawn(move || one_worker(index, shared, version, packets, &its))
         };
         let threads: Vec<_> = (0..workers).map(run).collect();
@@ -187,13 +210,19 @@ fn one_switch(worker: &mut Worker, version: Version, packets: u32, dpid: u64) ->
 
     // Each host is learnt by a broadcast; then each packet goes to a host that is known.
     let mut out = Out::with_capacity(256 * HOSTS as usize);
-    (0..HOSTS).for_each(|host| packet(version, host, [0xff; 6], &mut out));
+    let switch = dpid - FIRST_DPID;
+    (0..HOSTS).for_each(|host| packet(version, switch, host, [0xff; 6], &mut out));
     wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
     let now = Duration::from_secs(2);
     while worker.read(key, now, &mut wire) {}
     out.clear();
-    (0..HOSTS).for_each(|host| packet(version, host, mac((host + 1) % HOSTS), &mut out));
+    (0..HOSTS).for_each(|host| {
+        packet(version, switch, host, mac(switch, (host + 1) % HOSTS), &mut out);
+    });
     wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
+
+    // Not measured: hosts without flows get their first ones.
+    while worker.read(key, now, &mut wire) {}
 
     let start = Instant::now();
     hot_loop(worker, key, packets / HOSTS, &mut wire);

@@ -1,11 +1,13 @@
 //! The hosts of all switches, as one of them sees them.
 //!
 //! How a switch tells a packet that passes by from one of a host that has moved here:
-//! - It comes by the port that leads to the host's switch, or by one that leads to others: it passes by. (If the port is not
-//!   the one that led to that switch so far, it does from now on.)
-//! - The host's own switch has seen it within the last [`PASSING_S`] seconds: it passes by, and the port
-//!   leads to that switch.
-//! - Otherwise the host has moved here.
+//! - It comes by the port that leads to the host's switch, or by one that leads to others: it passes by.
+//! - It is not known which port leads to that switch, and that one has seen the host within the last [`PASSING_S`]
+//!   seconds: it passes by.
+//! - Otherwise the host has moved here. (If that happens to one host of that switch after another, it is the
+//!   switch that is somewhere else: [`Ways`].)
+//!
+//! A port by which a packet passes by leads to the switch of its host from then on.
 //!
 //! A host that nobody knows is learnt here, unless the port leads to other switches: then one of those will learn it.
 
@@ -17,6 +19,7 @@ use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 
 use super::place::{Attachment, SwitchNumber};
 use super::switches::{Corner, Letter};
+use super::ways::Ways;
 use super::{GlobalTable, Shared};
 use crate::learning::frame::{Frame, HostKey, Place};
 use crate::learning::hosts::{CACHED_BYTES, Found, HostTable, Learnt, News};
@@ -33,20 +36,16 @@ pub struct GlobalHosts<T: GlobalTable> {
     shared: Arc<Shared<T>>,
     corner: Arc<Corner>,
     me: SwitchNumber,
-    /// The ports by which other switches are, by their numbers; [`UNKNOWN`] where that is not known.
-    ways: Vec<Port>,
+    ways: Ways,
     /// A port that led to a switch which is behind another one now.
     rerouted: Option<Port>,
 }
 
-/// No port.
-const UNKNOWN: Port = Port(0);
-
 impl<T: GlobalTable> GlobalHosts<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, dpid: Dpid) -> Self {
         let corner = shared.switches.comes(dpid);
-        let me = corner.number;
-        GlobalHosts { shared, corner, me, ways: Vec::new(), rerouted: None }
+        let (me, ways) = (corner.number, corner.ways());
+        GlobalHosts { shared, corner, me, ways, rerouted: None }
     }
 
     /// The source is at another switch, or its entry was not where it is looked for first.
@@ -57,31 +56,25 @@ impl<T: GlobalTable> GlobalHosts<T> {
             let from = Attachment(from);
             from.switch() != self.me
                 && from.has_flows_elsewhere()
-                && self.way(from.switch()) == Some(in_port)
+                && self.ways.to(from.switch()) == Some(in_port)
         })
     }
 
-    /// The port by which another switch is.
-    #[inline(always)]
-    fn way(&self, to: SwitchNumber) -> Option<Port> {
-        self.ways.get(to.index()).copied().filter(|port| *port != UNKNOWN)
-    }
-
-    /// The switch is behind this port from now on.
-    fn set_way(&mut self, to: SwitchNumber, port: Port) {
-        if self.ways.len() <= to.index() {
-            self.ways.resize(to.index() + 1, UNKNOWN);
+    /// Whether a packet that came by a port passes by, from a host of another switch that was seen so
+    /// long ago.
+    fn passes(&mut self, from: SwitchNumber, by: Port, age: u32) -> bool {
+        let before = self.ways.to(from);
+        if before == Some(by) {
+            self.ways.confirm(from);
+            return true;
         }
-        if let Some(way) = self.ways.get_mut(to.index()) {
-            let before = std::mem::replace(way, port);
-            if before != UNKNOWN && before != port {
-                self.rerouted = Some(before);
-            }
+        let is_fresh = age <= PASSING_S;
+        let passes =
+            self.ways.lead_over(by) || (is_fresh && (before.is_none() || self.ways.doubt(from)));
+        if passes {
+            self.rerouted = self.ways.set(from, by).or(self.rerouted);
         }
-    }
-
-    fn leads_to_switches(&self, port: Port) -> bool {
-        self.ways.contains(&port)
+        passes
     }
 
     /// Where a host is for this switch; `None` if the way there is not known.
@@ -90,7 +83,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         if host.switch() == self.me {
             return Some(host.place());
         }
-        let place = Place::at(self.way(host.switch())?)?;
+        let place = Place::at(self.ways.to(host.switch())?)?;
         Some(if host.has_flows_elsewhere() { place.with_flows() } else { place })
     }
 
@@ -194,7 +187,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
         for _ in 0..MAX_TRIES {
             let Some((was, age)) = self.shared.table.lookup_age(host, now) else {
-                if self.leads_to_switches(at.port()) {
+                if self.ways.lead_over(at.port()) {
                     return Learnt::Elsewhere;
                 }
                 match self.learn_new(host, at, now) {
@@ -208,18 +201,12 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
                     self.shared.table.touch_if(host, now, |value| value == was.0);
                     return Learnt::Known(was.place());
                 }
-                if self.leads_to_switches(at.port()) {
+                if self.ways.lead_over(at.port()) {
                     // Its own packet has come back, or its new switch has not been heard of yet.
                     return Learnt::Elsewhere;
                 }
-            } else {
-                let passes = self.way(was.switch()) == Some(at.port())
-                    || age <= PASSING_S
-                    || self.leads_to_switches(at.port());
-                if passes {
-                    self.set_way(was.switch(), at.port());
-                    return Learnt::Known(self.was_from_here(was));
-                }
+            } else if self.passes(was.switch(), at.port(), age) {
+                return Learnt::Known(self.was_from_here(was));
             }
             if let Some(learnt) = self.learn_move(host, was, at, now) {
                 return learnt;
@@ -274,7 +261,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     fn forget_port(&mut self, port: Port) {
-        self.ways.iter_mut().filter(|way| **way == port).for_each(|way| *way = UNKNOWN);
+        self.ways.forget(port);
         if !self.corner.has_hosts(port) {
             return;
         }
@@ -329,6 +316,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
 impl<T: GlobalTable> Drop for GlobalHosts<T> {
     fn drop(&mut self) {
+        self.corner.keep(std::mem::take(&mut self.ways));
         self.shared.switches.goes();
     }
 }

@@ -16,6 +16,7 @@ mod place;
 mod switches;
 mod tables;
 mod transactions;
+mod ways;
 
 use std::sync::{Arc, OnceLock};
 

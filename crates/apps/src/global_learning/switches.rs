@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use bellrock_api::{Dpid, Port};
 
 use super::place::{Attachment, SwitchNumber};
+use super::ways::Ways;
 use crate::learning::frame::{HostKey, Place};
 
 /// Most switches that are told apart in the life of a controller. Hosts of further ones are not learnt: their packets are
@@ -43,6 +44,9 @@ pub(super) struct Corner {
     /// Whether there are letters: all that is looked at while there are none.
     has_letters: AtomicBool,
     letters: Mutex<Letters>,
+    /// While it is not connected: what it knew of the ways to others, for when it comes back. Their flows
+    /// may hide from it what it would learn of them.
+    ways: Mutex<Ways>,
 }
 
 #[derive(Default)]
@@ -126,7 +130,17 @@ impl Corner {
             max_hosts_per_port,
             has_letters: AtomicBool::new(false),
             letters: Mutex::default(),
+            ways: Mutex::default(),
         }
+    }
+
+    /// Keeps what its switch knows of the ways, until it is back.
+    pub(super) fn keep(&self, ways: Ways) {
+        *self.ways.lock().unwrap_or_else(PoisonError::into_inner) = ways;
+    }
+
+    pub(super) fn ways(&self) -> Ways {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a host at a port, if the port may have one more.

@@ -1,0 +1,85 @@
+//! By which ports a switch reaches the others, as far as it has seen packets from there.
+
+use bellrock_api::Port;
+
+use super::place::SwitchNumber;
+
+/// So many hosts of a switch that come by another port than the one that leads there, with none between
+/// that comes by that, mean that it is behind the other port. Fewer mean that these hosts have moved.
+const DOUBTS: u8 = 3;
+
+/// No port.
+const UNKNOWN: Port = Port(0);
+
+/// The ports by which other switches are, by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways(Vec<Way>);
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    port: Port,
+    doubts: u8,
+}
+
+impl Ways {
+    /// The port by which a switch is.
+    #[inline(always)]
+    pub(super) fn to(&self, switch: SwitchNumber) -> Option<Port> {
+        self.0.get(switch.index()).map(|way| way.port).filter(|port| *port != UNKNOWN)
+    }
+
+    /// A packet of that switch has come by its port.
+    pub(super) fn confirm(&mut self, to: SwitchNumber) {
+        if let Some(way) = self.0.get_mut(to.index()) {
+            way.doubts = 0;
+        }
+    }
+
+    /// One has come by another port; true if that has been so often enough.
+    pub(super) fn doubt(&mut self, to: SwitchNumber) -> bool {
+        self.0.get_mut(to.index()).is_none_or(|way| {
+            way.doubts = way.doubts.saturating_add(1);
+            way.doubts >= DOUBTS
+        })
+    }
+
+    /// The switch is behind this port from now on; the other port that it was behind before.
+    pub(super) fn set(&mut self, to: SwitchNumber, port: Port) -> Option<Port> {
+        if self.0.len() <= to.index() {
+            self.0.resize(to.index() + 1, Way { port: UNKNOWN, doubts: 0 });
+        }
+        let way = self.0.get_mut(to.index())?;
+        let before = std::mem::replace(way, Way { port, doubts: 0 }).port;
+        Some(before).filter(|before| ![UNKNOWN, port].contains(before))
+    }
+
+    /// Whether there are switches behind a port.
+    pub(super) fn lead_over(&self, port: Port) -> bool {
+        self.0.iter().any(|way| way.port == port)
+    }
+
+    /// A port is down.
+    pub(super) fn forget(&mut self, port: Port) {
+        self.0.iter_mut().filter(|way| way.port == port).for_each(|way| way.port = UNKNOWN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_is_changed_after_doubts_that_nothing_confirms() {
+        let (mut ways, to) = (Ways::default(), SwitchNumber(5));
+        assert_eq!((ways.to(to), ways.lead_over(Port(2))), (None, false));
+        assert_eq!((ways.set(to, Port(2)), ways.to(to)), (None, Some(Port(2))));
+        assert!(ways.lead_over(Port(2)) && ways.to(SwitchNumber(4)).is_none());
+        assert!(!ways.doubt(to) && !ways.doubt(to));
+        ways.confirm(to);
+        assert!(!ways.doubt(to) && !ways.doubt(to) && ways.doubt(to));
+        assert_eq!((ways.set(to, Port(3)), ways.set(to, Port(3))), (Some(Port(2)), None));
+        assert!(!ways.doubt(to));
+        ways.forget(Port(3));
+        assert_eq!((ways.to(to), ways.lead_over(Port(3))), (None, false));
+    }
+}
