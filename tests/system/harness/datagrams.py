@@ -1,0 +1,55 @@
+"""Numbered datagrams, counted where they arrive. Runs inside hosts: datagrams.py send ADDRESS PORT INTERVAL_S, and
+datagrams.py receive PORT. Both end at SIGTERM; the sender prints how many it has sent, the receiver how many it has
+received and the numbers of those that are missing below the highest."""
+
+import signal
+import socket
+import struct
+import sys
+import time
+
+NUMBER = struct.Struct("!Q")
+
+
+class Ended(Exception):
+    """SIGTERM has come."""
+
+
+def end(*_):
+    raise Ended
+
+
+def send(address, port, interval_s):
+    number = 0
+    began = time.monotonic()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.connect((address, int(port)))
+        try:
+            while True:
+                sender.send(NUMBER.pack(number))
+                number += 1
+                time.sleep(max(0.0, began + number * float(interval_s) - time.monotonic()))
+        except Ended:
+            print(number)
+
+
+def receive(port):
+    seen = set()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("", int(port)))
+        try:
+            while True:
+                seen.add(NUMBER.unpack(receiver.recv(NUMBER.size))[0])
+        except Ended:
+            missing = sorted(set(range(max(seen, default=-1) + 1)) - seen)
+            print(len(seen), *missing)
+
+
+def main():
+    signal.signal(signal.SIGTERM, end)
+    what, *arguments = sys.argv[1:]
+    {"send": send, "receive": receive}[what](*arguments)
+
+
+if __name__ == "__main__":
+    main()
