@@ -50,6 +50,8 @@ class Stream:
 
     def __init__(self, source, target):
         self.receiver = self._run(target, "receive", PORT)
+        # What is sent before it listens would be missing.
+        self.receiver.stdout.readline()
         self.sender = self._run(source, "send", target.IP(), PORT, INTERVAL_S)
 
     @staticmethod

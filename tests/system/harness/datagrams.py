@@ -1,5 +1,5 @@
 """Numbered datagrams, counted where they arrive. Runs inside hosts: datagrams.py send ADDRESS PORT INTERVAL_S, and
-datagrams.py receive PORT. Both end at SIGTERM; the sender prints how many it has sent, the receiver how many it has
+datagrams.py receive PORT, which says when it is ready. Both end at SIGTERM; the sender prints how many it has sent, the receiver how many it has
 received and the numbers of those that are missing below the highest."""
 
 import signal
@@ -23,10 +23,9 @@ def send(address, port, interval_s):
     number = 0
     began = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.connect((address, int(port)))
         try:
             while True:
-                sender.send(NUMBER.pack(number))
+                sender.sendto(NUMBER.pack(number), (address, int(port)))
                 number += 1
                 time.sleep(max(0.0, began + number * float(interval_s) - time.monotonic()))
         except Ended:
@@ -37,6 +36,7 @@ def receive(port):
     seen = set()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("", int(port)))
+        print("ready", flush=True)
         try:
             while True:
                 seen.add(NUMBER.unpack(receiver.recv(NUMBER.size))[0])
