@@ -27,7 +27,8 @@ mod waker;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, Limits, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo, TaskState, WriteMode,
+    AppState, COUNTERS, Limits, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo, TaskState,
+    WriteMode,
 };
 pub use engine::Engine;
 pub use idle::Idle;
