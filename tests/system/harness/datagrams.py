@@ -11,38 +11,42 @@ import time
 NUMBER = struct.Struct("!Q")
 
 
-class Ended(Exception):
-    """SIGTERM has come."""
+# How often the receiver looks whether it is to end.
+LOOK_S = 0.1
+
+ended = False
 
 
 def end(*_):
-    raise Ended
+    """Between two datagrams, never within one: the counts are to be right."""
+    global ended
+    ended = True
 
 
 def send(address, port, interval_s):
     number = 0
     began = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        try:
-            while True:
-                sender.sendto(NUMBER.pack(number), (address, int(port)))
-                number += 1
-                time.sleep(max(0.0, began + number * float(interval_s) - time.monotonic()))
-        except Ended:
-            print(number)
+        while not ended:
+            sender.sendto(NUMBER.pack(number), (address, int(port)))
+            number += 1
+            time.sleep(max(0.0, began + number * float(interval_s) - time.monotonic()))
+    print(number)
 
 
 def receive(port):
     seen = set()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("", int(port)))
+        receiver.settimeout(LOOK_S)
         print("ready", flush=True)
-        try:
-            while True:
+        while not ended:
+            try:
                 seen.add(NUMBER.unpack(receiver.recv(NUMBER.size))[0])
-        except Ended:
-            missing = sorted(set(range(max(seen, default=-1) + 1)) - seen)
-            print(len(seen), *missing)
+            except TimeoutError:
+                pass
+    missing = sorted(set(range(max(seen, default=-1) + 1)) - seen)
+    print(len(seen), *missing)
 
 
 def main():
