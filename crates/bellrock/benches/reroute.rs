@@ -1,0 +1,261 @@
+//! How long it takes from the failure of a link until all flows that went over it go another way, confirmed
+//! by their switches.
+//!
+//! `cargo bench -p bellrock --features cli --bench reroute`, with `-- --rounds N` for so many failures. The
+//! controller, with routing and the services that it needs, and a live emulated network share this machine, and
+//! speak over sockets. The load is the one behind the figures that ONOS published: 206 switches, 416 links,
+//! 16,000 routes, of which a failure moves 1,000. A route is the path of the packets from one host to another,
+//! with a flow at each switch.
+//!
+//! Time is taken from the moment at which the link goes down until the last of the changed flows is
+//! confirmed by a barrier, those that are removed last included. It is looked at every half millisecond.
+
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use bellrock_apps::{Routing, RoutingSettings};
+use bellrock_emulator::check::dump_flows;
+use bellrock_emulator::host::PingSettings;
+use bellrock_emulator::live::{Live, LiveSettings};
+use bellrock_emulator::topology::{HostSpec, LinkId, LinkShape, Node, SwitchSpec, Topology};
+use bellrock_engine::{Engine, Monitor, Settings};
+use bellrock_services::chain::{ServiceSettings, chain};
+use fastrand::Rng;
+
+const SWITCHES: u32 = 206;
+const LINKS: usize = 416;
+
+/// Hosts, and how many share a switch: each sends to each other one, which makes 16,002 routes.
+const HOSTS: u32 = 127;
+const HOSTS_PER_SWITCH: u32 = 8;
+
+/// Routes that a failure is to move.
+const MOVED: usize = 1000;
+
+/// Failures that are measured, if nothing else is said.
+const ROUNDS: usize = 30;
+
+/// A network in which nothing has changed for so long has settled.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// How often it is looked whether something has changed.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+
+/// The longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pings that are under way at a time while routes are made.
+const PINGS: usize = 500;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo passes `--test` when it only wants to know that the program runs.
+    let test = std::env::args().any(|argument| argument == "--test");
+    let rounds = if test { 1 } else { asked_rounds()? };
+    let topology = topology()?;
+    let app = Routing::new(RoutingSettings { idle_timeout_s: 0, ..RoutingSettings::default() });
+    let apps = chain(vec![Box::new(app)], &ServiceSettings::default())?;
+    let settings = Settings {
+        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        workers: 1,
+        ..Settings::default()
+    };
+    let engine = Engine::start(&settings, apps)?;
+    let mut bench = Bench {
+        monitor: engine.monitor(),
+        live: Live::new(&topology, LiveSettings::new(engine.addresses()[0]))?,
+        topology,
+    };
+    bench.begin()?;
+    let (link, crossing) = bench.link_of_most_like(MOVED);
+    println!("{SWITCHES} switches, {LINKS} links, {} flows", bench.flows());
+    println!("{crossing} routes go over the link that fails");
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        times.push(bench.fail(link)?);
+    }
+    engine.stop();
+    tell("all confirmed, ms", &mut times);
+    Ok(())
+}
+
+/// What the command line says behind `--rounds`.
+fn asked_rounds() -> Result<usize, Box<dyn Error>> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--rounds").skip(1);
+    let Some(number) = arguments.next() else { return Ok(ROUNDS) };
+    let number = number.parse().ok().filter(|rounds| *rounds > 0);
+    number.ok_or_else(|| "--rounds needs a number, at least 1".into())
+}
+
+/// A circle through all switches, and further links drawn by lot.
+fn topology() -> Result<Topology, Box<dyn Error>> {
+    let mut rng = Rng::with_seed(1);
+    let mut topology = Topology::new();
+    let mut switches = Vec::new();
+    for number in 1..=SWITCHES {
+        let (name, dpid) = (format!("s{number}"), u64::from(number));
+        let spec = SwitchSpec { name, dpid, tables: None, capacity: None };
+        switches.push(Node::Switch(topology.add_switch(spec)?));
+    }
+    let shape = LinkShape::default();
+    let next = switches.iter().cycle().skip(1);
+    for (one, other) in switches.iter().zip(next) {
+        topology.add_link((*one, None), (*other, None), shape)?;
+    }
+    while topology.links().len() < LINKS {
+        let [one, other] = [0; 2].map(|_| switches[rng.usize(..switches.len())]);
+        if one != other && topology.links_between(one, other).next().is_none() {
+            topology.add_link((one, None), (other, None), shape)?;
+        }
+    }
+    for number in 1..=HOSTS {
+        let host = Node::Host(topology.add_host(HostSpec::numbered(format!("h{number}"), number))?);
+        let places = HOSTS.div_ceil(HOSTS_PER_SWITCH);
+        let at = (number - 1) % places * (SWITCHES / places);
+        topology.add_link((host, None), (switches[at as usize], None), shape)?;
+    }
+    Ok(topology)
+}
+
+struct Bench {
+    monitor: Monitor,
+    live: Live,
+    topology: Topology,
+}
+
+impl Bench {
+    /// Waits for all switches and links, and has every host talk to every other one.
+    fn begin(&mut self) -> Result<(), Box<dyn Error>> {
+        let network = self.monitor.network();
+        let found = self.live.run_until(PATIENCE, |_| {
+            let topology = network.topology().load();
+            topology.links.len() == 2 * LINKS && topology.edge.len() == HOSTS as usize
+        })?;
+        if !found {
+            let links = network.topology().load().links.len();
+            return Err(format!("{links} of {} directions of links are found", 2 * LINKS).into());
+        }
+        let hosts: Vec<_> = self.topology.hosts().iter().map(|host| host.name.clone()).collect();
+        let ids: Vec<_> = hosts.iter().filter_map(|name| self.topology.host(name)).collect();
+        for host in &ids {
+            self.live.network_mut().with(*host, |host, _, out| host.announce(out));
+        }
+        self.live.run_for(QUIET)?;
+        let pairs = ids.iter().flat_map(|from| ids.iter().map(move |to| (*from, *to)));
+        let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
+        for some in pairs.chunks(PINGS) {
+            let mut pings = Vec::new();
+            for (from, to) in some {
+                let ping = self.live.network_mut().ping(*from, *to, PingSettings::default())?;
+                pings.push((*from, ping));
+            }
+            self.live.run_until(PATIENCE, |live| {
+                pings.iter().all(|(from, ping)| live.network().host(*from).is_ping_over(*ping))
+            })?;
+            for (from, ping) in pings {
+                self.live.network_mut().end_ping(from, ping);
+            }
+        }
+        self.settle()?;
+        Ok(())
+    }
+
+    /// Waits until all changes are confirmed, and none has come for a while. When the last came.
+    fn settle(&mut self) -> Result<Instant, Box<dyn Error>> {
+        let began = Instant::now();
+        let mut last = (self.changes(), began);
+        while began.elapsed() < PATIENCE {
+            self.live.turn(LOOK_EVERY)?;
+            let changes = self.changes();
+            if changes != last.0 {
+                last = (changes, Instant::now());
+            } else if changes.0 == changes.1 && last.1.elapsed() > QUIET {
+                return Ok(last.1);
+            }
+        }
+        Err("the network does not settle".into())
+    }
+
+    fn changes(&self) -> (u64, u64) {
+        changes(&self.monitor)
+    }
+
+    /// How many flows the app has.
+    fn flows(&self) -> usize {
+        let switches = self.topology.switches().iter();
+        switches.map(|switch| self.flows_ending(&switch.name, "")).sum()
+    }
+
+    /// The link over which most nearly so many routes go, and how many do.
+    fn link_of_most_like(&self, routes: usize) -> (LinkId, usize) {
+        let mut best: Option<(LinkId, usize)> = None;
+        for (one, other) in self.pairs_of_switches() {
+            for link in self.topology.links_between(one, other) {
+                let ends = self.live.network().link_ends(link);
+                let crossing = ends.map(|end| {
+                    let out = format!(" output:{}", end.port);
+                    let name = self.topology.name(end.node).to_owned();
+                    self.flows_ending(&name, &out)
+                });
+                let crossing = crossing.iter().sum::<usize>();
+                let is_better =
+                    |(_, best): (_, usize)| crossing.abs_diff(routes) < best.abs_diff(routes);
+                if best.is_none_or(is_better) {
+                    best = Some((link, crossing));
+                }
+            }
+        }
+        best.unwrap_or_else(|| unreachable!("there are links"))
+    }
+
+    /// How many of the app's flows at a switch end with this, as text.
+    fn flows_ending(&self, switch: &str, text: &str) -> usize {
+        let Some(id) = self.topology.switch(switch) else { return 0 };
+        let dump = dump_flows(self.live.network().switch(id), self.live.network().now());
+        dump.lines().filter(|line| line.contains("eth_src=") && line.ends_with(text)).count()
+    }
+
+    fn pairs_of_switches(&self) -> Vec<(Node, Node)> {
+        let links = self.topology.links().iter().map(|link| (link.ends[0].node, link.ends[1].node));
+        let switches = |(a, b): &(Node, Node)| matches!((a, b), (Node::Switch(_), Node::Switch(_)));
+        links.filter(switches).collect()
+    }
+
+    /// Takes a link down, and up again when all is well; how long it took until all was.
+    fn fail(&mut self, link: LinkId) -> Result<Duration, Box<dyn Error>> {
+        let before = self.changes().0;
+        let began = Instant::now();
+        self.live.network_mut().set_link(link, false);
+        while self.changes().0 == before && began.elapsed() < PATIENCE {
+            self.live.turn(LOOK_EVERY)?;
+        }
+        let ended = self.settle()?;
+        self.live.network_mut().set_link(link, true);
+        let network = self.monitor.network();
+        self.live.run_until(PATIENCE, |_| network.topology().load().links.len() == 2 * LINKS)?;
+        self.settle()?;
+        Ok(ended - began)
+    }
+}
+
+/// Changes that were sent, and those of them that have come to an end.
+fn changes(monitor: &Monitor) -> (u64, u64) {
+    let all = monitor.worker_counters();
+    let sum = |name: &str| -> u64 {
+        all.iter().flatten().filter(|(its, _)| *its == name).map(|(_, n)| n).sum()
+    };
+    let ended = sum("changes_confirmed") + sum("changes_refused") + sum("changes_unknown");
+    (sum("changes_sent"), ended)
+}
+
+fn tell(what: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let ms = |at: usize| times[at.min(times.len() - 1)].as_secs_f64() * 1e3;
+    println!(
+        "{what}: median {:.1}, p99 {:.1}, worst {:.1} of {} failures",
+        ms(times.len() / 2),
+        ms(times.len() * 99 / 100),
+        ms(times.len()),
+        times.len()
+    );
+}
