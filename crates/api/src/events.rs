@@ -315,8 +315,9 @@ pub struct Happened {
 
 /// Where events are published, and can be subscribed to. All clones are the same.
 ///
-/// They are rare: nothing that a host can do on its own makes more than a few in a second. Publishing
-/// takes a lock for as long as it takes to put one into a list, and never waits for who reads.
+/// They are rare: alarms are told every few seconds at most, and hosts come and go within the bounds of
+/// host tracking. Publishing takes a lock for as long as it takes to put one into a list, and never waits
+/// for who reads.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Arc<Mutex<Kept>>);
 

@@ -35,7 +35,7 @@ fn all_links_are_up_at_once_and_ports_of_hosts_are_edges_a_little_later() {
         assert_eq!(topology.both_ways().count(), 6);
         assert_eq!(topology.link(at(1, 1)).unwrap().to, at(2, 2));
         assert!(!topology.settled && topology.edge.is_empty());
-        lab.run_for(NEW_PORT);
+        lab.run_for(NEW_PORT + Duration::from_millis(100));
         let topology = links(&lab);
         assert!(topology.settled);
         let edge: Vec<_> = topology.edge_of(Dpid(1)).collect();

@@ -21,6 +21,9 @@ pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 /// Links whose latency has to be known before a new one is compared with them.
 pub const COMPARED_LINKS: usize = 4;
 
+/// How finely it is looked what is due. Each look goes through all ports.
+const LOOK_GRAIN: Duration = Duration::from_millis(100);
+
 /// How much more than the median of all links a new link's latency may be, as a factor: links of a
 /// network differ.
 const TIMES_MEDIAN: u32 = 4;
@@ -74,6 +77,10 @@ pub(super) struct Links {
     gone: BTreeMap<SwitchPort, (u64, Duration)>,
     settled: bool,
     changed: bool,
+    /// When all links were looked over last, once a round.
+    looked_over: Duration,
+    /// The median of the latencies of links that are up, as of then.
+    median: Option<Duration>,
     /// When something happens by itself.
     due: Option<Duration>,
     events: Vec<Event>,
@@ -129,6 +136,8 @@ impl Links {
             gone: BTreeMap::new(),
             settled: false,
             changed: false,
+            looked_over: Duration::ZERO,
+            median: None,
             due: None,
             events: Vec::new(),
         }
@@ -219,6 +228,7 @@ impl Links {
     }
 
     fn look_at(&mut self, at: Duration) {
+        let at = round_up(at);
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
@@ -293,7 +303,7 @@ impl Links {
     /// Whether a link that is not up stays down because it is slow, or until it is known whether it is.
     fn is_held(&self, from: SwitchPort) -> bool {
         let Some(pair) = self.pairs.get(&from) else { return false };
-        let is_judged = pair.latency.usual().is_some() || self.median_of_others(from).is_none();
+        let is_judged = pair.latency.usual().is_some() || self.median.is_none();
         self.refuse_slow && (pair.slow || !is_judged)
     }
 
@@ -322,7 +332,7 @@ impl Links {
         let (is, usual) = match finding {
             Finding::Nothing => return false,
             Finding::Late { is, usual } => (is, usual),
-            Finding::Known(is) => match self.median_of_others(from) {
+            Finding::Known(is) => match self.median {
                 Some(median) if is_late(is, median * TIMES_MEDIAN) => (is, median),
                 _ => return false,
             },
@@ -334,12 +344,10 @@ impl Links {
         true
     }
 
-    /// The median of the latencies of all links that are up but one, if enough are known.
-    fn median_of_others(&self, but: SwitchPort) -> Option<Duration> {
-        let back = self.pairs.get(&but)?.to;
-        let others = self.pairs.iter().filter(|(from, _)| **from != but && **from != back);
-        let up = others.filter(|(_, pair)| pair.up.is_some());
-        let mut all: Vec<Duration> = up.filter_map(|(_, pair)| pair.latency.usual()).collect();
+    /// The median of the latencies of all links that are up, if enough are known.
+    fn median_of_links(&self) -> Option<Duration> {
+        let up = self.pairs.values().filter(|pair| pair.up.is_some());
+        let mut all: Vec<Duration> = up.filter_map(|pair| pair.latency.usual()).collect();
         if all.len() < COMPARED_LINKS {
             return None;
         }
@@ -374,7 +382,10 @@ impl Links {
         let (interval, silent) = (self.interval, self.silent_after());
         self.gone.retain(|_, (_, until)| *until > now);
         let mut due = None;
-        let mut later = |at: Duration| due = Some(due.map_or(at, |due: Duration| due.min(at)));
+        let mut later = |at: Duration| {
+            let at = round_up(at);
+            due = Some(due.map_or(at, |due: Duration| due.min(at)));
+        };
         for port in self.switches.values_mut().flat_map(|ports| ports.ports.values_mut()) {
             if port.is_known {
                 continue;
@@ -395,7 +406,11 @@ impl Links {
             later(now + interval);
         }
         self.due = due;
-        self.one_way(now);
+        if self.looked_over + interval <= now {
+            self.looked_over = now;
+            self.median = self.median_of_links();
+            self.one_way(now);
+        }
     }
 
     /// How long a link may say nothing. The half is for what comes late.
@@ -479,6 +494,12 @@ impl Links {
     fn port_mut(&mut self, at: SwitchPort) -> Option<&mut PortState> {
         self.switches.get_mut(&at.dpid)?.ports.get_mut(&at.port)
     }
+}
+
+/// The next time at which is looked what is due: not before `at`.
+fn round_up(at: Duration) -> Duration {
+    let (at, grain) = (at.as_nanos() as u64, LOOK_GRAIN.as_nanos() as u64);
+    Duration::from_nanos(at.next_multiple_of(grain))
 }
 
 #[cfg(test)]
