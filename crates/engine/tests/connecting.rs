@@ -180,7 +180,7 @@ fn what_cannot_start_says_why() {
             refusal(&|_| {}, 2),
             "two apps are called Answer; each app of a chain needs a name of its own",
         ),
-        (refusal(&|_| {}, 16), "16 apps are too many; at most 15"),
+        (refusal(&|_| {}, 16), "16 apps are too many; at most 15 can have priorities of their own"),
         (
             limits(&|limits| limits.connections = 0),
             "the limit connections is zero; nothing would ever pass",
