@@ -54,6 +54,7 @@ pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 
 /// Something that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
 pub enum Wanted {
     /// A flow. Its number becomes that of the intent.
     Flow(Flow),

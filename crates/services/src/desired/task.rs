@@ -297,8 +297,10 @@ impl Keeper {
             if std::mem::take(&mut switch.fresh) {
                 let changes = wanted.values().map(Vec::len).sum::<usize>() + gone.len();
                 let (app, found) = (self.network.app(), known.flows.len());
-                let event = Event::Reconciled { app, dpid, found, changes };
-                self.network.events().publish(self.network.now(), event);
+                if found + changes > 0 {
+                    let event = Event::Reconciled { app, dpid, found, changes };
+                    self.network.events().publish(self.network.now(), event);
+                }
             }
             for (at, dues) in wanted {
                 adds.entry(at).or_default().insert(dpid, dues);
