@@ -79,7 +79,8 @@ pub(super) struct HostRow {
     pub(super) vlan: Option<u16>,
     /// Internet addresses, where host tracking runs.
     pub(super) addresses: Vec<String>,
-    pub(super) age_seconds: u64,
+    /// `null` for a host of host tracking, which is there until it does not answer.
+    pub(super) age_seconds: Option<u64>,
     /// It was seen at several ports in short turns, which looks like a loop.
     pub(super) flapping: bool,
     pub(super) app: String,
@@ -184,7 +185,9 @@ impl Answers {
         let mut hosts = self.monitor.hosts(MAX_HOSTS);
         hosts.truncate(MAX_HOSTS);
         hosts.sort_by_key(|(dpid, app, host)| (*dpid, host.port.0, host.vlan, host.mac, *app));
-        hosts.iter().map(|host| host_row(host, &self.network)).collect()
+        let mut rows: Vec<_> = hosts.iter().map(|host| host_row(host, &self.network)).collect();
+        rows.extend(network::hosts(&self.network, MAX_HOSTS - rows.len()));
+        rows
     }
 
     fn tasks(&self) -> Vec<TaskRow> {
@@ -243,7 +246,7 @@ fn host_row((dpid, app, host): &SeenHost, network: &Network) -> HostRow {
         mac: host.mac.to_string(),
         vlan: host.vlan,
         addresses: network::addresses(network, HostId::new(host.mac, host.vlan)),
-        age_seconds: host.age.as_secs(),
+        age_seconds: Some(host.age.as_secs()),
         flapping: host.flapping,
         app: (*app).to_owned(),
     }

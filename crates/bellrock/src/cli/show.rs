@@ -78,7 +78,7 @@ pub(super) fn hosts(hosts: &[HostRow]) -> String {
             host.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
             printable(&host.dpid),
             printable(&host.port),
-            duration(host.age_seconds),
+            host.age_seconds.map_or_else(|| "-".to_owned(), duration),
             host.addresses.iter().map(|ip| printable(ip)).collect::<Vec<_>>().join(","),
             printable(&host.app),
             if host.flapping { "flapping" } else { "" }.to_owned(),
