@@ -4,9 +4,11 @@
 //! files, so it runs the same in the controller, in the emulator and in a test. Each has a module of
 //! its own that can be read in one sitting; [`Hub`] is the place to start.
 
+pub mod bandwidth;
 pub mod global_learning;
 pub mod hub;
 pub mod learning;
+pub mod provisioning;
 pub mod quarantine;
 pub mod routing;
 

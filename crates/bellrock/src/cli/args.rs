@@ -15,6 +15,7 @@ use super::config::{Config, apps};
 use super::decode::command::Decode;
 use super::demo::Demo;
 use super::emulate::Emulate;
+use super::operate::bandwidth::{Release, Reserve};
 use super::operate::quarantine::Quarantine;
 
 /// An OpenFlow controller.
@@ -75,6 +76,12 @@ pub(super) enum Command {
     /// means; with --json each worker's are told apart.
     Counters(Ask),
     Quarantine(Quarantine),
+    /// List the circuits that are configured, and how they are
+    Circuits(Ask),
+    Reserve(Reserve),
+    Release(Release),
+    /// List the bandwidth that is reserved
+    Reservations(Ask),
     Decode(Decode),
     Bench(Box<Bench>),
     Emulate(Emulate),

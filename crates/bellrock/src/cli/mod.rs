@@ -83,6 +83,10 @@ pub fn main() -> ExitCode {
         Command::Tasks(asked) => ask(&asked, &Question::Tasks),
         Command::Counters(asked) => ask(&asked, &Question::Counters),
         Command::Quarantine(asked) => tell("quarantine", asked.question()),
+        Command::Circuits(asked) => tell("circuits", (&asked, Vec::new())),
+        Command::Reserve(asked) => tell("reserve", asked.question()),
+        Command::Release(asked) => tell("release", asked.question()),
+        Command::Reservations(asked) => tell("reservations", (&asked, Vec::new())),
         Command::Bench(asked) => bench::run(&asked),
         Command::Demo(asked) => demo::run(&asked),
         Command::Emulate(asked) => match emulate::run(&asked) {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bellrock_api::DynApp;
+use bellrock_apps::bandwidth::{Bandwidth, BandwidthSettings, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
+use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{GlobalLearning, Hub, Learning, LearningSettings, Routing};
 use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
@@ -29,6 +31,8 @@ pub(super) enum RunError {
     Start(#[from] StartError),
     #[error(transparent)]
     Control(#[from] ServerError),
+    #[error(transparent)]
+    Circuits(#[from] Conflict),
     #[error(transparent)]
     BlockList(#[from] BlockListError),
     #[error(transparent)]
@@ -101,12 +105,31 @@ impl Chain {
                 AppChoice::GlobalLearning(settings, table) => {
                     global_learning(*settings, *table, tables)
                 }
+                AppChoice::Bandwidth(settings) => Box::new(chain.bandwidth(settings)),
+                AppChoice::Provisioning(settings) => Box::new(chain.provisioning(settings)?),
                 AppChoice::Quarantine(settings) => Box::new(chain.quarantine(settings)?),
                 AppChoice::Routing(settings) => Box::new(Routing::new(*settings)),
             };
             chain.apps.push(app);
         }
         Ok(chain)
+    }
+
+    fn bandwidth(&mut self, settings: &BandwidthSettings) -> Bandwidth {
+        let book = Reservations::new(settings.clone());
+        let app = Bandwidth::new(&book);
+        let (reserve, release) = (book.clone(), book.clone());
+        self.commands.add("reserve", move |words| operate::bandwidth::reserve(&reserve, words));
+        self.commands.add("release", move |words| operate::bandwidth::release(&release, words));
+        self.commands.add("reservations", move |words| operate::bandwidth::list(&book, words));
+        app
+    }
+
+    fn provisioning(&mut self, settings: &ProvisioningSettings) -> Result<Provisioning, RunError> {
+        let circuits = Circuits::new(settings.clone())?;
+        let app = Provisioning::new(&circuits);
+        self.commands.add("circuits", move |words| operate::provisioning::list(&circuits, words));
+        Ok(app)
     }
 
     fn quarantine(&mut self, settings: &QuarantineSettings) -> Result<Quarantine, RunError> {

@@ -5,6 +5,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bellrock_apps::bandwidth::BandwidthSettings;
+use bellrock_apps::provisioning::ProvisioningSettings;
 use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
 
 use super::settings::{Setting, one};
@@ -16,6 +18,8 @@ pub(crate) enum AppChoice {
     Hub,
     Learning(LearningSettings),
     GlobalLearning(LearningSettings, TableKind),
+    Bandwidth(BandwidthSettings),
+    Provisioning(ProvisioningSettings),
     Quarantine(QuarantineSettings),
     Routing(RoutingSettings),
 }
@@ -52,6 +56,8 @@ impl AppChoice {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
             AppChoice::GlobalLearning(..) => "global_learning",
+            AppChoice::Bandwidth(_) => "bandwidth",
+            AppChoice::Provisioning(_) => "provisioning",
             AppChoice::Quarantine(_) => "quarantine",
             AppChoice::Routing(_) => "routing",
         }
@@ -106,6 +112,19 @@ pub(crate) const KNOWN: &[Known] = &[
                 measurements.",
         choice: || AppChoice::Hub,
         settings: &[],
+    },
+    Known {
+        name: "bandwidth",
+        about: "Reserves bandwidth from host to host on request, on every line of a path or on none, and moves \
+                what breaks.",
+        choice: || AppChoice::Bandwidth(BandwidthSettings::default()),
+        settings: super::traffic::BANDWIDTH,
+    },
+    Known {
+        name: "provisioning",
+        about: "Keeps named circuits between ports and hosts, with detours around links that fail.",
+        choice: || AppChoice::Provisioning(ProvisioningSettings::default()),
+        settings: super::traffic::PROVISIONING,
     },
     Known {
         name: "quarantine",

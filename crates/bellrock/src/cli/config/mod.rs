@@ -8,6 +8,7 @@
 pub(crate) mod apps;
 pub(crate) mod services;
 pub(crate) mod settings;
+mod traffic;
 pub(crate) mod values;
 pub(crate) mod yaml;
 
@@ -213,6 +214,13 @@ impl Config {
     }
 
     fn contradiction_of_apps(&self) -> Option<String> {
+        let conflict = self.apps.iter().find_map(|app| match app {
+            AppChoice::Provisioning(settings) => settings.check().err(),
+            _ => None,
+        });
+        if let Some(conflict) = conflict {
+            return Some(format!("the app \"provisioning\": {conflict}"));
+        }
         let place = self.apps.iter().position(|app| app.name() == "quarantine")?;
         let before = self.apps.get(place.checked_sub(1)?)?.name();
         Some(format!(

@@ -4,10 +4,17 @@
 //! A command goes over the control socket as words. In the controller, [`Commands`] leads them to the app,
 //! if it is in the chain.
 
+pub(super) mod bandwidth;
 pub(super) mod block_list;
+pub(super) mod provisioning;
 pub(super) mod quarantine;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -15,7 +22,8 @@ use super::config::Config;
 use super::config::apps::AppChoice;
 
 /// The commands that apps have, whether they are in the chain or not.
-pub(super) const COMMANDS: &[&str] = &["quarantine"];
+pub(super) const COMMANDS: &[&str] =
+    &["quarantine", "reserve", "release", "reservations", "circuits"];
 
 /// Does what the words after the command's name say. The answer is JSON; what cannot be done is a
 /// sentence that says why, and nothing of it is done.
@@ -50,6 +58,37 @@ impl Commands {
     }
 }
 
+/// How long a command of an app may take. The client waits a little longer.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Waits in this thread for what a task of an app answers.
+///
+/// # Errors
+/// That there is no answer.
+fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let began = Instant::now();
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let (mut answer, mut context) = (pin!(answer), Context::from_waker(&waker));
+    loop {
+        if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
+            return answer.ok_or_else(|| "the controller is stopping".to_owned());
+        }
+        let Some(left) = COMMAND_TIMEOUT.checked_sub(began.elapsed()) else {
+            let limit = COMMAND_TIMEOUT.as_secs();
+            return Err(format!(
+                "it is not done after {limit} s, and goes on; ask later what came of it"
+            ));
+        };
+        thread::park_timeout(left);
+    }
+}
+
 /// What is wrong in the files that the apps of a configuration read.
 pub(super) fn check_files(config: &Config) -> Option<String> {
     let file = config.apps.iter().find_map(|app| match app {
@@ -62,6 +101,10 @@ pub(super) fn check_files(config: &Config) -> Option<String> {
 /// An app's answer, for people.
 pub(super) fn show(command: &str, answer: Value) -> serde_json::Result<String> {
     match command {
+        "reserve" | "release" | "reservations" => {
+            Ok(bandwidth::show(&serde_json::from_value::<Vec<_>>(answer)?))
+        }
+        "circuits" => Ok(provisioning::show(&serde_json::from_value::<Vec<_>>(answer)?)),
         "quarantine" => Ok(quarantine::show(serde_json::from_value(answer)?)),
         _ => super::show::json(&answer),
     }

@@ -95,7 +95,9 @@ pub(crate) fn call(lists: &BlockLists, words: &[&str]) -> Result<Value, String> 
         }
         ["list"] => Answer::List { entries: rows(lists), file_problem: lists.file_problem() },
         _ => {
-            return Err("give quarantine add HOST, quarantine remove HOST or quarantine list".into());
+            return Err(
+                "give quarantine add HOST, quarantine remove HOST or quarantine list".into()
+            );
         }
     };
     serde_json::to_value(answer).map_err(|error| error.to_string())

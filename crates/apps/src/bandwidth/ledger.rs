@@ -1,0 +1,164 @@
+//! What of each line is promised to whom: the one place where bandwidth is given away.
+//!
+//! Each direction of a line has a variable, and a transaction changes those of a whole path, or none
+//! (McNettle, Fig. 6). So whatever happens at the same time, no line is promised beyond what it carries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use bellrock_api::{Interrupt, SwitchPort, TVar, Transaction};
+
+/// A direction of a line, by the port of a switch where it begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Line {
+    /// From this port to whatever is behind it.
+    From(SwitchPort),
+    /// From the host behind this port to the switch.
+    To(SwitchPort),
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::From(port) => write!(f, "the line from port {port}"),
+            Line::To(port) => write!(f, "the line of the host at {port}"),
+        }
+    }
+}
+
+/// What is promised of each line, in kbit/s.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<BTreeMap<Line, TVar<u64>>>);
+
+/// One way from host to host: its lines, what is promised of each, and what each carries, in kbit/s.
+#[derive(Clone, Debug)]
+pub(super) struct Way(Vec<(TVar<u64>, u64)>);
+
+impl Ledger {
+    /// A way over these lines, each with what it carries.
+    pub(super) fn way(&self, lines: impl IntoIterator<Item = (Line, u64)>) -> Way {
+        let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = |(line, kbps)| (promised.entry(line).or_default().clone(), kbps);
+        Way(lines.into_iter().map(line).collect())
+    }
+
+    /// What is promised of a line, in kbit/s.
+    pub(super) fn promised(&self, line: Line) -> u64 {
+        let promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        promised.get(&line).map_or(0, TVar::load)
+    }
+}
+
+/// Takes `kbps` of each line of a way, or waits until all of them have so much.
+pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
+    for (promised, carries) in &way.0 {
+        let taken = tx.read(promised)?.saturating_add(kbps);
+        tx.require(taken <= *carries)?;
+        tx.write(promised, taken)?;
+    }
+    Ok(())
+}
+
+/// Takes `kbps` of the first of several ways that has so much, or waits until one does. Tells which.
+pub(super) fn take_one(
+    tx: &mut Transaction<'_>,
+    ways: &[Way],
+    kbps: u64,
+) -> Result<usize, Interrupt> {
+    let [way, others @ ..] = ways else { return tx.retry() };
+    tx.or_else(
+        |tx| take(tx, way, kbps).map(|()| 0),
+        |tx| take_one(tx, others, kbps).map(|index| index + 1),
+    )
+}
+
+/// Gives back what was taken.
+pub(super) fn give_back(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
+    for (promised, _) in &way.0 {
+        tx.modify(promised, |promised| promised.saturating_sub(kbps))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use bellrock_api::{Dpid, Port, atomically};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CARRIES: u64 = 100;
+
+    fn line(number: u8) -> Line {
+        Line::From(SwitchPort::new(Dpid(1), Port(number.into())))
+    }
+
+    /// What a thread does: reserves on one of two paths, and perhaps releases what it reserved before.
+    #[derive(Clone, Debug)]
+    struct Deed {
+        paths: [Vec<u8>; 2],
+        kbps: u64,
+        releases: bool,
+    }
+
+    fn deed() -> impl Strategy<Value = Deed> {
+        let path = || proptest::sample::subsequence((0..12_u8).collect::<Vec<_>>(), 1..6);
+        let deed = |(one, other, kbps, releases)| Deed { paths: [one, other], kbps, releases };
+        (path(), path(), 1..=40_u64, any::<bool>()).prop_map(deed)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        /// Four threads make a thousand requests each. Whatever they do to each other, no line is ever
+        /// promised beyond what it carries, all that is promised is somebody's, and in the end nothing is.
+        #[test]
+        fn thousands_of_requests_at_a_time_never_oversubscribe_a_line(
+            deeds in proptest::collection::vec(deed(), 50..100)
+        ) {
+            let ledger = Ledger::default();
+            let lines = || (0..12).map(line);
+            let held: Vec<_> = thread::scope(|scope| {
+                let run = |thread: usize| {
+                    let (ledger, deeds) = (&ledger, &deeds);
+                    move || {
+                        let mut held: Vec<(Way, u64, Vec<u8>)> = Vec::new();
+                        for number in 0..1000 {
+                            let deed = &deeds[(number * (thread + 1) + thread) % deeds.len()];
+                            let way = |path: &Vec<u8>| {
+                                ledger.way(path.iter().map(|number| (line(*number), CARRIES)))
+                            };
+                            let ways = [way(&deed.paths[0]), way(&deed.paths[1])];
+                            let taken = atomically(|tx| take_one(tx, &ways, deed.kbps));
+                            if let Ok(index) = taken {
+                                held.push((ways[index].clone(), deed.kbps, deed.paths[index].clone()));
+                            }
+                            for line in lines() {
+                                assert!(ledger.promised(line) <= CARRIES);
+                            }
+                            if deed.releases && let Some((way, kbps, _)) = held.pop() {
+                                atomically(|tx| give_back(tx, &way, kbps)).unwrap();
+                            }
+                        }
+                        held
+                    }
+                };
+                let threads: Vec<_> = (0..4).map(|thread| scope.spawn(run(thread))).collect();
+                threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            for number in 0..12 {
+                let of = held.iter().filter(|(.., path)| path.contains(&number));
+                prop_assert_eq!(ledger.promised(line(number)), of.map(|(_, kbps, _)| kbps).sum::<u64>());
+            }
+            for (way, kbps, _) in &held {
+                atomically(|tx| give_back(tx, way, *kbps)).unwrap();
+            }
+            for line in lines() {
+                prop_assert_eq!(ledger.promised(line), 0);
+            }
+        }
+    }
+}

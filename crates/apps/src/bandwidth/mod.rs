@@ -1,0 +1,400 @@
+//! Bandwidth on demand: whoever asks for a rate from one host to another gets it on every line of a path,
+//! or is told why not, and nothing is changed.
+//!
+//! - `ledger` is where bandwidth is given away: a transaction takes it on all lines of the first of
+//!   several paths that has so much, or on none (McNettle, Fig. 6).
+//! - `route` is such a path with its flows: packets from the one host to the other, kept to their rate by a
+//!   meter where they come in (1.3), or put into a queue that is set up in the switches.
+//! - `hold` is a reservation from the request to the release: it takes, installs, and moves to another
+//!   path when the one it has breaks. Each has a task of its own.
+//! - [`Reservations`] is the handle to ask by, for other apps and for the command.
+
+mod hold;
+mod ledger;
+mod names;
+mod route;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bellrock_api::{
+    Answer, App, Dpid, Handler, HostId, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch,
+    promise,
+};
+use bellrock_services::paths::paths;
+use bellrock_services::programming::CommitError;
+
+pub use hold::ALTERNATIVES;
+use ledger::Ledger;
+pub use ledger::Line;
+pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
+
+/// Most reservations at a time. Their numbers, 1 to this, are those of their meters too.
+pub const MAX_RESERVATIONS: u32 = 10_000;
+
+/// What can be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BandwidthSettings {
+    /// What every line carries; `None`: what its port says.
+    pub rate: Option<Kbps>,
+    /// What single lines carry, by a port where they begin or end, whatever else is said.
+    pub lines: BTreeMap<SwitchPort, Kbps>,
+    /// Queues that are set up in all switches, by name.
+    pub queues: BTreeMap<String, u32>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The host that sends.
+    pub from: HostName,
+    /// The host that receives.
+    pub to: HostName,
+    /// How much.
+    pub rate: Kbps,
+    /// The queue that its packets get; `None`: a meter keeps them to their rate.
+    pub queue: Option<String>,
+    /// How long to wait for others to release what is missing.
+    pub wait: Duration,
+}
+
+/// What was reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Its number, to release it by.
+    pub id: u32,
+    /// The host that sends.
+    pub from: HostId,
+    /// The host that receives.
+    pub to: HostId,
+    /// How much.
+    pub rate: Kbps,
+    /// The name of its queue.
+    pub queue: Option<String>,
+    /// How it is.
+    pub state: State,
+}
+
+/// How a reservation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is being made.
+    Pending,
+    /// Its flows are confirmed; packets leave switches by these ports.
+    Installed(Vec<SwitchPort>),
+    /// Its path broke, and there is no other yet. It holds nothing; when the network changes, it is tried
+    /// again.
+    Lost(String),
+}
+
+/// Why nothing was reserved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReserved {
+    /// The app is not in a running controller.
+    #[error("no controller runs with this app")]
+    NotRunning,
+    /// A name is not that of one host.
+    #[error(transparent)]
+    Host(#[from] NotOneHost),
+    /// It would be from a host to itself.
+    #[error("{0} is both ends; name two hosts")]
+    SameHost(HostId),
+    /// There is one between these hosts already.
+    #[error("from {from} to {to} there is reservation {id} already; release it first")]
+    Reserved {
+        /// The host that sends.
+        from: HostId,
+        /// The host that receives.
+        to: HostId,
+        /// Its number.
+        id: u32,
+    },
+    /// There are too many.
+    #[error("there are {MAX_RESERVATIONS} reservations already; release one first")]
+    TooMany,
+    /// No queue has this name.
+    #[error("there is no queue {name:?}; {}", known_queues(known))]
+    UnknownQueue {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The switch where packets come in speaks 1.0.
+    #[error(
+        "unsupported: switch {0} speaks OpenFlow 1.0, which has no meters; name a queue that is set up in the \
+         switches"
+    )]
+    NoMeters(Dpid),
+    /// It is not known what a line carries.
+    #[error("{0} does not say what it carries; set `rate`, or `lines` for this one")]
+    NoRate(Line),
+    /// A line would carry less than what is asked for, if nobody had anything of it.
+    #[error("{line} carries {carries}, less than {rate}, and there is no path without such a line")]
+    AboveRate {
+        /// What is asked for.
+        rate: Kbps,
+        /// The line.
+        line: Line,
+        /// What it carries.
+        carries: Kbps,
+    },
+    /// No path leads there.
+    #[error("no path leads from {from} to {to}")]
+    NoPath {
+        /// The host that sends.
+        from: HostId,
+        /// The host that receives.
+        to: HostId,
+    },
+    /// Others have what is missing.
+    #[error("{line} has {free} left of {carries}, less than {rate}, and no other path has so much")]
+    Taken {
+        /// What is asked for.
+        rate: Kbps,
+        /// The line of the shortest path that has the least left.
+        line: Line,
+        /// What is left of it.
+        free: Kbps,
+        /// What it carries.
+        carries: Kbps,
+    },
+    /// A host has gone or moved meanwhile.
+    #[error("host {0} is not there any more")]
+    Gone(HostId),
+    /// The flows could not be installed, and what was reserved is given back.
+    #[error("{0}")]
+    NotInstalled(#[from] CommitError),
+}
+
+fn known_queues(known: &[String]) -> String {
+    match known {
+        [] => "none is configured (`queues: [NAME=NUMBER]`)".to_owned(),
+        known => format!("there are: {}", known.join(", ")),
+    }
+}
+
+/// Why a reservation was not released as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReleased {
+    /// There is none with this number.
+    #[error("there is no reservation {0}; `bellrock reservations` lists those that there are")]
+    Unknown(u32),
+    /// It is released, but flows of it are left.
+    #[error("it is released, but flows of it may be left: {0}")]
+    FlowsLeft(CommitError),
+}
+
+/// The handle by which bandwidth is reserved. All clones are the same.
+#[derive(Clone, Default)]
+pub struct Reservations(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    settings: BandwidthSettings,
+    /// Since the app has started.
+    network: OnceLock<Network>,
+    ledger: Ledger,
+    book: Mutex<BTreeMap<u32, Entry>>,
+}
+
+/// What the book has of a reservation.
+struct Entry {
+    told: Reservation,
+    orders: Orders,
+}
+
+/// What the task of a reservation is told to do.
+enum Order {
+    /// The network has changed: look whether the path is still there.
+    Look,
+    /// Give all back, and end.
+    Release(Promise<Result<(), NotReleased>>),
+}
+
+/// The orders of one reservation.
+type Orders = Arc<Mutex<(VecDeque<Order>, Option<Waker>)>>;
+
+impl Reservations {
+    /// A handle, for an app with these settings.
+    #[must_use]
+    pub fn new(settings: BandwidthSettings) -> Self {
+        Reservations(Arc::new(Inner { settings, ..Inner::default() }))
+    }
+
+    /// Reserves. It goes on whether or not somebody waits for the answer; `None`: the controller has ended
+    /// meanwhile.
+    pub fn reserve(&self, request: Request) -> Answer<Result<Reservation, NotReserved>> {
+        let (promise, answer) = promise();
+        match self.open(&request) {
+            Ok((network, id, asked)) => {
+                let task = hold::hold(network.clone(), self.clone(), asked, request.wait, promise);
+                network.spawn(format!("reservation {id}"), task);
+            }
+            Err(error) => promise.keep(Err(error)),
+        }
+        answer
+    }
+
+    /// Releases a reservation.
+    pub fn release(&self, id: u32) -> Answer<Result<(), NotReleased>> {
+        let (promise, answer) = promise();
+        match self.book().get(&id) {
+            Some(entry) => give(&entry.orders, Order::Release(promise)),
+            None => promise.keep(Err(NotReleased::Unknown(id))),
+        }
+        answer
+    }
+
+    /// All reservations, by number.
+    #[must_use]
+    pub fn list(&self) -> Vec<Reservation> {
+        self.book().values().map(|entry| entry.told.clone()).collect()
+    }
+
+    /// What is reserved of a line.
+    #[must_use]
+    pub fn reserved(&self, line: Line) -> Kbps {
+        Kbps(self.0.ledger.promised(line))
+    }
+
+    /// Finds out who and what is meant, and gives it a number.
+    fn open(&self, request: &Request) -> Result<(&Network, u32, hold::Asked), NotReserved> {
+        let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
+        let queue = request.queue.as_deref().map(|name| self.queue(name)).transpose()?;
+        let hosts = network.hosts().load();
+        let (from, to) = (request.from.find(&hosts)?.id, request.to.find(&hosts)?.id);
+        if from.mac == to.mac {
+            return Err(NotReserved::SameHost(from));
+        }
+        let mut book = self.book();
+        let same = |entry: &&Entry| (entry.told.from, entry.told.to) == (from, to);
+        if let Some(id) = book.values().find(same).map(|entry| entry.told.id) {
+            return Err(NotReserved::Reserved { from, to, id });
+        }
+        let id = (1..=MAX_RESERVATIONS).find(|id| !book.contains_key(id));
+        let id = id.ok_or(NotReserved::TooMany)?;
+        let (rate, state) = (request.rate, State::Pending);
+        let told = Reservation { id, from, to, rate, queue: request.queue.clone(), state };
+        let orders = Orders::default();
+        book.insert(id, Entry { told, orders: Arc::clone(&orders) });
+        Ok((network, id, hold::Asked { id, from, to, rate, queue, orders }))
+    }
+
+    fn queue(&self, name: &str) -> Result<u32, NotReserved> {
+        let queues = &self.0.settings.queues;
+        queues.get(name).copied().ok_or_else(|| NotReserved::UnknownQueue {
+            name: name.to_owned(),
+            known: queues.keys().cloned().collect(),
+        })
+    }
+
+    /// Notes how a reservation is; returns it.
+    fn note(&self, id: u32, state: State) -> Option<Reservation> {
+        let mut book = self.book();
+        let told = &mut book.get_mut(&id)?.told;
+        told.state = state;
+        Some(told.clone())
+    }
+
+    fn close(&self, id: u32) {
+        self.book().remove(&id);
+    }
+
+    /// Has every reservation look whether its path is still there, each time that something changes.
+    async fn look_whenever<T>(self, changes: Watch<T>) {
+        let mut seen = changes.load().version();
+        loop {
+            seen = changes.changed(seen).await.version();
+            for entry in self.book().values() {
+                give(&entry.orders, Order::Look);
+            }
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        // Each change of it is one insertion, removal or assignment.
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives an order. Whoever is to look already, looks once.
+fn give(orders: &Orders, order: Order) {
+    let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+    let (waiting, waker) = &mut *orders;
+    if !(matches!(order, Order::Look) && waiting.iter().any(|order| matches!(order, Order::Look))) {
+        waiting.push_back(order);
+    }
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
+
+/// Waits for the next order.
+async fn next(orders: &Orders) -> Order {
+    std::future::poll_fn(|context| {
+        let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+        match orders.0.pop_front() {
+            Some(order) => Poll::Ready(order),
+            None => {
+                orders.1 = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// The app.
+#[derive(Clone, Default)]
+pub struct Bandwidth(Reservations);
+
+impl Bandwidth {
+    /// Serves the requests that come by this handle.
+    #[must_use]
+    pub fn new(reservations: &Reservations) -> Self {
+        Bandwidth(reservations.clone())
+    }
+}
+
+impl App for Bandwidth {
+    type Handler = NoHandler;
+
+    fn name(&self) -> &'static str {
+        "bandwidth"
+    }
+
+    fn wants_packet_ins(&self) -> bool {
+        false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
+    }
+
+    fn start(&self, network: &Network) {
+        let Bandwidth(reservations) = self;
+        if reservations.0.network.set(network.clone()).is_ok() {
+            let whenever_paths = reservations.clone().look_whenever(paths(network));
+            network.spawn("look when paths change", whenever_paths);
+            let whenever_hosts = reservations.clone().look_whenever(network.hosts().clone());
+            network.spawn("look when hosts change", whenever_hosts);
+        }
+    }
+
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> NoHandler {
+        NoHandler
+    }
+}
+
+/// All is done by tasks; packets are the next app's.
+#[derive(Debug)]
+pub struct NoHandler;
+
+impl Handler for NoHandler {
+    fn packet_ins(&mut self, _: &mut bellrock_api::Switch<'_>, _: &mut bellrock_api::Batch<'_>) {}
+}

@@ -1,0 +1,346 @@
+//! The flows and groups of a circuit, as the network is now.
+//!
+//! Between switches the frames of a circuit carry a VLAN tag of the circuit's own; where they leave, the tag
+//! becomes what the endpoint has. A circuit of two endpoints has a detour around each link of its path: at
+//! the switch before the link a fast-failover group (1.3.5 §5.6.1) sends to the detour what the link does
+//! not carry, under another tag, so that switches that both ways pass tell the two apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellrock_api::openflow::GroupType;
+use bellrock_api::{
+    Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, SwitchPort,
+    Switches, Topology, Version,
+};
+use bellrock_services::desired::Wanted;
+use bellrock_services::paths::{Path, Paths};
+
+use super::circuit::{Circuit, Endpoint};
+
+/// VLANs that each circuit has for itself: one for its path, the others for detours.
+pub const VLANS_PER_CIRCUIT: u16 = 8;
+
+/// Most links of the path of a circuit.
+pub const MAX_LINKS: usize = 64;
+
+/// The first number of the app's groups.
+const FIRST_GROUP: u32 = 0x0c00_0000;
+
+/// The Ethernet type of a VLAN tag.
+const VLAN_TAG: u16 = 0x8100;
+
+/// What stands behind all flows of detours in the order of changes.
+const AFTER_DETOURS: u32 = MAX_LINKS as u32 * 2;
+
+/// Why a circuit cannot be laid now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotLaid {
+    #[error("host {0} has not been seen")]
+    NoHost(MacAddr),
+    #[error("host {0} is in several VLANs; name its port and VLAN instead")]
+    SeveralHosts(MacAddr),
+    #[error("switch {0} is not up")]
+    NoSwitch(Dpid),
+    #[error("port {0} is not up")]
+    NoPort(SwitchPort),
+    #[error("port {0} leads to another switch; an endpoint is where hosts are")]
+    Inside(SwitchPort),
+    #[error("two of its endpoints are the same: {0}")]
+    Same(SwitchPort),
+    #[error("no path leads from switch {0} to switch {1}")]
+    NoPath(Dpid, Dpid),
+    #[error("the path from switch {0} to switch {1} has more than {MAX_LINKS} links")]
+    TooLong(Dpid, Dpid),
+}
+
+/// A circuit in the network as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// What is wanted where, with its place in the order of changes.
+    pub(super) entries: Vec<(u32, Dpid, Wanted)>,
+    /// The switches that it passes.
+    pub(super) switches: BTreeSet<Dpid>,
+    /// Links that have no detour, one direction each.
+    pub(super) bare: Vec<SwitchPort>,
+}
+
+/// What is known of the network.
+pub(super) struct View<'n> {
+    pub(super) topology: &'n Topology,
+    pub(super) hosts: &'n Hosts,
+    pub(super) switches: &'n Switches,
+    pub(super) paths: &'n Paths,
+}
+
+/// An endpoint as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    at: SwitchPort,
+    vlan: Option<u16>,
+    host: Option<MacAddr>,
+}
+
+/// Lays a circuit: `number` counts from 0, `tag` is the first of its VLANs.
+pub(super) fn lay(
+    circuit: &Circuit,
+    number: u32,
+    tag: u16,
+    view: &View<'_>,
+) -> Result<Layout, NotLaid> {
+    let places = circuit.endpoints.iter().map(|endpoint| place(*endpoint, view));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
+    for (index, one) in places.iter().enumerate() {
+        let same =
+            |other: &&Place| (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host);
+        if places.iter().skip(index + 1).any(|other| same(&other)) {
+            return Err(NotLaid::Same(one.at));
+        }
+    }
+    let mut laying =
+        Laying { view, number, tag, laid: Layout::default(), detours: BTreeMap::new() };
+    match places[..] {
+        [one, other] => {
+            laying.way(one, other, 0)?;
+            laying.way(other, one, 1)?;
+        }
+        _ => laying.tree(&places)?,
+    }
+    Ok(laying.laid)
+}
+
+fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
+    let place = match endpoint {
+        Endpoint::Port(at, vlan) => Place { at, vlan, host: None },
+        Endpoint::Host(mac) => {
+            let mut hosts = view.hosts.iter().filter(|host| host.id.mac == mac);
+            let host = hosts.next().ok_or(NotLaid::NoHost(mac))?;
+            if hosts.next().is_some() {
+                return Err(NotLaid::SeveralHosts(mac));
+            }
+            Place { at: host.at, vlan: host.id.vlan, host: Some(mac) }
+        }
+    };
+    let at = place.at;
+    match () {
+        () if view.switches.get(at.dpid).is_none() => Err(NotLaid::NoSwitch(at.dpid)),
+        () if view.topology.link(at).is_some() => Err(NotLaid::Inside(at)),
+        () if !view.topology.is_up(at) => Err(NotLaid::NoPort(at)),
+        () => Ok(place),
+    }
+}
+
+impl Place {
+    /// The frames that come in here, for these other ends.
+    fn matching(&self, to: Option<MacAddr>) -> Match {
+        let matching = Match::any().in_port(self.at.port);
+        let matching = match self.vlan {
+            Some(vlan) => matching.vlan_id(vlan),
+            None => matching.untagged(),
+        };
+        match (self.host, to) {
+            (Some(from), Some(to)) => matching.eth_src(from).eth_dst(to),
+            (Some(from), None) => matching.eth_src(from),
+            (None, _) => matching,
+        }
+    }
+
+    /// From its own form to the circuit's.
+    fn tagged(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
+        let push =
+            (self.vlan.is_none() && version >= Version::V1_3).then_some(Action::PushVlan(VLAN_TAG));
+        push.into_iter().chain([set_vlan(tag)]).collect()
+    }
+
+    /// From the circuit's form to its own, and out.
+    fn out(&self, in_port: Port) -> [Action<'static>; 2] {
+        let own = match self.vlan {
+            Some(vlan) => set_vlan(vlan),
+            None => Action::PopVlan,
+        };
+        [own, Action::output(leave(self.at.port, in_port))]
+    }
+}
+
+fn set_vlan(vlan: u16) -> Action<'static> {
+    Action::SetField(Field::VlanVid, (Match::VLAN_PRESENT | vlan).into())
+}
+
+/// A frame goes back by the port that it came in by only if that is said.
+fn leave(port: Port, in_port: Port) -> Port {
+    if port == in_port { Port::IN_PORT } else { port }
+}
+
+struct Laying<'l, 'n> {
+    view: &'l View<'n>,
+    number: u32,
+    tag: u16,
+    laid: Layout,
+    /// What detours do under each tag with frames that come in by a port.
+    detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
+}
+
+impl Laying<'_, '_> {
+    /// One direction of a circuit of two endpoints.
+    fn way(&mut self, from: Place, to: Place, direction: u32) -> Result<(), NotLaid> {
+        let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
+        let length = path.hops.len() as u32;
+        let mut came_in = from.at;
+        for (index, hop) in (0..).zip(&path.hops) {
+            let is_first = index == 0;
+            let version = self.version(came_in.dpid);
+            let (matching, mut actions) = match is_first {
+                true => (from.matching(to.host), from.tagged(version, self.tag)),
+                false => (self.inside(came_in, self.tag), Vec::new()),
+            };
+            let out = leave(hop.from.port, came_in.port);
+            let detour = match version {
+                Version::V1_0 => None,
+                Version::V1_3 => self.detour(came_in, hop.from, to, direction),
+            };
+            actions.push(match detour {
+                None => {
+                    self.laid.bare.push(hop.from);
+                    Action::output(out)
+                }
+                Some((tag, port)) => {
+                    let around = leave(port, came_in.port);
+                    let group = FIRST_GROUP | self.number << 8 | direction << 7 | index;
+                    let buckets = GroupEntry::new(group, GroupType::FastFailover)
+                        .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(hop.from.port))
+                        .bucket(
+                            BucketEntry::of(&[set_vlan(tag), Action::output(around)])
+                                .watch_port(port),
+                        );
+                    self.laid.entries.push((0, came_in.dpid, Wanted::Group(buckets)));
+                    Action::Group(group)
+                }
+            });
+            self.flow(AFTER_DETOURS + length - index, came_in.dpid, matching, &actions);
+            came_in = hop.to;
+        }
+        let (matching, mut actions) = match path.hops.is_empty() {
+            true => (from.matching(to.host), from.tagged(self.version(came_in.dpid), self.tag)),
+            false => (self.inside(came_in, self.tag), Vec::new()),
+        };
+        actions.extend(to.out(came_in.port));
+        self.flow(AFTER_DETOURS, came_in.dpid, matching, &actions);
+        Ok(())
+    }
+
+    /// A way to the end around a link, for frames that came in by a port of the switch before it: its tag
+    /// and its first port. `None`: there is none, or no tag for it.
+    fn detour(
+        &mut self,
+        came_in: SwitchPort,
+        around: SwitchPort,
+        to: Place,
+        _direction: u32,
+    ) -> Option<(u16, Port)> {
+        let other_end = self.view.paths.hop_at(around)?.to;
+        let usable = |from: SwitchPort| from != around && from != other_end;
+        let path = self.path(came_in.dpid, to.at.dpid, usable).ok()?;
+        let first = path.hops.first()?;
+        let mut steps = Vec::new();
+        for pair in path.hops.windows(2) {
+            let [hop, next] = pair else { continue };
+            let out = leave(next.from.port, hop.to.port);
+            steps.push((hop.to, vec![Action::output(out)]));
+        }
+        let last = path.hops.last()?.to;
+        steps.push((last, to.out(last.port).to_vec()));
+        let tags = self.tag + 1..self.tag + VLANS_PER_CIRCUIT;
+        let agrees = |tag: &u16| {
+            steps.iter().all(|(at, actions)| {
+                self.detours.get(&(*tag, *at)).is_none_or(|present| present == actions)
+            })
+        };
+        let tag = tags.into_iter().find(agrees)?;
+        let length = steps.len() as u32;
+        for (index, (at, actions)) in (1..).zip(steps) {
+            if self.detours.insert((tag, at), actions.clone()).is_none() {
+                let matching = self.inside(at, tag);
+                self.flow(length - index, at.dpid, matching, &actions);
+            }
+        }
+        Some((tag, first.from.port))
+    }
+
+    /// A circuit of more endpoints: what comes in at one goes to all others, along a tree.
+    fn tree(&mut self, places: &[Place]) -> Result<(), NotLaid> {
+        let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
+        // Ports of the tree, with the distance of their switch from the root.
+        let mut ports: BTreeMap<Dpid, BTreeSet<Port>> = BTreeMap::new();
+        for place in places {
+            let path = self.path(root, place.at.dpid, |_| true)?;
+            ports.entry(place.at.dpid).or_default();
+            for hop in &path.hops {
+                ports.entry(hop.from.dpid).or_default().insert(hop.from.port);
+                ports.entry(hop.to.dpid).or_default().insert(hop.to.port);
+                self.laid.bare.push(hop.from);
+            }
+        }
+        let others = |dpid: Dpid, in_port: Port, but: Option<Place>| {
+            let tree = ports.get(&dpid).into_iter().flatten().filter(|port| **port != in_port);
+            let mut actions: Vec<_> = tree.map(|port| Action::output(*port)).collect();
+            // Those with a tag first: it cannot be set where it was taken off.
+            let mut here: Vec<_> = places
+                .iter()
+                .filter(|place| place.at.dpid == dpid && Some(**place) != but)
+                .collect();
+            here.sort_by_key(|place| (place.vlan.is_none(), place.at, place.vlan));
+            let mut is_bare = false;
+            for place in here {
+                let [own, out] = place.out(in_port);
+                if !(is_bare && own == Action::PopVlan) {
+                    actions.push(own);
+                }
+                is_bare |= own == Action::PopVlan;
+                actions.push(out);
+            }
+            actions
+        };
+        // Inner flows first: what an endpoint sends finds them.
+        for (dpid, tree) in &ports {
+            for port in tree {
+                let matching = self.inside(SwitchPort::new(*dpid, *port), self.tag);
+                self.flow(0, *dpid, matching, &others(*dpid, *port, None));
+            }
+        }
+        for place in places {
+            let dpid = place.at.dpid;
+            let mut actions = place.tagged(self.version(dpid), self.tag);
+            actions.extend(others(dpid, place.at.port, Some(*place)));
+            self.flow(1, dpid, place.matching(None), &actions);
+        }
+        Ok(())
+    }
+
+    /// Frames of this circuit between switches.
+    fn inside(&self, came_in: SwitchPort, tag: u16) -> Match {
+        Match::any().in_port(came_in.port).vlan_id(tag)
+    }
+
+    fn flow(&mut self, order: u32, dpid: Dpid, matching: Match, actions: &[Action<'static>]) {
+        self.laid.switches.insert(dpid);
+        let flow = Flow::new(matching).actions(actions);
+        self.laid.entries.push((order, dpid, Wanted::Flow(flow)));
+    }
+
+    fn path(
+        &self,
+        from: Dpid,
+        to: Dpid,
+        usable: impl Fn(SwitchPort) -> bool,
+    ) -> Result<Path, NotLaid> {
+        if from == to {
+            return Ok(Path { from, to, hops: Vec::new() });
+        }
+        let path = self.view.paths.shortest(from, to, |hop| usable(hop.from));
+        let path = path.ok_or(NotLaid::NoPath(from, to))?;
+        if path.hops.len() > MAX_LINKS { Err(NotLaid::TooLong(from, to)) } else { Ok(path) }
+    }
+
+    fn version(&self, dpid: Dpid) -> Version {
+        self.view.switches.get(dpid).map_or(Version::V1_0, |info| info.version)
+    }
+}

@@ -1,0 +1,248 @@
+//! The app `bandwidth` in a lab: what is asked for is reserved on a whole path, or nothing is; what breaks is
+//! moved.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellrock_api::{Answer, Dpid, Port, SwitchPort, Version};
+use bellrock_apps::Routing;
+use bellrock_apps::bandwidth::{
+    Bandwidth, BandwidthSettings, Line, NotReleased, NotReserved, Request, Reservation,
+    Reservations, State,
+};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::ring;
+
+/// By then discovery has asked all ports.
+const SETTLED: Duration = Duration::from_secs(12);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Four switches in a ring with a host each, on ports that say 10 Gbit/s.
+fn lab(version: Version, settings: BandwidthSettings) -> (Lab, Reservations) {
+    let reservations = Reservations::new(settings);
+    let lab = Lab::seeded(7).topology(ring(4, 1)).version(version);
+    let mut lab = lab.app(Bandwidth::new(&reservations)).run(Routing::default());
+    lab.run_for(SETTLED);
+    for host in ["h1", "h2", "h3", "h4"] {
+        lab.announce(host);
+    }
+    lab.run_for(Duration::from_secs(1));
+    (lab, reservations)
+}
+
+fn request(from: &str, to: &str, rate: &str) -> Request {
+    let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+    Request { from, to, rate: rate.parse().unwrap(), queue: None, wait: Duration::ZERO }
+}
+
+fn ask<T>(answer: &mut Answer<T>) -> Option<T> {
+    match Pin::new(answer).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer.unwrap()),
+        Poll::Pending => None,
+    }
+}
+
+/// Lets time pass until there is an answer.
+fn wait<T>(lab: &mut Lab, mut answer: Answer<T>) -> T {
+    let mut told = None;
+    lab.run_until(PATIENCE, |_| {
+        told = told.take().or_else(|| ask(&mut answer));
+        told.is_some()
+    });
+    told.unwrap()
+}
+
+fn reserve(
+    lab: &mut Lab,
+    book: &Reservations,
+    request: Request,
+) -> Result<Reservation, NotReserved> {
+    let answer = book.reserve(request);
+    wait(lab, answer)
+}
+
+/// The switches that a reservation passes.
+fn switches(reservation: &Reservation) -> Vec<u64> {
+    let State::Installed(ports) = &reservation.state else { panic!("{reservation:?}") };
+    ports.iter().map(|port| port.dpid.0).collect()
+}
+
+/// All lines of all switches.
+fn reserved(book: &Reservations) -> Vec<(Line, u64)> {
+    let ports = (1..=4).flat_map(|dpid| (1..=4).map(move |port| (Dpid(dpid), Port(port))));
+    let lines = ports.flat_map(|(dpid, port)| {
+        let at = SwitchPort::new(dpid, port);
+        [Line::From(at), Line::To(at)]
+    });
+    let lines = lines.map(|line| (line, book.reserved(line).0));
+    lines.filter(|(_, kbps)| *kbps > 0).collect()
+}
+
+fn flows_of(lab: &Lab, text: &str) -> usize {
+    let all = ["s1", "s2", "s3", "s4"].map(|switch| lab.flows(switch));
+    all.iter().flatten().filter(|flow| flow.contains(text)).count()
+}
+
+#[test]
+fn the_first_path_that_has_so_much_is_taken_and_what_is_released_can_be_had_again() {
+    let settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    let first = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    assert_eq!((switches(&first).len(), first.id), (3, 1), "{first:?}");
+    assert_eq!(flows_of(&lab, "meter:1"), 1);
+    assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"));
+
+    // All paths to h3 end in its own line.
+    let other = reserve(&mut lab, &book, request("10.0.0.2", "10.0.0.3", "600M")).unwrap_err();
+    assert!(other.to_string().contains("has 400M left of 1G, less than 600M"), "{other}");
+    let same = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
+    assert!(same.to_string().contains("there is reservation 1 already"), "{same}");
+
+    let released = book.release(1);
+    assert_eq!(wait(&mut lab, released), Ok(()));
+    assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
+    assert_eq!(flows_of(&lab, "meter:"), 0);
+    let again = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1G")).unwrap();
+    assert_eq!(again.id, 1);
+    let unknown = book.release(7);
+    assert_eq!(wait(&mut lab, unknown), Err(NotReleased::Unknown(7)));
+}
+
+#[test]
+fn another_path_is_taken_where_the_shortest_is_full() {
+    // The hosts' own lines carry ten times what those between switches do.
+    let mut settings = BandwidthSettings { rate: "100M".parse().ok(), ..Default::default() };
+    let hosts = (1..=4).map(|dpid| (SwitchPort::new(Dpid(dpid), Port(1)), "1G".parse().unwrap()));
+    settings.lines.extend(hosts);
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    let direct = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.2", "60M")).unwrap();
+    assert_eq!(switches(&direct), [1, 2]);
+    let around = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "60M")).unwrap();
+    assert_eq!(switches(&around), [1, 4, 3], "s1 to s2 has 40M left");
+    let none = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "60M")).unwrap_err();
+    assert!(matches!(none, NotReserved::Taken { .. }), "{none}");
+    let text = none.to_string();
+    assert!(text.contains("has 40M left of 100M, less than 60M"), "{text}");
+
+    let above = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "101M")).unwrap_err();
+    assert!(above.to_string().contains("carries 100M, less than 101M"), "{above}");
+    let above = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "2G")).unwrap_err();
+    assert!(
+        above.to_string().starts_with("the line of the host at 0000000000000001:1 "),
+        "{above}"
+    );
+    assert_eq!(book.list().len(), 2, "what was refused has left nothing behind");
+    let kbps: u64 = reserved(&book).iter().map(|(_, kbps)| kbps).sum();
+    assert_eq!(kbps, 60_000 * (3 + 4));
+
+    // Who waits gets what is released.
+    let patient = Request { wait: PATIENCE, ..request("10.0.0.1", "10.0.0.4", "60M") };
+    let mut patient = book.reserve(patient);
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(ask(&mut patient), None, "nothing is free yet");
+    let released = book.release(around.id);
+    assert_eq!(wait(&mut lab, released), Ok(()));
+    assert_eq!(switches(&wait(&mut lab, patient).unwrap()), [1, 4]);
+}
+
+#[test]
+fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
+    let (mut lab, book) = lab(Version::V1_3, BandwidthSettings::default());
+    let first = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    let [_, by, _] = switches(&first)[..] else { panic!("{first:?}") };
+    let (by, other) = (format!("s{by}"), if by == 2 { "s4" } else { "s2" });
+    lab.link_down("s1", &by);
+    lab.run_for(Duration::from_secs(1));
+    let moved = book.list()[0].clone();
+    assert_eq!(format!("s{}", switches(&moved)[1]), other);
+    assert_eq!(reserved(&book).len(), 4, "only what it takes now: {:?}", reserved(&book));
+    assert_eq!(flows_of(&lab, "meter:1"), 1);
+    assert!(lab.ping("h1", "h3"));
+
+    lab.link_down("s1", other);
+    lab.run_for(Duration::from_secs(1));
+    let State::Lost(why) = &book.list()[0].state else { panic!("{:?}", book.list()) };
+    assert!(why.contains("no path leads from"), "{why}");
+    assert_eq!(reserved(&book), []);
+    lab.link_up("s1", other);
+    lab.run_for(SETTLED);
+    assert_eq!(switches(&book.list()[0]).len(), 3);
+
+    // A switch that starts anew has lost flows and meter, and gets them again.
+    lab.restart("s1", false);
+    lab.run_for(SETTLED * 2);
+    assert_eq!(switches(&book.list()[0]).len(), 3, "{:?}", book.list());
+    assert_eq!(flows_of(&lab, "meter:1"), 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_nothing_is_half_done() {
+    let (mut lab, book) = lab(Version::V1_0, BandwidthSettings::default());
+    for (from, to, rate, queue, said) in [
+        (
+            "10.0.0.1",
+            "10.0.0.3",
+            "1M",
+            None,
+            "unsupported: switch 0000000000000001 speaks OpenFlow 1.0",
+        ),
+        ("10.0.0.1", "10.0.0.9", "1M", None, "no host 10.0.0.9 has been seen"),
+        ("10.0.0.1", "10.0.0.1", "1M", None, "is both ends"),
+        (
+            "10.0.0.1",
+            "10.0.0.3",
+            "1M",
+            Some("gold"),
+            "there is no queue \"gold\"; none is configured",
+        ),
+    ] {
+        let request = Request { queue: queue.map(str::to_owned), ..request(from, to, rate) };
+        let error = reserve(&mut lab, &book, request).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
+    assert_eq!(flows_of(&lab, "enqueue"), 0);
+}
+
+/// The path's switches are asked for a queue that they do not have: what was reserved is given back.
+#[test]
+fn a_refused_flow_gives_everything_back() {
+    let queues = [("gold".to_owned(), 7)].into();
+    let (mut lab, book) = lab(Version::V1_0, BandwidthSettings { queues, ..Default::default() });
+    let request = Request { queue: Some("gold".into()), ..request("10.0.0.1", "10.0.0.3", "1M") };
+    let before = flows_of(&lab, "");
+    let error = reserve(&mut lab, &book, request).unwrap_err();
+    assert!(matches!(error, NotReserved::NotInstalled(_)), "{error}");
+    assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
+    assert_eq!(flows_of(&lab, ""), before);
+}
+
+#[test]
+fn requests_of_one_moment_share_what_there_is() {
+    let mut settings = BandwidthSettings { rate: "100M".parse().ok(), ..Default::default() };
+    settings.lines.insert(SwitchPort::new(Dpid(1), Port(1)), "150M".parse().unwrap());
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    let hosts = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"];
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+    let answers: Vec<_> = pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| book.reserve(request(from, to, "45M")))
+        .collect();
+    let outcomes: Vec<_> = answers.into_iter().map(|answer| wait(&mut lab, answer)).collect();
+    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    assert!((4..12).contains(&done), "{outcomes:#?}");
+    for (line, kbps) in reserved(&book) {
+        let (Line::From(at) | Line::To(at)) = line;
+        let is_wide = at == SwitchPort::new(Dpid(1), Port(1));
+        assert!(kbps <= if is_wide { 150_000 } else { 100_000 }, "{line}: {kbps}");
+    }
+    for reservation in book.list() {
+        let released = book.release(reservation.id);
+        assert_eq!(wait(&mut lab, released), Ok(()));
+    }
+    assert_eq!(reserved(&book), []);
+}

@@ -1,0 +1,163 @@
+//! The app `provisioning` in a lab: circuits from end to end, kept through failures.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::time::Duration;
+
+use bellrock_api::Version;
+use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::{Named, ring, tree};
+
+/// By then discovery has asked all ports.
+const SETTLED: Duration = Duration::from_secs(12);
+const EVERY: Duration = Duration::from_millis(5);
+
+const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+fn circuits(texts: &[&str]) -> Circuits {
+    let circuits = texts.iter().map(|text| text.parse().unwrap()).collect();
+    Circuits::new(ProvisioningSettings { circuits, ..Default::default() }).unwrap()
+}
+
+fn lab(topology: Named, version: Version, circuits: &Circuits) -> Lab {
+    let lab = Lab::seeded(3).topology(topology).version(version);
+    let mut lab = lab.run(Provisioning::new(circuits));
+    lab.run_for(SETTLED);
+    lab
+}
+
+fn states(circuits: &Circuits) -> Vec<CircuitState> {
+    circuits.list().into_iter().map(|status| status.state).collect()
+}
+
+fn is_up(state: &CircuitState) -> bool {
+    matches!(state, CircuitState::Up { .. })
+}
+
+fn down(state: &CircuitState) -> &str {
+    let CircuitState::Down(why) = state else { panic!("{state:?}") };
+    why
+}
+
+#[test]
+fn two_ports_are_joined_and_nobody_else() {
+    for version in VERSIONS {
+        let all = circuits(&["blue 1:1 3:1"]);
+        let mut lab = lab(ring(4, 1), version, &all);
+        assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+        assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"), "{version} {:#?}", lab.flows("s1"));
+        assert!(!lab.ping("h1", "h2") && !lab.ping("h2", "h4"), "{version}");
+        assert_eq!(lab.duplicates(), [], "{version}");
+    }
+}
+
+#[test]
+fn ports_of_one_switch_and_more_than_two_are_joined_too() {
+    for version in VERSIONS {
+        // h1 to h3 are at s2, h4 to h6 at s3, h7 to h9 at s4; port 4 of each leads to s1.
+        let all = circuits(&["here 2:1 2:2", "three 2:3 3:1 3:2 4:1"]);
+        let mut lab = lab(tree(2, 3), version, &all);
+        assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+        assert!(lab.ping("h1", "h2"), "{version}");
+        for (from, to) in [("h3", "h4"), ("h3", "h7"), ("h5", "h4"), ("h7", "h5"), ("h4", "h3")] {
+            assert!(lab.ping(from, to), "{version} {from} {to}");
+        }
+        assert!(
+            !lab.ping("h1", "h3") && !lab.ping("h4", "h6") && !lab.ping("h8", "h7"),
+            "{version}"
+        );
+        assert_eq!(lab.duplicates(), [], "{version}");
+    }
+}
+
+/// On 1.3 the switch before the link goes around by itself; on 1.0 the controller moves the circuit.
+#[test]
+fn a_circuit_survives_each_link_of_its_path() {
+    for version in VERSIONS {
+        for (a, b) in [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")] {
+            let all = circuits(&["blue 1:1 3:1"]);
+            let mut lab = lab(ring(4, 1), version, &all);
+            let bare_links = if version == Version::V1_3 { 0 } else { 4 };
+            assert_eq!(states(&all), [CircuitState::Up { bare_links }], "{version}");
+            assert!(lab.ping("h1", "h3"));
+            let pings = lab.start_pings("h1", "h3", 400, EVERY);
+            lab.run_for(Duration::from_millis(500));
+            lab.link_down(a, b);
+            lab.run_for(Duration::from_secs(3));
+            let statistics = lab.statistics(&pings);
+            let lost = statistics.sent - statistics.received;
+            let most = if version == Version::V1_3 { 1 } else { 20 };
+            assert!(statistics.sent == 400 && lost <= most, "{version} {a} {b}: {statistics:?}");
+            assert!(states(&all).iter().all(is_up), "{version} {a} {b}: {:?}", all.list());
+            lab.link_up(a, b);
+            lab.run_for(SETTLED);
+            assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"), "{version} {a} {b}");
+            assert_eq!(states(&all), [CircuitState::Up { bare_links }], "{version} {a} {b}");
+        }
+    }
+}
+
+/// Without the controller the detours carry on, whichever link fails.
+#[test]
+fn detours_need_no_controller() {
+    for (a, b) in [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")] {
+        let all = circuits(&["blue 1:1 3:1"]);
+        let mut lab = lab(ring(4, 1), Version::V1_3, &all);
+        assert!(lab.ping("h1", "h3"));
+        lab.stop_controller();
+        lab.link_down(a, b);
+        lab.run_for(Duration::from_secs(1));
+        assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"), "{a} {b}");
+    }
+}
+
+#[test]
+fn hosts_are_joined_where_they_are_once_they_are_seen() {
+    for version in VERSIONS {
+        let all = circuits(&["hosts 00:00:00:00:00:01 3:1"]);
+        let mut lab = lab(ring(4, 1), version, &all);
+        assert!(down(&states(&all)[0]).contains("host 00:00:00:00:00:01 has not been seen"));
+        lab.announce("h1");
+        lab.run_for(Duration::from_secs(1));
+        assert!(is_up(&states(&all)[0]), "{version} {:?}", all.list());
+        assert!(lab.ping("h1", "h3"), "{version}");
+        lab.move_host("h1", "s2");
+        lab.run_for(SETTLED);
+        lab.announce("h1");
+        lab.run_for(SETTLED);
+        assert!(lab.ping("h1", "h3"), "{version} {:?}", all.list());
+    }
+}
+
+#[test]
+fn a_circuit_that_cannot_be_says_why_and_the_others_stay() {
+    // In a ring ports 2 and 3 of a switch lead to its neighbours.
+    let all = circuits(&["good 1:1 2:1", "inside 3:2 4:1", "nowhere 9:1 3:1", "gone 4:77 3:1:5"]);
+    let mut lab = lab(ring(4, 1), Version::V1_3, &all);
+    let states = states(&all);
+    assert!(is_up(&states[0]) && lab.ping("h1", "h2"));
+    assert!(down(&states[1]).contains("leads to another switch"), "{states:?}");
+    assert!(down(&states[2]).contains("switch 0000000000000009 is not up"), "{states:?}");
+    assert!(down(&states[3]).contains("port 0000000000000004:77 is not up"), "{states:?}");
+}
+
+/// A new controller finds the circuits as they are, and their frames notice nothing.
+#[test]
+fn a_restart_of_the_controller_is_not_noticed() {
+    for version in VERSIONS {
+        let all = circuits(&["blue 1:1 3:1"]);
+        let mut lab = lab(ring(4, 1), version, &all);
+        assert!(lab.ping("h1", "h3"));
+        let pings = lab.start_pings("h1", "h3", 8000, EVERY);
+        lab.stop_controller();
+        lab.run_for(Duration::from_secs(2));
+        let again = circuits(&["blue 1:1 3:1"]);
+        lab.start_controller(Provisioning::new(&again));
+        lab.run_for(Duration::from_secs(35));
+        assert!(is_up(&states(&again)[0]), "{version} {:?}", again.list());
+        lab.run_for(Duration::from_secs(4));
+        let statistics = lab.statistics(&pings);
+        assert_eq!((statistics.sent, statistics.received), (8000, 8000), "{version}");
+    }
+}

@@ -1,0 +1,179 @@
+//! `bellrock reserve`, `release` and `reservations`: what the app `bandwidth` has reserved.
+
+use std::time::Duration;
+
+use bellrock_apps::bandwidth::{HostName, Kbps, Request, Reservation, Reservations, State};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::args::Ask;
+use super::super::show::{printable, table};
+use super::wait_for;
+
+/// Longest time that a request waits for others to release; clients of the control socket wait little
+/// longer.
+const MAX_WAIT_S: u64 = 5;
+
+/// Reserve bandwidth from one host to another
+///
+/// The controller has to run with the app `bandwidth` in its chain. The rate is reserved on every line of a path, or
+/// on none. Packets are kept to it by a meter (OpenFlow 1.3), or get a queue that is set up in the
+/// switches.
+#[derive(Debug, Args)]
+pub(crate) struct Reserve {
+    /// The host that sends: its Ethernet or Internet address, or SWITCH:PORT
+    from: HostName,
+    /// The host that receives
+    to: HostName,
+    /// How much: a whole number with k, M or G for kbit/s, Mbit/s or Gbit/s
+    rate: Kbps,
+    /// Put its packets into this queue, which is set up in all switches, instead of a meter
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Seconds to wait for others to release what is missing
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT_S))]
+    wait: u64,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// Release bandwidth that was reserved
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// The number of the reservation
+    id: u32,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+impl Reserve {
+    /// Whom to ask, and the words of the question.
+    pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
+        let ends = [self.from.to_string(), self.to.to_string(), self.rate.to_string()];
+        let queue = self.queue.clone().unwrap_or_else(|| NO_QUEUE.to_owned());
+        (&self.ask, ends.into_iter().chain([queue, self.wait.to_string()]).collect())
+    }
+}
+
+impl Release {
+    /// Whom to ask, and the words of the question.
+    pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
+        (&self.ask, vec![self.id.to_string()])
+    }
+}
+
+/// What stands for no queue.
+const NO_QUEUE: &str = "-";
+
+/// A reservation. The JSON that `--json` prints.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Row {
+    id: u32,
+    from: String,
+    to: String,
+    rate_kbps: u64,
+    queue: Option<String>,
+    /// `pending`, `installed` or `lost`.
+    state: String,
+    /// Why it is lost.
+    why: Option<String>,
+    /// The ports by which packets leave switches.
+    path: Vec<String>,
+}
+
+fn row(reservation: &Reservation) -> Row {
+    let (state, why, path) = match &reservation.state {
+        State::Pending => ("pending", None, Vec::new()),
+        State::Installed(ports) => {
+            ("installed", None, ports.iter().map(ToString::to_string).collect())
+        }
+        State::Lost(why) => ("lost", Some(why.clone()), Vec::new()),
+    };
+    Row {
+        id: reservation.id,
+        from: reservation.from.to_string(),
+        to: reservation.to.to_string(),
+        rate_kbps: reservation.rate.0,
+        queue: reservation.queue.clone(),
+        state: state.to_owned(),
+        why,
+        path,
+    }
+}
+
+/// Reserves. The answer is the reservation, as the only one of a list.
+///
+/// # Errors
+/// Why nothing was reserved.
+pub(crate) fn reserve(book: &Reservations, words: &[&str]) -> Result<Value, String> {
+    let [from, to, rate, options @ ..] = words else {
+        return Err("give reserve FROM TO RATE [QUEUE|- [SECONDS]]".to_owned());
+    };
+    let queue = options.first().copied().filter(|queue| *queue != NO_QUEUE).map(str::to_owned);
+    let wait = match options.get(1) {
+        Some(text) => text.parse().ok().filter(|wait| *wait <= MAX_WAIT_S),
+        None => Some(0),
+    };
+    let wait =
+        wait.ok_or_else(|| format!("it waits a whole number of seconds from 0 to {MAX_WAIT_S}"))?;
+    let text = |error: &dyn ToString| error.to_string();
+    let request = Request {
+        from: from.parse().map_err(|error| text(&error))?,
+        to: to.parse().map_err(|error| text(&error))?,
+        rate: rate.parse().map_err(|error| text(&error))?,
+        queue,
+        wait: Duration::from_secs(wait),
+    };
+    let reserved = wait_for(book.reserve(request))?.map_err(|error| text(&error))?;
+    to_json(&[row(&reserved)])
+}
+
+/// Releases. The answer is what is left.
+///
+/// # Errors
+/// Why it was not released, or not wholly.
+pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, String> {
+    let id = match words {
+        [id] => id.parse().ok(),
+        _ => None,
+    };
+    let id = id.ok_or("give release ID; `bellrock reservations` lists the numbers")?;
+    wait_for(book.release(id))?.map_err(|error| error.to_string())?;
+    list(book, &[])
+}
+
+/// All reservations.
+///
+/// # Errors
+/// None but of JSON.
+pub(crate) fn list(book: &Reservations, _: &[&str]) -> Result<Value, String> {
+    to_json(&book.list().iter().map(row).collect::<Vec<_>>())
+}
+
+fn to_json(rows: &[Row]) -> Result<Value, String> {
+    serde_json::to_value(rows).map_err(|error| error.to_string())
+}
+
+/// Reservations, for people.
+pub(crate) fn show(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "nothing is reserved\n".to_owned();
+    }
+    let row = |row: &Row| {
+        let how = match &row.why {
+            Some(why) => format!("{}: {why}", row.state),
+            None => row.state.clone(),
+        };
+        vec![
+            row.id.to_string(),
+            printable(&row.from),
+            printable(&row.to),
+            Kbps(row.rate_kbps).to_string(),
+            printable(row.queue.as_deref().unwrap_or("meter")),
+            printable(&row.path.join(" ")),
+            printable(&how),
+        ]
+    };
+    table(&["ID", "FROM", "TO", "RATE", "BY", "PATH", "STATE"], rows.iter().map(row))
+}

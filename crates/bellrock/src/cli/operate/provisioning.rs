@@ -1,0 +1,62 @@
+//! `bellrock circuits`: the circuits of the app `provisioning`, and how they are.
+
+use bellrock_apps::provisioning::{CircuitState, CircuitStatus, Circuits};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::show::{printable, table};
+
+/// A circuit. The JSON that `--json` prints.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Row {
+    name: String,
+    endpoints: Vec<String>,
+    /// `up`, `installing` or `down`.
+    state: String,
+    /// Why it is down.
+    why: Option<String>,
+    /// Links without a detour, where it is up.
+    bare_links: Option<usize>,
+}
+
+/// All circuits.
+///
+/// # Errors
+/// None but of JSON.
+pub(crate) fn list(circuits: &Circuits, _: &[&str]) -> Result<Value, String> {
+    let rows: Vec<Row> = circuits.list().into_iter().map(row).collect();
+    serde_json::to_value(rows).map_err(|error| error.to_string())
+}
+
+fn row(status: CircuitStatus) -> Row {
+    let (state, why, bare_links) = match status.state {
+        CircuitState::Up { bare_links } => ("up", None, Some(bare_links)),
+        CircuitState::Installing => ("installing", None, None),
+        CircuitState::Down(why) => ("down", Some(why), None),
+    };
+    Row {
+        name: status.circuit.name,
+        endpoints: status.circuit.endpoints.iter().map(ToString::to_string).collect(),
+        state: state.to_owned(),
+        why,
+        bare_links,
+    }
+}
+
+/// Circuits, for people.
+pub(crate) fn show(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "no circuit is configured\n".to_owned();
+    }
+    let row = |row: &Row| {
+        let note = match (&row.why, row.bare_links) {
+            (Some(why), _) => why.clone(),
+            (None, Some(0)) => "any one link may fail".to_owned(),
+            (None, Some(bare)) => format!("{bare} links without a detour"),
+            (None, None) => String::new(),
+        };
+        let endpoints = row.endpoints.join(" ");
+        vec![printable(&row.name), row.state.clone(), printable(&endpoints), printable(&note)]
+    };
+    table(&["CIRCUIT", "STATE", "ENDPOINTS", ""], rows.iter().map(row))
+}
