@@ -102,13 +102,17 @@ impl Contestant {
         self.variants.iter().any(|variant| variant.name == name)
     }
 
+    /// Its file, if it needs one, and those of its variants: names and contents.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &(String, String)> {
+        self.file.iter().chain(self.variants.iter().map(|variant| &variant.file))
+    }
+
     /// Writes its file, if it needs one, and those of its variants into a folder.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write_file(&self, folder: &Path) -> Result<(), BenchError> {
-        let variants = self.variants.iter().map(|variant| &variant.file);
-        variants.chain(&self.file).try_for_each(|(name, contents)| {
+        self.files().try_for_each(|(name, contents)| {
             std::fs::write(folder.join(name), contents)
                 .map_err(BenchError::system("write a controller's file"))
         })

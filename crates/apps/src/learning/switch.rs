@@ -28,6 +28,10 @@ const SWEEP_S: usize = 60;
 /// too old before that, and is flooded.
 const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 
+/// Most hosts of which others' news are dealt with at a time, likewise. The rest waits for the next packets, or the
+/// next second.
+const MAX_NEWS_AT_A_TIME: usize = 64;
+
 /// A learning switch at one switch.
 #[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
 pub struct LearningSwitch<H: HostTable = Hosts> {
@@ -401,7 +405,8 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     fn remove_what_is_old(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        while let Some(news) = self.hosts.next_news() {
+        for _ in 0..MAX_NEWS_AT_A_TIME {
+            let Some(news) = self.hosts.next_news() else { break };
             match news {
                 News::Gone(host, place) => self.remove_flows(switch, host, place)?,
                 News::Rerouted(port) => self.remove_flows_of_port(switch, port)?,

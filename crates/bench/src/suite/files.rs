@@ -23,7 +23,7 @@ pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<(), S
     }
     let logs = folder.join(LOGS);
     fs::create_dir(&logs).map_err(SuiteError::file(&logs))?;
-    for (name, text) in contestants.iter().filter_map(|contestant| contestant.file.as_ref()) {
+    for (name, text) in contestants.iter().flat_map(Contestant::files) {
         save(&folder.join(name), text.as_bytes())?;
     }
     Ok(())
