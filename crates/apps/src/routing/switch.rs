@@ -42,7 +42,7 @@ impl Handler for RoutingSwitch {
         }
         let vlan = packet.vlan().map(|tag| tag.id).filter(|id| *id != 0);
         if dst.is_group() {
-            return self.to_group(switch, packet, vlan);
+            return self.answer_or_flood(switch, packet, vlan);
         }
         match self.hosts.get().get(dst, vlan).map(|host| host.at) {
             Some(at) => {
@@ -92,7 +92,7 @@ impl RoutingSwitch {
     }
 
     /// A question for an address is answered where that can be; all else goes to everybody.
-    fn to_group(
+    fn answer_or_flood(
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
