@@ -1,0 +1,56 @@
+"""The learning switch with one table of all hosts for all switches, kept in each way; and hosts that move between switches."""
+
+import test_moves
+from harness.case import SystemTest, on_both_versions
+from harness.network import tree
+
+
+def apps(**settings):
+    return {"apps": [{"global_learning": settings}]}
+
+
+class GlobalLearning(SystemTest):
+    """Mininet's tree of depth 2 and fanout 3."""
+
+    def reach_all(self, version, table):
+        controller = self.controller(config=apps(table=table))
+        network = self.network(tree(), version)
+        self.assertEqual(network.ping_all(), 0, "percent lost")
+        hosts = controller.ask("hosts")
+        # Each once: at the switch that it is attached to.
+        expected = sorted(network[f"h{number}"].MAC() for number in range(1, 10))
+        self.assertEqual(sorted(host["mac"] for host in hosts), expected)
+
+    @on_both_versions
+    def pingall_without_locks(self, version):
+        """Loses nothing, and each host is known once."""
+        self.reach_all(version, "lock_free")
+
+    @on_both_versions
+    def pingall_behind_a_mutex(self, version):
+        """The same."""
+        self.reach_all(version, "mutex")
+
+    @on_both_versions
+    def pingall_in_transactions(self, version):
+        """The same."""
+        self.reach_all(version, "stm")
+
+
+class GlobalMoves(SystemTest):
+    """The host h1 goes from the first switch to the last, and its old port stays up."""
+
+    prepare = test_moves.Moves.prepare
+    move = test_moves.Moves.move
+    speak = test_moves.Moves.speak
+    assert_back = test_moves.Moves.assert_back
+    assert_silent = test_moves.Moves.assert_silent
+
+    @on_both_versions
+    def to_another_switch(self, version):
+        """Back within a second of its first broadcast: the old switch is told, and removes its flows, which never end by themselves."""
+        self.prepare(version, switches=2, config=apps(idle_timeout=0))
+        moved_at = self.move(old_port_stays_up=True)
+        spoke_at = self.speak(broadcast=True)
+        self.assert_back(spoke_at, test_moves.PROMPT_S)
+        self.assert_silent(moved_at, spoke_at)
