@@ -113,7 +113,7 @@ fn apps_of_flags_replace_the_chain_and_keep_their_settings() {
 }
 
 fn all_apps() -> String {
-    apps::KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
+    KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
