@@ -207,21 +207,16 @@ impl<'b> Batch<'b> {
         self.mark = switch.mark();
     }
 
-    /// The same for those of the packets that `wanted` says; the others are passed on, which costs a few
-    /// instructions each. For handlers that have nothing to do with most packets.
+    /// The same for those of the packets that the handler wants; the others are passed on, which costs a
+    /// few instructions each.
     ///
-    /// `wanted` is asked about all packets before the first is handled.
+    /// The handler is asked about all packets before it gets the first.
     #[inline(always)]
-    pub fn each_where<H: Handler + ?Sized>(
-        &mut self,
-        switch: &mut Switch<'_>,
-        handler: &mut H,
-        wanted: impl FnMut(&mut H, &PacketIn<'_>) -> bool,
-    ) {
+    pub fn each_wanted<H: Wants>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // As in `each`.
         let wanted = match self.version {
-            Version::V1_0 => self.wanted_of(Version::V1_0, handler, wanted),
-            Version::V1_3 => self.wanted_of(Version::V1_3, handler, wanted),
+            Version::V1_0 => self.wanted_of(Version::V1_0, handler),
+            Version::V1_3 => self.wanted_of(Version::V1_3, handler),
         };
         self.passed |= self.waiting & !wanted;
         self.waiting = wanted;
@@ -233,19 +228,18 @@ impl<'b> Batch<'b> {
 
     /// The packets of those that wait that are wanted, a bit each. Those out of the common are.
     #[inline(always)]
-    fn wanted_of<H: ?Sized>(
-        &self,
-        version: Version,
-        handler: &mut H,
-        mut wanted: impl FnMut(&mut H, &PacketIn<'_>) -> bool,
-    ) -> u64 {
+    fn wanted_of<H: Wants>(&self, version: Version, handler: &H) -> u64 {
         let (mut left, mut found) = (self.waiting, 0);
         while left != 0 {
             let message = self.messages[left.trailing_zeros() as usize % BATCH_PACKETS];
             let lowest = left & left.wrapping_neg();
             left ^= lowest;
             let common = PacketInView::common(version, message);
-            if common.is_none_or(|packet| wanted(handler, &PacketIn::new(packet))) {
+            let wanted = match common {
+                Some(packet) => handler.wants(&PacketIn::new(packet)),
+                None => true,
+            };
+            if wanted {
                 found |= lowest;
             }
         }
@@ -289,6 +283,14 @@ impl<'b> Batch<'b> {
             self.waiting &= self.waiting.wrapping_sub(1);
         }
     }
+}
+
+/// A handler that has nothing to do with most packets, and can tell by a look: see [`Batch::each_wanted`].
+///
+/// It is a trait, and not a closure, so that the look can be made part of the loop (`#[inline(always)]`).
+pub trait Wants: Handler {
+    /// Whether it is to be given this packet.
+    fn wants(&self, packet: &PacketIn<'_>) -> bool;
 }
 
 /// The lowest bits, so many of them.

@@ -38,7 +38,7 @@ mod watch;
 
 pub use app::{App, DynApp, Handler, LeftFlows, Needs, Verdict};
 pub use app_id::AppId;
-pub use batch::{BATCH_PACKETS, Batch};
+pub use batch::{BATCH_PACKETS, Batch, Wants};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
     Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowCommand, FlowFlags, FlowMod,

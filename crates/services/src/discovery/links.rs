@@ -101,6 +101,9 @@ struct PortState {
     nonce: u64,
     /// Whether it was asked for long enough to be one of a host.
     is_known: bool,
+    /// Whether a link to a switch was here when that switch was lost. It may go on forwarding without its
+    /// controller, so until the port goes down itself, or the link is back, it is none of a host.
+    lost_switch: bool,
     /// When which alarm was told last.
     alarms: BTreeMap<&'static str, Duration>,
 }
@@ -169,7 +172,14 @@ impl Links {
                 any_new = true;
                 let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
                 let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
-                PortState { since: now, rate_kbps, nonce, is_known: false, alarms }
+                PortState {
+                    since: now,
+                    rate_kbps,
+                    nonce,
+                    is_known: false,
+                    lost_switch: false,
+                    alarms,
+                }
             });
             state.rate_kbps = rate_kbps;
         }
@@ -208,6 +218,13 @@ impl Links {
         for from in senders {
             if let Some(pair) = self.pairs.remove(&from) {
                 self.into.remove(&(pair.to, from));
+                let other = if from == at { pair.to } else { from };
+                if why == LinkDown::Switch
+                    && pair.up.is_some()
+                    && let Some(port) = self.port_mut(other)
+                {
+                    port.lost_switch = true;
+                }
                 self.down(pair.up, why);
             }
         }
@@ -294,6 +311,11 @@ impl Links {
         if let Some(pair) = self.pairs.get_mut(&link.from) {
             pair.up = Some(up);
             self.changed = true;
+            for end in [link.from, link.to] {
+                if let Some(port) = self.port_mut(end) {
+                    port.lost_switch = false;
+                }
+            }
             self.events.push(Event::LinkUp(link));
             self.look_at(link.since + self.interval);
             self.miswired(link);
@@ -469,7 +491,8 @@ impl Links {
         self.settled |= all_known && !self.switches.is_empty();
         let switches = self.switches.iter();
         let known = switches.clone().flat_map(|(dpid, ports)| {
-            let known = ports.ports.iter().filter(|(_, state)| state.is_known);
+            let known =
+                ports.ports.iter().filter(|(_, state)| state.is_known && !state.lost_switch);
             known.map(|(port, _)| SwitchPort::new(*dpid, *port))
         });
         let mut edge: BTreeSet<SwitchPort> = known.collect();

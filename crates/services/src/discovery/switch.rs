@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::{
     Action, Batch, Dpid, FlowMod, Handler, Match, PacketIn, Port, PortDesc, PortReason, PortStatus,
-    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Xid,
+    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
@@ -174,6 +174,14 @@ pub(super) fn is_up(desc: &PortDesc) -> bool {
     desc.port.0 > 0 && desc.port <= Port::MAX && desc.is_up()
 }
 
+impl Wants for DiscoverySwitch {
+    /// Whether it is LLDP, without a tag.
+    #[inline(always)]
+    fn wants(&self, packet: &PacketIn<'_>) -> bool {
+        packet.data().get(12..14) == Some(&frame::ETH_TYPE.to_be_bytes())
+    }
+}
+
 impl Handler for DiscoverySwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
@@ -190,16 +198,11 @@ impl Handler for DiscoverySwitch {
 
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        let is_lldp = |packet: &PacketIn<'_>| {
-            const LLDP: [u8; 2] = frame::ETH_TYPE.to_be_bytes();
-            packet.data().get(12..14) == Some(&LLDP)
-        };
-        batch.each_where(switch, self, |_, packet| is_lldp(packet));
+        batch.each_wanted(switch, self);
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        let is_lldp = packet.data().get(12..14) == Some(&frame::ETH_TYPE.to_be_bytes());
-        if !is_lldp {
+        if !self.wants(packet) {
             return Ok(Verdict::Pass);
         }
         let verdict = self.lldp(switch, packet);

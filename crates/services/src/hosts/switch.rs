@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bellrock_api::{
     Batch, Dpid, Handler, Hosts, PacketIn, Port, Reader, Result, Switch, SwitchInfo, SwitchPort,
-    Topology, Verdict,
+    Topology, Verdict, Wants,
 };
 
 use super::cache::{Cache, Key};
@@ -73,18 +73,6 @@ impl HostsAtSwitch {
         }
     }
 
-    /// Whether a packet has to be looked at. For nearly all, it has not: its sender is known to be there.
-    #[inline(always)]
-    fn is_news(&mut self, packet: &PacketIn<'_>) -> bool {
-        const IPV4: [u8; 2] = ETH_TYPE_IPV4.to_be_bytes();
-        let Some(header) = packet.data().first_chunk::<14>() else { return false };
-        let [.., t0, t1] = *header;
-        if [t0, t1] == IPV4 {
-            return !self.cache.has(Key::untagged(header), packet.in_port());
-        }
-        self.is_news_of_others(packet)
-    }
-
     #[inline(never)]
     fn is_news_of_others(&self, packet: &PacketIn<'_>) -> bool {
         let Some(frame) = Frame::read(packet.data()) else { return false };
@@ -143,12 +131,25 @@ impl HostsAtSwitch {
     }
 }
 
+impl Wants for HostsAtSwitch {
+    /// Whether a packet has to be looked at. For nearly all it has not: its sender is known to be there.
+    #[inline(always)]
+    fn wants(&self, packet: &PacketIn<'_>) -> bool {
+        const IPV4: [u8; 2] = ETH_TYPE_IPV4.to_be_bytes();
+        let Some(header) = packet.data().first_chunk::<14>() else { return false };
+        let [.., t0, t1] = *header;
+        if [t0, t1] == IPV4 {
+            return !self.cache.has(Key::untagged(header), packet.in_port());
+        }
+        self.is_news_of_others(packet)
+    }
+}
+
 impl Handler for HostsAtSwitch {
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
         self.refresh();
-        // By its name: a closure around it is not inlined into both of the loops.
-        batch.each_where(switch, self, Self::is_news);
+        batch.each_wanted(switch, self);
     }
 
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {

@@ -102,6 +102,21 @@ fn links_are_up_as_soon_as_they_are_heard_and_other_ports_are_for_hosts_after_a_
 }
 
 #[test]
+fn a_port_to_a_switch_that_is_lost_is_none_of_a_host_since_it_may_forward_without_its_controller() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 1), at(2, 1));
+    scene.to(s(10));
+    assert!(!scene.topology().is_edge(at(1, 1)));
+    scene.links.switch_down(Dpid(2), scene.now);
+    scene.to(s(60));
+    let topology = scene.topology();
+    assert!(!topology.is_edge(at(1, 1)) && topology.is_edge(at(1, 2)));
+    // A host in its place takes the port down first.
+    scene.links.port_down(at(1, 1), scene.now);
+    assert!(!scene.topology().is_edge(at(1, 1)));
+}
+
+#[test]
 fn a_link_goes_down_at_once_with_a_port_and_a_switch_and_after_three_rounds_of_silence() {
     let mut scene = Scene::new(3);
     scene.both(at(1, 1), at(2, 1));
