@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{HostId, Network, PortDesc, SwitchInfo};
-use bellrock_engine::{Monitor, SeenHost, TaskInfo, TaskState};
+use bellrock_api::{HostId, Network, PortDesc, PriorityBand, SwitchInfo};
+use bellrock_engine::{AppState, Monitor, SeenHost, TaskInfo, TaskState};
 use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,21 @@ pub(super) struct HostRow {
     pub(super) app: String,
 }
 
+/// An app of the chain.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct AppRow {
+    pub(super) name: String,
+    /// Priorities of its flows, as switches have them.
+    pub(super) lowest_priority: u16,
+    pub(super) highest_priority: u16,
+    /// What its flows' cookies begin with, in hexadecimal.
+    pub(super) cookie: String,
+    /// How often its handlers have panicked.
+    pub(super) panics: u64,
+    /// It gets no more events, because they panicked too often.
+    pub(super) disabled: bool,
+}
+
 /// A background task of an app.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct TaskRow {
@@ -134,6 +149,7 @@ impl Answers {
             Question::Status => json(&self.status()),
             Question::Switches => json(&self.switches()),
             Question::Hosts => json(&self.hosts()),
+            Question::Apps => json(&self.apps()),
             Question::Tasks => json(&self.tasks()),
             Question::Counters => json(&self.counters()),
             Question::Topology | Question::Links => json(&network::topology(&self.network)),
@@ -188,6 +204,21 @@ impl Answers {
         let mut rows: Vec<_> = hosts.iter().map(|host| host_row(host, &self.network)).collect();
         rows.extend(network::hosts(&self.network, MAX_HOSTS - rows.len()));
         rows
+    }
+
+    fn apps(&self) -> Vec<AppRow> {
+        let row = |app: AppState| {
+            let lowest_priority = app.id.band().base();
+            AppRow {
+                name: app.name.to_owned(),
+                lowest_priority,
+                highest_priority: lowest_priority + (PriorityBand::PRIORITIES - 1),
+                cookie: format!("{:08x}", app.id.cookie().with(0) >> u32::BITS),
+                panics: app.panics,
+                disabled: app.disabled,
+            }
+        };
+        self.monitor.apps().into_iter().map(row).collect()
     }
 
     fn tasks(&self) -> Vec<TaskRow> {

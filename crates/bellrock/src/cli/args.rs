@@ -59,17 +59,19 @@ pub(super) enum Command {
     Switches(Ask),
     /// List the hosts that the apps have seen, and where
     Hosts(Ask),
+    /// List the apps of the chain: the first sees packets first, and its flows are above the others'
+    Apps(Ask),
+    /// List the background tasks of the apps
+    ///
+    /// Those that have ended are not listed, but for the latest that panicked. TIME is what their turns took
+    /// together; tasks share one thread.
+    Tasks(Ask),
     /// List the switches that discovery knows, and their ports for hosts
     Topology(Ask),
     /// List the links between switches
     Links(Ask),
     /// List what has happened in the network: links, hosts, and what looks like an attack
     Events(Ask),
-    /// List the background tasks of the apps
-    ///
-    /// Those that have ended are not listed, but for the latest that panicked. TIME is what their turns took
-    /// together; tasks share one thread.
-    Tasks(Ask),
     /// List the counters of the workers, of the tasks and of the apps
     ///
     /// Counters only grow. They start at zero when the controller starts. The manual says what each

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 
-use super::answers::{Counters, HostRow, MAX_HOSTS, Status, SwitchRow, TaskRow};
+use super::answers::{AppRow, Counters, HostRow, MAX_HOSTS, Status, SwitchRow, TaskRow};
 
 /// The controller as a whole.
 pub(super) fn status(status: &Status) -> String {
@@ -90,6 +90,21 @@ pub(super) fn hosts(hosts: &[HostRow]) -> String {
         let _ = writeln!(text, "(only {MAX_HOSTS} hosts are told; there may be more)");
     }
     text
+}
+
+/// The apps of the chain, in order.
+pub(super) fn apps(apps: &[AppRow]) -> String {
+    let row = |app: &AppRow| {
+        vec![
+            printable(&app.name),
+            format!("{}-{}", app.lowest_priority, app.highest_priority),
+            format!("0x{}00000000", printable(&app.cookie)),
+            app.panics.to_string(),
+            if app.disabled { "DISABLED" } else { "" }.to_owned(),
+        ]
+    };
+    let head = ["APP", "PRIORITIES", "COOKIES", "PANICS", ""];
+    table(&head, apps.iter().map(row))
 }
 
 /// The background tasks of the apps.

@@ -24,6 +24,7 @@ pub(super) enum Question {
     Status,
     Switches,
     Hosts,
+    Apps,
     Tasks,
     Counters,
     Topology,
@@ -34,10 +35,11 @@ pub(super) enum Question {
 }
 
 impl Question {
-    const FIXED: [Question; 8] = [
+    const FIXED: [Question; 9] = [
         Question::Status,
         Question::Switches,
         Question::Hosts,
+        Question::Apps,
         Question::Tasks,
         Question::Counters,
         Question::Topology,
@@ -51,6 +53,7 @@ impl Question {
             Question::Status => "status",
             Question::Switches => "switches",
             Question::Hosts => "hosts",
+            Question::Apps => "apps",
             Question::Tasks => "tasks",
             Question::Counters => "counters",
             Question::Topology => "topology",

@@ -93,8 +93,7 @@ fn only_the_owner_has_access_at_every_moment() {
 fn what_is_no_question_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
-    let words =
-        "there are: status, switches, hosts, tasks, counters, topology, links, events, quarantine";
+    let words = "there are: status, switches, hosts, apps, tasks, counters, topology, links, events, quarantine";
     for (bytes, reason) in [
         (&b"stop\n"[..], words),
         (b"\n", words),
