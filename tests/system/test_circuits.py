@@ -30,14 +30,14 @@ class Circuits(SystemTest):
 
         until(lambda: state() == ["up"], FOUND_S, "the circuit is up")
         pairs, others = [("h1", "h3"), ("h3", "h1")], [("h1", "h2"), ("h2", "h4")]
-        self.assertEqual(network.unreachable(pairs), [])
+        until(lambda: network.unreachable(pairs) == [], SOON_S, "the ends reach each other")
         self.assertEqual(network.unreachable(others), others, "who is no end of it")
         for one, other in (("s1", "s2"), ("s4", "s1")):
             network.net.configLinkStatus(one, other, "down")
             until(lambda: network.unreachable(pairs) == [], SOON_S, f"around {one}-{other}")
             until(lambda: state() == ["up"], SOON_S, "it is laid anew")
             network.net.configLinkStatus(one, other, "up")
-            until(lambda: len(controller.ask("links")) == 8, FOUND_S, "the link is found again")
+            until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "the link is found again")
         self.assertEqual(network.unreachable(pairs), [])
 
 
@@ -47,7 +47,7 @@ class Bandwidth(SystemTest):
     def start(self, version):
         controller = self.controller(config={"apps": ["bandwidth", "routing"]})
         network = self.network(Ring(), version)
-        until(lambda: len(controller.ask("links")) == 8, FOUND_S, "all links are found")
+        until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "all links are found")
         until(lambda: network.unreachable() == [], FOUND_S, "everybody is found")
         return controller, network
 

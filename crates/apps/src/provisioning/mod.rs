@@ -88,8 +88,15 @@ struct Inner {
     settings: ProvisioningSettings,
     /// Since the app has started.
     desired: OnceLock<Desired>,
+    laid: Mutex<Laid>,
+}
+
+#[derive(Default)]
+struct Laid {
     /// What came of laying each circuit, by its place in the settings.
-    laid: Mutex<BTreeMap<usize, Result<Layout, String>>>,
+    circuits: BTreeMap<usize, Result<Layout, String>>,
+    /// How often desired state was told.
+    told: u64,
 }
 
 impl Circuits {
@@ -107,7 +114,7 @@ impl Circuits {
     pub fn list(&self) -> Vec<CircuitStatus> {
         let state = self.0.desired.get().map(|desired| desired.state().load());
         let laid = self.laid();
-        let state_of = |index: usize| match (laid.get(&index), &state) {
+        let state_of = |index: usize| match (laid.circuits.get(&index), &state) {
             (None, _) | (_, None) => {
                 CircuitState::Down("links are still being discovered".to_owned())
             }
@@ -116,7 +123,7 @@ impl Circuits {
                 let refused = state.refused.iter().find(|(dpid, _)| layout.switches.contains(dpid));
                 match refused {
                     Some((dpid, why)) => CircuitState::Down(format!("switch {dpid}: {why}")),
-                    None if state.is_settled() => {
+                    None if state.written >= laid.told && state.is_settled() => {
                         CircuitState::Up { bare_links: layout.bare.len() }
                     }
                     None => CircuitState::Installing,
@@ -175,18 +182,19 @@ impl Circuits {
             let number = index as u32;
             let now = lay(circuit, number, tag, view).map_err(|why| why.to_string());
             if let Ok(layout) = &now
-                && laid.get(&index) != Some(&now)
+                && laid.circuits.get(&index) != Some(&now)
             {
+                laid.told += 1;
                 // Intent 0 is nobody's.
                 desired.set_tree(number + 1, layout.entries.iter().cloned());
             }
-            laid.insert(index, now);
+            laid.circuits.insert(index, now);
         }
-        laid.values().all(Result::is_ok)
+        laid.circuits.values().all(Result::is_ok)
     }
 
-    fn laid(&self) -> MutexGuard<'_, BTreeMap<usize, Result<Layout, String>>> {
-        // Each change of it is one insertion.
+    fn laid(&self) -> MutexGuard<'_, Laid> {
+        // A panic between its two changes leaves a circuit that is never said to be up.
         self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

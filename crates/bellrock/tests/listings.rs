@@ -1,0 +1,47 @@
+//! The programs of the manual's page on listings have as many lines as it says, and none has many.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::fs;
+use std::path::Path;
+
+/// No idea takes more lines of logic than this.
+const MOST: usize = 40;
+
+/// Program, and the anchor of what is counted; none: all of it.
+const PROGRAMS: &[(&str, Option<&str>)] = &[
+    ("hub", None),
+    ("tested_app", Some("app")),
+    ("reserve", Some("reserve")),
+    ("quarantine", Some("app")),
+    ("routing", Some("app")),
+    ("circuit", Some("app")),
+];
+
+/// Lines that do something: no comments, no imports, none that only close what others have opened.
+fn logic(text: &str) -> usize {
+    let lines = text.lines().map(str::trim).filter(|line| {
+        let closes = line.chars().all(|c| "{}()[];,".contains(c));
+        !closes && !line.starts_with("//") && !line.starts_with("use ")
+    });
+    lines.count()
+}
+
+fn part<'t>(text: &'t str, anchor: Option<&str>) -> &'t str {
+    let Some(anchor) = anchor else { return text };
+    let rest = text.split(&format!("// ANCHOR: {anchor}\n")).nth(1).unwrap();
+    rest.split(&format!("// ANCHOR_END: {anchor}\n")).next().unwrap()
+}
+
+#[test]
+fn the_manual_counts_the_lines_of_the_programs_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/book/src/guide/listings.md")).unwrap();
+    for (program, anchor) in PROGRAMS {
+        let text = fs::read_to_string(root.join(format!("examples/{program}.rs"))).unwrap();
+        let lines = logic(part(&text, *anchor));
+        assert!((1..MOST).contains(&lines), "{program} has {lines} lines of logic");
+        let cell = format!("(../../../../examples/{program}.rs) | {lines} |");
+        assert!(page.contains(&cell), "{program} has {lines} lines, and the page says otherwise");
+    }
+}
