@@ -77,7 +77,7 @@ fn commands_of_a_pipe_are_done_in_turn_and_wrong_ones_are_told() {
     assert!(error.contains("no host \"h10\""), "{error}");
     for part in [
         "h1 -> h9: 3 sent, 3 received",
-        "priority=100",
+        "priority=61540",
         "s1:1",
         "down",
         "up, 1.3",

@@ -59,7 +59,7 @@ pub(super) enum Command {
     Switches(Ask),
     /// List the hosts that the apps have seen, and where
     Hosts(Ask),
-    /// List the apps of the chain: the first sees packets first, and its flows are above the others'
+    /// List the apps of the chain, in order, and how they are
     Apps(Ask),
     /// List the background tasks of the apps
     ///

@@ -66,6 +66,13 @@ miss_send_len: 128
 max_multipart_bytes: 1 MiB
 max_errors_per_second: 0
 max_requests: 4
+services: hosts
+discovery_interval: 2 s
+discovery_key_file: /k
+discovery_slow_links: down
+host_max_age: 60 s
+max_hosts: 7
+max_hosts_per_port: 3
 ";
     let (config, default) = (read(text), Config::default());
     let mut copy = Config::default();
