@@ -6,9 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Rounds of tests that only have to be many: few under Miri, which takes a thousand times as long.
-const MANY: u64 = if cfg!(miri) { 300 } else { 100_000 };
-
 fn table(bound: usize) -> SharedTable {
     SharedTable::with_seed(bound, &Budget::unlimited(), Seed::from_number(1))
 }
