@@ -5,6 +5,7 @@
 //! its own that can be read in one sitting; [`Hub`] is the place to start.
 
 pub mod bandwidth;
+mod counters;
 pub mod global_learning;
 pub mod hub;
 pub mod learning;

@@ -74,12 +74,9 @@ impl ToldForm {
     /// # Errors
     /// [`EncodeError`]: none in practice, since the switch has said it in one message.
     pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ToldFlow> {
+        let matching = flow.matching.to_match();
         Ok(ToldFlow {
-            key: FlowKey {
-                table: flow.table,
-                priority: flow.priority,
-                matching: flow.matching.to_match(),
-            },
+            key: FlowKey { table: flow.table, priority: flow.priority, matching },
             cookie: flow.cookie,
             idle_timeout: flow.idle_timeout,
             hard_timeout: flow.hard_timeout,
@@ -104,17 +101,20 @@ impl ToldForm {
         let unreadable = EncodeError::Range { what: "flow_mod" };
         let message = ToSwitch::decode(&said).map_err(|_| unreadable)?;
         let ToSwitch::FlowMod(flow) = message.body else { return Err(unreadable.into()) };
-        Ok(ToldFlow {
-            key: FlowKey {
-                table: flow.table,
-                priority: flow.priority,
-                matching: flow.matching.to_match(),
-            },
-            cookie: flow.cookie,
+        // What a switch would tell of it at once.
+        self.of_stats(&FlowStats {
+            table: flow.table,
+            duration_sec: 0,
+            duration_nsec: 0,
+            priority: flow.priority,
             idle_timeout: flow.idle_timeout,
             hard_timeout: flow.hard_timeout,
-            flags: self.kept(flow.flags),
-            instructions: self.in_order(&flow.instructions)?,
+            flags: flow.flags,
+            cookie: flow.cookie,
+            packet_count: 0,
+            byte_count: 0,
+            matching: flow.matching,
+            instructions: flow.instructions,
         })
     }
 

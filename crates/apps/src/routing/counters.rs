@@ -1,21 +1,6 @@
 //! What is counted.
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident;)*) => {
-        /// What happened at one switch.
-        #[derive(Clone, Copy, Debug, Default)]
-        pub(super) struct Counters {
-            $($(#[$doc])* pub(super) $name: u64,)*
-        }
-
-        impl Counters {
-            /// Tells each by its name.
-            pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-                $(report(stringify!($name), self.$name);)*
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
     /// Packets given to the switch of the host that they are for.
