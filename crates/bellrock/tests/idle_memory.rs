@@ -12,8 +12,8 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use bellrock_openflow::{
-    Capabilities, FixedStr, FromSwitch, List, MacAddr, MultipartReply, Out, Port, PortConfig,
-    PortDesc, PortFeatures, PortState, ReplyBody, RequestBody, ToSwitch, Version,
+    Capabilities, FixedStr, FromSwitch, List, MacAddr, MultipartReply, Out, Port, PortDesc,
+    ReplyBody, RequestBody, ToSwitch, Version,
 };
 use bellrock_session::{SwitchDescription, Versions, switch};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -211,18 +211,12 @@ impl<'c> Switches<'c> {
 
 /// A switch that says as much of itself as real ones do.
 fn description(dpid: u64) -> SwitchDescription {
-    let port = |number: u32| PortDesc {
-        port: Port(number),
-        address: MacAddr([2, 0, 0, (dpid >> 8) as u8, dpid as u8, number as u8]),
-        name: FixedStr::new(&format!("ethernet{number}")),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        current: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
+    let port = |number: u32| {
+        PortDesc::new(
+            Port(number),
+            MacAddr([2, 0, 0, (dpid >> 8) as u8, dpid as u8, number as u8]),
+            FixedStr::new(&format!("ethernet{number}")),
+        )
     };
     SwitchDescription {
         capabilities: Capabilities::empty(),

@@ -15,8 +15,8 @@ use bellrock_emulator::datapath::{Datapath, DatapathSettings, Effects};
 use bellrock_emulator::packet::Frame;
 use bellrock_emulator::packet::build::{Eth, Ip};
 use bellrock_openflow::{
-    Action, ErrorCode, Field, FixedStr, FlowMod, Instruction, List, MacAddr, Match, Port,
-    PortConfig, PortDesc, PortFeatures, PortState, Version,
+    Action, ErrorCode, Field, FixedStr, FlowMod, Instruction, List, MacAddr, Match, Port, PortDesc,
+    PortFeatures, Version,
 };
 
 /// Flow tables, and flows of all of them together.
@@ -109,16 +109,9 @@ fn switch() -> Result<Datapath, Box<dyn Error>> {
 
 fn port(number: u32) -> PortDesc {
     PortDesc {
-        port: Port(number),
-        address: MacAddr::from_u64(number.into()),
-        name: FixedStr::new("port"),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
         current: PortFeatures::RATE_1GB_FD,
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
         current_speed: 1_000_000,
         max_speed: 1_000_000,
+        ..PortDesc::new(Port(number), MacAddr::from_u64(number.into()), FixedStr::new("port"))
     }
 }

@@ -194,6 +194,24 @@ pub struct PortDesc {
 }
 
 impl PortDesc {
+    /// A port that is up, and of which nothing else is known: no features, no rates.
+    #[must_use]
+    pub const fn new(port: Port, address: MacAddr, name: FixedStr<16>) -> Self {
+        PortDesc {
+            port,
+            address,
+            name,
+            config: PortConfig::empty(),
+            state: PortState::empty(),
+            current: PortFeatures::empty(),
+            advertised: PortFeatures::empty(),
+            supported: PortFeatures::empty(),
+            peer: PortFeatures::empty(),
+            current_speed: 0,
+            max_speed: 0,
+        }
+    }
+
     /// What its link carries now, in kbit/s: as the port says it, or else the highest of the rates that its
     /// features name. `None` where it says neither.
     #[must_use]
@@ -450,17 +468,9 @@ mod tests {
     fn the_rate_of_a_link_is_what_its_port_says_or_the_highest_that_it_names() {
         let rate = |current_speed, current| {
             let port = PortDesc {
-                port: Port(1),
-                address: MacAddr::ZERO,
-                name: FixedStr([0; 16]),
-                config: PortConfig::empty(),
-                state: PortState::empty(),
                 current,
-                advertised: PortFeatures::empty(),
-                supported: PortFeatures::empty(),
-                peer: PortFeatures::empty(),
                 current_speed,
-                max_speed: 0,
+                ..PortDesc::new(Port(1), MacAddr::ZERO, FixedStr([0; 16]))
             };
             port.rate_kbps()
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{
     Bytes, FixedStr, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason,
-    PortConfig, PortFeatures, PortState, ToSwitch, frame,
+    ToSwitch, frame,
 };
 use bellrock_api::{DynApp, MacAddr, Needs, Port, PortDesc, ReplyBody, Version};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
@@ -96,19 +96,7 @@ fn packet_in(version: Version, port: u32, buffer_id: Option<u32>, data: &[u8], o
 }
 
 fn port(number: u32) -> PortDesc {
-    PortDesc {
-        port: Port(number),
-        address: MacAddr(mac(0xff00_0000 + number)),
-        name: FixedStr::new("port"),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        current: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
-    }
+    PortDesc::new(Port(number), MacAddr(mac(0xff00_0000 + number)), FixedStr::new("port"))
 }
 
 /// A controller with one worker, on a clock of its own.

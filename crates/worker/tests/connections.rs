@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{
     Capabilities, FlowFlags, FlowStats, FromSwitch, Instructions, List, MultipartReply, Out,
-    PortConfig, PortFeatures, PortState, ReplyBody,
+    PortState, ReplyBody,
 };
 use bellrock_api::{
     App, Cookie, Dpid, Handler, MacAddr, Network, Port, PortDesc, PortReason, PortStatus,
@@ -30,19 +30,11 @@ impl Handler for Idle {}
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 
 fn port(number: u32) -> PortDesc {
-    PortDesc {
-        port: Port(number),
-        address: MacAddr::from_u64(number.into()),
-        name: bellrock_api::openflow::FixedStr::new("eth"),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        current: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
-    }
+    PortDesc::new(
+        Port(number),
+        MacAddr::from_u64(number.into()),
+        bellrock_api::openflow::FixedStr::new("eth"),
+    )
 }
 
 #[test]

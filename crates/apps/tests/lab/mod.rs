@@ -11,7 +11,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, Capabilities, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN,
     MatchView, MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig,
-    PortFeatures, PortState, RequestBody, xid,
+    PortState, RequestBody, xid,
 };
 use bellrock_api::{
     Action, App, AppId, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
@@ -341,17 +341,9 @@ fn ports<'a>(actions: impl Iterator<Item = Action<'a>>) -> String {
 
 pub fn port_desc(port: u32, config: PortConfig, state: PortState) -> PortDesc {
     PortDesc {
-        port: Port(port),
-        address: MacAddr([0xe, 0, 0, 0, 0, port as u8]),
-        name: FixedStr([0; 16]),
         config,
         state,
-        current: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
+        ..PortDesc::new(Port(port), MacAddr([0xe, 0, 0, 0, 0, port as u8]), FixedStr([0; 16]))
     }
 }
 

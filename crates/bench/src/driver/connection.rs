@@ -4,10 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_openflow::{
-    Bytes, EncodeError, FromSwitch, MacAddr, Port, PortConfig, PortDesc, PortFeatures, PortState,
-    Version,
-};
+use bellrock_openflow::{Bytes, EncodeError, FromSwitch, MacAddr, Port, PortDesc, Version};
 use bellrock_session::{Close, Switch, SwitchDescription, Versions};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -389,18 +386,12 @@ const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
 /// What a switch of the load says of itself.
 fn describe(dpid: u32, version: Version, buffered: bool) -> SwitchDescription {
-    let port = |number: u32| PortDesc {
-        port: Port(number),
-        address: MacAddr([0x0e, 0, number as u8, 0, (dpid >> 8) as u8, dpid as u8]),
-        name: bellrock_openflow::FixedStr::new(&format!("eth{number}")),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        current: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
+    let port = |number: u32| {
+        PortDesc::new(
+            Port(number),
+            MacAddr([0x0e, 0, number as u8, 0, (dpid >> 8) as u8, dpid as u8]),
+            bellrock_openflow::FixedStr::new(&format!("eth{number}")),
+        )
     };
     SwitchDescription {
         version,

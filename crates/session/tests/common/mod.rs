@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Capabilities, FixedStr, FromSwitch, MacAddr, Out, Port, PortConfig, PortDesc, PortFeatures,
-    PortState, ToSwitch, Version,
+    Capabilities, FixedStr, FromSwitch, MacAddr, Out, Port, PortDesc, PortFeatures, ToSwitch,
+    Version,
 };
 use bellrock_session::{
     Close, Controller, Event, Settings, Switch, SwitchDescription, Versions, switch,
@@ -20,17 +20,12 @@ pub fn ms(ms: u64) -> Duration {
 
 pub fn port(number: u32) -> PortDesc {
     PortDesc {
-        port: Port(number),
-        address: MacAddr([2, 0, 0, 0, (number >> 8) as u8, number as u8]),
-        name: FixedStr::new(&format!("s1-eth{number}")),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
         current: PortFeatures::RATE_1GB_FD | PortFeatures::COPPER,
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        current_speed: 0,
-        max_speed: 0,
+        ..PortDesc::new(
+            Port(number),
+            MacAddr([2, 0, 0, 0, (number >> 8) as u8, number as u8]),
+            FixedStr::new(&format!("s1-eth{number}")),
+        )
     }
 }
 

@@ -81,6 +81,20 @@ impl AppChoice {
             _ => None,
         }
     }
+
+    fn routing(&self) -> Option<&RoutingSettings> {
+        match self {
+            AppChoice::Routing(settings) => Some(settings),
+            _ => None,
+        }
+    }
+
+    fn routing_mut(&mut self) -> Option<&mut RoutingSettings> {
+        match self {
+            AppChoice::Routing(settings) => Some(settings),
+            _ => None,
+        }
+    }
 }
 
 /// All apps that can be chosen.
@@ -143,9 +157,9 @@ pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
     })
 }
 
-/// A setting of the learning switch. `$field` is its place, `$read` reads it from `$text`.
-macro_rules! learning {
-    ($key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
+/// A setting of the apps whose settings `$of` tells and `$of_mut` changes. `$field` is its place, `$read` reads it from `$text`.
+macro_rules! setting {
+    ($of:ident, $of_mut:ident, $key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
         Setting {
             key: $key,
             value: $value,
@@ -153,18 +167,20 @@ macro_rules! learning {
             many: false,
             set: |choice, texts| {
                 let $text = one(texts);
-                if let Some(settings) = choice.learning_mut() {
+                if let Some(settings) = choice.$of_mut() {
                     settings.$field = $read?;
                 }
                 Ok(())
             },
-            show: |choice| choice.learning().map_or_else(String::new, |its| $show(&its.$field)),
+            show: |choice| choice.$of().map_or_else(String::new, |its| $show(&its.$field)),
         }
     };
 }
 
 const LEARNING: [Setting<AppChoice>; 7] = [
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "match",
         "KIND",
         "Which fields its flows match. l2: ingress port, VLAN, Ethernet source and destination, \
@@ -174,7 +190,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::choice(text, MATCH_KINDS),
         |kind| values::show_choice(kind, MATCH_KINDS)
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "idle_timeout",
         "SECONDS",
         "Seconds without a packet after which a switch removes a flow; 0 for never.",
@@ -182,7 +200,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::number(text, SECONDS),
         u16::to_string
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "hard_timeout",
         "SECONDS",
         "Seconds after which a switch removes a flow in any case; 0 for never. It bounds how long \
@@ -191,7 +211,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::number(text, SECONDS),
         u16::to_string
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "priority",
         "N",
         "The priority of its flows.",
@@ -199,7 +221,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::number(text, PRIORITY),
         u16::to_string
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "max_entries",
         "N",
         "Hosts that are remembered per switch; of global_learning, for all switches together. When \
@@ -208,7 +232,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::number(text, HOSTS),
         usize::to_string
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "max_macs_per_port",
         "N",
         "Hosts (MAC addresses in a VLAN) that are remembered behind one port; 0 for no limit. A \
@@ -217,7 +243,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         |text| values::number(text, HOSTS_PER_PORT),
         u32::to_string
     ),
-    learning!(
+    setting!(
+        learning,
+        learning_mut,
         "max_age",
         "SECONDS",
         "Seconds after which a host of whom the controller saw no packet is forgotten, and its \
@@ -228,31 +256,10 @@ const LEARNING: [Setting<AppChoice>; 7] = [
     ),
 ];
 
-/// A setting of routing, likewise.
-macro_rules! routing {
-    ($key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
-        Setting {
-            key: $key,
-            value: $value,
-            about: $about,
-            many: false,
-            set: |choice, texts| {
-                let $text = one(texts);
-                if let AppChoice::Routing(settings) = choice {
-                    settings.$field = $read?;
-                }
-                Ok(())
-            },
-            show: |choice| match choice {
-                AppChoice::Routing(settings) => $show(&settings.$field),
-                _ => String::new(),
-            },
-        }
-    };
-}
-
 const ROUTING: &[Setting<AppChoice>] = &[
-    routing!(
+    setting!(
+        routing,
+        routing_mut,
         "mode",
         "MODE",
         "When flows are installed. reactive: when two hosts talk, between these two. proactive: when a \
@@ -261,7 +268,9 @@ const ROUTING: &[Setting<AppChoice>] = &[
         |text| values::choice(text, ROUTING_MODES),
         |mode| values::show_choice(mode, ROUTING_MODES)
     ),
-    routing!(
+    setting!(
+        routing,
+        routing_mut,
         "idle_timeout",
         "SECONDS",
         "Seconds without a packet after which a switch removes a flow between two hosts; 0 for never. \
@@ -270,7 +279,9 @@ const ROUTING: &[Setting<AppChoice>] = &[
         |text| values::number(text, SECONDS),
         u16::to_string
     ),
-    routing!(
+    setting!(
+        routing,
+        routing_mut,
         "floods_per_s",
         "N",
         "Packets of each switch that are flooded in a second, at most, each to all ports of hosts in the \
