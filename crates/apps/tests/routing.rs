@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::Version;
+use bellrock_api::{MacAddr, Version};
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
@@ -95,6 +95,41 @@ fn hosts_that_are_not_known_are_reached_by_flooding_and_nothing_comes_twice() {
         assert!(lab.ping("h1", "h16"));
         assert!(lab.app_counter("routing", "floods").unwrap() > 0);
         assert_eq!(lab.duplicates(), [], "{version}");
+    }
+}
+
+/// A request by ARP, sent to everybody.
+fn arp_request(from: MacAddr, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+    let head: [u8; 10] = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+    [&[0xff; 6], &from.0[..], &head, &from.0, &sender, &[0; 6], &target].concat()
+}
+
+/// Whether this is an answer by ARP that this address is somebody's.
+fn is_arp_answer(frame: &[u8], ip: [u8; 4]) -> bool {
+    frame[12..14] == [8, 6] && frame[20..22] == [0, 2] && frame[28..32] == ip
+}
+
+#[test]
+fn an_address_that_nobody_has_any_more_can_be_taken_and_one_that_is_taken_is_defended() {
+    for (version, mode) in ALL {
+        let mut lab = lab(ring(4, 1), version, mode);
+        let mac = |lab: &Lab, n: usize| lab.topology().hosts()[n].mac;
+        let (h1, h3) = (mac(&lab, 0), mac(&lab, 2));
+        // h1 has had another address beside 10.0.0.1, and the controller saw it.
+        let before = [10, 0, 0, 99];
+        lab.send_frame("h1", &arp_request(h1, before, before));
+        lab.run_for(Duration::from_secs(1));
+        let known = lab.controller().unwrap().hosts().load().by_ip(before.into(), None).cloned();
+        assert_eq!(known.map(|host| host.id.mac), Some(h1), "{version} {mode:?}");
+        for (ip, is_taken) in [(before, false), ([10, 0, 0, 1], true)] {
+            lab.capture("h3");
+            // What h3 asks before it takes the address (RFC 5227 §2.1.1).
+            lab.send_frame("h3", &arp_request(h3, [0; 4], ip));
+            lab.run_for(Duration::from_secs(1));
+            let answers = lab.capture("h3");
+            let is_declined = answers.iter().any(|frame| is_arp_answer(frame, ip));
+            assert_eq!(is_declined, is_taken, "{version} {mode:?} {ip:?}: {answers:?}");
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Who has this Internet address? Answered for the host that has it, so that the question need not
 //! be flooded.
 //!
-//! Only what goes to a group is answered: a question to one host alone asks whether it is still there,
-//! and only it can say so. Nor is one about a link-local address of IPv6: whoever answers it says whether he is
-//! a router, and hosts forget a router who says that he is none (RFC 4861 §7.2.5). Such a question is
-//! passed to the host alone.
+//! Some questions only the host itself can answer; they are passed to it alone:
+//! - one that goes to it alone, which asks whether it is still there: only what goes to a group is looked at here;
+//! - a probe, by which somebody asks whether an address is free before he takes it (RFC 5227 §2.1.1, RFC 4862
+//!   §5.4): an address that the host was seen with once may not be its own any more, and who is told that it is
+//!   declines it for ever;
+//! - one about a link-local address of IPv6: whoever answers it says whether he is a router, and hosts forget a
+//!   router who says that he is none (RFC 4861 §7.2.5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,8 +31,6 @@ const ADVERTISEMENT: u8 = 136;
 /// The answer is to a question (RFC 4861 §4.4).
 const SOLICITED: u8 = 0x40;
 const TARGET_LINK_ADDRESS: u8 = 2;
-const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-const ALL_NODES_MAC: MacAddr = MacAddr([0x33, 0x33, 0, 0, 0, 1]);
 
 /// What becomes of a question for the host with an address.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,26 +52,22 @@ pub(super) fn answer<'h>(frame: &[u8], vlan: Option<u16>, hosts: &'h Hosts) -> O
     let asker = MacAddr(*addresses.last_chunk()?);
     let (eth_type, payload) = rest.split_first_chunk()?;
     let owner = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(|host| host.id.mac != asker);
-    let begin = |to: MacAddr, owner: &Host| [&to.0[..], &owner.id.mac.0, tag, eth_type].concat();
-    match *eth_type {
+    let (owner, reply) = match *eth_type {
         ARP => {
             let request = ArpRequest::read(payload)?;
             let owner = owner(request.target.into())?;
-            let reply = request.reply(owner.id.mac);
-            Some(Answer::Frame([begin(asker, owner), reply].concat()))
+            (owner, (!request.is_probe()).then(|| request.reply(owner.id.mac)))
         }
         IPV6 => {
             let solicitation = Solicitation::read(payload)?;
             let owner = owner(solicitation.target.into())?;
-            if solicitation.target.is_unicast_link_local() {
-                return Some(Answer::By(owner));
-            }
-            let to = if solicitation.is_probe() { ALL_NODES_MAC } else { asker };
-            let reply = solicitation.reply(owner.id.mac);
-            Some(Answer::Frame([begin(to, owner), reply].concat()))
+            let is_its_own = solicitation.is_probe() || solicitation.target.is_unicast_link_local();
+            (owner, (!is_its_own).then(|| solicitation.reply(owner.id.mac)))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let Some(reply) = reply else { return Some(Answer::By(owner)) };
+    Some(Answer::Frame([&asker.0[..], &owner.id.mac.0, tag, eth_type, &reply].concat()))
 }
 
 struct ArpRequest {
@@ -86,6 +83,11 @@ impl ArpRequest {
         let target: &[u8; 4] = rest.get(6..)?.first_chunk()?;
         let asks = *head == ARP_REQUEST && !sender.ends_with(target);
         asks.then(|| ArpRequest { sender: *sender, target: Ipv4Addr::from(*target) })
+    }
+
+    /// Whether it is asked by somebody who has no address yet (RFC 5227 §2.1.1).
+    fn is_probe(&self) -> bool {
+        self.sender.ends_with(&Ipv4Addr::UNSPECIFIED.octets())
     }
 
     fn reply(&self, owner: MacAddr) -> Vec<u8> {
@@ -117,17 +119,13 @@ impl Solicitation {
     /// A neighbour advertisement that does not override what is known otherwise, since it comes from a
     /// proxy (RFC 4861 §7.2.8).
     fn reply(&self, owner: MacAddr) -> Vec<u8> {
-        let (to, flags) = match self.is_probe() {
-            true => (ALL_NODES, 0),
-            false => (self.source, SOLICITED),
-        };
         let mut message = [0; 32];
-        [message[0], message[4]] = [ADVERTISEMENT, flags];
+        [message[0], message[4]] = [ADVERTISEMENT, SOLICITED];
         message[8..24].copy_from_slice(&self.target.octets());
         [message[24], message[25]] = [TARGET_LINK_ADDRESS, 1];
         message[26..].copy_from_slice(&owner.0);
         let header = [0x60, 0, 0, 0, 0, message.len() as u8, ICMPV6, HOP_LIMIT];
-        let addresses = [self.target.octets(), to.octets()].concat();
+        let addresses = [self.target.octets(), self.source.octets()].concat();
         let sum = checksum(&addresses, &message);
         message[2..4].copy_from_slice(&sum.to_be_bytes());
         [&header[..], &addresses, &message].concat()
@@ -248,22 +246,28 @@ mod tests {
     #[test]
     fn a_solicitation_is_answered_with_an_advertisement() {
         let hosts = hosts(None);
-        for (source, to, to_mac, flags) in
-            [("2001:db8::1", "2001:db8::1", ASKER, SOLICITED), ("::", "ff02::1", ALL_NODES_MAC, 0)]
+        let frame = solicitation("2001:db8::1", "2001:db8::2");
+        let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts) else { panic!("no frame") };
+        let packet = SlicedPacket::from_ethernet(&reply).unwrap();
+        let Some(NetSlice::Ipv6(ip)) = &packet.net else { panic!("no IPv6") };
+        let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else { panic!("no ICMPv6") };
+        let header = ip.header();
+        assert_eq!(header.destination_addr(), "2001:db8::1".parse::<Ipv6Addr>().unwrap());
+        assert!(icmp.is_checksum_valid(header.source(), header.destination()));
+        assert_eq!(reply[..6], ASKER.0);
+        assert_eq!((icmp.slice()[0], icmp.slice()[4]), (ADVERTISEMENT, SOLICITED));
+        assert_eq!(icmp.slice()[26..], OWNER.0);
+    }
+
+    #[test]
+    fn whether_an_address_is_still_its_own_only_the_host_says_itself() {
+        let hosts = hosts(None);
+        for probe in
+            [request(ASKER, "0.0.0.0", "10.0.0.2", None), solicitation("::", "2001:db8::2")]
         {
-            let frame = solicitation(source, "2001:db8::2");
-            let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts) else {
-                panic!("{source}")
-            };
-            let packet = SlicedPacket::from_ethernet(&reply).unwrap();
-            let Some(NetSlice::Ipv6(ip)) = &packet.net else { panic!("no IPv6") };
-            let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else { panic!("no ICMPv6") };
-            let header = ip.header();
-            assert_eq!(header.destination_addr(), to.parse::<Ipv6Addr>().unwrap());
-            assert!(icmp.is_checksum_valid(header.source(), header.destination()));
-            assert_eq!(reply[..6], to_mac.0);
-            assert_eq!((icmp.slice()[0], icmp.slice()[4]), (ADVERTISEMENT, flags));
-            assert_eq!(icmp.slice()[26..], OWNER.0);
+            let asked = answer(&probe, None, &hosts);
+            let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
+            assert_eq!(host.id.mac, OWNER);
         }
     }
 
