@@ -11,7 +11,7 @@ use bellrock_api::{
 };
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Node, Topology, ring};
-use bellrock_services::programming::{CommitError, Committed, Fate, FlowProgramming, Plan};
+use bellrock_services::programming::{CommitError, Committed, DRAIN, Fate, FlowProgramming, Plan};
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, flows_of, mesh};
 
@@ -203,7 +203,31 @@ fn what_is_removed_goes_last_after_packets_have_left() {
         }
     })
     .unwrap();
-    assert!(removed.unwrap() - added.unwrap() >= bellrock_services::programming::DRAIN);
+    assert!(removed.unwrap() - added.unwrap() >= DRAIN);
+}
+
+#[test]
+fn on_the_way_back_too_packets_leave_before_a_flow_goes_away() {
+    let (mut lab, hand) = lab(Version::V1_3, ring(4, 1));
+    let overlaps = flow(1, 1).flags(FlowFlags::CHECK_OVERLAP);
+    let there = Flow::new(Match::any()).priority(7).output(Port(1));
+    commit(&mut lab, &hand, Plan::new().add(Dpid(4), there), |_| {}).unwrap();
+    let mut plan = Plan::tree().add_at(3, Dpid(4), overlaps);
+    for distance in 0..3 {
+        plan = plan.add_at(distance, Dpid(u64::from(distance) + 1), flow(1, 2));
+    }
+    // When the flow of each switch was seen last.
+    let mut last = [Duration::ZERO; 3];
+    commit(&mut lab, &hand, plan, |lab| {
+        for (dpid, ..) in flows_of(lab, NAME) {
+            if let Some(last) = last.get_mut(dpid.0 as usize - 1) {
+                *last = lab.now();
+            }
+        }
+    })
+    .unwrap_err();
+    assert_eq!(flows_of(&lab, NAME).len(), 1, "the plan is taken back");
+    assert!(last[0] >= last[1] + DRAIN && last[1] >= last[2] + DRAIN, "{last:?}");
 }
 
 #[test]
@@ -223,6 +247,17 @@ fn a_plan_that_does_not_say_its_order_is_refused_by_name() {
     assert_eq!(flows_of(&lab, NAME), []);
 }
 
+#[test]
+fn tags_of_packets_are_not_lost_where_a_switch_can_hold_one_only() {
+    let plan = || Plan::two_phase(4000).ingress(Dpid(1), None, flow(1, 2));
+    let (mut old, hand) = lab(Version::V1_0, ring(3, 1));
+    let refused = commit(&mut old, &hand, plan(), |_| {}).unwrap_err();
+    assert_eq!(refused, CommitError::LosesTags { dpid: Dpid(1) });
+    assert!(refused.to_string().contains("untagged()"), "{refused}");
+    let (mut new, hand) = lab(Version::V1_3, ring(3, 1));
+    commit(&mut new, &hand, plan(), |_| {}).unwrap();
+}
+
 /// The port of a switch of the ring to a neighbour, or to its host.
 fn port(lab: &Lab, from: &str, to: &str) -> Port {
     let topology = lab.topology();
@@ -236,7 +271,8 @@ fn port(lab: &Lab, from: &str, to: &str) -> Port {
 fn around(lab: &Lab, tag: u16, by: &str, old: Option<&Flow>) -> (Plan, Flow) {
     let mac = lab.topology().hosts()[2].mac;
     let to_h3 = |out| Flow::new(Match::any().eth_dst(mac)).priority(50).output(out);
-    let ingress = to_h3(port(lab, "s1", by));
+    let untagged = Match::any().eth_dst(mac).untagged();
+    let ingress = Flow::new(untagged).priority(50).output(port(lab, "s1", by));
     let dpid = |name: &str| {
         let Some(Node::Switch(id)) = lab.topology().node(name) else { panic!("{name}") };
         Dpid(lab.topology().switches()[id.index()].dpid)

@@ -80,6 +80,15 @@ pub enum CommitError {
         /// The switch of the first such flow.
         dpid: Dpid,
     },
+    /// To set a VLAN id takes the place of one that is there (1.0 §5.2.4): the packet would leave without its own.
+    #[error(
+        "the ingress flow of switch {dpid} is for packets with VLAN tags too, and OpenFlow 1.0 would lose \
+         their tags: give it a match of untagged() packets, or use a switch of OpenFlow 1.3"
+    )]
+    LosesTags {
+        /// The switch of the first such flow.
+        dpid: Dpid,
+    },
     /// A change failed.
     #[error("{}", Failed(.0))]
     Failed(Vec<Report>),
@@ -160,14 +169,23 @@ async fn round(network: &Network, steps: &mut [Step]) -> bool {
     steps.iter().all(|step| step.fate == Fate::Installed)
 }
 
-/// Takes back what is installed, the last moment first.
+/// Takes back what is installed, the last moment first, and of one moment the last change first. Before a
+/// flow goes away, packets that were on their way to it when the one before it was taken back have time to leave.
 async fn take_back(network: &Network, steps: &mut [Step]) {
     let mut until = steps.len();
+    let mut has_changed = false;
     while let Some(moment) = until.checked_sub(1).and_then(|last| steps.get(last)).map(|s| s.moment)
     {
         let from = steps.iter().position(|step| step.moment == moment).unwrap_or(0);
         let installed = |at: &usize| steps.get(*at).is_some_and(|s| s.fate == Fate::Installed);
-        let undone: Vec<usize> = (from..until).filter(installed).collect();
+        let undone: Vec<usize> = (from..until).rev().filter(installed).collect();
+        let goes_away = |at: &usize| {
+            steps.get(*at).is_some_and(|step| matches!(step.undo, Some(Change::Remove(_))))
+        };
+        if has_changed && undone.iter().any(goes_away) {
+            network.sleep(DRAIN).await;
+        }
+        has_changed |= !undone.is_empty();
         let mut lost = false;
         for (at, outcome) in send(network, steps, &undone, |step| step.undo.clone()).await {
             let Some(step) = steps.get_mut(at) else { continue };

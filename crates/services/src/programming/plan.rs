@@ -162,7 +162,7 @@ impl Plan {
     }
 
     /// A flow where packets come in: it puts them under the version tag, and then does what it does. In the
-    /// place of `old`, if that has the same match and priority.
+    /// place of `old`, if that has the same match and priority. At a switch of OpenFlow 1.0 it matches packets without a tag.
     pub fn ingress(self, dpid: Dpid, old: Option<Flow>, new: Flow) -> Self {
         let undo = old.map_or_else(|| Change::Remove(new.clone()), Change::Add);
         let mut plan = self.step(dpid, Moment::At(1), Change::Add(new), Some(undo));

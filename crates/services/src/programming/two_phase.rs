@@ -1,6 +1,6 @@
 //! Version tags: the flows of a two-phase plan as they are sent.
 //!
-//! 1.0 sets a VLAN id, which adds a tag, and strips it; 1.3 pushes one and pops it.
+//! 1.0 sets a VLAN id, which adds a tag to a packet that has none, and strips it; 1.3 pushes one and pops it.
 
 use bellrock_api::{Action, Change, Dpid, Field, Flow, Version};
 
@@ -26,6 +26,12 @@ pub(super) fn tag(
         let version = version(step.dpid).unwrap_or(Version::V1_3);
         let (dpid, role) = (step.dpid, step.role);
         let Change::Add(flow) = &step.change else { continue };
+        if role == Role::Ingress
+            && version == Version::V1_0
+            && flow.matching.clone().untagged() != flow.matching
+        {
+            return Err(CommitError::LosesTags { dpid });
+        }
         let tagged = tagged(flow, role, tag, version).ok_or(CommitError::OwnTags { dpid })?;
         if let Some(Change::Remove(undone)) = &mut step.undo {
             *undone = tagged.clone();
