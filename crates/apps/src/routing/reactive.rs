@@ -61,7 +61,7 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
 struct Route {
     /// Where they are.
     steps: Vec<Step>,
-    /// Whether both hosts were known since.
+    /// Whether both hosts were known since, or flows were sent: not so of an earlier run's.
     is_known: bool,
     sent: Duration,
 }
@@ -77,6 +77,8 @@ struct Routes {
     /// Whether some do not follow these yet.
     is_stale: bool,
     left: Left,
+    /// Whether the network is all there, so that flows of an earlier run may be changed.
+    is_whole: bool,
     /// What is sent to each switch is counted there.
     flow_mods: BTreeMap<Dpid, Arc<AtomicU64>>,
 }
@@ -91,6 +93,7 @@ impl Routes {
             idle_timeout_s,
             routes: BTreeMap::new(),
             is_stale: false,
+            is_whole: false,
             left: Left::new(network.clone()),
             flow_mods: BTreeMap::new(),
             network,
@@ -117,8 +120,8 @@ impl Routes {
     /// controller, so that nothing has to be waited for.
     fn install(&mut self, pair: Pair) {
         let now = self.network.now();
-        let is_recent = |route: &Route| now < route.sent + AGAIN_AFTER;
-        if self.routes.get(&pair).is_some_and(is_recent) || self.routes.len() >= MAX_ROUTES {
+        let stays = |route: &Route| now < route.sent + AGAIN_AFTER || self.is_left(route);
+        if self.routes.get(&pair).is_some_and(stays) || self.routes.len() >= MAX_ROUTES {
             return;
         }
         let Some(steps) = self.path(pair) else { return };
@@ -129,16 +132,26 @@ impl Routes {
         self.routes.insert(pair, Route { steps, is_known: true, sent: now });
     }
 
+    /// Whether it is one of an earlier run that is not to be changed yet.
+    fn is_left(&self, route: &Route) -> bool {
+        !route.is_known && !self.is_whole
+    }
+
     /// Paths or hosts have changed, perhaps: flows that have to go another way do so.
     async fn follow(&mut self) {
         loop {
             let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
-            let is_new =
-                paths.version() != self.paths.version() || hosts.version() != self.hosts.version();
-            if !is_new && !std::mem::take(&mut self.is_stale) {
+            let is_new_path = paths.version() != self.paths.version();
+            let is_new = is_new_path || hosts.version() != self.hosts.version();
+            (self.paths, self.hosts) = (paths, hosts);
+            if is_new_path {
+                self.left.paths_changed();
+            }
+            let was_whole = std::mem::replace(&mut self.is_whole, self.left.is_over(&self.paths));
+            let is_stale = std::mem::take(&mut self.is_stale) || was_whole != self.is_whole;
+            if !is_new && !is_stale {
                 return;
             }
-            (self.paths, self.hosts) = (paths, hosts);
             let moves = self.moves();
             self.carry_out(moves).await;
         }
@@ -151,6 +164,9 @@ impl Routes {
         let mut moves: BTreeMap<usize, Vec<(Dpid, Change)>> = BTreeMap::new();
         let mut routes = std::mem::take(&mut self.routes);
         routes.retain(|pair, route| {
+            if self.is_left(route) {
+                return true;
+            }
             let known = |host: HostId| self.place(host).is_some();
             let steps = match self.path(*pair) {
                 Some(steps) => steps,
