@@ -1,11 +1,13 @@
 """Circuits from the configuration, through the loss of a link; bandwidth that is asked for, and kept to its rate."""
 
+import re
 import time
 
 from harness.case import SystemTest, on_both_versions
 from harness.controller import START_LIMIT_S, listening_ports
+from harness.network import command
+from harness.topologies import Ring
 from harness.waiting import until
-from test_routing import Ring
 
 FOUND_S = 30
 # A circuit is laid anew within this after a link is lost; on OpenFlow 1.3 its frames went around long before.
@@ -15,6 +17,7 @@ IPERF_S = 4
 # Open vSwitch's meters let bursts through; what is unmetered here is hundreds of times faster.
 RATE_BITS_PER_S = 2_000_000
 TOLERANCE = 3
+QUEUE = 1
 
 
 class Circuits(SystemTest):
@@ -44,8 +47,8 @@ class Circuits(SystemTest):
 class Bandwidth(SystemTest):
     """The same four switches under routing, with bandwidth on demand before it."""
 
-    def start(self, version):
-        controller = self.controller(config={"apps": ["bandwidth", "routing"]})
+    def start(self, version, app="bandwidth"):
+        controller = self.controller(config={"apps": [app, "routing"]})
         network = self.network(Ring(), version)
         until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "all links are found")
         until(lambda: network.unreachable() == [], FOUND_S, "everybody is found")
@@ -84,3 +87,29 @@ class Bandwidth(SystemTest):
         self.assertEqual(controller.ask("reservations"), [])
         after = {switch.name: len(network.flows(switch.name)) for switch in network.switches}
         self.assertLessEqual(sum(after.values()), sum(before.values()), "flows are left behind")
+
+    @on_both_versions
+    def a_queue_that_is_set_up_is_used(self, version):
+        """Each switch of the path puts the reservation's packets into the queue of that name, until it is released. (How fast a
+        queue is, the datapath in user space does not say: it has none.)"""
+        controller, network = self.start(version, {"bandwidth": {"queues": [f"gold={QUEUE}"]}})
+        for switch in network.switches:
+            for port in switch.intfNames():
+                if port != "lo":
+                    command("ovs-vsctl", "set", "port", port, "qos=@qos", "--", "--id=@qos", "create", "qos", "type=linux-htb",
+                            f"queues:{QUEUE}=@queue", "--", "--id=@queue", "create", "queue", f"other-config:max-rate={RATE_BITS_PER_S}")
+        first, last = network["h1"], network["h3"]
+        reserved, = controller.ask("reserve", first.IP(), last.IP(), "2M", "--queue", "gold")
+        self.assertEqual((reserved["state"], reserved["queue"]), ("installed", "gold"))
+
+        def queued():
+            """Switches with flows into the queue: 1.0 and 1.3 say it in their own ways."""
+            flows = [flow for switch in network.switches for flow in network.flows(switch.name)]
+            return [flow for flow in flows if re.search(rf"enqueue:\S+:{QUEUE}\b|set_queue:{QUEUE}\b", flow)]
+
+        self.assertEqual(len(queued()), 3, "the switches of the path")
+        self.assertTrue(all(first.MAC() in flow and last.MAC() in flow for flow in queued()))
+        self.assertEqual(network.unreachable(), [])
+        self.assertTrue(all("n_packets=0," not in flow for flow in queued()), f"its packets go there: {queued()}")
+        controller.ask("release", str(reserved["id"]))
+        self.assertEqual(queued(), [])

@@ -6,13 +6,10 @@ import time
 from mininet.topo import Topo
 
 from harness import intruder
-from harness.case import SystemTest, on_both_versions
+from harness.case import on_both_versions
+from harness.discovered import INTERVAL_S, Discovered
 from harness.waiting import until
 
-INTERVAL_S = 1
-# Ports without links are taken for ports of hosts after this.
-NEW_PORT_S = 2
-FOUND_S = 10
 # Beyond this an announcement is too old, and an event has been told.
 LATER_S = 2.5
 
@@ -38,31 +35,11 @@ class Tree(Topo):
             self.addLink(self.addHost(host), switch)
 
 
-class Discovery(SystemTest):
+class Discovery(Discovered):
     """What discovery and host tracking say, over the control socket."""
 
     def prepare(self, version, topology, apps):
-        config = {"services": "hosts", "discovery_interval": f"{INTERVAL_S} s", "apps": apps}
-        self.bellrock = self.controller(config=config)
-        self.net = self.network(topology, version, connect=False)
-        until(lambda: self.net.connected(), FOUND_S, "every switch connected")
-        self.ways = 2 * len([link for link in topology.links() if all(end.startswith("s") for end in link)])
-        until(lambda: len(self.links()) == self.ways, FOUND_S, f"{self.ways} links")
-        until(lambda: self.topology()["settled"], FOUND_S, "a settled topology")
-        edge = len(topology.hosts())
-        until(lambda: self.edge_ports() == edge, FOUND_S, f"{edge} ports of hosts")
-
-    def topology(self):
-        return self.bellrock.ask("topology")
-
-    def links(self):
-        return self.topology()["links"]
-
-    def edge_ports(self):
-        return sum(len(switch["edge_ports"]) for switch in self.topology()["switches"])
-
-    def told(self, event):
-        return [row for row in self.bellrock.ask("events") if row["event"] == event]
+        self.discover(version, topology, {"services": "hosts", "apps": apps})
 
     def intrude(self, host, *words):
         """What `host` does, by `harness/intruder.py`; what it prints."""

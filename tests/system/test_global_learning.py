@@ -37,19 +37,15 @@ class GlobalLearning(SystemTest):
         self.reach_all(version, "stm")
 
 
-class GlobalMoves(SystemTest):
+class GlobalMoves(test_moves.MovingHost, SystemTest):
     """The host h1 goes from the first switch to the last, and its old port stays up."""
-
-    prepare = test_moves.Moves.prepare
-    move = test_moves.Moves.move
-    speak = test_moves.Moves.speak
-    assert_back = test_moves.Moves.assert_back
-    assert_silent = test_moves.Moves.assert_silent
 
     @on_both_versions
     def to_another_switch(self, version):
         """Back within a second of its first broadcast: the old switch is told, and removes its flows, which never end by themselves."""
-        self.prepare(version, switches=2, config=apps(idle_timeout=0))
+        self.controller(config=apps(idle_timeout=0))
+        self.net = self.network(test_moves.Branches(switches=2), version)
+        self.prepare_hosts()
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=True)
         self.assert_back(spoke_at, test_moves.PROMPT_S)

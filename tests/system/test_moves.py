@@ -33,7 +33,7 @@ STRANGER = "02:00:00:00:00:99"
 MOVING_MAC = "02:00:00:00:00:01"
 
 
-class Moving(Topo):
+class Branches(Topo):
     """h1 with one interface at s1 and another at the last switch; h2 at s1; h3 at the last switch."""
 
     def build(self, switches=1):
@@ -47,17 +47,15 @@ class Moving(Topo):
         self.addLink(self.addHost("h3"), names[-1])
 
 
-class Moves(SystemTest):
+class MovingHost:
     """The host h1 goes from its first interface to its second."""
 
-    def prepare(self, version, switches, config=None):
-        self.controller(config=config)
-        network = self.network(Moving(switches=switches), version)
-        self.net = network
-        self.host, self.peers = network["h1"], [network["h2"], network["h3"]]
+    def prepare_hosts(self):
+        self.host, self.peers = self.net["h1"], [self.net["h2"], self.net["h3"]]
         # An interface answers ARP for its own address only, not for that of the other interface.
         self.host.cmd("sysctl -q -w net.ipv4.conf.all.arp_ignore=1")
-        network.net.staticArp()
+        self.assertEqual(self.net.unreachable([("h2", "h1"), ("h3", "h1")]), [])
+        self.net.net.staticArp()
         self.pings = [Pings(peer, self.host, PING_INTERVAL_S) for peer in self.peers]
         time.sleep(SETTLE_S)
 
@@ -103,6 +101,15 @@ class Moves(SystemTest):
         for pings in self.pings:
             sent = [at - ms / 1000 for at, _, ms in pings.answers]
             self.assertEqual([at for at in sent if moved_at <= at < until_at], [], f"{pings.name} while the host was silent")
+
+
+class Moves(MovingHost, SystemTest):
+    """In a row of switches, under the app `learning`."""
+
+    def prepare(self, version, switches, config=None):
+        self.controller(config=config)
+        self.net = self.network(Branches(switches=switches), version)
+        self.prepare_hosts()
 
     def flows_at_old_port(self):
         """The flows of s1 that come from the host's old port or go out of it."""

@@ -1,86 +1,43 @@
 """Routing in networks with cycles: nothing is lost, nothing storms, and a link that fails is gone around."""
 
+import re
 import time
 from pathlib import Path
 
-from mininet.topo import Topo
-
-from harness.case import SystemTest, on_both_versions
+from harness.case import on_both_versions
+from harness.discovered import FOUND_S, Discovered
 from harness.network import Pings
+from harness.topologies import FatTree, Grid, Mesh, Ring, switch_links
 from harness.waiting import until
+from test_moves import MOVING_MAC, PROMPT_S, MovingHost
 
 PING_INTERVAL_S = 0.02
 # What a link that is cut may cost.
 MAX_GAP_S = 1.0
-FOUND_S = 20
 # How long pings go on before a cut, and after it.
-STEADY_S = 1.5
+STEADY_S = 1.2
 # Frames that a network without a storm carries over a link while nobody says anything: announcements, and some questions.
 QUIET_FRAMES_PER_S = 20
+# How long host tracking waits for an answer from a host's old place.
+PROBED_S = 1.0
 
 
-class Ring(Topo):
-    """Four switches in a circle, with a host each."""
+class MovingInRing(Ring):
+    """h1 with one interface at s1 and another at s3, on the other side of the ring."""
 
     def build(self, switches=4):
-        names = [self.addSwitch(f"s{number}") for number in range(1, switches + 1)]
-        for index, name in enumerate(names):
-            self.addLink(self.addHost(f"h{index + 1}"), name)
-            self.addLink(name, names[(index + 1) % switches])
+        super().build(switches)
+        self.nodeInfo("h1")["mac"] = MOVING_MAC
+        self.addLink("h1", "s3")
 
 
-class Mesh(Topo):
-    """Five switches, each linked with each other one, with a host each."""
-
-    def build(self, switches=5):
-        names = [self.addSwitch(f"s{number}") for number in range(1, switches + 1)]
-        for index, name in enumerate(names):
-            self.addLink(self.addHost(f"h{index + 1}"), name)
-            for other in names[index + 1:]:
-                self.addLink(name, other)
-
-
-class FatTree(Topo):
-    """The fat-tree of four-port switches: 20 switches, 16 hosts."""
-
-    def build(self, k=4):
-        half = k // 2
-        number = iter(range(1, 1000))
-        cores = [self.addSwitch(f"s{next(number)}") for _ in range(half * half)]
-        hosts = iter(range(1, 1000))
-        for _ in range(k):
-            upper = [self.addSwitch(f"s{next(number)}") for _ in range(half)]
-            lower = [self.addSwitch(f"s{next(number)}") for _ in range(half)]
-            for index, switch in enumerate(upper):
-                for core in cores[index * half:(index + 1) * half]:
-                    self.addLink(switch, core)
-                for edge in lower:
-                    self.addLink(switch, edge)
-            for edge in lower:
-                for _ in range(half):
-                    self.addLink(edge, self.addHost(f"h{next(hosts)}"))
-
-
-class Routing(SystemTest):
+class Routing(Discovered):
     """The app `routing`, in both modes."""
 
     time_limit_s = 150
 
     def prepare(self, version, topology, mode):
-        config = {"discovery_interval": "1 s", "apps": [{"routing": {"mode": mode}}]}
-        self.bellrock = self.controller(config=config)
-        self.net = self.network(topology, version, connect=False)
-        until(lambda: self.net.connected(), FOUND_S, "every switch connected")
-        self.ways = 2 * len([link for link in topology.links() if all(end.startswith("s") for end in link)])
-        hosts = len(topology.hosts())
-        until(lambda: len(self.links()) == self.ways, FOUND_S, f"{self.ways} links")
-        until(lambda: self.bellrock.ask("topology")["settled"] and self.edge_ports() == hosts, FOUND_S, "a settled topology")
-
-    def links(self):
-        return self.bellrock.ask("topology")["links"]
-
-    def edge_ports(self):
-        return sum(len(switch["edge_ports"]) for switch in self.bellrock.ask("topology")["switches"])
+        self.discover(version, topology, {"apps": [{"routing": {"mode": mode}}]})
 
     def frames_of_links(self):
         """Frames that ports between switches have sent."""
@@ -109,14 +66,9 @@ class Routing(SystemTest):
         self.assertEqual(self.net.ping_all(), 0.0)
 
     @on_both_versions
-    def pingall_loses_nothing_in_a_ring_reactive(self, version):
-        """Four switches in a circle."""
-        self.pingall(version, Ring(), "reactive")
-
-    @on_both_versions
-    def pingall_loses_nothing_in_a_ring_proactive(self, version):
-        """The same, with flows to all hosts."""
-        self.pingall(version, Ring(), "proactive")
+    def pingall_loses_nothing_in_a_grid(self, version):
+        """Nine switches in rows and columns: cycles of four, and many paths of the same length."""
+        self.pingall(version, Grid(), "reactive")
 
     @on_both_versions
     def pingall_loses_nothing_in_a_mesh_reactive(self, version):
@@ -138,32 +90,94 @@ class Routing(SystemTest):
         """The same, with flows to all hosts."""
         self.pingall(version, FatTree(), "proactive")
 
-    def cut_each_link(self, version, mode):
-        self.prepare(version, Ring(), mode)
-        self.assertEqual(self.net.ping_all(), 0.0)
-        names = [switch.name for switch in self.net.switches]
-        for index, name in enumerate(names):
-            other = names[(index + 1) % len(names)]
-            pings = [Pings(self.net[a], self.net[b], PING_INTERVAL_S) for a, b in (("h1", "h3"), ("h2", "h4"), ("h1", "h2"))]
+    def cut_each_link_of_a_ring(self, version, mode):
+        """Under pings over that very link, and across the ring."""
+        self.pingall(version, Ring(), mode)
+        # To each host; of pairs there are more.
+        hosts = len(self.net.hosts)
+        until(lambda: all(len(self.net.flows(switch.name)) > hosts for switch in self.net.switches), FOUND_S, "flows everywhere")
+        across = [("h1", "h3"), ("h2", "h4")]
+        links = switch_links(self.net.topology)
+        self.assertEqual(len(links), len(self.net.switches), "links of a ring")
+        for one, other in links:
+            pairs = [(one.replace("s", "h"), other.replace("s", "h")), *across]
+            pings = [Pings(self.net[a], self.net[b], PING_INTERVAL_S) for a, b in pairs]
             time.sleep(STEADY_S)
-            self.net.net.configLinkStatus(name, other, "down")
+            self.net.net.configLinkStatus(one, other, "down")
             time.sleep(STEADY_S)
             for ping in pings:
                 sequences = [sequence for _, sequence, _ in ping.finish()]
-                self.assertGreater(len(sequences), STEADY_S / PING_INTERVAL_S, f"{ping.name} with {name}-{other} cut")
+                self.assertGreater(len(sequences), STEADY_S / PING_INTERVAL_S, f"{ping.name} with {one}-{other} cut")
                 gap = max(b - a for a, b in zip(sequences, sequences[1:])) * PING_INTERVAL_S
-                self.assertLess(gap, MAX_GAP_S, f"seconds without an answer, {ping.name}, when {name}-{other} was cut")
+                self.assertLess(gap, MAX_GAP_S, f"seconds without an answer, {ping.name}, when {one}-{other} was cut")
                 self.assertGreater(sequences[-1] * PING_INTERVAL_S, STEADY_S, f"{ping.name} goes on")
-            self.net.net.configLinkStatus(name, other, "up")
-            until(lambda: len(self.links()) == self.ways, FOUND_S, f"{name}-{other} is back")
+            self.net.net.configLinkStatus(one, other, "up")
+            until(lambda: len(self.links()) == self.ways, FOUND_S, f"{one}-{other} is back")
         self.assertEqual(self.net.ping_all(), 0.0)
 
     @on_both_versions
-    def any_link_of_a_ring_is_cut_under_running_pings_reactive(self, version):
-        """Flows of pairs of hosts are led the other way round."""
-        self.cut_each_link(version, "reactive")
+    def a_ring_loses_nothing_and_any_link_is_cut_under_running_pings_reactive(self, version):
+        """Pingall in a ring of four; then flows of pairs of hosts are led the other way round."""
+        self.cut_each_link_of_a_ring(version, "reactive")
 
     @on_both_versions
-    def any_link_of_a_ring_is_cut_under_running_pings_proactive(self, version):
-        """Flows to hosts are."""
-        self.cut_each_link(version, "proactive")
+    def a_ring_loses_nothing_and_any_link_is_cut_under_running_pings_proactive(self, version):
+        """The same; flows to hosts are."""
+        self.cut_each_link_of_a_ring(version, "proactive")
+
+    @on_both_versions
+    def questions_for_ipv6_addresses_are_answered_from_the_host_table(self, version):
+        """Neighbour discovery: who is known answers no question for its address itself, and none is flooded."""
+        self.prepare(version, Ring(), "reactive")
+        for number, host in enumerate(self.net.hosts, start=1):
+            interface = host.defaultIntf().name
+            host.cmd(f"sysctl -q -w net.ipv6.conf.{interface}.accept_ra=0 net.ipv6.conf.{interface}.disable_ipv6=0")
+            host.cmd(f"ip -6 addr add 2001:db8::{number}/64 dev {interface} nodad")
+        pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
+
+        def unanswered():
+            pings = [(pair, self.net[f"h{pair[0]}"].popen(["ping", "-6", "-n", "-q", "-c", "1", "-W", "1", f"2001:db8::{pair[1]}"]))
+                     for pair in pairs]
+            return [pair for pair, ping in pings if ping.wait() != 0]
+
+        until(lambda: unanswered() == [], FOUND_S, "all hosts reach each other, and so are known")
+        for host in self.net.hosts:
+            host.cmd("ip -6 neigh flush all")
+        answered, floods = (self.app_counter("routing", name) for name in ("answered", "floods"))
+        self.assertEqual(unanswered(), [])
+        # Of a pair, one may learn the other's address by the question that it is asked.
+        self.assertGreaterEqual(self.app_counter("routing", "answered") - answered, len(pairs) // 2)
+        self.assertEqual(self.app_counter("routing", "floods"), floods, "questions that went to everybody")
+
+
+class RoutedMoves(MovingHost, Discovered):
+    """In a ring of four switches, from one side to the other, under the app `routing`."""
+
+    def prepare(self, version, mode):
+        self.discover(version, MovingInRing(), {"apps": [{"routing": {"mode": mode}}]})
+        self.prepare_hosts()
+
+    def told_of_host(self):
+        """What events say of it, without the numbers of ports."""
+        texts = [row["text"].replace(MOVING_MAC, "h1") for row in self.bellrock.ask("events")]
+        return [re.sub(r"\b0+(\d):\d+", r"s\1", text) for text in texts if "h1" in text]
+
+    @on_both_versions
+    def to_another_switch_link_down(self, version):
+        """The old link goes down: the host is back within a second of its first broadcast."""
+        self.prepare(version, "reactive")
+        self.move(old_port_stays_up=False)
+        spoke_at = self.speak(broadcast=True)
+        self.assert_back(spoke_at, PROMPT_S)
+        self.assertEqual(self.told_of_host(), ["host h1 is at s1", "host h1 is not at s1 any more: the port is down",
+                                               "host h1 moved from s1 to s3"])
+
+    @on_both_versions
+    def to_another_switch_port_up(self, version):
+        """The old port stays up: back when the host was asked for there, and has not answered for a second."""
+        self.prepare(version, "proactive")
+        moved_at = self.move(old_port_stays_up=True)
+        spoke_at = self.speak(broadcast=True)
+        self.assert_back(spoke_at, PROBED_S + PROMPT_S)
+        self.assert_silent(moved_at, spoke_at)
+        self.assertEqual(self.told_of_host(), ["host h1 is at s1", "host h1 moved from s1 to s3"])

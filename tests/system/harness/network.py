@@ -79,6 +79,7 @@ class Network:
         # Interfaces of the switches' side must not speak for themselves either.
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
         self.ovs = ovs
+        self.topology = topology
         self.version = version
         self.net = Mininet(topo=topology, host=QuietHost, controller=None, autoSetMacs=True, waitConnected=False,
                            switch=lambda name, **params: OVSSwitch(name, datapath="user", protocols=version, **params))

@@ -1,0 +1,47 @@
+"""The base of tests of networks whose links the controller finds."""
+
+from .case import SystemTest
+from .topologies import switch_links
+from .waiting import until
+
+# How often announcements are sent: links are found within this, and ports without links are taken for ports of hosts after two
+# seconds.
+INTERVAL_S = 1
+FOUND_S = 20
+
+
+class Discovered(SystemTest):
+    """A controller, `bellrock`, and a network, `net`, of which it knows all links and all ports of hosts."""
+
+    def discover(self, version, topology, config):
+        """Starts both and waits until that is so."""
+        self.config = config | {"discovery_interval": f"{INTERVAL_S} s"}
+        self.ways = 2 * len(switch_links(topology))
+        # A host can have several ports.
+        self.host_ports = len(topology.links()) - len(switch_links(topology))
+        self.bellrock = self.controller(config=self.config)
+        self.net = self.network(topology, version, connect=False)
+        self.await_discovered()
+
+    def await_discovered(self):
+        until(self.net.connected, FOUND_S, "every switch connected")
+        until(lambda: len(self.links()) == self.ways, FOUND_S, f"{self.ways} ways of links")
+        until(lambda: self.topology()["settled"], FOUND_S, "a settled topology")
+        until(lambda: self.edge_ports() == self.host_ports, FOUND_S, f"{self.host_ports} ports of hosts")
+
+    def topology(self):
+        return self.bellrock.ask("topology")
+
+    def links(self):
+        return self.topology()["links"]
+
+    def edge_ports(self):
+        return sum(len(switch["edge_ports"]) for switch in self.topology()["switches"])
+
+    def told(self, event):
+        """The events of this name, as rows."""
+        return [row for row in self.bellrock.ask("events") if row["event"] == event]
+
+    def app_counter(self, app, name):
+        """A counter of an app."""
+        return self.bellrock.ask("counters")["apps"][app][name]
