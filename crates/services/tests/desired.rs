@@ -17,8 +17,9 @@ use bellrock_emulator::check::{LoggedMessage, Way};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Topology, ring};
 use bellrock_services::desired::{Desired, DesiredFlows, Wanted, WhyNot};
+use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
-use flows::{Hand, NAME, Tree, findings, flows_of, mesh};
+use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -171,6 +172,114 @@ fn a_new_way_is_there_before_the_old_one_goes() {
             });
             assert!(settled.lock().unwrap().is_some(), "seed {seed}");
         }
+    }
+}
+
+/// A path to a host by lot, from one switch, from the destination outward.
+fn path(lab: &Lab, to: HostId, from: Dpid, rng: &mut Rng) -> Vec<(Dpid, Flow)> {
+    let mac = lab.topology().hosts()[to.index()].mac;
+    let path = Tree::random(lab.topology(), to, rng).path_from(lab.topology(), from);
+    let flow = |port| Flow::new(Match::any().eth_dst(mac)).priority(100).output(port);
+    path.into_iter().map(|(dpid, port)| (dpid, flow(port))).collect()
+}
+
+#[test]
+fn a_path_leads_to_its_end_while_what_it_has_left_drains_and_goes() {
+    let drained = DRAIN.as_millis() as u64;
+    for seed in 0..40 {
+        let mut rng = Rng::with_seed(seed);
+        let version = VERSIONS[seed as usize % 2];
+        let (mut lab, hand) = lab(version, mesh(rng.u32(4..10), &mut rng));
+        let (to, from) = (HostId(0), HostId(lab.topology().hosts().len() as u32 - 1));
+        let source = Dpid(lab.topology().switches().last().unwrap().dpid);
+        let desired = hand.network().desired();
+        desired.set(1, path(&lab, to, source, &mut rng));
+        settle(&mut lab, &hand, &desired);
+        let mut last = Vec::new();
+        for _ in 0..6 {
+            let late = Faults::of(rng.u64(..), &[FaultKind::MessageDelay]).each(4);
+            lab.inject(&late.within(Duration::from_millis(1)));
+            last = path(&lab, to, source, &mut rng);
+            desired.set(1, last.clone());
+            // Some change while the one before is on its way, some while it drains, some later.
+            let until = lab.now() + Duration::from_millis(rng.u64(0..2 * drained));
+            lab.run_until(SETTLED_WITHIN, |lab| {
+                let found = findings_from(lab, [from], to);
+                assert_eq!(found, [""; 0], "seed {seed} at {:?}", lab.now());
+                lab.now() >= until
+            });
+        }
+        settle(&mut lab, &hand, &desired);
+        // Messages may be late still.
+        lab.run_for(20 * DRAIN);
+        let there: Vec<Dpid> = flows_of(&lab, NAME).into_iter().map(|(dpid, ..)| dpid).collect();
+        let mut wanted: Vec<Dpid> = last.into_iter().map(|(dpid, _)| dpid).collect();
+        wanted.sort();
+        assert_eq!(there, wanted, "seed {seed}: nothing is left");
+    }
+}
+
+#[test]
+fn what_changes_while_old_flows_drain_does_not_wait_for_them() {
+    for version in VERSIONS {
+        let (mut lab, hand) = lab(version, ring(4, 1));
+        let desired = hand.network().desired();
+        let path = |middle: u64| [1, middle, 3].map(|s| (Dpid(s), flow(1, middle as u32)));
+        desired.set(1, path(2));
+        settle(&mut lab, &hand, &desired);
+        desired.set(1, path(4));
+        settle(&mut lab, &hand, &desired);
+        let since = lab.now();
+        let has = |lab: &Lab, s: u64| flows_of(lab, NAME).iter().any(|(dpid, ..)| *dpid == Dpid(s));
+        lab.run_for(DRAIN / 2);
+        assert!(has(&lab, 2) && has(&lab, 4), "{version}: packets may be on their way by s2");
+        desired.set(2, [(Dpid(1), flow(2, 1)), (Dpid(2), flow(2, 1))]);
+        settle(&mut lab, &hand, &desired);
+        assert!(lab.now() < since + DRAIN, "{version}: it was not made at once");
+        // What drains is wanted again.
+        desired.set(1, path(2));
+        settle(&mut lab, &hand, &desired);
+        assert!(lab.now() < since + DRAIN, "{version}: it was not made at once");
+        lab.run_for(2 * DRAIN);
+        let left: Vec<_> = flows_of(&lab, NAME).into_iter().map(|(d, _, m)| (d.0, m)).collect();
+        let one = |s| (s, "in_port=1".to_owned());
+        let two = |s| (s, "in_port=2".to_owned());
+        assert_eq!(left, [one(1), two(1), one(2), two(2), one(3)], "{version}");
+    }
+}
+
+#[test]
+fn a_switch_that_answers_nothing_holds_up_those_alone_that_need_it() {
+    for version in VERSIONS {
+        let (mut lab, hand) = lab(version, ring(4, 1));
+        let desired = hand.network().desired();
+        desired.set(1, [(Dpid(3), flow(1, 1)), (Dpid(2), flow(1, 1))]);
+        desired.set(2, [(Dpid(1), flow(2, 1))]);
+        settle(&mut lab, &hand, &desired);
+        lab.silence("s1");
+        let since = lab.now();
+        // By way of the mute switch; beside it; and what goes.
+        desired.set(2, [(Dpid(1), flow(2, 2)), (Dpid(2), flow(2, 2))]);
+        desired.set(3, [(Dpid(3), flow(3, 1)), (Dpid(2), flow(3, 1))]);
+        desired.set(1, [(Dpid(3), flow(1, 4)), (Dpid(4), flow(1, 4))]);
+        let there = |lab: &Lab| -> Vec<(u64, String)> {
+            flows_of(lab, NAME).into_iter().map(|(dpid, _, m)| (dpid.0, m)).collect()
+        };
+        let all = |flows: &[(u64, u32)]| -> Vec<(u64, String)> {
+            flows.iter().map(|(s, port)| (*s, format!("in_port={port}"))).collect()
+        };
+        lab.run_for(DRAIN / 2);
+        let now = all(&[(1, 2), (2, 1), (2, 3), (3, 1), (3, 3), (4, 1)]);
+        assert_eq!(there(&lab), now, "{version}: all but what needs s1");
+        lab.run_for(DRAIN);
+        let now = all(&[(1, 2), (2, 3), (3, 1), (3, 3), (4, 1)]);
+        assert_eq!(there(&lab), now, "{version}: what was left has gone");
+        assert!(lab.now() < since + 2 * DRAIN);
+        // Its connection is given up at last, and it connects again.
+        lab.run_for(Duration::from_secs(60));
+        settle(&mut lab, &hand, &desired);
+        let now = all(&[(1, 2), (2, 2), (2, 3), (3, 1), (3, 3), (4, 1)]);
+        assert_eq!(there(&lab), now, "{version}: and now that too");
     }
 }
 

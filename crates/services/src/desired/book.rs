@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellrock_api::Dpid;
+use bellrock_api::{AppId, Dpid, Error, Flow, ToldFlow, ToldForm, Version};
 
 use super::Wanted;
 
 /// What an app wants.
 #[derive(Default)]
 pub(super) struct Book {
-    /// Of each switch and intent, with the distance of each entry from its destination.
+    /// Of each switch and intent.
     switches: BTreeMap<Dpid, BTreeMap<u32, Vec<Entry>>>,
-    /// Where each intent has entries.
-    intents: BTreeMap<u32, BTreeSet<Dpid>>,
+    intents: BTreeMap<u32, Intent>,
     /// Switches of which something has changed since they were last looked at.
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents at some time of this run: flows with them are not another's.
@@ -25,24 +24,86 @@ pub(super) struct Book {
     pub(super) meters: BTreeMap<Dpid, BTreeSet<u32>>,
 }
 
-/// Something wanted, and how far from the destination.
-pub(super) type Entry = (u32, Wanted);
+/// An intent that wants something.
+struct Intent {
+    /// Where it has entries.
+    switches: BTreeSet<Dpid>,
+    /// What is farther from the destination waits for what is nearer.
+    is_ordered: bool,
+}
+
+/// Something wanted.
+pub(super) struct Entry {
+    /// How far from the destination.
+    pub(super) distance: u32,
+    pub(super) wanted: Wanted,
+    /// A flow as a switch of a version would tell of it, or why it cannot have it.
+    told: Option<(Version, Result<ToldFlow, Error>)>,
+}
+
+impl Entry {
+    pub(super) fn new(distance: u32, wanted: Wanted) -> Self {
+        Entry { distance, wanted, told: None }
+    }
+
+    pub(super) fn is_flow(&self) -> bool {
+        matches!(self.wanted, Wanted::Flow(_))
+    }
+
+    /// The flow, and how a switch would tell of it, once that was found out.
+    pub(super) fn flow(&self) -> Option<(&Flow, &Result<ToldFlow, Error>)> {
+        let Wanted::Flow(flow) = &self.wanted else { return None };
+        Some((flow, &self.told.as_ref()?.1))
+    }
+}
 
 impl Book {
-    pub(super) fn set(&mut self, intent: u32, entries: impl Iterator<Item = (u32, Dpid, Wanted)>) {
-        for dpid in self.intents.remove(&intent).unwrap_or_default() {
-            self.changed.insert(dpid);
-            if let Some(of_switch) = self.switches.get_mut(&dpid) {
-                of_switch.remove(&intent);
-                if of_switch.is_empty() {
-                    self.switches.remove(&dpid);
-                }
-            }
+    /// What an intent wants, and nothing else.
+    pub(super) fn set(
+        &mut self,
+        intent: u32,
+        is_ordered: bool,
+        entries: impl Iterator<Item = (Dpid, Entry)>,
+    ) {
+        let mut wanted: BTreeMap<Dpid, Vec<Entry>> = BTreeMap::new();
+        for (dpid, entry) in entries {
+            wanted.entry(dpid).or_default().push(entry);
         }
-        for (distance, dpid, wanted) in entries {
-            self.changed.insert(dpid);
-            self.intents.entry(intent).or_default().insert(dpid);
-            match &wanted {
+        let before = self.intents.get(&intent);
+        let gone = before.into_iter().flat_map(|before| &before.switches).copied();
+        let gone: Vec<Dpid> = gone.filter(|dpid| !wanted.contains_key(dpid)).collect();
+        if before.is_some_and(|before| before.is_ordered != is_ordered) {
+            self.changed.extend(wanted.keys());
+        }
+        self.known.insert(intent);
+        let of_intent = || Intent { switches: BTreeSet::new(), is_ordered };
+        self.intents.entry(intent).or_insert_with(of_intent).is_ordered = is_ordered;
+        for (dpid, entries) in wanted {
+            self.put(intent, dpid, entries);
+        }
+        for dpid in gone {
+            self.put(intent, dpid, Vec::new());
+        }
+        if self.intents.get(&intent).is_some_and(|now| now.switches.is_empty()) {
+            self.intents.remove(&intent);
+        }
+    }
+
+    /// What an intent wants in one switch, and nothing else there.
+    pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<Entry>) {
+        self.known.insert(intent);
+        let of_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
+        self.intents.entry(intent).or_insert_with(of_intent);
+        self.put(intent, dpid, entries);
+        if self.intents.get(&intent).is_some_and(|now| now.switches.is_empty()) {
+            self.intents.remove(&intent);
+        }
+    }
+
+    /// The same of an intent that is in the book. Where it wants what it wanted, nothing changes.
+    fn put(&mut self, intent: u32, dpid: Dpid, mut entries: Vec<Entry>) {
+        for entry in &entries {
+            match &entry.wanted {
                 Wanted::Flow(_) => {}
                 Wanted::Group(group) => {
                     self.groups.entry(dpid).or_default().insert(group.id);
@@ -51,54 +112,55 @@ impl Book {
                     self.meters.entry(dpid).or_default().insert(meter.id);
                 }
             }
-            let of_switch = self.switches.entry(dpid).or_default();
-            of_switch.entry(intent).or_default().push((distance, wanted));
         }
-        self.known.insert(intent);
-    }
-
-    /// What an intent wants in one switch, and nothing else there.
-    pub(super) fn set_at(
-        &mut self,
-        intent: u32,
-        dpid: Dpid,
-        entries: impl Iterator<Item = Wanted>,
-    ) {
-        let others = self.intents.remove(&intent).unwrap_or_default();
-        if let Some(of_switch) = self.switches.get_mut(&dpid) {
-            of_switch.remove(&intent);
+        let of_switch = self.switches.entry(dpid).or_default();
+        let before = of_switch.remove(&intent).unwrap_or_default();
+        let mut is_same = before.len() == entries.len();
+        for (entry, before) in entries.iter_mut().zip(before) {
+            is_same &= entry.distance == before.distance && entry.wanted == before.wanted;
+            if entry.wanted == before.wanted {
+                entry.told = before.told;
+            }
         }
-        self.changed.insert(dpid);
-        self.set(intent, entries.map(|wanted| (0, dpid, wanted)));
-        let kept = others.into_iter().filter(|other| *other != dpid);
-        self.intents.entry(intent).or_default().extend(kept);
+        if !is_same {
+            self.changed.insert(dpid);
+        }
+        let switches = self.intents.get_mut(&intent).map(|intent| &mut intent.switches);
+        if entries.is_empty() {
+            switches.map(|switches| switches.remove(&dpid));
+            if of_switch.is_empty() {
+                self.switches.remove(&dpid);
+            }
+        } else {
+            switches.map(|switches| switches.insert(dpid));
+            of_switch.insert(intent, entries);
+        }
     }
 
     /// What is wanted in a switch, by intent.
-    pub(super) fn of(&self, dpid: Dpid) -> impl Iterator<Item = (u32, &Entry)> {
+    pub(super) fn of(&self, dpid: Dpid) -> impl DoubleEndedIterator<Item = (u32, &Entry)> {
         let intents = self.switches.get(&dpid).into_iter().flatten();
         intents.flat_map(|(intent, entries)| entries.iter().map(move |entry| (*intent, entry)))
     }
 
-    /// The intents that want something in a switch.
-    pub(super) fn intents_of(&self, dpid: Dpid) -> impl Iterator<Item = u32> {
-        self.switches.get(&dpid).into_iter().flat_map(|intents| intents.keys().copied())
+    /// Finds out how a switch would tell of what is wanted in it. Once for each flow: most are compared many
+    /// times.
+    pub(super) fn tell(&mut self, dpid: Dpid, app: AppId, version: Version) {
+        let mut form = None;
+        let intents = self.switches.get_mut(&dpid).into_iter().flatten();
+        for entry in intents.flat_map(|(_, entries)| entries) {
+            if let Wanted::Flow(flow) = &entry.wanted
+                && entry.told.as_ref().is_none_or(|(its, _)| *its != version)
+            {
+                let form = form.get_or_insert_with(|| ToldForm::new(version));
+                entry.told = Some((version, form.of_flow(app, flow)));
+            }
+        }
     }
 
-    /// The switches of an intent.
-    pub(super) fn switches_of(&self, intent: u32) -> impl Iterator<Item = Dpid> {
-        self.intents.get(&intent).into_iter().flatten().copied()
-    }
-
-    /// The intents that have entries in switches that are not `ready`, and how far those are from their
-    /// destinations.
-    pub(super) fn waiting(&self, ready: impl Fn(Dpid) -> bool) -> impl Iterator<Item = (u32, u32)> {
-        let waiting = self.switches.iter().filter(move |(dpid, _)| !ready(**dpid));
-        waiting.flat_map(|(_, intents)| {
-            intents.iter().flat_map(|(intent, entries)| {
-                entries.iter().map(|(distance, _)| (*intent, *distance))
-            })
-        })
+    /// Whether what is farther waits for what is nearer.
+    pub(super) fn is_ordered(&self, intent: u32) -> bool {
+        self.intents.get(&intent).is_some_and(|intent| intent.is_ordered)
     }
 
     /// All that is wanted is in the book.
@@ -107,7 +169,7 @@ impl Book {
         self.complete = true;
     }
 
-    /// Those of `all` switches that have changed since this was last asked.
+    /// Those of `all` switches that have changed since this was last asked, and others that have.
     pub(super) fn take_changed(&mut self, all: impl Iterator<Item = Dpid>) -> BTreeSet<Dpid> {
         let mut changed = std::mem::take(&mut self.changed);
         if std::mem::take(&mut self.all_changed) {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use bellrock_api::{
-    AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, ToldForm, Version,
-};
+use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
+use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, Version};
 
 use super::Wanted;
-use super::book::{Book, Entry};
+use super::book::Book;
+use super::order::{AtSwitch, Why};
 use super::read::{Known, group_wanted, is_reactive, meter_wanted};
 
 /// A change that is to be made, for which intent, and what it is known by when it is made.
@@ -34,9 +34,10 @@ pub(super) enum Made {
 pub(super) struct Difference {
     /// By the distance from the destination; groups and meters first of all.
     pub(super) adds: BTreeMap<Option<u32>, Vec<Due>>,
-    pub(super) removes: Vec<Due>,
-    /// Groups and meters that no flow uses any more.
-    pub(super) removes_after: Vec<Due>,
+    /// Flows that are there and not wanted.
+    pub(super) leftovers: Vec<Due>,
+    /// Groups and meters that are there and not wanted any more.
+    pub(super) unused: Vec<Due>,
     /// How many things are wanted, and how many of them are there.
     pub(super) wanted: usize,
     pub(super) installed: usize,
@@ -50,39 +51,33 @@ pub(super) struct Difference {
 /// What a switch has refused, so that it is not asked again at once.
 pub(super) type Refused = Vec<(Change, Refusal)>;
 
-/// Compares.
+/// Compares what is wanted in a switch with what is there.
 pub(super) fn difference(
     dpid: Dpid,
-    book: &Book,
+    book: &mut Book,
     known: &Known,
     refused: &Refused,
     (app, version): (AppId, Version),
 ) -> Difference {
     let mut all = Difference::default();
-    let mut form = ToldForm::new(version);
+    book.tell(dpid, app, version);
     let mut keys = HashSet::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
-    let mut entries: Vec<(u32, &Entry)> = book.of(dpid).collect();
     // Where two intents want another flow in the same place, the one with the higher number has it.
-    entries.reverse();
-    for (intent, (distance, wanted)) in entries {
-        let (at, due) = match wanted {
-            Wanted::Flow(flow) => match form.of_flow(app, flow) {
-                Ok(told) => {
-                    if !keys.insert(told.key.clone()) {
-                        continue;
-                    }
-                    let is_there = known.flows.get(&told.key) == Some(&told);
-                    let change = Change::Add(flow.clone());
-                    let due = Due { intent, change, made: Made::Flow(told) };
-                    (Some(*distance), (!is_there).then_some(due))
+    for (intent, entry) in book.of(dpid).rev() {
+        let at = entry.is_flow().then_some(entry.distance);
+        let due = match &entry.wanted {
+            Wanted::Flow(_) => match entry.flow() {
+                Some((_, Ok(told))) if !keys.insert(&told.key) => continue,
+                Some((_, Ok(told))) if known.flows.get(&told.key) == Some(told) => None,
+                Some((flow, Ok(told))) => {
+                    Some((Change::Add(flow.clone()), Made::Flow(told.clone())))
                 }
-                Err(error) => {
-                    all.wanted += 1;
-                    all.stuck.push((intent, Some(*distance)));
-                    all.unsayable = Some(error);
+                Some((_, Err(error))) => {
+                    all.unsayable(intent, at, *error);
                     continue;
                 }
+                None => continue,
             },
             Wanted::Group(group) => {
                 groups.insert(group.id);
@@ -92,8 +87,7 @@ pub(super) fn difference(
                     Some(_) => Some(Change::ModifyGroup(group.clone())),
                     None => Some(Change::AddGroup(group.clone())),
                 };
-                let made = Made::Group(group.id, told);
-                (None, change.map(|change| Due { intent, change, made }))
+                change.map(|change| (change, Made::Group(group.id, told)))
             }
             Wanted::Meter(meter) => {
                 meters.insert(meter.id);
@@ -103,24 +97,61 @@ pub(super) fn difference(
                     Some(_) => Some(Change::ModifyMeter(meter.clone())),
                     None => Some(Change::AddMeter(meter.clone())),
                 };
-                let made = Made::Meter(meter.id, told);
-                (None, change.map(|change| Due { intent, change, made }))
+                change.map(|change| (change, Made::Meter(meter.id, told)))
             }
         };
+        let Some((change, made)) = due else {
+            (all.wanted, all.installed) = (all.wanted + 1, all.installed + 1);
+            continue;
+        };
+        // Whether a flow can be said was found out when it was asked how it would be told.
+        if at.is_none()
+            && let Err(error) =
+                change.encode(app, version, 0, &mut Out::with_capacity(MAX_MESSAGE_LEN))
+        {
+            all.unsayable(intent, at, error);
+            continue;
+        }
         all.wanted += 1;
-        match due {
-            None => all.installed += 1,
-            Some(due) if refused.iter().any(|(change, _)| *change == due.change) => {
-                all.stuck.push((intent, at));
-            }
-            Some(due) => all.adds.entry(at).or_default().push(due),
+        if is_refused(refused, &change) {
+            all.stuck.push((intent, at));
+        } else {
+            all.adds.entry(at).or_default().push(Due { intent, change, made });
         }
     }
     // What was given first is sent first.
     all.adds.values_mut().for_each(|dues| dues.reverse());
-    all.removes = leftovers(book, known, &keys);
-    all.removes_after = unused(dpid, book, known, &groups, &meters);
+    all.leftovers = leftovers(book, known, &keys);
+    all.unused = unused(dpid, book, known, &groups, &meters);
+    for gone in [&mut all.leftovers, &mut all.unused] {
+        gone.retain(|due| !is_refused(refused, &due.change));
+    }
     all
+}
+
+impl Difference {
+    /// The switch cannot have this in its version.
+    fn unsayable(&mut self, intent: u32, at: Option<u32>, why: Error) {
+        self.wanted += 1;
+        self.stuck.push((intent, at));
+        self.unsayable = Some(why);
+    }
+
+    /// What intents lack at the switch.
+    pub(super) fn lacking(&self) -> AtSwitch {
+        let stuck = self.stuck.iter().filter_map(|(intent, at)| Some((*intent, (*at)?)));
+        let mut lacking: AtSwitch = stuck.map(|place| (place, Why::Stuck)).collect();
+        for (at, dues) in &self.adds {
+            // Flows at this switch wait for its groups and meters; those at others wait for these flows.
+            let Some(distance) = at else { continue };
+            lacking.extend(dues.iter().map(|due| ((due.intent, *distance), Why::Due)));
+        }
+        lacking
+    }
+}
+
+fn is_refused(refused: &Refused, change: &Change) -> bool {
+    refused.iter().any(|(its, _)| its == change)
 }
 
 /// The groups and meters that were wanted in this run and are there still.
@@ -145,7 +176,7 @@ fn unused(
 }
 
 /// The flows that are there and not wanted.
-fn leftovers(book: &Book, known: &Known, wanted: &HashSet<FlowKey>) -> Vec<Due> {
+fn leftovers(book: &Book, known: &Known, wanted: &HashSet<&FlowKey>) -> Vec<Due> {
     let number = |told: &ToldFlow| (told.cookie & !Cookie::MASK) as u32;
     let goes = |told: &&ToldFlow| {
         let was_intent = book.known.contains(&number(told));
@@ -165,7 +196,38 @@ fn leftovers(book: &Book, known: &Known, wanted: &HashSet<FlowKey>) -> Vec<Due> 
         .collect()
 }
 
+impl Made {
+    /// The place of a flow.
+    pub(super) fn flow_key(&self) -> Option<&FlowKey> {
+        match self {
+            Made::Flow(told) => Some(&told.key),
+            Made::NoFlow(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one more thing that is wanted and there.
+    pub(super) fn adds(&self) -> bool {
+        matches!(self, Made::Flow(_) | Made::Group(..) | Made::Meter(..))
+    }
+}
+
 impl Known {
+    /// Forgets what a change is about to change, since it is not known until the change has ended. What
+    /// was there, to be noted again if it stays.
+    pub(super) fn forget(&mut self, made: &Made) -> Option<Made> {
+        match made {
+            Made::Flow(told) => self.flows.remove(&told.key).map(Made::Flow),
+            Made::NoFlow(key) => self.flows.remove(key).map(Made::Flow),
+            Made::Group(id, _) | Made::NoGroup(id) => {
+                self.groups.remove(id).map(|told| Made::Group(*id, told))
+            }
+            Made::Meter(id, _) | Made::NoMeter(id) => {
+                self.meters.remove(id).map(|told| Made::Meter(*id, told))
+            }
+        }
+    }
+
     /// A change was confirmed.
     pub(super) fn note(&mut self, made: Made) {
         match made {

@@ -9,9 +9,10 @@
 //! An intent is an ordered list: what comes later may lead packets to what comes earlier, and waits until
 //! that is confirmed. So the flows of a path or a tree are given from the destination outward, as in
 //! [`Plan::tree`](crate::programming::Plan::tree), and for the same reasons. What is wanted no more is
-//! removed last, after packets that are on their way have had time to leave
-//! ([`DRAIN`](crate::programming::DRAIN)). A flow that takes the place of another with the same match and
-//! priority does so at once, in one message.
+//! removed when the rest of its intent is confirmed and packets that are on their way have had time to leave
+//! ([`DRAIN`](crate::programming::DRAIN)); nobody waits for that. A flow that takes the place of another with
+//! the same match and priority does so at once, in one message. Intents do not wait for one another, and
+//! a switch that is slow holds up what leads to it, and nothing else.
 //!
 //! # After a restart
 //! The app takes on what its last run left ([`bellrock_api::LeftFlows::Keep`]). Nothing of it is removed
@@ -35,7 +36,9 @@
 
 mod book;
 mod compare;
+mod order;
 mod read;
+mod switch;
 mod task;
 
 use std::collections::BTreeMap;
@@ -44,7 +47,7 @@ use std::time::Duration;
 
 use bellrock_api::{Dpid, Error, Flow, GroupEntry, MeterEntry, Network, Refusal, Watch};
 
-use book::Book;
+use book::{Book, Entry};
 
 /// After how long a switch that did not tell its tables is asked again.
 pub const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -177,7 +180,7 @@ impl Desired {
             }
             (distance, dpid, wanted)
         });
-        self.set_tree(intent, ordered);
+        self.put(intent, true, ordered);
     }
 
     /// The same with the distance of each from the destination: all of one distance are changed together,
@@ -187,11 +190,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
     ) {
-        let entries = entries
-            .into_iter()
-            .map(|(distance, dpid, wanted)| (distance, dpid, wanted.into().of(intent)));
-        self.book().set(intent, entries);
-        self.wrote();
+        self.put(intent, true, entries);
     }
 
     /// Wants this in one switch, and there nothing else under this number; what is wanted under it in
@@ -203,7 +202,8 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = W>,
     ) {
-        let entries = entries.into_iter().map(|wanted| wanted.into().of(intent));
+        let entry = |wanted: W| Entry::new(0, wanted.into().of(intent));
+        let entries = entries.into_iter().map(entry).collect();
         self.book().set_at(intent, dpid, entries);
         self.wrote();
     }
@@ -214,12 +214,25 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) {
-        self.set_tree(intent, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
+        self.put(intent, false, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
     }
 
     /// Wants nothing under this number any more.
     pub fn withdraw(&self, intent: u32) {
-        self.book().set(intent, std::iter::empty());
+        self.book().set(intent, false, std::iter::empty());
+        self.wrote();
+    }
+
+    fn put<W: Into<Wanted>>(
+        &self,
+        intent: u32,
+        is_ordered: bool,
+        entries: impl IntoIterator<Item = (u32, Dpid, W)>,
+    ) {
+        let entries = entries
+            .into_iter()
+            .map(|(distance, dpid, wanted)| (dpid, Entry::new(distance, wanted.into().of(intent))));
+        self.book().set(intent, is_ordered, entries);
         self.wrote();
     }
 

@@ -1,37 +1,47 @@
 //! The task that keeps the switches at what one app wants.
+//!
+//! It never waits for one thing alone. Whatever comes, a new wish, a switch, its tables, what has become of
+//! changes, or a time, is noted, and then all is sent that waits for nothing. A switch has one
+//! program of changes on its way at most; what comes due meanwhile goes with the next. So who is slow
+//! holds up those that have to wait for it by their order, and nobody else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{
-    Change, Dpid, Error, Event, Network, Outcome, Programmed, RequestError, Version,
-};
+use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
 
-use super::compare::{Difference, Due, Made, Refused, difference};
+use super::book::Book;
+use super::compare::difference;
+use super::order::{AtSwitch, Lacking, Why};
 use super::read::{Known, read};
-use super::{Desired, DesiredState, READ_AGAIN, REFUSED_AGAIN, WhyNot};
-use crate::programming::DRAIN;
+use super::switch::{InSwitch, Reading, Sent};
+use super::{Desired, DesiredState, READ_AGAIN};
+use crate::programming::UnderWay;
 use crate::wait::first;
 
-/// How long a switch has to confirm: others wait for it meanwhile.
+/// How long a switch has to confirm.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a switch has to tell its tables.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how long a switch that had too much to do is sent the rest.
-const FULL_AGAIN: Duration = Duration::from_millis(100);
-
 /// Keeps the switches at what an app wants, for as long as the controller runs.
 pub(super) async fn keep(network: Network, desired: Desired) {
+    // The controller itself has no flows.
+    let Some(app) = network.app_id() else { return };
     let (told, telling) = async_channel::unbounded();
     let mut keeper = Keeper {
         network: network.clone(),
+        app,
         desired: desired.clone(),
         switches: BTreeMap::new(),
+        lacking: Lacking::default(),
         changed: BTreeSet::new(),
+        ready: BTreeSet::new(),
+        leaving: BTreeSet::new(),
+        under_way: UnderWay::default(),
         again: None,
         changes_sent: 0,
         telling,
@@ -40,13 +50,10 @@ pub(super) async fn keep(network: Network, desired: Desired) {
     loop {
         let written = desired.0.written.load();
         let switches = network.watch_switches().load();
-        keeper.pass(**written).await;
+        keeper.pass(**written);
         let new_book = desired.0.written.changed(written.version());
         let new_switches = network.watch_switches().changed(switches.version());
-        // One that is told here is lost, so nobody takes it: the pass does.
-        let tables = keeper.wait_for_tables();
-        let again = keeper.wait_for_time();
-        first(first(new_book, new_switches), first(tables, again)).await;
+        first(first(new_book, new_switches), keeper.something()).await;
     }
 }
 
@@ -55,96 +62,63 @@ type Told = (Dpid, Duration, Result<Known, RequestError>);
 
 struct Keeper {
     network: Network,
+    app: AppId,
     desired: Desired,
     switches: BTreeMap<Dpid, InSwitch>,
+    lacking: Lacking,
     /// Switches that are to be compared.
     changed: BTreeSet<Dpid>,
-    /// When something is to be tried again.
+    /// Switches that may have something to be sent.
+    ready: BTreeSet<Dpid>,
+    /// Switches with flows that are to go.
+    leaving: BTreeSet<Dpid>,
+    /// What was sent and has not come back: to which switch, and since when that is up.
+    under_way: UnderWay<(Dpid, Duration, Vec<Sent>)>,
+    /// When there is something to do, if nothing comes before.
     again: Option<Duration>,
     changes_sent: u64,
     telling: Receiver<Told>,
     told: Sender<Told>,
 }
 
-/// What is known of a switch that is up.
-struct InSwitch {
-    since: Duration,
-    version: Version,
-    tables: Tables,
-    refused: Refused,
-    refused_until: Option<Duration>,
-    /// Things wanted, and those of them that are there.
-    wanted: usize,
-    installed: usize,
-    /// It was read, and not yet compared.
-    fresh: bool,
-    /// Its version cannot say something that is wanted.
-    unsayable: Option<Error>,
-}
-
-enum Tables {
-    /// To be read, at this time or later.
-    Unread(Duration),
-    Reading,
-    Read(Known),
-}
-
-impl InSwitch {
-    fn is_read(&self) -> bool {
-        matches!(self.tables, Tables::Read(_))
-    }
-
-    /// Why something that is wanted cannot be there.
-    fn why_not(&self) -> Option<WhyNot> {
-        let refused = self.refused.first().map(|(_, refusal)| WhyNot::Refused(*refusal));
-        refused.or(self.unsayable.map(WhyNot::Unsayable))
-    }
-}
-
-/// Intents that cannot be gone on with, and the nearest distance from the destination at which something
-/// is missing: what is farther has to wait.
-#[derive(Default)]
-struct Held(BTreeMap<u32, Option<u32>>);
-
-impl Held {
-    fn beyond(&mut self, intent: u32, distance: Option<u32>) {
-        let nearest = self.0.entry(intent).or_insert(distance);
-        *nearest = distance.min(*nearest);
-    }
-}
-
-/// Changes that are to be made at a switch.
-type AtSwitches = BTreeMap<Dpid, Vec<Due>>;
-
 impl Keeper {
-    async fn wait_for_tables(&self) {
-        while self.telling.is_empty() {
-            // The sender is held here too: it does not end.
-            let Ok(told) = self.telling.recv().await else { return };
-            if self.told.try_send(told).is_err() {
-                return;
+    /// Waits for what is told, for what becomes of changes, and for time.
+    async fn something(&mut self) {
+        let Keeper { network, telling, told, under_way, again, .. } = self;
+        // One that is told here is lost, so nobody takes it: the pass does.
+        let tables = async {
+            while telling.is_empty() {
+                // The sender is held here too: it does not end.
+                let Ok(one) = telling.recv().await else { return };
+                if told.try_send(one).is_err() {
+                    return;
+                }
             }
-        }
-    }
-
-    async fn wait_for_time(&self) {
-        match self.again {
-            Some(at) => self.network.sleep_until(at).await,
-            None => std::future::pending().await,
-        }
+        };
+        let time = async {
+            match again {
+                Some(at) => network.sleep_until(*at).await,
+                None => std::future::pending().await,
+            }
+        };
+        first(first(tables, time), under_way.some_ended()).await;
     }
 
     /// Brings all switches as far as they can be brought now.
-    async fn pass(&mut self, written: u64) {
+    fn pass(&mut self, written: u64) {
         self.again = None;
+        self.take_outcomes();
         self.follow_switches();
         self.take_tables();
         self.read_tables();
         self.forgive();
-        let changed = self.desired.book().take_changed(self.switches.keys().copied());
-        self.changed.extend(changed);
-        // Each time something is made, or fails and is known to. More comes by another pass.
-        self.compare_and_make().await;
+        let desired = self.desired.clone();
+        let mut book = desired.book();
+        self.changed.extend(book.take_changed(self.switches.keys().copied()));
+        self.compare(&mut book);
+        self.look_at_leaving(&book);
+        self.send(&book);
+        drop(book);
         self.publish(written);
     }
 
@@ -152,22 +126,42 @@ impl Keeper {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
+    /// Notes what became of changes.
+    fn take_outcomes(&mut self) {
+        let now = self.network.now();
+        for ((dpid, since, sent), outcomes) in self.under_way.take_ended() {
+            let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
+            let Some(switch) = up else { continue };
+            let ended = switch.ended(now, sent, outcomes);
+            for why in ended.refused {
+                let event = Event::WantedRefused { app: self.network.app(), dpid, why };
+                self.network.events().publish(now, event);
+            }
+            if ended.compare {
+                self.changed.insert(dpid);
+            } else {
+                for (intent, distance) in ended.made {
+                    self.lacking.made(intent, distance, dpid);
+                }
+            }
+            self.ready.insert(dpid);
+        }
+    }
+
     /// Notes which switches are up.
     fn follow_switches(&mut self) {
         let up = self.network.switches();
-        self.switches
-            .retain(|dpid, kept| up.get(*dpid).is_some_and(|info| info.since == kept.since));
+        self.switches.retain(|dpid, kept| {
+            let stays = up.get(*dpid).is_some_and(|info| info.since == kept.since);
+            if !stays {
+                self.changed.insert(*dpid);
+            }
+            stays
+        });
         for info in up.iter() {
-            self.switches.entry(info.dpid).or_insert_with(|| InSwitch {
-                since: info.since,
-                version: info.version,
-                tables: Tables::Unread(Duration::ZERO),
-                refused: Vec::new(),
-                refused_until: None,
-                wanted: 0,
-                installed: 0,
-                fresh: false,
-                unsayable: None,
+            self.switches.entry(info.dpid).or_insert_with(|| {
+                self.changed.insert(info.dpid);
+                InSwitch::new(info)
             });
         }
     }
@@ -177,26 +171,20 @@ impl Keeper {
         let now = self.network.now();
         while let Ok((dpid, since, told)) = self.telling.try_recv() {
             let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            if switch.since != since || !matches!(switch.tables, Tables::Reading) {
+            if switch.since != since || switch.reading != Reading::Now {
                 continue;
             }
-            match told {
-                Err(_) => switch.tables = Tables::Unread(now + READ_AGAIN),
-                Ok(known) => {
-                    if known.foreign > 0 && first_to_read(&self.network, dpid, since) {
-                        let event = Event::ForeignFlows { dpid, flows: known.foreign };
-                        self.network.events().publish(now, event);
-                    }
-                    switch.tables = Tables::Read(known);
-                    switch.fresh = true;
-                    // What waits for this switch is at others, too.
-                    let book = self.desired.book();
-                    for intent in book.intents_of(dpid) {
-                        self.changed.extend(book.switches_of(intent));
-                    }
-                    self.changed.insert(dpid);
-                }
+            let Ok(known) = told else {
+                switch.reading = Reading::At(now + READ_AGAIN);
+                continue;
+            };
+            if known.foreign > 0 && first_to_read(&self.network, dpid, since) {
+                let event = Event::ForeignFlows { dpid, flows: known.foreign };
+                self.network.events().publish(now, event);
             }
+            switch.is_fresh = switch.known.is_none();
+            (switch.known, switch.reading) = (Some(known), Reading::Not);
+            self.changed.insert(dpid);
         }
     }
 
@@ -205,9 +193,9 @@ impl Keeper {
         let now = self.network.now();
         let mut later = Vec::new();
         for (dpid, switch) in &mut self.switches {
-            match switch.tables {
-                Tables::Unread(at) if at <= now => {
-                    switch.tables = Tables::Reading;
+            match switch.reading {
+                Reading::At(at) if at <= now => {
+                    switch.reading = Reading::Now;
                     let (dpid, since, version) = (*dpid, switch.since, switch.version);
                     let (network, told) = (self.network.clone(), self.told.clone());
                     self.network.spawn(format!("read the tables of {dpid}"), async move {
@@ -217,8 +205,8 @@ impl Keeper {
                         let _ = told.try_send((dpid, since, known));
                     });
                 }
-                Tables::Unread(at) => later.push(at),
-                Tables::Reading | Tables::Read(_) => {}
+                Reading::At(at) => later.push(at),
+                Reading::Now | Reading::Not => {}
             }
         }
         later.into_iter().for_each(|at| self.try_again(at));
@@ -242,154 +230,77 @@ impl Keeper {
         later.into_iter().for_each(|at| self.try_again(at));
     }
 
-    async fn compare_and_make(&mut self) {
-        let mut held = self.held();
-        let (mut adds, mut removes, mut removes_after) = self.compare(&mut held);
-        let mut failed = false;
-        while let Some((at, round)) = adds.pop_first() {
-            let (go, hold) =
-                part(round, |due| held.0.get(&due.intent).is_none_or(|nearest| at <= *nearest));
-            failed |= !hold.is_empty();
-            self.compare_later(hold.keys().copied());
-            for intent in self.make(go).await {
-                failed = true;
-                held.beyond(intent, at);
-            }
-        }
-        if failed {
-            // What is not wanted any more may still be needed while what is wanted is not there.
-            let (go, hold) = part(removes, |due| {
-                self.desired.book().known.contains(&due.intent) && !held.0.contains_key(&due.intent)
-            });
-            self.compare_later(hold.keys().copied());
-            self.compare_later(removes_after.keys().copied());
-            (removes, removes_after) = (go, BTreeMap::new());
-        }
-        if !removes.is_empty() {
-            self.network.sleep(DRAIN).await;
-            self.make(removes).await;
-        }
-        if !removes_after.is_empty() {
-            self.make(removes_after).await;
-        }
-    }
-
-    /// The differences of all switches that have changed, by their distance.
-    fn compare(
-        &mut self,
-        held: &mut Held,
-    ) -> (BTreeMap<Option<u32>, AtSwitches>, AtSwitches, AtSwitches) {
-        let (mut adds, mut removes, mut after) =
-            (BTreeMap::<_, AtSwitches>::new(), AtSwitches::new(), AtSwitches::new());
-        let Some(app) = self.network.app_id() else { return (adds, removes, after) };
-        let desired = self.desired.clone();
-        let book = desired.book();
-        // Switches that cannot be compared now are when they are read.
+    /// Finds out what is lacking at the switches that have changed.
+    fn compare(&mut self, book: &mut Book) {
         for dpid in std::mem::take(&mut self.changed) {
-            let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            let Tables::Read(known) = &switch.tables else { continue };
-            let of_app = (app, switch.version);
-            let found = difference(dpid, &book, known, &switch.refused, of_app);
-            found.stuck.iter().for_each(|(intent, at)| held.beyond(*intent, *at));
-            switch.unsayable = found.unsayable;
-            let Difference { adds: wanted, removes: gone, removes_after, .. } = found;
-            (switch.wanted, switch.installed) = (found.wanted, found.installed);
-            if std::mem::take(&mut switch.fresh) {
-                let changes = wanted.values().map(Vec::len).sum::<usize>() + gone.len();
-                let (app, found) = (self.network.app(), known.flows.len());
-                if found + changes > 0 {
-                    let event = Event::Reconciled { app, dpid, found, changes };
-                    self.network.events().publish(self.network.now(), event);
+            let why = match self.switches.get_mut(&dpid) {
+                None => Why::Away,
+                Some(switch) if switch.known.is_none() => Why::Due,
+                Some(switch) => {
+                    let now = compare(&self.network, self.app, dpid, switch, book);
+                    self.lacking.set(dpid, now);
+                    self.leaving.insert(dpid);
+                    self.ready.insert(dpid);
+                    continue;
                 }
-            }
-            for (at, dues) in wanted {
-                adds.entry(at).or_default().insert(dpid, dues);
-            }
-            if !gone.is_empty() {
-                removes.insert(dpid, gone);
-            }
-            if !removes_after.is_empty() {
-                after.insert(dpid, removes_after);
-            }
+            };
+            let flows = book.of(dpid).filter(|(_, entry)| entry.is_flow());
+            let all = flows.map(|(intent, entry)| ((intent, entry.distance), why));
+            self.lacking.set(dpid, all.collect());
         }
-        (adds, removes, after)
+        self.ready.extend(self.lacking.take_freed());
     }
 
-    /// The intents that have entries in switches that are not there or not read.
-    fn held(&self) -> Held {
-        let mut held = Held::default();
-        let is_read = |dpid| self.switches.get(&dpid).is_some_and(InSwitch::is_read);
-        for (intent, distance) in self.desired.book().waiting(is_read) {
-            held.beyond(intent, Some(distance));
-        }
-        held
-    }
-
-    /// Compares switches again when something has changed that they wait for.
-    fn compare_later(&mut self, switches: impl Iterator<Item = Dpid>) {
-        self.changed.extend(switches);
-    }
-
-    /// Makes changes, at all their switches at a time. Returns the intents of those that are not
-    /// confirmed.
-    async fn make(&mut self, round: AtSwitches) -> BTreeSet<u32> {
-        let mut waiting: Vec<(Dpid, Vec<Due>, Programmed)> = Vec::new();
-        for (dpid, dues) in round {
-            let changes: Vec<Change> = dues.iter().map(|due| due.change.clone()).collect();
-            self.changes_sent += changes.len() as u64;
-            let programmed = self.network.program_within(dpid, changes, CONFIRM_WITHIN);
-            waiting.push((dpid, dues, programmed));
-        }
-        let mut failed = BTreeSet::new();
-        for (dpid, dues, programmed) in waiting {
-            for (due, outcome) in dues.into_iter().zip(programmed.await) {
-                let intent = due.intent;
-                if !self.made(dpid, due, outcome) {
-                    failed.insert(intent);
-                }
-            }
-        }
-        failed
-    }
-
-    /// Notes what became of a change. Says whether it is made.
-    fn made(&mut self, dpid: Dpid, due: Due, outcome: Outcome) -> bool {
+    /// Finds out which flows that are to go are needed by nobody any more, and when their time is over.
+    fn look_at_leaving(&mut self, book: &Book) {
         let now = self.network.now();
-        let Some(switch) = self.switches.get_mut(&dpid) else { return false };
-        let mut again = None;
-        match outcome {
-            Outcome::Installed => {
-                if let Tables::Read(known) = &mut switch.tables {
-                    let adds =
-                        matches!(due.made, Made::Flow(_) | Made::Group(..) | Made::Meter(..));
-                    switch.installed += usize::from(adds);
-                    known.note(due.made);
+        // Whose flows an earlier run left is not known: any intent with an order may need them.
+        let is_any_due = self.lacking.due().any(|intent| book.is_ordered(intent));
+        let mut later = Vec::new();
+        self.leaving.retain(|dpid| {
+            let Some(switch) = self.switches.get_mut(dpid) else { return false };
+            let is_free = |intent| {
+                if !book.known.contains(&intent) {
+                    !is_any_due && !self.lacking.is_due_at(*dpid, None)
+                } else if book.is_ordered(intent) {
+                    !self.lacking.is_due(intent)
+                } else {
+                    !self.lacking.is_due_at(*dpid, Some(intent))
                 }
-                return true;
+            };
+            match switch.note_free(now, is_free) {
+                Some(at) if at <= now => {
+                    self.ready.insert(*dpid);
+                }
+                Some(at) => later.push(at),
+                None => {}
             }
-            Outcome::Refused(why) => {
-                let event = Event::WantedRefused { app: self.network.app(), dpid, why };
-                self.network.events().publish(now, event);
-                switch.refused.push((due.change, why));
-                let until = *switch.refused_until.get_or_insert(now + REFUSED_AGAIN);
-                again = Some(until);
+            switch.has_leaving()
+        });
+        later.into_iter().for_each(|at| self.try_again(at));
+    }
+
+    /// Sends what waits for nothing.
+    fn send(&mut self, book: &Book) {
+        let now = self.network.now();
+        for dpid in std::mem::take(&mut self.ready) {
+            let Some(switch) = self.switches.get_mut(&dpid) else { continue };
+            // Otherwise it is ready when what it waits for has come.
+            let Some(at) = switch.sends_at() else { continue };
+            if at > now {
+                self.ready.insert(dpid);
+                self.try_again(at);
+                continue;
             }
-            Outcome::Unknown(_) => {
-                // It may be there or not: the switch will tell.
-                switch.tables = Tables::Unread(now + READ_AGAIN);
-                again = Some(now + READ_AGAIN);
+            let sent = switch.take_program(now, book, &self.lacking);
+            if sent.is_empty() {
+                continue;
             }
-            Outcome::NotSent(Error::Full(_)) | Outcome::Withheld => {
-                self.changed.insert(dpid);
-                again = Some(now + FULL_AGAIN);
-            }
-            // The switch has gone, and will be read when it is back.
-            Outcome::NotSent(_) => {}
+            let changes: Vec<Change> = sent.iter().map(|sent| sent.due.change.clone()).collect();
+            self.changes_sent += changes.len() as u64;
+            let what = (dpid, switch.since, sent);
+            self.under_way.push(what, self.network.program_within(dpid, changes, CONFIRM_WITHIN));
         }
-        if let Some(at) = again {
-            self.try_again(at);
-        }
-        false
     }
 
     fn publish(&self, written: u64) {
@@ -408,19 +319,24 @@ impl Keeper {
     }
 }
 
-/// Divides changes by what `goes` says of each.
-fn part(round: AtSwitches, mut goes: impl FnMut(&Due) -> bool) -> (AtSwitches, AtSwitches) {
-    let (mut going, mut staying) = (AtSwitches::new(), AtSwitches::new());
-    for (dpid, dues) in round {
-        let (go, stay): (Vec<Due>, Vec<Due>) = dues.into_iter().partition(&mut goes);
-        if !go.is_empty() {
-            going.insert(dpid, go);
-        }
-        if !stay.is_empty() {
-            staying.insert(dpid, stay);
-        }
+/// Compares a switch that has told its tables. What is lacking there.
+fn compare(
+    network: &Network,
+    app: AppId,
+    dpid: Dpid,
+    switch: &mut InSwitch,
+    book: &mut Book,
+) -> AtSwitch {
+    let Some(known) = &switch.known else { return AtSwitch::new() };
+    let found = difference(dpid, book, known, &switch.refused, (app, switch.version));
+    let (lacking, there) = (found.lacking(), known.flows.len());
+    switch.compared(found);
+    let changes = switch.changes();
+    if std::mem::take(&mut switch.is_fresh) && there + changes > 0 {
+        let event = Event::Reconciled { app: network.app(), dpid, found: there, changes };
+        network.events().publish(network.now(), event);
     }
-    (going, staying)
+    lacking
 }
 
 /// The connections of switches whose foreign flows were reported: each by the first app that read them.
@@ -429,7 +345,7 @@ struct Reported(Mutex<BTreeSet<(Dpid, Duration)>>);
 
 fn first_to_read(network: &Network, dpid: Dpid, since: Duration) -> bool {
     let reported = network.extension::<Reported>();
-    let mut reported = reported.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut reported = reported.0.lock().unwrap_or_else(PoisonError::into_inner);
     reported.retain(|(other, at)| *other != dpid || *at == since);
     reported.insert((dpid, since))
 }

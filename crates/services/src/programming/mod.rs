@@ -12,7 +12,7 @@
 //!   new tree needs no more is removed last, after packets that are on their way have had time to
 //!   leave ([`DRAIN`]).
 //! - [`Plan::two_phase`]: any other flows. Those within the network match a version tag, a VLAN id that no
-//!   packet carries yet; then the flows at the edges are changed, one by one, to put packets under the
+//!   packet carries yet; then the flows at the edges are changed to put packets under the
 //!   new tag. Each packet is dealt with by the old flows or by the new ones, and never by some of
 //!   both.
 //! - [`Plan::independent`]: changes of which no packet meets two, such as drops.
@@ -21,7 +21,7 @@
 //!
 //! # Failure
 //! If a switch refuses a change, the plan is taken back, in the opposite order, so that all that was said
-//! of loops and holes holds on the way back. If it is not known what became of a change, because the
+//! of loops and holes holds on the way back; packets have [`DRAIN`] to leave before each flow that goes away. If it is not known what became of a change, because the
 //! switch was lost or does not answer, nothing is taken back and nothing more is sent: whether the
 //! lost switch has the change or not, what was confirmed until then has neither loop nor hole, and taking it
 //! back could make one. Either way [`CommitError::Failed`] tells of each change what became of it.
@@ -29,6 +29,7 @@
 mod commit;
 mod plan;
 mod two_phase;
+mod under_way;
 
 use std::future::Future;
 use std::time::Duration;
@@ -37,6 +38,7 @@ use bellrock_api::Network;
 
 pub use commit::{CommitError, Committed, Fate, Report};
 pub use plan::Plan;
+pub use under_way::UnderWay;
 
 /// How long packets that are on their way have to leave the network before the flows that they may still
 /// need are removed: many times what a packet needs across a network, queues included.

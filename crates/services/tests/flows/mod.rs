@@ -112,6 +112,26 @@ impl Tree {
         Tree(tree.into_iter().map(|(id, (hops, port))| (dpid(id), (hops, Port(port)))).collect())
     }
 
+    /// The way of it from one switch, from the destination outward: switches and ports.
+    pub fn path_from(&self, topology: &Topology, from: Dpid) -> Vec<(Dpid, Port)> {
+        let mut path = Vec::new();
+        let mut at = Some(from);
+        while let Some(dpid) = at {
+            let (_, port) = self.0[&dpid];
+            path.push((dpid, port));
+            let id = topology.switches().iter().position(|switch| switch.dpid == dpid.0).unwrap();
+            let here = Node::Switch(SwitchId(id as u32));
+            let ends = topology.links()[topology.link_at(here, port.0).unwrap().index()].ends;
+            let next = if ends[0].node == here { ends[1] } else { ends[0] };
+            at = match next.node {
+                Node::Switch(next) => Some(Dpid(topology.switches()[next.index()].dpid)),
+                Node::Host(_) => None,
+            };
+        }
+        path.reverse();
+        path
+    }
+
     /// Its flows: distance, switch and flow.
     pub fn flows(&self, to: MacAddr) -> Vec<(u32, Dpid, Flow)> {
         let matching = || Match::any().eth_dst(to);
@@ -124,21 +144,23 @@ impl Tree {
 
 /// What is wrong with the ways of packets from all hosts to one. A switch without a host has none.
 pub fn findings(lab: &Lab, to: HostId) -> Vec<String> {
+    let all = 0..lab.topology().hosts().len() as u32;
+    findings_from(lab, all.map(HostId), to)
+}
+
+/// What is wrong with the ways of packets from these hosts.
+pub fn findings_from(
+    lab: &Lab,
+    hosts: impl IntoIterator<Item = HostId>,
+    to: HostId,
+) -> Vec<String> {
     let mut analysis = Analysis::new(lab.network());
     let mut found = Vec::new();
-    for (from, _) in lab.topology().hosts().iter().enumerate() {
-        let from = HostId(from as u32);
-        if from != to {
-            let findings: Vec<Finding> = analysis.ping(from, to).findings(to);
-            let named = |finding: &Finding| {
-                format!(
-                    "from {}: {}",
-                    lab.topology().name(Node::Host(from)),
-                    finding.display(lab.topology())
-                )
-            };
-            found.extend(findings.iter().map(named));
-        }
+    for from in hosts.into_iter().filter(|from| *from != to) {
+        let findings: Vec<Finding> = analysis.ping(from, to).findings(to);
+        let name = lab.topology().name(Node::Host(from));
+        let named = |finding: &Finding| format!("from {name}: {}", finding.display(lab.topology()));
+        found.extend(findings.iter().map(named));
     }
     found
 }

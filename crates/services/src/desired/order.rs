@@ -1,0 +1,164 @@
+//! Who waits for whom: what each intent lacks, by the distance from its destination.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellrock_api::Dpid;
+
+/// Why something that is wanted in a switch is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is to be made, or is on its way; or the switch has yet to tell whether it is there.
+    Due,
+    /// The switch refuses it, or its version cannot say it.
+    Stuck,
+    /// The switch is not up.
+    Away,
+}
+
+/// What is lacking at a switch: for each intent, the distances at which something is.
+pub(super) type AtSwitch = BTreeMap<(u32, u32), Why>;
+
+/// What is lacking at all switches.
+#[derive(Default)]
+pub(super) struct Lacking {
+    intents: BTreeMap<u32, OfIntent>,
+    switches: BTreeMap<Dpid, AtSwitch>,
+    /// Intents that can be gone on with.
+    freed: BTreeSet<u32>,
+}
+
+#[derive(Default)]
+struct OfIntent {
+    /// By distance and switch.
+    entries: BTreeMap<(u32, Dpid), Why>,
+    /// How many of these are due.
+    due: usize,
+}
+
+impl OfIntent {
+    fn nearest(&self) -> Option<u32> {
+        self.entries.keys().next().map(|(distance, _)| *distance)
+    }
+}
+
+impl Lacking {
+    /// A switch lacks this and nothing else.
+    pub(super) fn set(&mut self, dpid: Dpid, now: AtSwitch) {
+        let before = self.switches.remove(&dpid).unwrap_or_default();
+        // What is new comes first: an intent that is farther back than before frees nobody.
+        for ((intent, distance), why) in &now {
+            let of_intent = self.intents.entry(*intent).or_default();
+            let old = of_intent.entries.insert((*distance, dpid), *why);
+            of_intent.due += usize::from(*why == Why::Due);
+            of_intent.due -= usize::from(old == Some(Why::Due));
+        }
+        for (intent, distance) in before.keys().filter(|place| !now.contains_key(place)) {
+            self.take(*intent, *distance, dpid);
+        }
+        if !now.is_empty() {
+            self.switches.insert(dpid, now);
+        }
+    }
+
+    /// A switch has what an intent wants there at this distance.
+    pub(super) fn made(&mut self, intent: u32, distance: u32, dpid: Dpid) {
+        if let Some(at_switch) = self.switches.get_mut(&dpid)
+            && at_switch.remove(&(intent, distance)).is_some()
+        {
+            self.take(intent, distance, dpid);
+        }
+    }
+
+    fn take(&mut self, intent: u32, distance: u32, dpid: Dpid) {
+        let Some(of_intent) = self.intents.get_mut(&intent) else { return };
+        let why = of_intent.entries.remove(&(distance, dpid));
+        of_intent.due -= usize::from(why == Some(Why::Due));
+        match of_intent.nearest() {
+            Some(nearest) if nearest > distance => {
+                self.freed.insert(intent);
+            }
+            Some(_) => {}
+            None => {
+                self.intents.remove(&intent);
+            }
+        }
+    }
+
+    /// The switches of which something lacks that waits for nothing any more, since this was last asked.
+    pub(super) fn take_freed(&mut self) -> BTreeSet<Dpid> {
+        let freed = std::mem::take(&mut self.freed);
+        let intents = freed.iter().filter_map(|intent| self.intents.get(intent));
+        let next = intents.flat_map(|of_intent| {
+            let nearest = of_intent.nearest();
+            let entries = of_intent.entries.keys();
+            entries.take_while(move |(distance, _)| Some(*distance) == nearest)
+        });
+        next.map(|(_, dpid)| *dpid).collect()
+    }
+
+    /// The least distance at which an intent lacks something.
+    pub(super) fn nearest(&self, intent: u32) -> Option<u32> {
+        self.intents.get(&intent)?.nearest()
+    }
+
+    /// Whether something is due that an intent wants, at any switch.
+    pub(super) fn is_due(&self, intent: u32) -> bool {
+        self.intents.get(&intent).is_some_and(|of_intent| of_intent.due > 0)
+    }
+
+    /// The intents of which something is due.
+    pub(super) fn due(&self) -> impl Iterator<Item = u32> {
+        self.intents.iter().filter(|(_, of_intent)| of_intent.due > 0).map(|(intent, _)| *intent)
+    }
+
+    /// Whether something is due at a switch: of one intent, or of any.
+    pub(super) fn is_due_at(&self, dpid: Dpid, intent: Option<u32>) -> bool {
+        let Some(at_switch) = self.switches.get(&dpid) else { return false };
+        at_switch
+            .iter()
+            .any(|((its, _), why)| *why == Why::Due && intent.is_none_or(|intent| intent == *its))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEAR: Dpid = Dpid(1);
+    const MIDDLE: Dpid = Dpid(2);
+    const FAR: Dpid = Dpid(3);
+
+    fn lacks(places: &[(u32, u32, Why)]) -> AtSwitch {
+        places.iter().map(|(intent, distance, why)| ((*intent, *distance), *why)).collect()
+    }
+
+    #[test]
+    fn what_is_next_is_freed_when_all_that_is_nearer_is_there() {
+        let mut lacking = Lacking::default();
+        lacking.set(NEAR, lacks(&[(7, 0, Why::Due)]));
+        lacking.set(MIDDLE, lacks(&[(7, 0, Why::Due), (7, 1, Why::Due)]));
+        lacking.set(FAR, lacks(&[(7, 2, Why::Due), (8, 0, Why::Due)]));
+        assert_eq!(lacking.take_freed(), BTreeSet::new());
+        lacking.made(7, 0, NEAR);
+        assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(0), BTreeSet::new()));
+        lacking.set(MIDDLE, lacks(&[(7, 1, Why::Due)]));
+        assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(1), BTreeSet::from([MIDDLE])));
+        lacking.set(MIDDLE, lacks(&[]));
+        assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(2), BTreeSet::from([FAR])));
+        lacking.made(7, 2, FAR);
+        assert_eq!((lacking.nearest(7), lacking.take_freed()), (None, BTreeSet::new()));
+        assert_eq!(lacking.due().collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn what_is_refused_or_away_holds_what_is_farther_and_is_not_due() {
+        let mut lacking = Lacking::default();
+        for why in [Why::Stuck, Why::Away] {
+            lacking.set(NEAR, lacks(&[(7, 0, Why::Due)]));
+            assert!(lacking.is_due(7) && lacking.is_due_at(NEAR, Some(7)));
+            lacking.set(NEAR, lacks(&[(7, 0, why)]));
+            assert_eq!((lacking.nearest(7), lacking.is_due(7)), (Some(0), false));
+            assert!(!lacking.is_due_at(NEAR, None));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What is known of one switch that is up, and what it is to be sent.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use bellrock_api::{Error, FlowKey, Outcome, Refusal, SwitchInfo, Version};
+
+use super::book::Book;
+use super::compare::{Difference, Due, Made, Refused};
+use super::order::Lacking;
+use super::read::Known;
+use super::{READ_AGAIN, REFUSED_AGAIN, WhyNot};
+use crate::programming::DRAIN;
+
+/// After how long a switch that could not be sent something is sent it again: too much waits for it, or it
+/// has gone, which will be told.
+const FULL_AGAIN: Duration = Duration::from_millis(100);
+
+/// See the [module](self).
+pub(super) struct InSwitch {
+    pub(super) since: Duration,
+    pub(super) version: Version,
+    /// What it has told and confirmed, but for what is on its way. `None` until it has told its tables.
+    pub(super) known: Option<Known>,
+    pub(super) reading: Reading,
+    /// It has told its tables for the first time, and they are not compared yet.
+    pub(super) is_fresh: bool,
+    pub(super) refused: Refused,
+    pub(super) refused_until: Option<Duration>,
+    /// Its version cannot say something that is wanted.
+    unsayable: Option<Error>,
+    /// Things wanted, and those of them that are there.
+    pub(super) wanted: usize,
+    pub(super) installed: usize,
+    /// What is to be made, by the distance from the destination; groups and meters first of all.
+    adds: BTreeMap<Option<u32>, Vec<Due>>,
+    /// Intents that want a group or a meter here which it cannot be given.
+    without_groups: BTreeSet<u32>,
+    /// Flows that are to go.
+    leaving: Vec<Leaving>,
+    /// Groups and meters that are to go.
+    unused: Vec<Due>,
+    /// A program is on its way. What comes due meanwhile goes with the next.
+    is_under_way: bool,
+    /// It was compared since that was sent.
+    is_overtaken: bool,
+    /// It is sent nothing before.
+    not_before: Duration,
+}
+
+/// Whether the tables have to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// No.
+    Not,
+    /// At this time, or later.
+    At(Duration),
+    /// They are being read.
+    Now,
+}
+
+/// A flow that is to go.
+struct Leaving {
+    due: Due,
+    /// Since when nothing leads packets to it any more.
+    free_since: Option<Duration>,
+}
+
+/// A change that was sent, and what was there before, if that was known.
+pub(super) struct Sent {
+    pub(super) due: Due,
+    distance: Option<u32>,
+    before: Option<Made>,
+}
+
+/// What is to be done after a program has ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// Intents and distances of flows that are there now.
+    pub(super) made: BTreeSet<(u32, u32)>,
+    /// What the switch has refused.
+    pub(super) refused: Vec<Refusal>,
+    /// It has to be compared again.
+    pub(super) compare: bool,
+}
+
+impl InSwitch {
+    pub(super) fn new(info: &SwitchInfo) -> Self {
+        InSwitch {
+            since: info.since,
+            version: info.version,
+            known: None,
+            reading: Reading::At(Duration::ZERO),
+            is_fresh: false,
+            refused: Vec::new(),
+            refused_until: None,
+            unsayable: None,
+            wanted: 0,
+            installed: 0,
+            adds: BTreeMap::new(),
+            without_groups: BTreeSet::new(),
+            leaving: Vec::new(),
+            unused: Vec::new(),
+            is_under_way: false,
+            is_overtaken: false,
+            not_before: Duration::ZERO,
+        }
+    }
+
+    /// Whether what it has is known, but for what is on its way.
+    pub(super) fn is_read(&self) -> bool {
+        self.known.is_some() && self.reading == Reading::Not
+    }
+
+    /// Why something that is wanted cannot be there.
+    pub(super) fn why_not(&self) -> Option<WhyNot> {
+        let refused = self.refused.first().map(|(_, refusal)| WhyNot::Refused(*refusal));
+        refused.or(self.unsayable.map(WhyNot::Unsayable))
+    }
+
+    /// How many changes are to be made.
+    pub(super) fn changes(&self) -> usize {
+        self.adds.values().map(Vec::len).sum::<usize>() + self.leaving.len()
+    }
+
+    /// It was compared with what is wanted.
+    pub(super) fn compared(&mut self, found: Difference) {
+        let groups = found.stuck.iter().filter(|(_, at)| at.is_none());
+        self.without_groups = groups.map(|(intent, _)| *intent).collect();
+        (self.wanted, self.installed) = (found.wanted, found.installed);
+        self.unsayable = found.unsayable;
+        self.adds = found.adds;
+        self.unused = found.unused;
+        let before: HashMap<FlowKey, Duration> = self
+            .leaving
+            .drain(..)
+            .filter_map(|old| Some((old.due.made.flow_key()?.clone(), old.free_since?)))
+            .collect();
+        let since = |due: &Due| before.get(due.made.flow_key()?).copied();
+        let leaving = found.leftovers.into_iter();
+        self.leaving = leaving.map(|due| Leaving { free_since: since(&due), due }).collect();
+        self.is_overtaken = self.is_under_way;
+    }
+
+    /// Notes which flows that are to go are `free`: of their intents, by number, nothing leads packets to them
+    /// any more. When the first of them may go.
+    pub(super) fn note_free(
+        &mut self,
+        now: Duration,
+        is_free: impl Fn(u32) -> bool,
+    ) -> Option<Duration> {
+        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.free_since.is_none()) {
+            leaving.free_since = is_free(leaving.due.intent).then_some(now);
+        }
+        self.leaving.iter().filter_map(Leaving::goes_at).min()
+    }
+
+    /// Whether some flow is to go.
+    pub(super) fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// When it can be sent something, if nothing has to come back first.
+    pub(super) fn sends_at(&self) -> Option<Duration> {
+        (self.is_read() && !self.is_under_way).then_some(self.not_before)
+    }
+
+    /// What it can be sent now. That is on its way, then.
+    pub(super) fn take_program(
+        &mut self,
+        now: Duration,
+        book: &Book,
+        lacking: &Lacking,
+    ) -> Vec<Sent> {
+        let mut going: Vec<(Option<u32>, Due)> = Vec::new();
+        let groups = self.adds.remove(&None).unwrap_or_default();
+        going.extend(groups.into_iter().map(|due| (None, due)));
+        if going.is_empty() {
+            for (at, dues) in &mut self.adds {
+                let goes = |due: &mut Due| {
+                    let is_next = || lacking.nearest(due.intent) >= *at;
+                    let waits = book.is_ordered(due.intent) && !is_next();
+                    !waits && !self.without_groups.contains(&due.intent)
+                };
+                going.extend(dues.extract_if(.., goes).map(|due| (*at, due)));
+            }
+            self.adds.retain(|_, dues| !dues.is_empty());
+        }
+        let goes = |leaving: &mut Leaving| leaving.goes_at().is_some_and(|at| at <= now);
+        let leaving = self.leaving.extract_if(.., goes);
+        going.extend(leaving.map(|leaving| (None, leaving.due)));
+        if going.is_empty() && self.adds.is_empty() && self.leaving.is_empty() {
+            going.extend(self.unused.drain(..).map(|due| (None, due)));
+        }
+        (self.is_under_way, self.is_overtaken) = (!going.is_empty(), false);
+        let known = &mut self.known;
+        let send = |(distance, due): (Option<u32>, Due)| {
+            let before = known.as_mut().and_then(|known| known.forget(&due.made));
+            Sent { due, distance, before }
+        };
+        going.into_iter().map(send).collect()
+    }
+
+    /// Notes what became of what it was sent.
+    pub(super) fn ended(&mut self, now: Duration, all: Vec<Sent>, outcomes: Vec<Outcome>) -> Ended {
+        let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
+        (self.is_under_way, self.is_overtaken) = (false, false);
+        for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
+            let known = match outcome {
+                Outcome::Installed => {
+                    self.installed += usize::from(due.made.adds());
+                    ended.made.extend(distance.map(|distance| (due.intent, distance)));
+                    Some(due.made)
+                }
+                Outcome::Refused(why) => {
+                    self.refused_until.get_or_insert(now + REFUSED_AGAIN);
+                    self.refused.push((due.change, why));
+                    ended.refused.push(why);
+                    before
+                }
+                Outcome::NotSent(_) | Outcome::Withheld => {
+                    self.not_before = now + FULL_AGAIN;
+                    before
+                }
+                // It may be there or not: the switch will tell.
+                Outcome::Unknown(_) => {
+                    self.reading = Reading::At(now + READ_AGAIN);
+                    None
+                }
+            };
+            ended.compare |= outcome != Outcome::Installed;
+            if let (Some(all), Some(known)) = (&mut self.known, known) {
+                all.note(known);
+            }
+        }
+        ended
+    }
+}
+
+impl Leaving {
+    /// When it may go: packets that are on their way to it have to have left.
+    fn goes_at(&self) -> Option<Duration> {
+        Some(self.free_since? + DRAIN)
+    }
+}

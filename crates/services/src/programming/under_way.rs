@@ -1,0 +1,89 @@
+//! Programs that switches have yet to confirm.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bellrock_api::{Outcome, Programmed};
+
+/// Any number of programs at a time, none of which waits for another: whoever confirms first is heard first.
+/// Each has something with it that says what it was.
+pub struct UnderWay<T> {
+    programs: Vec<(T, Programmed)>,
+    ended: Vec<(T, Vec<Outcome>)>,
+}
+
+impl<T> Default for UnderWay<T> {
+    fn default() -> Self {
+        UnderWay { programs: Vec::new(), ended: Vec::new() }
+    }
+}
+
+impl<T> UnderWay<T> {
+    /// One more.
+    pub fn push(&mut self, what: T, program: Programmed) {
+        self.programs.push((what, program));
+    }
+
+    /// Whether there is none, and none that has ended and was not taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.ended.is_empty()
+    }
+
+    /// Waits until one has ended, or some have; for ever if there are none. Nothing is lost if it is
+    /// dropped before.
+    pub fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
+        poll_fn(|context| {
+            self.look(context);
+            if self.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        })
+    }
+
+    /// Those that have ended, and what became of their changes.
+    pub fn take_ended(&mut self) -> Vec<(T, Vec<Outcome>)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    fn look(&mut self, context: &mut Context<'_>) {
+        let mut outcomes = Vec::new();
+        let is_over = |(_, program): &mut (T, Programmed)| {
+            let Poll::Ready(of_one) = Pin::new(program).poll(context) else { return false };
+            outcomes.push(of_one);
+            true
+        };
+        let over: Vec<(T, Programmed)> = self.programs.extract_if(.., is_over).collect();
+        self.ended.extend(over.into_iter().map(|(what, _)| what).zip(outcomes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Waker;
+
+    use bellrock_api::promise;
+
+    use super::*;
+
+    #[test]
+    fn whoever_ends_first_is_heard_first() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut under_way = UnderWay::default();
+        let (first, answer) = promise();
+        under_way.push("first", Programmed::in_parts([(1, answer)]));
+        let (second, answer) = promise();
+        under_way.push("second", Programmed::in_parts([(1, answer)]));
+        assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
+        second.keep(vec![Outcome::Installed]);
+        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
+        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready(), "nothing is lost");
+        assert_eq!(under_way.take_ended(), [("second", vec![Outcome::Installed])]);
+        assert!(pin!(under_way.some_ended()).poll(&mut context).is_pending());
+        first.keep(vec![Outcome::Withheld]);
+        assert!(!under_way.is_empty());
+        assert!(pin!(under_way.some_ended()).poll(&mut context).is_ready());
+        assert_eq!(under_way.take_ended(), [("first", vec![Outcome::Withheld])]);
+        assert!(under_way.is_empty());
+    }
+}
