@@ -27,4 +27,4 @@ pub mod discovery;
 pub mod hosts;
 pub mod paths;
 pub mod programming;
-mod wait;
+pub mod wait;

@@ -16,6 +16,8 @@ pub(super) struct Book {
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents at some time of this run: flows with them are not another's.
     pub(super) known: BTreeSet<u32>,
+    /// Intents of which the app wants to know how far they are.
+    pub(super) followed: BTreeSet<u32>,
     pub(super) complete: bool,
     /// All switches are to be looked at.
     all_changed: bool,

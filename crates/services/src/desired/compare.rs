@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, Version};
 
-use super::Wanted;
 use super::book::Book;
 use super::order::{AtSwitch, Why};
 use super::read::{Known, group_wanted, is_reactive, meter_wanted};
+use super::{Wanted, WhyNot};
 
 /// A change that is to be made, for which intent, and what it is known by when it is made.
 #[derive(Debug)]
@@ -41,9 +41,8 @@ pub(super) struct Difference {
     /// How many things are wanted, and how many of them are there.
     pub(super) wanted: usize,
     pub(super) installed: usize,
-    /// Intents, and the distances of what the switch cannot be given: it was refused, or its version
-    /// cannot say it.
-    pub(super) stuck: Vec<(u32, Option<u32>)>,
+    /// Intents, the distances of what the switch cannot be given, and why not.
+    pub(super) stuck: Vec<(u32, Option<u32>, WhyNot)>,
     /// Why not, of what its version cannot say.
     pub(super) unsayable: Option<Error>,
 }
@@ -113,8 +112,8 @@ pub(super) fn difference(
             continue;
         }
         all.wanted += 1;
-        if is_refused(refused, &change) {
-            all.stuck.push((intent, at));
+        if let Some(refusal) = refusal_of(refused, &change) {
+            all.stuck.push((intent, at, WhyNot::Refused(refusal)));
         } else {
             all.adds.entry(at).or_default().push(Due { intent, change, made });
         }
@@ -124,7 +123,7 @@ pub(super) fn difference(
     all.leftovers = leftovers(book, known, &keys);
     all.unused = unused(dpid, book, known, &groups, &meters);
     for gone in [&mut all.leftovers, &mut all.unused] {
-        gone.retain(|due| !is_refused(refused, &due.change));
+        gone.retain(|due| refusal_of(refused, &due.change).is_none());
     }
     all
 }
@@ -133,13 +132,13 @@ impl Difference {
     /// The switch cannot have this in its version.
     fn unsayable(&mut self, intent: u32, at: Option<u32>, why: Error) {
         self.wanted += 1;
-        self.stuck.push((intent, at));
+        self.stuck.push((intent, at, WhyNot::Unsayable(why)));
         self.unsayable = Some(why);
     }
 
     /// What intents lack at the switch.
     pub(super) fn lacking(&self) -> AtSwitch {
-        let stuck = self.stuck.iter().filter_map(|(intent, at)| Some((*intent, (*at)?)));
+        let stuck = self.stuck.iter().filter_map(|(intent, at, _)| Some((*intent, (*at)?)));
         let mut lacking: AtSwitch = stuck.map(|place| (place, Why::Stuck)).collect();
         for (at, dues) in &self.adds {
             // Flows at this switch wait for its groups and meters; those at others wait for these flows.
@@ -150,8 +149,8 @@ impl Difference {
     }
 }
 
-fn is_refused(refused: &Refused, change: &Change) -> bool {
-    refused.iter().any(|(its, _)| its == change)
+fn refusal_of(refused: &Refused, change: &Change) -> Option<Refusal> {
+    refused.iter().find(|(its, _)| its == change).map(|(_, refusal)| *refusal)
 }
 
 /// The groups and meters that were wanted in this run and are there still.

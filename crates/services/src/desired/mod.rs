@@ -147,6 +147,21 @@ pub struct DesiredState {
     pub refused: BTreeMap<Dpid, WhyNot>,
     /// Changes that were sent since the controller started.
     pub changes_sent: u64,
+    /// How far each intent is that the app [follows](Desired::follow).
+    pub intents: BTreeMap<u32, IntentState>,
+}
+
+/// How far the switches that are up are at one intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntentState {
+    /// They have what it wants, and nothing that it has wanted before.
+    Settled,
+    /// They have what it wants; flows that it has wanted before are about to go.
+    Leaving,
+    /// Something is to be changed, or a switch has yet to tell its tables.
+    Due,
+    /// This switch cannot be given all that it wants there.
+    Refused(Dpid, WhyNot),
 }
 
 /// Why a switch has not what is wanted in it.
@@ -217,6 +232,12 @@ impl Desired {
         self.put(intent, false, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
     }
 
+    /// Has [`DesiredState::intents`] tell of this intent from now on.
+    pub fn follow(&self, intent: u32) {
+        self.book().followed.insert(intent);
+        self.wrote();
+    }
+
     /// Wants nothing under this number any more.
     pub fn withdraw(&self, intent: u32) {
         self.book().set(intent, false, std::iter::empty());
@@ -247,6 +268,12 @@ impl Desired {
     #[must_use]
     pub fn state(&self) -> &Watch<DesiredState> {
         &self.0.state
+    }
+
+    /// Whether a state includes all that was said to be wanted.
+    #[must_use]
+    pub fn is_current(&self, state: &DesiredState) -> bool {
+        state.written >= **self.0.written.load()
     }
 
     /// Waits until all switches that are up have what is wanted now.

@@ -34,7 +34,9 @@ pub(super) struct InSwitch {
     pub(super) installed: usize,
     /// What is to be made, by the distance from the destination; groups and meters first of all.
     adds: BTreeMap<Option<u32>, Vec<Due>>,
-    /// Intents that want a group or a meter here which it cannot be given.
+    /// Intents that want something here which it cannot be given, and why not.
+    stuck: BTreeMap<u32, WhyNot>,
+    /// Those among them for which that is a group or a meter.
     without_groups: BTreeSet<u32>,
     /// Flows that are to go.
     leaving: Vec<Leaving>,
@@ -98,6 +100,7 @@ impl InSwitch {
             wanted: 0,
             installed: 0,
             adds: BTreeMap::new(),
+            stuck: BTreeMap::new(),
             without_groups: BTreeSet::new(),
             leaving: Vec::new(),
             unused: Vec::new(),
@@ -125,8 +128,9 @@ impl InSwitch {
 
     /// It was compared with what is wanted.
     pub(super) fn compared(&mut self, found: Difference) {
-        let groups = found.stuck.iter().filter(|(_, at)| at.is_none());
-        self.without_groups = groups.map(|(intent, _)| *intent).collect();
+        let groups = found.stuck.iter().filter(|(_, at, _)| at.is_none());
+        self.without_groups = groups.map(|(intent, ..)| *intent).collect();
+        self.stuck = found.stuck.iter().map(|(intent, _, why)| (*intent, *why)).collect();
         (self.wanted, self.installed) = (found.wanted, found.installed);
         self.unsayable = found.unsayable;
         self.adds = found.adds;
@@ -158,6 +162,16 @@ impl InSwitch {
     /// Whether some flow is to go.
     pub(super) fn has_leaving(&self) -> bool {
         !self.leaving.is_empty()
+    }
+
+    /// The intents of the flows that are to go.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
+        self.leaving.iter().map(|leaving| leaving.due.intent)
+    }
+
+    /// The intents that want something here which it cannot be given, and why not.
+    pub(super) fn stuck(&self) -> impl Iterator<Item = (u32, WhyNot)> {
+        self.stuck.iter().map(|(intent, why)| (*intent, *why))
     }
 
     /// When it can be sent something, if nothing has to come back first.

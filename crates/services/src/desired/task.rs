@@ -17,7 +17,7 @@ use super::compare::difference;
 use super::order::{AtSwitch, Lacking, Why};
 use super::read::{Known, read};
 use super::switch::{InSwitch, Reading, Sent};
-use super::{Desired, DesiredState, READ_AGAIN};
+use super::{Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
 use crate::wait::first;
 
@@ -118,8 +118,9 @@ impl Keeper {
         self.compare(&mut book);
         self.look_at_leaving(&book);
         self.send(&book);
+        let intents = self.intents(&book);
         drop(book);
-        self.publish(written);
+        self.publish(written, intents);
     }
 
     fn try_again(&mut self, at: Duration) {
@@ -303,7 +304,32 @@ impl Keeper {
         }
     }
 
-    fn publish(&self, written: u64) {
+    /// How far the intents are that the app follows.
+    fn intents(&self, book: &Book) -> BTreeMap<u32, IntentState> {
+        let followed = book.followed.iter().map(|intent| match self.lacking.is_due(*intent) {
+            true => (*intent, IntentState::Due),
+            false => (*intent, IntentState::Settled),
+        });
+        let mut intents: BTreeMap<u32, IntentState> = followed.collect();
+        if intents.is_empty() {
+            return intents;
+        }
+        for (dpid, switch) in &self.switches {
+            for intent in switch.leaving() {
+                if let Some(state @ IntentState::Settled) = intents.get_mut(&intent) {
+                    *state = IntentState::Leaving;
+                }
+            }
+            for (intent, why) in switch.stuck() {
+                if let Some(state) = intents.get_mut(&intent) {
+                    *state = IntentState::Refused(*dpid, why);
+                }
+            }
+        }
+        intents
+    }
+
+    fn publish(&self, written: u64, intents: BTreeMap<u32, IntentState>) {
         let switches = self.switches.values();
         let refused = self.switches.iter();
         self.desired.0.state.publish(DesiredState {
@@ -315,6 +341,7 @@ impl Keeper {
                 .filter_map(|(dpid, switch)| Some((*dpid, switch.why_not()?)))
                 .collect(),
             changes_sent: self.changes_sent,
+            intents,
         });
     }
 }
