@@ -184,6 +184,7 @@ class RoutedHitless(Discovered):
         self.discover(version, Ring(), {"apps": [{"routing": settings}]})
         self.cookie, = (app["cookie"].lstrip("0") for app in self.bellrock.ask("apps") if app["name"] == "routing")
         self.assertEqual(self.net.ping_all(), 0.0)
+        self.announce_hosts()
         # In reactive mode each switch has flows of six or more pairs, in proactive mode those to four hosts.
         hosts = len(self.net.hosts)
         until(lambda: all(len(flows) >= hosts for flows in self.flows_of_routing().values()), PUT_RIGHT_S, "flows everywhere")

@@ -93,6 +93,7 @@ class Routing(Discovered):
     def cut_each_link_of_a_ring(self, version, mode):
         """Under pings over that very link, and across the ring."""
         self.pingall(version, Ring(), mode)
+        self.announce_hosts()
         # To each host; of pairs there are more.
         hosts = len(self.net.hosts)
         until(lambda: all(len(self.net.flows(switch.name)) > hosts for switch in self.net.switches), FOUND_S, "flows everywhere")

@@ -1,5 +1,8 @@
 """The base of tests of networks whose links the controller finds."""
 
+import sys
+
+from . import announce
 from .case import SystemTest
 from .topologies import switch_links
 from .waiting import until
@@ -28,6 +31,13 @@ class Discovered(SystemTest):
         until(lambda: len(self.links()) == self.ways, FOUND_S, f"{self.ways} ways of links")
         until(lambda: self.topology()["settled"], FOUND_S, "a settled topology")
         until(lambda: self.edge_ports() == self.host_ports, FOUND_S, f"{self.host_ports} ports of hosts")
+
+    def announce_hosts(self):
+        """Has each host say where it is. One that only answers others may not be heard by the controller: flows carry its answers."""
+        for host in self.net.hosts:
+            printed = host.cmd(f"{sys.executable} {announce.__file__} {host.defaultIntf().name} {host.MAC()} {host.IP()}")
+            self.assertEqual(printed, "", f"{host.name} sends a gratuitous ARP")
+        until(lambda: len(self.told("host_seen")) == len(self.net.hosts), FOUND_S, "every host is known")
 
     def topology(self):
         return self.bellrock.ask("topology")
