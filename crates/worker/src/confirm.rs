@@ -5,13 +5,15 @@
 //! barrier comes back, all errors about what stands before it are there too (1.0 §5.3.7, 1.3.5
 //! §7.3.8): what has none by then is installed. If the connection ends before, or the barrier does not
 //! come back in time, nothing is claimed: [`Outcome::Unknown`].
+//!
+//! Programs that had to wait are written together, with one barrier behind them: however many small
+//! ones one app has sent, another's is not behind more than the barriers that are under way.
 
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bellrock_api::openflow::{
-    ErrorMessage, HEADER_LEN, MAX_MESSAGE_LEN, MultipartRequest, Out, RequestBody, frame,
-};
+use bellrock_api::openflow::{ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, frame};
 use bellrock_api::{
     Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
     Requested, Result, ToSwitch, Version, promise,
@@ -19,6 +21,7 @@ use bellrock_api::{
 use bellrock_session::{Controller, Gathered, RequestKind, xid};
 use tracing::debug;
 
+use crate::draft::draft;
 use crate::mailbox::ConnectionId;
 use crate::settings::FLUSH_BYTES;
 use crate::transport::{Key, Transport};
@@ -32,11 +35,11 @@ pub(crate) fn is_confirms(xid: u32) -> bool {
     xid::owner(xid) == CONFIRM
 }
 
-/// Changes of one program; more are sent as several, each with a barrier of its own.
+/// Changes in front of one barrier: those of several programs that waited, or a part of a larger one.
 pub(crate) const PROGRAM_CHANGES: usize = 1024;
 
-/// Programs of one switch that wait for their barriers; further ones wait in the worker.
-pub(crate) const PROGRAMS_UNCONFIRMED: usize = 8;
+/// Barriers of programs that one switch has not answered; further programs wait in the worker.
+pub(crate) const BARRIERS_UNANSWERED: usize = 8;
 
 /// Bytes of programs of one switch that wait in the worker; a further one is not sent.
 pub(crate) const PROGRAM_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
@@ -74,17 +77,19 @@ pub(crate) struct Confirms {
     asked: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
 }
 
-/// A program that was written.
+/// Programs that were written with one barrier behind them.
 struct Sent {
     /// The transaction id of the first change, without its owner; the others follow.
     first: u32,
+    /// Of all programs together.
     changes: usize,
     barrier: u32,
-    /// What the switch has refused so far.
-    refused: Vec<(usize, Refusal)>,
-    /// When it is given up.
+    /// What the switch has refused so far: one error for each change, however many it sends.
+    refused: BTreeMap<usize, Refusal>,
+    /// When they are given up.
     until: Duration,
-    promise: Promise<Vec<Outcome>>,
+    /// How many changes each has, in order, and who waits for them.
+    programs: Vec<(usize, Promise<Vec<Outcome>>)>,
 }
 
 impl Sent {
@@ -103,7 +108,10 @@ impl Sent {
                 *outcome = Outcome::Refused(refusal);
             }
         }
-        self.promise.keep(outcomes);
+        let mut outcomes = outcomes.into_iter();
+        for (changes, promise) in self.programs {
+            promise.keep(outcomes.by_ref().take(changes).collect());
+        }
     }
 }
 
@@ -141,13 +149,16 @@ pub(crate) fn post_program(
     version: Version,
     mut post: impl FnMut(Posted) -> std::result::Result<(), Posted>,
 ) -> Programmed {
-    let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
     let mut parts = Vec::new();
     for changes in program.changes.chunks(PROGRAM_CHANGES) {
         let mut bytes = Vec::new();
         for change in changes {
-            out.clear();
-            if let Err(error) = change.encode(program.app, version, 0, &mut out) {
+            let written = draft(|out| {
+                change.encode(program.app, version, 0, out)?;
+                bytes.extend_from_slice(out.as_slice());
+                Ok(())
+            });
+            if let Err(error) = written {
                 let at = program.changes.iter().position(|other| std::ptr::eq(other, change));
                 let mut outcomes = vec![Outcome::Withheld; program.changes.len()];
                 if let Some(outcome) = at.and_then(|at| outcomes.get_mut(at)) {
@@ -155,7 +166,6 @@ pub(crate) fn post_program(
                 }
                 return Programmed::ready(outcomes);
             }
-            bytes.extend_from_slice(out.as_slice());
         }
         parts.push((changes.len(), bytes));
     }
@@ -179,14 +189,15 @@ pub(crate) fn post_request(
     version: Version,
     post: impl FnOnce(Question) -> std::result::Result<(), Question>,
 ) -> Requested {
-    let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
     let message = ToSwitch::MultipartRequest(MultipartRequest::of(body));
-    if let Err(error) = message.encode(version, 0, &mut out) {
-        return Requested::not_sent(error.into());
-    }
+    let written = draft(|out| message.encode(version, 0, out).map(|()| Box::from(out.as_slice())));
+    let bytes = match written {
+        Ok(bytes) => bytes,
+        Err(error) => return Requested::not_sent(error.into()),
+    };
     let (promise, answer) = promise();
     let kind = RequestKind::Multipart(body.kind());
-    match post(Question { dpid, bytes: out.as_slice().into(), kind, promise }) {
+    match post(Question { dpid, bytes, kind, promise }) {
         Ok(()) => Requested::sent(answer),
         Err(_) => Requested::not_sent(Error::Full(dpid)),
     }
@@ -222,17 +233,19 @@ impl Worker {
         loop {
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
-            if confirms.sent.len() >= PROGRAMS_UNCONFIRMED {
+            if confirms.sent.len() >= BARRIERS_UNANSWERED {
                 return;
             }
-            let Some(posted) = confirms.waiting.pop_front() else { return };
-            confirms.waiting_bytes -= posted.bytes();
+            let together = confirms.take_waiting();
+            if together.is_empty() {
+                return;
+            }
             // What stands in the buffer goes first, and what is written now is more than a batch's answers
             // are: it has the buffer for itself.
             self.flush(key, transport);
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
-            let (sent, bytes) = number(&mut connection.session, posted, now);
+            let (sent, bytes) = number(&mut connection.session, together, now);
             self.counters.changes_sent.add(sent.changes as u64);
             confirms.sent.push_back(sent);
             for part in bytes.chunks(FLUSH_BYTES) {
@@ -289,8 +302,9 @@ impl Worker {
             self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
         } else if let Some((sent, change)) =
             confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
+            && let Entry::Vacant(place) = sent.refused.entry(change)
         {
-            sent.refused.push((change, refusal));
+            place.insert(refusal);
             self.counters.changes_refused.add(1);
         }
     }
@@ -393,6 +407,22 @@ impl Worker {
 }
 
 impl Confirms {
+    /// The programs that are next, as many as may stand in front of one barrier: they have to be equally patient.
+    fn take_waiting(&mut self) -> Vec<Posted> {
+        let (mut together, mut changes) = (Vec::<Posted>::new(), 0);
+        while let Some(next) = self.waiting.front()
+            && together.first().is_none_or(|first| {
+                first.within == next.within && changes + next.changes <= PROGRAM_CHANGES
+            })
+            && let Some(next) = self.waiting.pop_front()
+        {
+            changes += next.changes;
+            self.waiting_bytes -= next.bytes();
+            together.push(next);
+        }
+        together
+    }
+
     /// The connection has ended.
     pub(crate) fn end(self) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
@@ -405,30 +435,36 @@ impl Confirms {
     }
 }
 
-/// Gives the messages of a program transaction ids in a row, and puts a barrier behind them.
-fn number(session: &mut Controller, posted: Posted, now: Duration) -> (Sent, Vec<u8>) {
-    let Posted { bytes, changes, within, promise, .. } = posted;
-    let mut bytes = bytes.into_vec();
-    let (mut at, mut first) = (0, 0);
-    for change in 0..changes {
-        let xid = session.next_xid(CONFIRM);
-        if change == 0 {
-            first = xid & xid::MAX_COUNT;
+/// Gives the messages of programs transaction ids in a row, and puts a barrier behind them.
+fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Sent, Vec<u8>) {
+    let mut all =
+        Vec::with_capacity(together.iter().map(Posted::bytes).sum::<usize>() + HEADER_LEN);
+    let (mut first, mut changes, mut until) = (None, 0, now);
+    let mut programs = Vec::with_capacity(together.len());
+    for mut posted in together {
+        let mut at = 0;
+        for _ in 0..posted.changes {
+            let xid = session.next_xid(CONFIRM);
+            first.get_or_insert(xid & xid::MAX_COUNT);
+            let Some(rest) = posted.bytes.get_mut(at..) else { break };
+            let len = frame(rest).ok().flatten().map_or(rest.len(), |message| message.bytes.len());
+            stamp(rest, xid);
+            at += len;
         }
-        let Some(rest) = bytes.get_mut(at..) else { break };
-        let len = frame(rest).ok().flatten().map_or(rest.len(), |message| message.bytes.len());
-        stamp(rest, xid);
-        at += len;
+        all.extend_from_slice(&posted.bytes);
+        changes += posted.changes;
+        until = until.max(now.saturating_add(posted.within));
+        programs.push((posted.changes, posted.promise));
     }
     let barrier = session.next_xid(CONFIRM);
     let mut out = Out::with_capacity(HEADER_LEN);
     // It fits, and every version has it.
     let _ = ToSwitch::BarrierRequest.encode(session.version(), barrier, &mut out);
-    bytes.extend_from_slice(out.as_slice());
-    // The id is new and the number of programs is bounded here: this cannot be refused.
+    all.extend_from_slice(out.as_slice());
+    // The id is new and the number of barriers is bounded here: this cannot be refused.
     let _ = expect(session, barrier, RequestKind::Barrier, now);
-    let (refused, until) = (Vec::new(), now.saturating_add(within));
-    (Sent { first, changes, barrier, refused, until, promise }, bytes)
+    let first = first.unwrap_or_default();
+    (Sent { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
 }
 
 /// Registers a request besides those of the apps.

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out, RequestBody};
+use bellrock_api::openflow::RequestBody;
 use bellrock_api::{
     AppId, Cookie, Dpid, DynApp, Error, Network, NetworkState, NewTask, Outcome, Program,
     Programmed, Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
@@ -19,6 +19,7 @@ use bellrock_api::{
 use crate::balance::Loads;
 use crate::confirm::{post_program, post_request};
 use crate::counters::{Counters, TaskCounters};
+use crate::draft::draft;
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, Wake};
 use crate::settings::MAIL_BACKLOG_BYTES;
@@ -319,7 +320,6 @@ impl Runtime for Posts {
     }
 
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()> {
-        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
         // Held until the message is in the mailbox: the switch must not go to another worker
         // meanwhile, or the next message could overtake this one.
         let directory = self.read();
@@ -329,14 +329,17 @@ impl Runtime for Posts {
             return Err(Error::Full(to));
         }
         let version = entry.info.version;
-        // Nobody asked to hear what becomes of it: no app owns this id.
-        match (from, message) {
-            (Some(app), ToSwitch::FlowMod(flow)) => {
-                ToSwitch::FlowMod(app.own(version, flow)?).encode(version, 0, &mut out)?;
+        let bytes = draft(|out| -> Result<Box<[u8]>> {
+            // Nobody asked to hear what becomes of it: no app owns this id.
+            match (from, message) {
+                (Some(app), ToSwitch::FlowMod(flow)) => {
+                    ToSwitch::FlowMod(app.own(version, flow)?).encode(version, 0, out)?;
+                }
+                _ => message.encode(version, 0, out)?,
             }
-            _ => message.encode(version, 0, &mut out)?,
-        }
-        let mail = Mail::Send { to: entry.id, bytes: out.as_slice().into() };
+            Ok(out.as_slice().into())
+        })?;
+        let mail = Mail::Send { to: entry.id, bytes };
         match self.mailboxes.get(entry.id.worker).is_some_and(|mailbox| mailbox.push(mail)) {
             true => Ok(()),
             false => Err(Error::Full(to)),

@@ -17,6 +17,7 @@ mod contend;
 mod counters;
 mod directory;
 mod dispatch;
+mod draft;
 mod hand_over;
 mod health;
 mod limit;

@@ -175,6 +175,41 @@ fn a_connection_that_ends_leaves_what_was_sent_unknown_and_the_rest_unsent() {
 }
 
 #[test]
+fn programs_that_had_to_wait_go_out_together_and_each_has_its_own_outcome() {
+    let (mut lab, s, network, _) = lab(1, Version::V1_3);
+    lab.switches[s].ignored_barriers = Some(Vec::new());
+    lab.switches[s].refused = vec![15, 1_500];
+    let mut programs: Vec<_> = (0..2_000).map(|i| network.program(SWITCH, add([i]))).collect();
+    let soon = Duration::from_secs(1);
+    let mut impatient = network.program_within(SWITCH, add([5_000]), soon);
+    let mut behind = network.program(SWITCH, add(6_000..6_002));
+    lab.run();
+    let mut barriers = Vec::new();
+    for expected in [8, 4] {
+        let unanswered = lab.switches[s].ignored_barriers.replace(Vec::new()).unwrap();
+        // 8 alone; then 1,024 together, the rest of 968, the impatient one, and the one behind that.
+        assert_eq!(unanswered.len(), expected);
+        assert!(poll(&mut programs[1_999]).is_pending());
+        let mut out = Out::with_capacity(1024);
+        for xid in &unanswered {
+            FromSwitch::BarrierReply.encode(Version::V1_3, *xid, &mut out).unwrap();
+        }
+        let bytes = out.as_slice().to_vec();
+        lab.send_bytes(s, &bytes);
+        lab.run();
+        barriers.extend(unanswered);
+    }
+    assert_eq!(barriers.len(), 12);
+    for (number, programmed) in programs.iter_mut().enumerate() {
+        let refused = [15, 1_500].contains(&number);
+        assert_eq!(outcome(programmed), [if refused { TABLE_FULL } else { Outcome::Installed }]);
+    }
+    assert_eq!(outcome(&mut impatient), [Outcome::Installed]);
+    assert_eq!(outcome(&mut behind), [Outcome::Installed; 2]);
+    assert_eq!(lab.counters("changes_confirmed"), [2_001]);
+}
+
+#[test]
 fn errors_that_came_before_the_connection_ended_are_certain() {
     let (mut lab, s, network, _) = lab(1, Version::V1_3);
     lab.switches[s].ignored_barriers = Some(Vec::new());
