@@ -1,9 +1,11 @@
 //! The file of the app `quarantine`: read at the start, watched while the controller runs.
 //!
 //! The kernel tells when a file of its directory was written or put in its place (inotify), so a new list
-//! is read as soon as it is complete: when whoever wrote it has closed it, or has moved it there. Where the
-//! kernel tells nothing (the name is a link to another directory, or the file system is on the network) a
-//! look once a second finds that the file is another, and the next look that it is written no more.
+//! is read as soon as it is complete, and not before: when whoever wrote it has closed it, or has moved it
+//! there. A list that is half there would let those back who are on the other half. Where the kernel tells nothing
+//! (the name is a link to another directory, or the file system is on the network) a look once a second
+//! finds that the file is another, and later ones that it stays as it is. There an empty file is not
+//! believed, since most who write a file empty it first.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -13,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use bellrock_apps::quarantine::{BadLine, BlockList, BlockLists};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -25,6 +28,9 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// How often the file is looked at where the kernel says nothing of it.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// How long a file has to stay as it is, where the kernel says nothing of it, until it counts as written.
+const AT_REST: Duration = Duration::from_secs(2);
 
 /// Bytes of the kernel's messages that are taken at once; one has less than 300.
 const EVENTS_BYTES: usize = 4096;
@@ -40,6 +46,12 @@ pub(crate) enum BlockListError {
     NotText(PathBuf),
     #[error("{}", lines(path, bad))]
     Wrong { path: PathBuf, bad: Vec<BadLine> },
+    #[error(
+        "{}: empty, and the system does not tell whether somebody is still writing it; if nobody is to be \
+         blocked, let it have a comment, such as `# nobody`",
+        .0.display()
+    )]
+    Empty(PathBuf),
     #[error("{}: it cannot be watched: {error}", path.display())]
     Watch { path: PathBuf, error: io::Error },
 }
@@ -105,20 +117,33 @@ impl Drop for BlockListFile {
 }
 
 /// Tells one state of a file from another.
-type Identity = Option<(u64, u64, i64, i64, u64)>;
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    inode: (u64, u64),
+    modified: (i64, i64),
+    bytes: u64,
+}
 
-fn identity(path: &Path) -> Identity {
+/// `None`: it is not there.
+fn identity(path: &Path) -> Option<Identity> {
     let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+    Some(Identity {
+        inode: (found.dev(), found.ino()),
+        modified: (found.mtime(), found.mtime_nsec()),
+        bytes: found.len(),
+    })
 }
 
 struct Watched {
     path: PathBuf,
     lists: BlockLists,
     notices: OwnedFd,
-    /// What was read last, and what was there at the last look.
-    read: Identity,
-    seen: Identity,
+    /// Somebody has changed the file and has not closed it yet.
+    being_written: bool,
+    /// What was read last.
+    read: Option<Identity>,
+    /// What was there at the last look, and since when.
+    seen: (Option<Identity>, Instant),
 }
 
 impl Watched {
@@ -128,11 +153,12 @@ impl Watched {
             _ => Path::new("."),
         };
         let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let what = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
+        let what = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
         inotify::add_watch(&notices, directory, what)?;
         // Before it is read: what is written meanwhile is read again.
-        let found = identity(path);
-        Ok(Watched { path: path.into(), lists, notices, read: found, seen: found })
+        let read = identity(path);
+        let seen = (read, Instant::now());
+        Ok(Watched { path: path.into(), lists, notices, being_written: false, read, seen })
     }
 
     /// Reads each new list, until `end` can be read.
@@ -147,33 +173,58 @@ impl Watched {
             if both[1].revents().contains(PollFlags::IN) {
                 return;
             }
-            let written = self.was_written();
-            self.look(written);
+            let is_complete = self.take_notices();
+            self.look(is_complete);
         }
     }
 
-    /// Whether the kernel says that the file was written or put in its place, since this was asked last.
-    fn was_written(&self) -> bool {
+    /// Whether the kernel says that the file is complete: written and closed, or put in its place, since
+    /// this was asked last.
+    fn take_notices(&mut self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_BYTES];
         let mut events = inotify::Reader::new(&self.notices, &mut buffer);
         let name = self.path.file_name().map(OsStrExt::as_bytes);
-        let mut written = false;
+        let mut is_complete = false;
         while let Ok(event) = events.next() {
-            // Where events were lost, ours may be among them.
-            let lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            written |= lost || event.file_name().map(|its| its.to_bytes()) == name;
+            let what = event.events();
+            if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+                // That it was closed may be among what is lost: it counts as if nothing had been told.
+                (self.being_written, is_complete) = (false, false);
+            } else if event.file_name().map(|its| its.to_bytes()) == name {
+                self.being_written = what.contains(ReadFlags::MODIFY);
+                is_complete = !self.being_written;
+            }
         }
-        written
+        is_complete
     }
 
-    fn look(&mut self, written: bool) {
-        let before = std::mem::replace(&mut self.seen, identity(&self.path));
-        let at_rest = self.seen == before && self.seen != self.read;
-        if !(written || at_rest) {
-            return;
-        }
-        self.read = self.seen;
-        match read(&self.path) {
+    fn look(&mut self, mut is_complete: bool) {
+        let list = loop {
+            let (now, found) = (Instant::now(), identity(&self.path));
+            if self.seen.0 != found {
+                self.seen = (found, now);
+            }
+            let is_new = self.read != found && !self.being_written;
+            if !(is_complete || is_new && now >= self.seen.1 + AT_REST) {
+                return;
+            }
+            let list = match found {
+                Some(Identity { bytes: 0, .. }) if !is_complete => {
+                    Err(BlockListError::Empty(self.path.clone()))
+                }
+                _ => read(&self.path),
+            };
+            // Whoever has begun to write it meanwhile may have emptied it before it was read.
+            is_complete = self.take_notices();
+            if self.being_written {
+                return;
+            }
+            if !is_complete && identity(&self.path) == found {
+                self.read = found;
+                break list;
+            }
+        };
+        match list {
             Ok(list) => {
                 info!("{}: {} hosts and prefixes are blocked", self.path.display(), list.len());
                 self.lists.set_file(list);
@@ -191,7 +242,7 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::io::Write;
 
     use super::*;
 
@@ -237,6 +288,43 @@ mod tests {
         until("the empty list", || blocked(&lists).is_empty());
         assert_eq!(lists.file_problem(), None);
         drop(watch);
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    /// `slow-script > blocked`: it is empty for longer than any look takes, and then half there.
+    #[test]
+    fn a_list_that_is_being_written_is_not_read_before_it_is_closed() {
+        let place = crate::cli::test_directory("block-list-slow");
+        let (path, lists) = (place.join("blocked"), BlockLists::default());
+        fs::write(&path, "10.0.0.1\n").unwrap();
+        let _watch = BlockListFile::watch(&path, lists.clone()).unwrap();
+        let mut slow = File::create(&path).unwrap();
+        for part in ["10.0.0.2\n", "10.0.0.3\n"] {
+            thread::sleep(AT_REST + Duration::from_millis(1500));
+            assert_eq!(blocked(&lists), ["10.0.0.1"], "before {part:?}");
+            slow.write_all(part.as_bytes()).unwrap();
+        }
+        drop(slow);
+        until("the list that was closed", || blocked(&lists) == ["10.0.0.2", "10.0.0.3"]);
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_is_not_believed_where_nobody_tells_whether_it_is_written() {
+        let place = crate::cli::test_directory("block-list-empty");
+        let (elsewhere, path) = (place.join("elsewhere"), place.join("blocked"));
+        fs::create_dir(&elsewhere).unwrap();
+        let target = elsewhere.join("list");
+        fs::write(&target, "10.0.0.1\n").unwrap();
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        let lists = BlockLists::default();
+        let _watch = BlockListFile::watch(&path, lists.clone()).unwrap();
+        fs::write(&target, "").unwrap();
+        until("the problem", || lists.file_problem().is_some());
+        assert!(lists.file_problem().unwrap().contains("such as `# nobody`"));
+        assert_eq!(blocked(&lists), ["10.0.0.1"], "the list of before");
+        fs::write(&target, "# nobody\n").unwrap();
+        until("the list of nobody", || blocked(&lists).is_empty());
         fs::remove_dir_all(place).unwrap();
     }
 
