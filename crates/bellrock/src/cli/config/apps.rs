@@ -149,6 +149,9 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
+/// Apps that carry every packet that reaches them: those behind them see none.
+pub(super) const CARRY_ALL: [&str; 4] = ["learning", "global_learning", "routing", "hub"];
+
 /// The app with this name, or which there are.
 pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
     KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {

@@ -221,11 +221,29 @@ impl Config {
         if let Some(conflict) = conflict {
             return Some(format!("the app \"provisioning\": {conflict}"));
         }
-        let place = self.apps.iter().position(|app| app.name() == "quarantine")?;
-        let before = self.apps.get(place.checked_sub(1)?)?.name();
-        Some(format!(
-            "the app \"quarantine\" stands behind {before:?}, whose flows it could not beat; put it first"
-        ))
+        (0..self.apps.len()).find_map(|place| self.misplaced(place))
+    }
+
+    /// An app's place in the chain decides whose flows a switch looks at first.
+    fn misplaced(&self, place: usize) -> Option<String> {
+        let (before, from) = self.apps.split_at_checked(place)?;
+        let app = from.first()?.name();
+        let mut before = before.iter().map(AppChoice::name).rev();
+        match app {
+            "quarantine" => before.next().map(|other| {
+                format!(
+                    "the app {app:?} stands behind {other:?}, whose flows it could not beat; put it first"
+                )
+            }),
+            "bandwidth" | "provisioning" => {
+                let other = before.find(|other| apps::CARRY_ALL.contains(other))?;
+                Some(format!(
+                    "the app {app:?} stands behind {other:?}, which carries all packets, so its flows would see \
+                     none; put it before {other:?}"
+                ))
+            }
+            _ => None,
+        }
     }
 
     fn contradiction_of_workers(&self) -> Option<String> {
