@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use socket2::SockRef;
@@ -20,8 +20,8 @@ use super::{MAX_QUESTION_BYTES, Question};
 /// Clients at a time. A further one is told to come back.
 pub(super) const MAX_CLIENTS: usize = 8;
 
-/// How long a client may take to ask, and how long to take each part of the answer. Then it is
-/// closed.
+/// How long a client may take to ask, in whatever pieces it does, and how long to take each part of the
+/// answer. Then it is closed.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the acceptor waits when the system has no more sockets or threads.
@@ -137,28 +137,61 @@ fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
                 continue;
             }
         };
-        if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
-            clients.fetch_sub(1, Ordering::Relaxed);
+        let Some(seat) = Seat::take(&clients) else {
             let _ = refuse(&stream, &format!("{MAX_CLIENTS} others are asking; try again"));
             continue;
-        }
-        let (answer, counted) = (Arc::clone(answer), Arc::clone(&clients));
+        };
+        let answer = Arc::clone(answer);
         let serve = move || {
+            let _seat = seat;
             // A client that is gone or slow is its own problem.
             let _ = serve(&stream, &*answer);
-            counted.fetch_sub(1, Ordering::Relaxed);
         };
         if thread::Builder::new().name("control-client".into()).spawn(serve).is_err() {
-            clients.fetch_sub(1, Ordering::Relaxed);
             thread::sleep(RETRY);
         }
     }
 }
 
+/// A client's place among those that are served at a time. It is free again when this is dropped, however
+/// that comes about.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    /// `None`: all are taken.
+    fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
+        let seat = Seat(Arc::clone(clients));
+        (clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a client says until a deadline.
+struct Until<'s> {
+    stream: &'s UnixStream,
+    deadline: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
 fn serve(stream: &UnixStream, answer: &Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    let asking = Until { stream, deadline: Instant::now() + CLIENT_TIMEOUT };
     let mut line = String::new();
-    BufReader::new(stream.take(MAX_QUESTION_BYTES)).read_line(&mut line)?;
+    BufReader::new(asking.take(MAX_QUESTION_BYTES)).read_line(&mut line)?;
     let Some(line) = line.strip_suffix('\n') else {
         return refuse(
             stream,

@@ -137,6 +137,33 @@ fn silent_clients_are_bounded_in_number_and_time() {
     drop(silent);
 }
 
+/// One that says a byte now and then has no more time than one that says nothing.
+#[test]
+fn slow_clients_are_closed_too() {
+    let place = Place::new("control-slow");
+    let _server = start(&place.socket()).unwrap();
+    let mut slow = UnixStream::connect(place.socket()).unwrap();
+    let began = Instant::now();
+    while slow.write_all(b"s").is_ok() {
+        assert!(began.elapsed() < CLIENT_TIMEOUT * 4, "it is served still");
+        thread::sleep(CLIENT_TIMEOUT / 8);
+    }
+}
+
+#[test]
+fn an_answer_that_panics_takes_nobodys_place() {
+    let place = Place::new("control-panic");
+    let panics = |question: &Question| match question {
+        Question::Hosts => panic!("the answer of a test"),
+        other => Ok(serde_json::json!(other.line().trim_end()).to_string()),
+    };
+    let _server = Server::start(&place.socket(), panics).unwrap();
+    for _ in 0..=MAX_CLIENTS {
+        assert!(ask(&place.socket(), &Question::Hosts).is_err());
+    }
+    assert_eq!(ask(&place.socket(), &Question::Status).unwrap(), "status");
+}
+
 #[test]
 fn a_socket_that_is_left_behind_is_replaced_and_a_live_one_is_not() {
     let place = Place::new("control-stale");
