@@ -13,7 +13,7 @@ use bellrock_api::{Field, Port, Version};
 use bellrock_apps::{Learning, LearningSettings};
 use bellrock_emulator::check::Way;
 use bellrock_emulator::host::FlowState;
-use bellrock_emulator::lab::{Backoff, Lab, Pings};
+use bellrock_emulator::lab::{Backoff, Lab, Pings, on_both_versions};
 use bellrock_emulator::topology::{Topology, tree};
 use bellrock_tables::Budget;
 
@@ -26,23 +26,6 @@ const SILENCE: Duration = Duration::from_millis(400);
 const STEADY: Duration = Duration::from_secs(1);
 /// What is promised when the controller hears of the move.
 const PROMPT: Duration = Duration::from_secs(1);
-
-/// A scenario, on both versions.
-macro_rules! on_both_versions {
-    ($($scenario:ident),*) => {$(
-        mod $scenario {
-            #[test]
-            fn on_1_0() {
-                super::$scenario(bellrock_api::Version::V1_0);
-            }
-
-            #[test]
-            fn on_1_3() {
-                super::$scenario(bellrock_api::Version::V1_3);
-            }
-        }
-    )*};
-}
 
 /// Every ping of a time is answered, but for one that is under way at each end of it.
 fn assert_steady(lab: &mut Lab, pings: &[Pings], interval: Duration) {

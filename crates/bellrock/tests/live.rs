@@ -17,6 +17,7 @@ use bellrock_api::{Field, Port, Version};
 use bellrock_emulator::check::{Matrix, Reachability};
 use bellrock_emulator::host::{FlowGoal, FlowState, PingId, PingSettings};
 use bellrock_emulator::live::{Backoff, Live, LiveSettings};
+use bellrock_emulator::on_both_versions;
 use bellrock_emulator::topology::{Bandwidth, HostId, Node, SwitchId, Topology, tree};
 use bellrock_engine::session::Versions;
 
@@ -36,23 +37,6 @@ const PING_INTERVAL: Duration = Duration::from_millis(50);
 /// Packet-ins of ARP, a ping and a stream over three switches; a stream that goes over the controller
 /// has more in its first millisecond.
 const MAX_PACKET_INS: u64 = 20;
-
-/// A pair of what is tested, for both versions.
-macro_rules! on_both_versions {
-    ($($scenario:ident),*) => {$(
-        mod $scenario {
-            #[test]
-            fn on_1_0() {
-                super::$scenario(bellrock_api::Version::V1_0);
-            }
-
-            #[test]
-            fn on_1_3() {
-                super::$scenario(bellrock_api::Version::V1_3);
-            }
-        }
-    )*};
-}
 
 /// An emulated network, connected.
 struct Net(Live);

@@ -37,10 +37,12 @@ mod faults;
 mod inject;
 mod look;
 mod traffic;
+mod versions;
 mod wires;
 
 use std::time::Duration;
 
+pub use bellrock_api::Version;
 use bellrock_api::{App, DynApp};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_worker::Settings;
@@ -59,6 +61,8 @@ pub use traffic::Pings;
 
 pub use crate::backoff::Backoff;
 use crate::network::Network;
+#[doc(inline)]
+pub use crate::on_both_versions;
 use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
 /// How long a lab waits for its switches to come up.
