@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::waiting::Waiting;
 use crate::{Dpid, HostId, Link, Refusal, SwitchPort};
 
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
@@ -327,7 +328,7 @@ struct Kept {
     events: VecDeque<Happened>,
     /// How many there were before those.
     dropped: u64,
-    waiting: Vec<Waker>,
+    waiting: Waiting,
 }
 
 /// What a subscriber hears.
@@ -356,9 +357,9 @@ impl Events {
             kept.dropped += 1;
         }
         kept.events.push_back(Happened { at, event });
-        let woken = std::mem::take(&mut kept.waiting);
+        let woken = kept.waiting.take();
         drop(kept);
-        woken.into_iter().for_each(Waker::wake);
+        woken.for_each(Waker::wake);
     }
 
     /// Hears what is published from now on.
@@ -392,17 +393,14 @@ impl Events {
 impl Subscription {
     /// Waits for the next event.
     pub async fn next(&mut self) -> Heard {
+        let Subscription { events, next } = self;
+        let mut wait = Wait { events, number: None };
         poll_fn(|context| {
-            if let Some(heard) = self.take() {
+            let mut kept = wait.events.kept();
+            if let Some(heard) = kept.after(next) {
                 return Poll::Ready(heard);
             }
-            let mut kept = self.events.kept();
-            if kept.dropped + kept.events.len() as u64 > self.next {
-                // One was published meanwhile.
-                context.waker().wake_by_ref();
-            } else if !kept.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-                kept.waiting.push(context.waker().clone());
-            }
+            kept.waiting.wait(&mut wait.number, context.waker());
             Poll::Pending
         })
         .await
@@ -410,15 +408,35 @@ impl Subscription {
 
     /// The next event, if there is one already.
     pub fn take(&mut self) -> Option<Heard> {
-        let kept = self.events.kept();
-        if self.next < kept.dropped {
-            let missed = kept.dropped - self.next;
-            self.next = kept.dropped;
+        self.events.kept().after(&mut self.next)
+    }
+}
+
+impl Kept {
+    /// What a subscriber hears who has heard so many.
+    fn after(&self, heard: &mut u64) -> Option<Heard> {
+        if *heard < self.dropped {
+            let missed = self.dropped - *heard;
+            *heard = self.dropped;
             return Some(Heard::Missed(missed));
         }
-        let event = kept.events.get((self.next - kept.dropped) as usize)?;
-        self.next += 1;
+        let event = self.events.get((*heard - self.dropped) as usize)?;
+        *heard += 1;
         Some(Heard::Event(event.clone()))
+    }
+}
+
+/// A subscriber that waits, which leaves nothing behind when it is dropped before its time.
+struct Wait<'a> {
+    events: &'a Events,
+    number: Option<u64>,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.events.kept().waiting.forget(number);
+        }
     }
 }
 
@@ -464,5 +482,22 @@ mod tests {
         let polled = Future::poll(next.as_mut(), &mut context);
         let Poll::Ready(Heard::Event(it)) = polled else { panic!("it is there") };
         assert_eq!(it.event.to_string(), "a forged announcement came in at 0000000000000001:7");
+    }
+
+    #[test]
+    fn a_task_that_waits_no_longer_leaves_nothing_behind() {
+        struct Count;
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {}
+        }
+        let (events, count) = (Events::default(), Arc::new(Count));
+        let mut heard = events.subscribe();
+        for _ in 0..3 {
+            let waker = Waker::from(Arc::clone(&count));
+            let mut next = Box::pin(heard.next());
+            let mut context = std::task::Context::from_waker(&waker);
+            assert!(Future::poll(next.as_mut(), &mut context).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&count), 1);
     }
 }

@@ -28,12 +28,14 @@ mod flow;
 mod hosts;
 mod info;
 mod network;
+mod nowhere;
 mod packet;
 mod switch;
 mod switches;
 mod task;
 mod topology;
 mod transaction;
+mod waiting;
 mod watch;
 
 pub use app::{App, DynApp, Handler, LeftFlows, Needs, Verdict};
@@ -60,10 +62,11 @@ pub use flow::{
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use network::{Extensions, Network, NetworkState, Runtime};
+pub use nowhere::Nowhere;
 pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
 pub use switches::Switches;
-pub use task::{NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TimerId};
+pub use task::{MakeTask, NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TaskWork, TimerId};
 pub use topology::{Link, SwitchPort, Topology};
 pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,

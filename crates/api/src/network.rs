@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{RequestBody, ToSwitch};
 
-use crate::task::{NewTask, Sleep, TaskHandle, TimerId};
+use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
     Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, Hosts, Interrupt, Outcome,
@@ -218,8 +218,9 @@ impl Network {
     /// others, and that may compute for long. Tasks have a thread of their own, in which they take turns
     /// at each `await`.
     ///
-    /// A panic ends the task, is logged and counted, and harms nobody else. The task ends at the latest with the
-    /// controller: it is dropped where it waits.
+    /// A panic ends the task, is logged and counted, and harms nobody else: see
+    /// [`supervise`](Self::supervise) for one that goes on then. The task ends at the latest with the controller: it
+    /// is dropped where it waits.
     ///
     /// ```
     /// # use bellrock_api::Network;
@@ -240,8 +241,40 @@ impl Network {
         name: impl Into<Cow<'static, str>>,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> TaskHandle {
-        let (app, name) = (self.app(), name.into());
-        self.runtime.spawn(NewTask { app, name, future: Box::pin(future) })
+        let work = TaskWork::Once(Box::pin(future));
+        self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
+    }
+
+    /// The same for a task that is started again when it has panicked: `make` makes it anew. That is right for
+    /// one that finds out all that it needs when it starts, from what is published or by asking switches. One that
+    /// would miss what it was told before is better left to end, where everybody sees it.
+    ///
+    /// It is started again after a tenth of a second, and each time after twice as long. When it has panicked
+    /// ten times within a minute, it is over. Each panic is logged and counted.
+    ///
+    /// ```
+    /// # use bellrock_api::Network;
+    /// fn start(network: &Network) {
+    ///     let hosts = network.hosts().clone();
+    ///     network.supervise("print hosts", move || {
+    ///         let hosts = hosts.clone();
+    ///         async move {
+    ///             let mut seen = hosts.load();
+    ///             loop {
+    ///                 println!("{} hosts", seen.len());
+    ///                 seen = hosts.changed(seen.version()).await;
+    ///             }
+    ///         }
+    ///     });
+    /// }
+    /// ```
+    pub fn supervise<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        mut make: impl FnMut() -> F + Send + 'static,
+    ) -> TaskHandle {
+        let work = TaskWork::Again(Box::new(move || Box::pin(make())));
+        self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
     }
 
     /// Waits for so long.

@@ -13,6 +13,9 @@ use crate::Runtime;
 /// What a task does, as a runtime gets it.
 pub type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Makes what a task does, each time that it is started.
+pub type MakeTask = Box<dyn FnMut() -> TaskFuture + Send>;
+
 /// A task that somebody asks to have run.
 pub struct NewTask {
     /// The app that it belongs to.
@@ -20,7 +23,15 @@ pub struct NewTask {
     /// What the app calls it.
     pub name: Cow<'static, str>,
     /// What it does.
-    pub future: TaskFuture,
+    pub work: TaskWork,
+}
+
+/// What a task does, and whether it is started again when it panics.
+pub enum TaskWork {
+    /// Once: [`crate::Network::spawn`].
+    Once(TaskFuture),
+    /// Again after a panic: [`crate::Network::supervise`].
+    Again(MakeTask),
 }
 
 /// What a runtime keeps of a task.

@@ -9,6 +9,8 @@ use std::task::{Poll, Waker};
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 
+use crate::waiting::Waiting;
+
 /// A value that is published as a whole. Readers take no lock, and what they read never changes in
 /// their hands; tasks can wait for the next one. Cheap to clone: all clones are the same value.
 ///
@@ -31,13 +33,6 @@ struct Inner<T> {
     value: Arc<ArcSwap<Published<T>>>,
     /// Tasks that wait for the next version. Publishing holds it, so that versions come one by one.
     waiting: Mutex<Waiting>,
-}
-
-/// Tasks that wait, each with a number of its own, in the order in which they came.
-#[derive(Default)]
-struct Waiting {
-    next: u64,
-    tasks: Vec<(u64, Waker)>,
 }
 
 /// A published value, with its version.
@@ -99,9 +94,9 @@ impl<T> Watch<T> {
         let version = present.version + 1;
         let value = next(&present.value);
         self.0.value.store(Arc::new(Published { version, value }));
-        let woken = std::mem::take(&mut waiting.tasks);
+        let woken = waiting.take();
         drop(waiting);
-        woken.into_iter().for_each(|(_, waker)| waker.wake());
+        woken.for_each(Waker::wake);
     }
 
     /// Waits until the value is a later one than that with version `seen`, and returns it. What was published
@@ -123,14 +118,7 @@ impl<T> Watch<T> {
             if value.version > seen {
                 return Poll::Ready(value);
             }
-            let number = *wait.number.get_or_insert_with(|| {
-                waiting.next += 1;
-                waiting.next
-            });
-            match waiting.tasks.iter_mut().find(|(task, _)| *task == number) {
-                Some((_, waker)) => waker.clone_from(context.waker()),
-                None => waiting.tasks.push((number, context.waker().clone())),
-            }
+            waiting.wait(&mut wait.number, context.waker());
             Poll::Pending
         })
         .await
@@ -146,7 +134,7 @@ struct Wait<'a> {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            lock(self.waiting).tasks.retain(|(task, _)| *task != number);
+            lock(self.waiting).forget(number);
         }
     }
 }

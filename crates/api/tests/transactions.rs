@@ -11,53 +11,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use bellrock_api::openflow::RequestBody;
 use bellrock_api::{
-    ATTEMPTS_PER_POLL, Abort, AppId, Dpid, Error, Interrupt, MAX_ATTEMPTS, Network, NetworkState,
-    NewTask, Program, Programmed, Requested, Result, Runtime, TVar, TaskHandle, TimerId, ToSwitch,
-    Transaction, TransactionError, atomically, try_atomically,
+    ATTEMPTS_PER_POLL, Abort, Error, Interrupt, MAX_ATTEMPTS, Nowhere, Result, TVar, Transaction,
+    TransactionError, atomically, try_atomically,
 };
 use proptest::prelude::*;
-
-/// A network in which nothing happens. Transactions need none.
-#[derive(Default)]
-struct Still(NetworkState);
-
-impl Runtime for Still {
-    fn state(&self) -> &NetworkState {
-        &self.0
-    }
-
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
-        Err(Error::UnknownSwitch(to))
-    }
-
-    fn program(&self, program: Program) -> Programmed {
-        panic!("no switch is programmed here: {program:?}");
-    }
-
-    fn request(&self, to: Dpid, _: RequestBody<'_>) -> Requested {
-        panic!("{to} is not asked here");
-    }
-
-    fn spawn(&self, task: NewTask) -> TaskHandle {
-        panic!("no task is run here, and not {}", task.name);
-    }
-
-    fn set_timer(&self, at: Duration, _: &Waker) -> TimerId {
-        panic!("nobody wakes up at {at:?}");
-    }
-
-    fn clear_timer(&self, _: TimerId) {}
-}
-
-fn still() -> Network {
-    Network::new(Arc::new(Still::default()))
-}
 
 /// Counts how often a task is woken.
 #[derive(Default)]
@@ -262,7 +220,7 @@ fn a_transaction_that_is_always_overtaken_gives_up_in_a_handler() {
 
 #[test]
 fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
-    let network = still();
+    let network = Nowhere::network();
     let (a, b, other) = (TVar::new(0), TVar::new(0), TVar::new(0));
     let woken = Arc::default();
     let both = |tx: &mut Transaction<'_>| {
@@ -283,7 +241,7 @@ fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
 
 #[test]
 fn a_task_that_goes_neither_way_waits_for_both() {
-    let network = still();
+    let network = Nowhere::network();
     let pots = [TVar::new(0), TVar::new(0)];
     for pot in &pots {
         let woken = Arc::default();
@@ -299,7 +257,7 @@ fn a_task_that_goes_neither_way_waits_for_both() {
 
 #[test]
 fn a_task_that_is_dropped_waits_no_longer() {
-    let network = still();
+    let network = Nowhere::network();
     let a = TVar::new(0);
     let woken = Arc::<Woken>::default();
     for _ in 0..3 {
@@ -312,7 +270,7 @@ fn a_task_that_is_dropped_waits_no_longer() {
 
 #[test]
 fn a_task_that_is_overtaken_lets_the_others_run() {
-    let network = still();
+    let network = Nowhere::network();
     let a = TVar::new(0);
     let (runs, woken) = (Cell::new(0), Arc::default());
     let mut task = pin!(network.transaction(|tx| {
@@ -332,7 +290,7 @@ fn a_task_that_is_overtaken_lets_the_others_run() {
 
 #[test]
 fn no_wake_up_is_lost_between_threads() {
-    let network = still();
+    let network = Nowhere::network();
     const ROUNDS: u32 = 2_000;
     let (ping, pong) = (TVar::new(0), TVar::new(0));
     thread::scope(|scope| {

@@ -122,8 +122,10 @@ counters! {
     tasks_finished,
     /// Tasks that were ended where they waited: cancelled, or because the controller stopped.
     tasks_cancelled,
-    /// Tasks that ended by a panic.
+    /// Panics of tasks.
     tasks_panicked,
+    /// Panics after which a supervised task was started again.
+    tasks_started_again,
     /// Tasks that were not run because there were too many, or because the controller had stopped.
     tasks_refused,
     /// Turns that tasks had.

@@ -147,6 +147,10 @@ pub(crate) const HAND_OVER_REST: Duration = Duration::from_secs(10);
 /// Tasks of a controller that are not over; a further one is not run.
 pub(crate) const MAX_TASKS: usize = 64 * 1024;
 
+/// How long a supervised task that panicked waits until it is started again; twice as long after each panic within
+/// [`crate::PANIC_WINDOW`].
+pub(crate) const TASK_STARTED_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// Turns of tasks after which timers are looked at.
 pub(crate) const POLLS_PER_TURN: usize = 256;
 

@@ -6,7 +6,8 @@
 //! stands once at most. So each that is ready is polled once before any is polled again, timers are looked at
 //! after every [`POLLS_PER_TURN`] polls, and the queue is no longer than the list of tasks, which is bounded.
 //!
-//! A panic ends its task and no other. Whatever a task owns is dropped here, in the task worker's turn.
+//! A panic ends its task and no other, and a supervised one is started again after a pause. Whatever a task owns is
+//! dropped here, in the task worker's turn.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,13 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bellrock_api::{NewTask, RunningTask, TaskFuture, TaskHandle, TimerId};
+use bellrock_api::{MakeTask, NewTask, RunningTask, TaskFuture, TaskHandle, TaskWork, TimerId};
 use crossbeam_queue::SegQueue;
 use tracing::{debug, error};
 
 use crate::counters::TaskCounters;
+use crate::health::{MAX_PANICS, PANIC_WINDOW};
 use crate::mailbox::Wake;
-use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN};
+use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN, TASK_STARTED_AGAIN_AFTER};
 
 /// Tells the time since the controller started; it never goes back.
 pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
@@ -59,8 +61,8 @@ struct Task {
     name: String,
     since: Duration,
     home: Arc<Tasks>,
-    /// What is left to do. Only the task worker locks it.
-    future: Mutex<Option<TaskFuture>>,
+    /// Only the task worker locks it.
+    work: Mutex<Work>,
     /// It stands in the queue.
     ready: AtomicBool,
     running: AtomicBool,
@@ -68,6 +70,24 @@ struct Task {
     over: AtomicBool,
     polls: AtomicU64,
     busy_nanos: AtomicU64,
+}
+
+/// What is left to do of a task.
+#[derive(Default)]
+struct Work {
+    /// `None`: it is over, or is to be started.
+    future: Option<TaskFuture>,
+    /// Of a supervised one.
+    again: Option<Again>,
+}
+
+/// By what a supervised task is started, and how often it had to be.
+struct Again {
+    make: MakeTask,
+    /// Not before this time.
+    not_before: Duration,
+    /// The panics of the last [`PANIC_WINDOW`], the oldest first.
+    panics: VecDeque<Duration>,
 }
 
 /// What an operator sees of a task.
@@ -115,6 +135,7 @@ impl Tasks {
     pub(crate) fn spawn(self: &Arc<Self>, new: NewTask) -> TaskHandle {
         let mut book = self.book();
         let refused = book.stopped || book.tasks.len() >= MAX_TASKS;
+        let work = if refused { Work::default() } else { Work::of(new.work) };
         let number = book.next_task;
         book.next_task += 1;
         let task = Arc::new(Task {
@@ -123,7 +144,7 @@ impl Tasks {
             name: new.name.into_owned(),
             since: self.now(),
             home: Arc::clone(self),
-            future: Mutex::new((!refused).then_some(new.future)),
+            work: Mutex::new(work),
             ready: AtomicBool::new(false),
             running: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
@@ -211,15 +232,17 @@ impl Tasks {
             self.counters.tasks_cancelled.add(1);
             return self.end(task);
         }
-        let mut slot = task.future();
-        let Some(future) = slot.as_mut() else { return };
-        let waker = Waker::from(Arc::clone(task));
+        let mut work = task.work();
         let began = self.now();
+        if !work.is_due(began) {
+            return;
+        }
+        let waker = Waker::from(Arc::clone(task));
         task.running.store(true, Ordering::Relaxed);
-        let poll = || future.as_mut().poll(&mut Context::from_waker(&waker));
+        let poll = || work.poll(&mut Context::from_waker(&waker));
         let polled = catch_unwind(AssertUnwindSafe(poll));
         task.running.store(false, Ordering::Relaxed);
-        drop(slot);
+        drop(work);
         let busy = self.now().saturating_sub(began).as_nanos() as u64;
         task.polls.fetch_add(1, Ordering::Relaxed);
         task.busy_nanos.fetch_add(busy, Ordering::Relaxed);
@@ -231,15 +254,30 @@ impl Tasks {
                 self.end(task);
             }
             Err(panic) => {
-                self.panicked(task, message(panic.as_ref()));
-                self.end(task);
+                let message = message(panic.as_ref());
+                let again = task.work().again.as_mut().and_then(|again| again.after(self.now()));
+                match again {
+                    Some(pause) => self.start_again(task, pause, message),
+                    None => {
+                        self.panicked(task, message, "a task panicked: it is over");
+                        self.end(task);
+                    }
+                }
             }
         }
     }
 
-    fn panicked(&self, task: &Task, message: String) {
+    /// Has a supervised task that panicked started again after a pause.
+    fn start_again(&self, task: &Arc<Task>, pause: Duration, message: String) {
+        self.panicked(task, message, "a task panicked: it starts again");
+        self.counters.tasks_started_again.add(1);
+        self.drop_future(task);
+        self.set_timer(self.now() + pause, &Waker::from(Arc::clone(task)));
+    }
+
+    fn panicked(&self, task: &Task, message: String, what: &str) {
         self.counters.tasks_panicked.add(1);
-        error!(app = task.app, task = task.name, panic = message, "a task panicked: it is over");
+        error!(app = task.app, task = task.name, panic = message, "{what}");
         let mut book = self.book();
         if book.panicked.len() == PANICKED_TASKS_KEPT {
             book.panicked.pop_front();
@@ -250,13 +288,21 @@ impl Tasks {
 
     /// Drops what a task owns, and forgets it.
     fn end(&self, task: &Task) {
-        let future = task.future().take();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
-            self.panicked(task, message(panic.as_ref()));
+        self.drop_future(task);
+        let again = task.work().again.take();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(again))) {
+            self.panicked(task, message(panic.as_ref()), "a task panicked when it was dropped");
         }
         task.over.store(true, Ordering::SeqCst);
         self.book().tasks.remove(&task.number);
         debug!(app = task.app, task = task.name, "a task is over");
+    }
+
+    fn drop_future(&self, task: &Task) {
+        let future = task.work().future.take();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
+            self.panicked(task, message(panic.as_ref()), "a task panicked when it was dropped");
+        }
     }
 
     /// A panic under this lock leaves the book whole: each change is one call.
@@ -272,6 +318,45 @@ fn message(panic: &(dyn Any + Send)) -> String {
     said.unwrap_or_else(|| "it says nothing that can be printed".to_owned())
 }
 
+impl Work {
+    fn of(work: TaskWork) -> Self {
+        match work {
+            TaskWork::Once(future) => Work { future: Some(future), again: None },
+            TaskWork::Again(make) => {
+                let again = Again { make, not_before: Duration::ZERO, panics: VecDeque::new() };
+                Work { future: None, again: Some(again) }
+            }
+        }
+    }
+
+    /// Whether it has anything to do at this time.
+    fn is_due(&self, now: Duration) -> bool {
+        self.future.is_some() || self.again.as_ref().is_some_and(|again| again.not_before <= now)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let future = match (&mut self.future, &mut self.again) {
+            (Some(future), _) => future,
+            (none, Some(again)) => none.insert((again.make)()),
+            (None, None) => return Poll::Ready(()),
+        };
+        future.as_mut().poll(context)
+    }
+}
+
+impl Again {
+    /// How long it pauses after a panic; `None`: there were too many.
+    fn after(&mut self, now: Duration) -> Option<Duration> {
+        self.panics.push_back(now);
+        while self.panics.front().is_some_and(|first| now.saturating_sub(*first) > PANIC_WINDOW) {
+            self.panics.pop_front();
+        }
+        let pause = TASK_STARTED_AGAIN_AFTER * (1 << (self.panics.len() - 1));
+        self.not_before = now + pause;
+        (self.panics.len() < MAX_PANICS).then_some(pause)
+    }
+}
+
 impl Task {
     fn make_ready(self: &Arc<Self>) {
         if !self.over.load(Ordering::SeqCst) && !self.ready.swap(true, Ordering::SeqCst) {
@@ -280,8 +365,8 @@ impl Task {
         }
     }
 
-    fn future(&self) -> MutexGuard<'_, Option<TaskFuture>> {
-        self.future.lock().unwrap_or_else(PoisonError::into_inner)
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn info(&self) -> TaskInfo {

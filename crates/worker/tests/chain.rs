@@ -5,7 +5,6 @@
 
 mod lab;
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
@@ -17,7 +16,7 @@ use bellrock_api::{
     Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, Settings};
-use lab::{Lab, SwitchId};
+use lab::{Lab, Notes, SwitchId, quietly};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -34,20 +33,12 @@ struct Told {
     name: &'static str,
     number: u8,
     left: LeftFlows,
-    seen: Arc<Mutex<Vec<String>>>,
+    seen: Notes,
 }
 
 impl Told {
     fn new(name: &'static str, number: u8) -> Self {
-        Told { name, number, left: LeftFlows::Remove, seen: Arc::default() }
-    }
-
-    fn note(&self, text: impl Into<String>) {
-        self.seen.lock().unwrap().push(text.into());
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+        Told { name, number, left: LeftFlows::Remove, seen: Notes::default() }
     }
 }
 
@@ -82,7 +73,7 @@ impl Handler for Told {
             TOO_HIGH => {
                 let refused = switch.install(&FlowMod::add(&any).priority(4096)).unwrap_err();
                 assert_eq!(refused, Error::Priority { priority: 4096 });
-                self.note(refused.to_string());
+                self.seen.note(refused.to_string());
             }
             _ => unreachable!(),
         }
@@ -90,19 +81,19 @@ impl Handler for Told {
     }
 
     fn flow_removed(&mut self, _: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
-        self.note(format!("removed {:#x}", flow.priority));
+        self.seen.note(format!("removed {:#x}", flow.priority));
         Ok(())
     }
 
     fn reply(&mut self, _: &mut Switch<'_>, _: Xid, reply: &ReplyBody<'_>) -> Result<()> {
         let ReplyBody::Flow(flows) = reply else { panic!("flows were asked for") };
         let priorities: Vec<_> = flows.iter().map(|flow| format!("{:#x}", flow.priority)).collect();
-        self.note(priorities.join(" "));
+        self.seen.note(priorities.join(" "));
         Ok(())
     }
 
     fn unanswered(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
-        self.note("unanswered");
+        self.seen.note("unanswered");
         Ok(())
     }
 }
@@ -156,17 +147,6 @@ fn told(version: Version, flows: &[(u64, u16, Port)]) -> Vec<u8> {
     MultipartReply::split(version, out.as_slice()).unwrap().2.to_vec()
 }
 
-/// Silences the message of panics that are wanted.
-fn quietly<T>(body: impl FnOnce() -> T) -> T {
-    static SILENCE: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = SILENCE.lock().unwrap();
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let value = body();
-    std::panic::set_hook(hook);
-    value
-}
-
 #[test]
 fn the_first_app_s_flows_are_above_those_of_the_second_whoever_came_first() {
     for version in VERSIONS {
@@ -189,7 +169,7 @@ fn a_priority_beyond_the_band_is_an_error_that_says_what_is_right() {
     let mut lab = chain(std::slice::from_ref(&app));
     let s = lab.up(Version::V1_3, 5);
     tell(&mut lab, s, TOO_HIGH, 1);
-    let seen = app.take();
+    let seen = app.seen.take();
     assert!(seen[0].contains("from 0 to 4095, not 4096"), "{seen:?}");
 }
 
@@ -204,8 +184,8 @@ fn an_app_is_told_the_priorities_of_its_own_flows_as_it_gave_them() {
         lab.switches[s].flows = Some(told(version, &flows));
         tell(&mut lab, s, ASK, 1);
         tell(&mut lab, s, ASK, 2);
-        assert_eq!(first.take(), ["0x64 0xe007 0x9"]);
-        assert_eq!(second.take(), ["0xf064 0x7 0x9"]);
+        assert_eq!(first.seen.take(), ["0x64 0xe007 0x9"]);
+        assert_eq!(second.seen.take(), ["0xf064 0x7 0x9"]);
         let gone = FlowRemoved {
             cookie: cookies[1],
             priority: 0xe007,
@@ -222,7 +202,7 @@ fn an_app_is_told_the_priorities_of_its_own_flows_as_it_gave_them() {
         lab.send(s, &FromSwitch::FlowRemoved(gone));
         lab.run();
         assert_eq!(
-            (first.take(), second.take()),
+            (first.seen.take(), second.seen.take()),
             (vec!["removed 0xe007".into()], vec!["removed 0x7".into()])
         );
     }
@@ -264,7 +244,7 @@ fn in_1_0_an_app_hears_when_its_flows_could_not_be_removed() {
         // It is alive.
         tell(&mut lab, s, INSTALL, 1);
     }
-    assert_eq!(app.take().iter().filter(|text| *text == "unanswered").count(), 100);
+    assert_eq!(app.seen.take().iter().filter(|text| *text == "unanswered").count(), 100);
 }
 
 #[test]

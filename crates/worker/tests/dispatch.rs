@@ -4,8 +4,8 @@
 
 mod lab;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch, MatchView};
@@ -14,7 +14,7 @@ use bellrock_api::{
     Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, Settings, WriteMode};
-use lab::Lab;
+use lab::{Lab, Notes, quietly};
 
 /// What an app does with a packet, by its first byte.
 const PASS: u8 = 0;
@@ -26,20 +26,12 @@ const PANIC: u8 = 3;
 #[derive(Clone)]
 struct Probe {
     name: &'static str,
-    seen: Arc<Mutex<Vec<String>>>,
+    seen: Notes,
 }
 
 impl Probe {
     fn new(name: &'static str) -> Self {
-        Probe { name, seen: Arc::default() }
-    }
-
-    fn note(&self, text: impl Into<String>) {
-        self.seen.lock().unwrap().push(text.into());
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+        Probe { name, seen: Notes::default() }
     }
 }
 
@@ -49,18 +41,18 @@ impl App for Probe {
         self.name
     }
     fn switch_up(&self, _: &Network, switch: &SwitchInfo) -> Probe {
-        self.note(format!("make {}", switch.dpid.0));
+        self.seen.note(format!("make {}", switch.dpid.0));
         self.clone()
     }
 }
 
 impl Handler for Probe {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.note(format!("up {}", switch.dpid().0));
+        self.seen.note(format!("up {}", switch.dpid().0));
         Ok(())
     }
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        self.note(format!("packet {:?}", packet.data()));
+        self.seen.note(format!("packet {:?}", packet.data()));
         switch.packet_out(packet, Port(9))?;
         match packet.data()[0] {
             PASS => Ok(Verdict::Pass),
@@ -71,31 +63,20 @@ impl Handler for Probe {
         }
     }
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
-        self.note(format!("flow_removed {}", switch.cookie().owns(flow.cookie)));
+        self.seen.note(format!("flow_removed {}", switch.cookie().owns(flow.cookie)));
         Ok(())
     }
     fn error(&mut self, _: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        self.note(format!("error {:#x} {error:?}", xid.0));
+        self.seen.note(format!("error {:#x} {error:?}", xid.0));
         Ok(())
     }
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.note(format!("tick {:?}", switch.now()));
+        self.seen.note(format!("tick {:?}", switch.now()));
         Ok(())
     }
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.note(format!("down {}", info.dpid.0));
+        self.seen.note(format!("down {}", info.dpid.0));
     }
-}
-
-/// Silences the message of panics that are wanted.
-fn quietly<T>(body: impl FnOnce() -> T) -> T {
-    static SILENCE: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = SILENCE.lock().unwrap();
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let value = body();
-    std::panic::set_hook(hook);
-    value
 }
 
 fn two(settings: Settings) -> (Lab, Probe, Probe) {
@@ -109,14 +90,14 @@ fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
     for version in [Version::V1_0, Version::V1_3] {
         let (mut lab, first, second) = two(Settings::default());
         let s = lab.up(version, 5);
-        assert_eq!(first.take(), ["make 5", "up 5"]);
-        assert_eq!(second.take(), ["make 5", "up 5"]);
+        assert_eq!(first.seen.take(), ["make 5", "up 5"]);
+        assert_eq!(second.seen.take(), ["make 5", "up 5"]);
         for data in [[PASS, 10], [CONSUME, 11], [PASS, 12]] {
             lab.packet_in(s, 1, None, &data);
         }
         lab.run();
-        assert_eq!(first.take(), ["packet [0, 10]", "packet [1, 11]", "packet [0, 12]"]);
-        assert_eq!(second.take(), ["packet [0, 10]", "packet [0, 12]"]);
+        assert_eq!(first.seen.take(), ["packet [0, 10]", "packet [1, 11]", "packet [0, 12]"]);
+        assert_eq!(second.seen.take(), ["packet [0, 10]", "packet [0, 12]"]);
         assert_eq!(lab.switches[s].take().len(), 5);
     }
 }
@@ -125,12 +106,12 @@ fn packets_go_down_the_chain_in_order_until_they_are_consumed() {
 fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
     let (mut lab, first, second) = two(Settings::default());
     let s = lab.up(Version::V1_3, 5);
-    first.take();
-    second.take();
+    first.seen.take();
+    second.seen.take();
     lab.packet_in(s, 1, None, &[FAIL, 1]);
     lab.packet_in(s, 1, None, &[CONSUME, 2]);
     lab.run();
-    assert_eq!(second.take(), ["packet [2, 1]"]);
+    assert_eq!(second.seen.take(), ["packet [2, 1]"]);
     // Two failures left nothing; one packet was sent on.
     assert_eq!(lab.switches[s].take().len(), 1);
     assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 2);
@@ -140,16 +121,16 @@ fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
 fn a_panic_costs_its_packet_and_nothing_else() {
     let (mut lab, first, second) = two(Settings::default());
     let s = lab.up(Version::V1_0, 5);
-    first.take();
-    second.take();
+    first.seen.take();
+    second.seen.take();
     for data in [[CONSUME, 1], [PANIC, 2], [PASS, 3], [PANIC, 4], [CONSUME, 5]] {
         lab.packet_in(s, 1, None, &data);
     }
     quietly(|| lab.run());
     let seen =
         ["packet [1, 1]", "packet [3, 2]", "packet [0, 3]", "packet [3, 4]", "packet [1, 5]"];
-    assert_eq!(first.take(), seen);
-    assert_eq!(second.take(), ["packet [0, 3]"]);
+    assert_eq!(first.seen.take(), seen);
+    assert_eq!(second.seen.take(), ["packet [0, 3]"]);
     assert_eq!(lab.switches[s].take().len(), 4);
     assert_eq!(lab.workers[0].0.counters().handler_panics.get(), 2);
     // The session has survived it.
@@ -212,7 +193,7 @@ fn a_batch_handler_that_panics_between_packets_takes_nothing_back_of_the_apps_be
 fn one_read_is_answered_in_one_write_and_split_messages_wait() {
     let (mut lab, first, _) = two(Settings::default());
     let s = lab.up(Version::V1_3, 5);
-    first.take();
+    first.seen.take();
     lab.writes(s);
     for i in 0..200 {
         lab.packet_in(s, 1, None, &[CONSUME, i]);
@@ -228,7 +209,7 @@ fn one_read_is_answered_in_one_write_and_split_messages_wait() {
         lab.send_bytes(s, &[*byte]);
         lab.run();
     }
-    assert_eq!(first.take().last().unwrap(), "packet [1, 7]");
+    assert_eq!(first.seen.take().last().unwrap(), "packet [1, 7]");
     assert_eq!(lab.switches[s].take().len(), 1);
 }
 
@@ -311,8 +292,8 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
     };
     lab.send(id, &FromSwitch::FlowRemoved(gone));
     lab.run();
-    assert_eq!(first.take(), ["flow_removed false"]);
-    let seen = second.take();
+    assert_eq!(first.seen.take(), ["flow_removed false"]);
+    let seen = second.seen.take();
     assert!(seen[0].starts_with(&format!("error {xid:#x}")), "{seen:?}");
     assert_eq!(seen[1], "flow_removed true");
 }
@@ -321,15 +302,15 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
 fn handlers_are_told_of_seconds_and_of_the_end() {
     let (mut lab, first, _) = two(Settings::default());
     let s = lab.up(Version::V1_3, 5);
-    first.take();
+    first.seen.take();
     lab.advance(Duration::from_millis(3100));
-    assert_eq!(first.take().len(), 3);
+    assert_eq!(first.seen.take().len(), 3);
     lab.hang_up(s);
     lab.run();
-    assert_eq!(first.take(), ["down 5"]);
+    assert_eq!(first.seen.take(), ["down 5"]);
     assert!(lab.shared.network().switches().is_empty());
     lab.advance(Duration::from_secs(3));
-    assert_eq!(first.take(), Vec::<String>::new());
+    assert_eq!(first.seen.take(), Vec::<String>::new());
 }
 
 #[test]
@@ -338,18 +319,18 @@ fn packets_over_the_limit_a_second_are_dropped_and_counted() {
     settings.limits.packet_ins_per_second = Some(10);
     let (mut lab, first, _) = two(settings);
     let s = lab.up(Version::V1_3, 5);
-    first.take();
+    first.seen.take();
     for _ in 0..25 {
         lab.packet_in(s, 1, None, &[CONSUME]);
     }
     lab.run();
-    assert_eq!(first.take().len(), 10);
+    assert_eq!(first.seen.take().len(), 10);
     assert_eq!(lab.workers[0].0.counters().packet_ins_over_limit.get(), 15);
     lab.advance(Duration::from_secs(2));
-    first.take();
+    first.seen.take();
     lab.packet_in(s, 1, None, &[CONSUME]);
     lab.run();
-    assert!(first.take().contains(&"packet [1]".to_owned()));
+    assert!(first.seen.take().contains(&"packet [1]".to_owned()));
 }
 
 #[test]
@@ -409,7 +390,7 @@ impl Handler for Asker {
         match switch.barrier() {
             Ok(_) => {}
             Err(error) => {
-                self.0.note(format!("{error}"));
+                self.0.seen.note(format!("{error}"));
                 return Err(error);
             }
         }
@@ -420,11 +401,11 @@ impl Handler for Asker {
         }
     }
     fn barrier(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
-        self.0.note("answered");
+        self.0.seen.note("answered");
         Ok(())
     }
     fn unanswered(&mut self, _: &mut Switch<'_>, _: Xid) -> Result<()> {
-        self.0.note("unanswered");
+        self.0.seen.note("unanswered");
         Ok(())
     }
 }
@@ -440,7 +421,7 @@ fn requests_that_are_taken_back_do_not_count_as_unanswered() {
     quietly(|| lab.run());
     lab.packet_in(s, 1, None, &[CONSUME]);
     lab.run();
-    assert_eq!(probe.take(), ["answered"]);
+    assert_eq!(probe.seen.take(), ["answered"]);
 }
 
 #[test]
@@ -453,7 +434,7 @@ fn at_most_64_requests_are_unanswered_and_they_are_given_up_in_time() {
         lab.packet_in(s, 1, None, &[CONSUME]);
     }
     lab.run();
-    let seen = probe.take();
+    let seen = probe.seen.take();
     assert_eq!(seen.len(), 6, "the 65th and later");
     assert!(seen[0].starts_with("64 requests to this switch are unanswered"), "{seen:?}");
     // It shows life, but does not answer.
@@ -461,7 +442,7 @@ fn at_most_64_requests_are_unanswered_and_they_are_given_up_in_time() {
         lab.advance(Duration::from_secs(5));
         lab.packet_in(s, 1, None, &[FAIL]);
     }
-    let seen = probe.take();
+    let seen = probe.seen.take();
     assert_eq!(seen.iter().filter(|text| *text == "unanswered").count(), 64);
     assert_eq!(lab.workers[0].0.counters().requests_unanswered.get(), 64);
 }

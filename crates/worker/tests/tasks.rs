@@ -14,21 +14,7 @@ use bellrock_api::{
     ToSwitch, Verdict, Version, atomically,
 };
 use bellrock_worker::TaskState;
-use lab::Lab;
-
-/// What tasks have noted, in order.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
-
-impl Notes {
-    fn note(&self, note: impl Into<String>) {
-        self.0.lock().unwrap().push(note.into());
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-}
+use lab::{Lab, Notes};
 
 /// Notes when it is dropped.
 struct Last(Notes, &'static str);
@@ -150,6 +136,57 @@ fn a_panic_ends_its_task_and_no_other() {
     assert_eq!(tasks.len(), 1);
     assert_eq!((tasks[0].name.as_str(), tasks[0].polls), ("bad", 2));
     assert_eq!(tasks[0].state, TaskState::Panicked("no luck here".into()));
+}
+
+#[test]
+fn a_supervised_task_starts_again_until_it_panics_too_often() {
+    let (mut lab, network, notes) = lab();
+    let (noted, its, mut run) = (notes.clone(), network.clone(), 0);
+    let task = network.supervise("shaky", move || {
+        run += 1;
+        let (run, last) = (run, Last(noted.clone(), "what it owned"));
+        let (noted, its) = (noted.clone(), its.clone());
+        async move {
+            let _last = last;
+            noted.note(format!("run {run} at {:?}", its.now()));
+            give_way().await;
+            assert!(run == 3, "run {run} is bad");
+            its.sleep(ms(60_000)).await;
+        }
+    });
+    lab.run();
+    let dropped = "what it owned is dropped";
+    assert_eq!(notes.take(), ["run 1 at 1s", dropped]);
+    assert_eq!(lab.tasks.next_timer(), Some(ms(1_100)), "a tenth of a second later");
+    lab.advance(ms(300));
+    assert_eq!(notes.take(), ["run 2 at 1.1s", dropped, "run 3 at 1.3s"]);
+    let states: Vec<_> = lab.shared.tasks().into_iter().map(|task| task.state).collect();
+    let bad = |n| TaskState::Panicked(format!("run {n} is bad"));
+    assert_eq!(states, [bad(1), bad(2), TaskState::Waiting]);
+    assert!(!task.is_over());
+    lab.advance(ms(60_000));
+    assert_eq!(notes.take(), [dropped]);
+    assert!(task.is_over(), "the third run came to its end");
+    assert_eq!((counter(&lab, "tasks_panicked"), counter(&lab, "tasks_started_again")), (2, 2));
+
+    let task = network.supervise("hopeless", || async { panic!("always") });
+    lab.run();
+    lab.advance(ms(60_000));
+    assert!(task.is_over());
+    assert_eq!((counter(&lab, "tasks_panicked"), counter(&lab, "tasks_started_again")), (12, 11));
+    assert_eq!(lab.tasks.next_timer(), None);
+}
+
+#[test]
+fn a_supervised_task_is_cancelled_in_its_pause_too() {
+    let (mut lab, network, _) = lab();
+    let task = network.supervise("hopeless", || async { panic!("always") });
+    lab.run();
+    task.cancel();
+    lab.run();
+    assert!(task.is_over());
+    lab.advance(ms(1_000));
+    assert_eq!((counter(&lab, "tasks_panicked"), counter(&lab, "tasks_cancelled")), (1, 1));
 }
 
 #[test]

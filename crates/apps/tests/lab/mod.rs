@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
@@ -14,10 +12,9 @@ use bellrock_api::openflow::{
     PortState, RequestBody, xid,
 };
 use bellrock_api::{
-    Action, App, AppId, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, FlowMod, Handler,
-    HostEntry, MacAddr, Network, NetworkState, NewTask, PacketIn, Port, PortDesc, PortReason,
-    PortStatus, Program, Programmed, Requested, Requests, Result, Runtime, Switch, SwitchInfo,
-    TaskHandle, TimerId, ToSwitch, Version, Xid,
+    Action, App, AppId, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry,
+    MacAddr, Nowhere, PacketIn, Port, PortDesc, PortReason, PortStatus, Requests, Result, Switch,
+    SwitchInfo, ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};
@@ -29,42 +26,6 @@ pub const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xa]);
 pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 pub const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
-
-/// A network of no switches, in which nothing happens.
-#[derive(Default)]
-struct NoNetwork(NetworkState);
-
-impl Runtime for NoNetwork {
-    fn state(&self) -> &NetworkState {
-        &self.0
-    }
-
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
-        Err(Error::UnknownSwitch(to))
-    }
-
-    fn program(&self, program: Program) -> Programmed {
-        panic!("nobody changes {} but by its handler", program.to);
-    }
-
-    fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested {
-        panic!("nobody asks {to} for {body:?} but by its handler");
-    }
-
-    fn spawn(&self, task: NewTask) -> TaskHandle {
-        panic!("{} runs no task, and not {}", task.app, task.name);
-    }
-
-    fn set_timer(&self, at: Duration, _: &Waker) -> TimerId {
-        panic!("nobody wakes up at {at:?}");
-    }
-
-    fn clear_timer(&self, _: TimerId) {}
-}
 
 /// The learning switch asks for no answers, but for those by which its flows are removed in 1.0.
 pub struct NoRequests;
@@ -179,7 +140,7 @@ impl Lab {
 impl<H: Handler> Lab<H> {
     pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
         let info = switch_info(version);
-        let handler = app.switch_up(&Network::new(Arc::new(NoNetwork::default())), &info);
+        let handler = app.switch_up(&Nowhere::network(), &info);
         Lab {
             info,
             out: Out::with_capacity(1 << 20),

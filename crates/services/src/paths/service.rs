@@ -34,13 +34,16 @@ impl App for PathService {
 
     fn start(&self, network: &Network) {
         let (topology, published) = (network.topology().clone(), paths(network));
-        network.spawn("follow the topology", async move {
-            let mut tracker = Tracker::default();
-            let mut seen = topology.load();
-            loop {
-                published.publish(tracker.update(&seen));
-                // Of topologies that came meanwhile only the last is looked at.
-                seen = topology.changed(seen.version()).await;
+        network.supervise("follow the topology", move || {
+            let (topology, published) = (topology.clone(), published.clone());
+            async move {
+                let mut tracker = Tracker::default();
+                let mut seen = topology.load();
+                loop {
+                    published.publish(tracker.update(&seen));
+                    // Of topologies that came meanwhile only the last is looked at.
+                    seen = topology.changed(seen.version()).await;
+                }
             }
         });
     }

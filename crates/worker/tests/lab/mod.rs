@@ -5,8 +5,8 @@
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
@@ -19,6 +19,32 @@ use bellrock_worker::{
     Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
     Wake, Worker,
 };
+
+/// What an app or a task has seen, in order. All clones are the same.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub fn note(&self, note: impl Into<String>) {
+        self.0.lock().unwrap().push(note.into());
+    }
+
+    /// All since it was asked last.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// Silences the message of panics that are wanted.
+pub fn quietly<T>(body: impl FnOnce() -> T) -> T {
+    static SILENCE: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = SILENCE.lock().unwrap();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let value = body();
+    std::panic::set_hook(hook);
+    value
+}
 
 /// Nobody sleeps here.
 struct Awake;
