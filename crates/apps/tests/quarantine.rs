@@ -4,12 +4,14 @@
 
 use std::time::Duration;
 
-use bellrock_api::Version;
-use bellrock_apps::Learning;
+use bellrock_api::{AppId, Flow, Match, Version};
 use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
-use bellrock_emulator::lab::{Lab, Pings};
+use bellrock_apps::{Learning, LearningSettings};
+use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
+use bellrock_emulator::network::LoggedMessage;
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::tree;
+use bellrock_tables::Budget;
 
 const SEED: u64 = 42;
 
@@ -17,27 +19,14 @@ const SEED: u64 = 42;
 const CUT_OFF_WITHIN: Duration = Duration::from_millis(50);
 const PING_INTERVAL: Duration = Duration::from_millis(5);
 const WHILE: Duration = Duration::from_secs(1);
-
-macro_rules! on_both_versions {
-    ($($scenario:ident),*) => {$(
-        mod $scenario {
-            #[test]
-            fn on_1_0() {
-                super::$scenario(bellrock_api::Version::V1_0);
-            }
-
-            #[test]
-            fn on_1_3() {
-                super::$scenario(bellrock_api::Version::V1_3);
-            }
-        }
-    )*};
-}
+/// Switches look for their controller every 8 seconds.
+const BACK_WITHIN: Duration = Duration::from_secs(20);
 
 on_both_versions!(
     a_listed_host_is_cut_off_within_50_ms_and_comes_back,
     addresses_and_prefixes_are_cut_off_too,
     a_switch_that_comes_up_has_the_drops_before_anything_else,
+    a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go,
     a_list_with_a_bad_line_changes_nothing
 );
 
@@ -126,6 +115,65 @@ fn a_list_with_a_bad_line_changes_nothing(version: Version) {
     assert_eq!(bad[0].line, 2);
     lists.keep_file(bad[0].to_string());
     assert!(!lab.ping("h1", "h5") && lab.ping("h2", "h5"));
+}
+
+/// The flows that carry the hosts' packets stay in the switches while the controller changes: the later one has no
+/// app that would remove them.
+fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(version: Version) {
+    let lists = BlockLists::default();
+    let for_ever = LearningSettings { idle_timeout_s: 0, ..LearningSettings::default() };
+    let learning = Learning::new(for_ever, &Budget::unlimited());
+    let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
+    let mut lab = lab.app(Quarantine::new(&lists)).run(learning);
+    let pings = [("h1", "h9"), ("h9", "h1"), ("h4", "h9"), ("h2", "h8")]
+        .map(|(from, to)| lab.start_pings(from, to, u16::MAX, PING_INTERVAL));
+    let [to_h9, of_h9, guests, others] = &pings;
+    lab.run_for(WHILE);
+    let (host, guest) = (mac(&lab, "h1"), mac(&lab, "h4"));
+    lists.add(host).unwrap();
+    lists.add(guest).unwrap();
+    lab.run_for(CUT_OFF_WITHIN);
+    let cut_off = |lab: &Lab| [to_h9, of_h9].map(|pings| lab.statistics(pings).received);
+    let (before, removed) = (cut_off(&lab), drops_removed(&lab));
+    let switches = ["s1", "s2", "s3", "s4"];
+
+    lab.stop_controller();
+    lab.run_for(WHILE);
+    let again = BlockLists::default();
+    again.add(host).unwrap();
+    lab.start_controller(Quarantine::new(&again));
+    assert!(lab.run_until(BACK_WITHIN, Lab::is_all_up));
+    lab.run_for(WHILE);
+    assert_eq!(cut_off(&lab), before, "another controller");
+    let of_guest = 2 * switches.len();
+    assert_eq!(drops_removed(&lab) - removed, of_guest, "those of the guest, and no others");
+    assert!(answered(&mut lab, guests, WHILE) >= 199, "who is not listed any more is back");
+
+    switches.iter().for_each(|switch| lab.disconnect(switch));
+    lab.run_for(WHILE);
+    switches.iter().for_each(|switch| lab.reconnect(switch));
+    assert!(lab.run_until(BACK_WITHIN, Lab::is_all_up));
+    lab.run_for(WHILE);
+    assert_eq!(cut_off(&lab), before, "other connections");
+    assert_eq!(drops_removed(&lab) - removed, of_guest, "none is removed");
+    assert!(answered(&mut lab, others, WHILE) >= 199, "who never was listed notices nothing");
+    again.remove(host).unwrap();
+    lab.run_for(CUT_OFF_WITHIN);
+    for pings in &pings {
+        assert!(answered(&mut lab, pings, WHILE) >= 199, "it is back");
+    }
+}
+
+/// How many removals of the app's flows the switches were sent: one by one, or all at once by their cookie (1.3).
+fn drops_removed(lab: &Lab) -> usize {
+    let app = AppId::new(0, "quarantine").unwrap();
+    let priority = app.band().lift(Flow::new(Match::any()).priority).unwrap();
+    let marks = [format!("priority={priority}"), format!("cookie={:#x}/", app.cookie().with(0))];
+    let is_one = |message: &&LoggedMessage| {
+        let text = message.to_string();
+        text.contains(" DEL") && marks.iter().any(|mark| text.contains(mark))
+    };
+    ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
 /// A switch with a full table says so; what it refused is shown, and done when there is room.
