@@ -380,3 +380,31 @@ fn groups_and_meters_are_kept_too_and_what_a_version_cannot_say_is_told() {
     assert!(matches!(state.refused[&Dpid(1)], WhyNot::Unsayable(_)), "{state:?}");
     assert_eq!(flows_of(&lab, NAME).len(), 1, "the other intent is there");
 }
+
+#[test]
+fn more_switches_than_tell_their_tables_at_a_time_all_get_what_is_wanted_without_time_outs() {
+    let (mut lab, hand) = lab(Version::V1_3, ring(100, 1));
+    let desired = hand.network().desired();
+    desired.set_independent(1, (1..=100).map(|dpid| (Dpid(dpid), flow(1, 2).idle(5).hard(9))));
+    settle(&mut lab, &hand, &desired);
+    assert_eq!(flows_of(&lab, NAME).len(), 100);
+    lab.run_for(Duration::from_secs(10));
+    assert_eq!(flows_of(&lab, NAME).len(), 100, "they are wanted still");
+}
+
+#[test]
+fn where_a_switch_refuses_many_flows_the_reason_is_told_once_and_what_it_takes_is_there() {
+    let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
+    let desired = hand.network().desired();
+    // No such meter.
+    let refused = (1..=5_000).map(|number| flow(number, 1).meter(9));
+    let taken = (5_001..=6_000).map(|number| flow(number, 1));
+    desired.set_independent(1, refused.chain(taken).map(|flow| (Dpid(1), flow)));
+    lab.run_for(Duration::from_secs(5));
+    let state = desired.state().load();
+    assert!(matches!(state.refused[&Dpid(1)], WhyNot::Refused(_)), "{state:?}");
+    assert_eq!((state.installed, state.wanted), (1_000, 6_000));
+    let told = hand.network().events().latest(100);
+    let is_refusal = |event: &Event| matches!(event, Event::WantedRefused { .. });
+    assert_eq!(told.iter().filter(|happened| is_refusal(&happened.event)).count(), 1);
+}

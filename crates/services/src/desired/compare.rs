@@ -1,6 +1,6 @@
 //! What is wanted in a switch beside what is there: the difference.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, Version};
@@ -48,7 +48,40 @@ pub(super) struct Difference {
 }
 
 /// What a switch has refused, so that it is not asked again at once.
-pub(super) type Refused = Vec<(Change, Refusal)>;
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    /// The last change of each place.
+    places: HashMap<Place, (Change, Refusal)>,
+    last: Option<Refusal>,
+}
+
+/// Where something is in a switch.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Flow(FlowKey),
+    Group(u32),
+    Meter(u32),
+}
+
+impl Refused {
+    pub(super) fn note(&mut self, Due { change, made, .. }: Due, why: Refusal) {
+        self.places.insert(made.place(), (change, why));
+        self.last = Some(why);
+    }
+
+    /// Why this was refused, if it was.
+    fn why(&self, change: &Change, made: &Made) -> Option<Refusal> {
+        if self.places.is_empty() {
+            return None;
+        }
+        self.places.get(&made.place()).filter(|(its, _)| its == change).map(|(_, why)| *why)
+    }
+
+    /// Why the last of it was refused.
+    pub(super) fn last(&self) -> Option<Refusal> {
+        self.last
+    }
+}
 
 /// Compares what is wanted in a switch with what is there.
 pub(super) fn difference(
@@ -112,7 +145,7 @@ pub(super) fn difference(
             continue;
         }
         all.wanted += 1;
-        if let Some(refusal) = refusal_of(refused, &change) {
+        if let Some(refusal) = refused.why(&change, &made) {
             all.stuck.push((intent, at, WhyNot::Refused(refusal)));
         } else {
             all.adds.entry(at).or_default().push(Due { intent, change, made });
@@ -123,7 +156,7 @@ pub(super) fn difference(
     all.leftovers = leftovers(book, known, &keys);
     all.unused = unused(dpid, book, known, &groups, &meters);
     for gone in [&mut all.leftovers, &mut all.unused] {
-        gone.retain(|due| refusal_of(refused, &due.change).is_none());
+        gone.retain(|due| refused.why(&due.change, &due.made).is_none());
     }
     all
 }
@@ -147,10 +180,6 @@ impl Difference {
         }
         lacking
     }
-}
-
-fn refusal_of(refused: &Refused, change: &Change) -> Option<Refusal> {
-    refused.iter().find(|(its, _)| its == change).map(|(_, refusal)| *refusal)
 }
 
 /// The groups and meters that were wanted in this run and are there still.
@@ -196,6 +225,15 @@ fn leftovers(book: &Book, known: &Known, wanted: &HashSet<&FlowKey>) -> Vec<Due>
 }
 
 impl Made {
+    fn place(&self) -> Place {
+        match self {
+            Made::Flow(told) => Place::Flow(told.key.clone()),
+            Made::NoFlow(key) => Place::Flow(key.clone()),
+            Made::Group(id, _) | Made::NoGroup(id) => Place::Group(*id),
+            Made::Meter(id, _) | Made::NoMeter(id) => Place::Meter(*id),
+        }
+    }
+
     /// The place of a flow.
     pub(super) fn flow_key(&self) -> Option<&FlowKey> {
         match self {

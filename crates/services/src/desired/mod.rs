@@ -59,7 +59,7 @@ pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
 pub enum Wanted {
-    /// A flow. Its number becomes that of the intent.
+    /// A flow. Its number becomes that of the intent, and it has no time-outs: it is there for as long as it is wanted.
     Flow(Flow),
     /// A group (1.3). It is there before all flows.
     Group(GroupEntry),
@@ -71,7 +71,7 @@ impl Wanted {
     /// The same under the number of an intent.
     fn of(self, intent: u32) -> Self {
         match self {
-            Wanted::Flow(flow) => Wanted::Flow(flow.number(intent)),
+            Wanted::Flow(flow) => Wanted::Flow(flow.number(intent).idle(0).hard(0)),
             other => other,
         }
     }

@@ -80,7 +80,7 @@ pub(super) struct Sent {
 pub(super) struct Ended {
     /// Intents and distances of flows that are there now.
     pub(super) made: BTreeSet<(u32, u32)>,
-    /// What the switch has refused.
+    /// Why the switch has refused some of it, each reason once.
     pub(super) refused: Vec<Refusal>,
     /// It has to be compared again.
     pub(super) compare: bool,
@@ -94,7 +94,7 @@ impl InSwitch {
             known: None,
             reading: Reading::At(Duration::ZERO),
             is_fresh: false,
-            refused: Vec::new(),
+            refused: Refused::default(),
             refused_until: None,
             unsayable: None,
             wanted: 0,
@@ -117,8 +117,7 @@ impl InSwitch {
 
     /// Why something that is wanted cannot be there.
     pub(super) fn why_not(&self) -> Option<WhyNot> {
-        let refused = self.refused.first().map(|(_, refusal)| WhyNot::Refused(*refusal));
-        refused.or(self.unsayable.map(WhyNot::Unsayable))
+        self.refused.last().map(WhyNot::Refused).or(self.unsayable.map(WhyNot::Unsayable))
     }
 
     /// How many changes are to be made.
@@ -228,8 +227,11 @@ impl InSwitch {
                 }
                 Outcome::Refused(why) => {
                     self.refused_until.get_or_insert(now + REFUSED_AGAIN);
-                    self.refused.push((due.change, why));
-                    ended.refused.push(why);
+                    self.refused.note(due, why);
+                    // Where a table is full it is the same for thousands: it is told once.
+                    if !ended.refused.contains(&why) {
+                        ended.refused.push(why);
+                    }
                     before
                 }
                 Outcome::NotSent(_) | Outcome::Withheld => {

@@ -13,7 +13,7 @@ use async_channel::{Receiver, Sender};
 use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
 
 use super::book::Book;
-use super::compare::difference;
+use super::compare::{Refused, difference};
 use super::order::{AtSwitch, Lacking, Why};
 use super::read::{Known, read};
 use super::switch::{InSwitch, Reading, Sent};
@@ -23,6 +23,9 @@ use crate::wait::first;
 
 /// How long a switch has to confirm.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
+
+/// Switches that tell their tables at a time, for each app: replies that are not whole yet have a bound over all switches of a worker.
+const READ_AT_A_TIME: usize = 64;
 
 /// How long a switch has to tell its tables.
 const READ_WITHIN: Duration = Duration::from_secs(10);
@@ -193,18 +196,30 @@ impl Keeper {
     fn read_tables(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
+        let is_read = |switch: &&InSwitch| switch.reading == Reading::Now;
+        let mut free =
+            READ_AT_A_TIME.saturating_sub(self.switches.values().filter(is_read).count());
         for (dpid, switch) in &mut self.switches {
             match switch.reading {
+                // It is asked when one of those before it has told.
+                Reading::At(at) if at <= now && free == 0 => {}
                 Reading::At(at) if at <= now => {
                     switch.reading = Reading::Now;
+                    free -= 1;
                     let (dpid, since, version) = (*dpid, switch.since, switch.version);
                     let (network, told) = (self.network.clone(), self.told.clone());
-                    self.network.spawn(format!("read the tables of {dpid}"), async move {
+                    let task = format!("read the tables of {dpid}");
+                    let task = self.network.spawn(task, async move {
                         let reading = network.timeout(READ_WITHIN, read(&network, dpid, version));
                         let known = reading.await.unwrap_or(Err(RequestError::Unanswered));
                         // The keeper goes with the controller only.
                         let _ = told.try_send((dpid, since, known));
                     });
+                    // Too many tasks, of whomever.
+                    if task.is_over() {
+                        switch.reading = Reading::At(now + READ_AGAIN);
+                        later.push(now + READ_AGAIN);
+                    }
                 }
                 Reading::At(at) => later.push(at),
                 Reading::Now | Reading::Not => {}
@@ -220,7 +235,7 @@ impl Keeper {
         for (dpid, switch) in &mut self.switches {
             match switch.refused_until {
                 Some(until) if until <= now => {
-                    switch.refused.clear();
+                    switch.refused = Refused::default();
                     switch.refused_until = None;
                     self.changed.insert(*dpid);
                 }
