@@ -57,6 +57,7 @@ pub(super) struct Refused {
 
 /// Where something is in a switch.
 #[derive(Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
 enum Place {
     Flow(FlowKey),
     Group(u32),
