@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
 
 use bellrock_api::{
     ATTEMPTS_PER_POLL, Abort, Error, Interrupt, MAX_ATTEMPTS, Nowhere, Result, TVar, Transaction,
