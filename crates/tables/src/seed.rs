@@ -1,10 +1,11 @@
 //! The keyed hash of the tables.
 //!
 //! Hosts choose their MAC addresses, so a hash that anybody can compute would let one host crowd the
-//! entries of another out of the table. Each table therefore mixes its keys with 256 secret bits.
+//! entries of another out of the table. Each table therefore mixes its keys with 192 secret bits.
 //!
 //! Two rounds of "multiply to 128 bits, fold the halves together": every bit of the key reaches
-//! every bit of both halves of the result, for about ten processor cycles. It is not a
+//! every bit of both halves of the result, for about ten processor cycles. What goes into the second is secret by then,
+//! so that only the first has a word added to its input. It is not a
 //! cryptographic hash. It need not be: hash values never leave the table, and what an enemy who
 //! guessed them could win is an early eviction, not more work (an entry has two lines to be in,
 //! however keys collide).
@@ -14,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 /// The secret that keys the hash of one table.
 #[derive(Clone)]
 pub struct Seed {
-    words: [u64; 4],
+    words: [u64; 3],
 }
 
 /// A key and its hash under the seed of one table: made by
@@ -60,21 +61,21 @@ impl Seed {
     }
 
     /// Both multipliers are made odd, since a zero would lose the key.
-    fn from_words([a, b, c, d]: [u64; 4]) -> Self {
-        Self { words: [a, b | 1, c, d | 1] }
+    fn from_words([a, b, c]: [u64; 3]) -> Self {
+        Self { words: [a, b | 1, c | 1] }
     }
 
     /// The worst of all seeds, under which every key has the hash 0.
     #[cfg(test)]
     pub(crate) fn all_collide() -> Self {
-        Self { words: [0; 4] }
+        Self { words: [0; 3] }
     }
 
     /// Hashes a key for the tables that have this seed.
     #[inline(always)]
     pub fn hash(&self, key: u64) -> Hashed {
-        let [a, b, c, d] = self.words;
-        Hashed { key, hash: fold(fold(key ^ a, b) ^ c, d) }
+        let [a, b, c] = self.words;
+        Hashed { key, hash: fold(fold(key ^ a, b), c) }
     }
 }
 

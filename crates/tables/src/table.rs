@@ -268,6 +268,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[inline(never)]
     fn insert_new(&mut self, at: Hashed, entry: Entry<V>) -> Insert<V> {
         self.step_resize();
+        self.grow_early();
         let full = self.len >= self.room() && !self.grow();
         let Some(place) = self.place(at, full) else {
             return self.insert_over_neighbour(at, entry, full);
