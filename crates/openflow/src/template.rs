@@ -34,6 +34,10 @@ const V10_LEN: usize =
 const V13_LINK_LEN: usize = 112;
 const V13_LEN: usize = 160;
 
+/// Bytes of an Ethernet header without a tag, and of an address in it.
+const ETH_HEADER_LEN: usize = 14;
+const ETH_ADDRESS_LEN: usize = 6;
+
 /// Bytes of the longest value: an IPv6 address.
 const MAX_VALUE_LEN: usize = 16;
 
@@ -201,8 +205,8 @@ impl FlowTemplate {
                 }
             }
         }
-        let filled = version_bit(version);
-        let mut filling = Filling { template: self, version, message, out_len, filled };
+        let (len, filled) = (self.len, version_bit(version));
+        let mut filling = Filling { template: self, version, message, len, out_len, filled };
         filling.put(XID_AT, &xid.to_be_bytes());
         Ok(filling)
     }
@@ -227,6 +231,7 @@ pub struct Filling<'f> {
     /// That of the template. A constant where this is called, if it can be.
     version: Version,
     message: &'f mut [u8; WINDOW_LEN],
+    len: usize,
     out_len: &'f mut usize,
     /// What was given, with the bits of [`FlowTemplate::missing`]. They are constants where this is
     /// called, so that the sum is one too.
@@ -275,6 +280,21 @@ impl Filling<'_> {
             return self.put(at, &v10_value(field, *value));
         }
         self.put(at, value);
+    }
+
+    /// The Ethernet addresses, from the header that they stand in: destination, source, type.
+    #[inline(always)]
+    pub fn set_eth(&mut self, header: &[u8; ETH_HEADER_LEN]) {
+        self.filled |= bit(Field::EthSrc) | bit(Field::EthDst);
+        let (src_at, dst_at) = (self.place(Field::EthSrc), self.place(Field::EthDst));
+        let (dst, src_and_type) = header.split_at(ETH_ADDRESS_LEN);
+        match self.version {
+            // Eight bytes are one move and six are two. The two that are too many are the destination's,
+            // which is behind the source there and comes next.
+            Version::V1_0 => self.put_slice(src_at, src_and_type),
+            Version::V1_3 => self.put_slice(src_at, &src_and_type[..ETH_ADDRESS_LEN]),
+        }
+        self.put_slice(dst_at, dst);
     }
 
     /// The IPv4 addresses as they stand in a packet, source and destination.
@@ -363,7 +383,7 @@ impl Filling<'_> {
         if self.filled & self.template.missing != 0 {
             return Err(self.template.explain(self.filled));
         }
-        *self.out_len += self.template.len;
+        *self.out_len += self.len;
         Ok(())
     }
 

@@ -14,7 +14,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bellrock_api::{Dpid, Port};
+use bellrock_api::{Dpid, PacketIn, Port};
 use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 
 use super::place::{Attachment, SwitchNumber};
@@ -165,10 +165,8 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     #[inline(always)]
-    fn with_flows(&mut self, frame: &Frame<'_>, in_port: Port, now: u32) -> Option<Place> {
-        if !frame.is_between_stations() {
-            return None;
-        }
+    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
+        let in_port = packet.in_port();
         let table = &self.shared.table;
         let here = Attachment::new(self.me, Place::with_flows_at(in_port));
         let is_here = |from| Attachment(from).is_same_but_for_others(here);

@@ -25,11 +25,6 @@ impl Backoff {
         now >= self.until
     }
 
-    /// When the last pause ends, or ended.
-    pub(super) fn until(&self) -> Duration {
-        self.until
-    }
-
     /// The switch refused. During a pause this says nothing new: it is about what was sent before.
     pub(super) fn refused(&mut self, now: Duration) {
         if !self.is_over(now) {

@@ -4,9 +4,7 @@ use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
 /// The Ethernet header of a packet, with its VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'p> {
-    /// All of it that every packet has.
-    header: &'p [u8; HEADER_LEN],
+pub(crate) struct Frame {
     /// Source and destination, as in [`HostKey`].
     src: u64,
     dst: u64,
@@ -25,9 +23,9 @@ pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
 /// The first bit that is sent of a group's address, in a key.
 const GROUP: u64 = 1;
 
-impl<'p> Frame<'p> {
+impl Frame {
     /// `None` for a packet that ends before its Ethernet header (or its VLAN tag) does.
-    pub(crate) fn read(packet: &PacketIn<'p>) -> Option<Self> {
+    pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
     }
@@ -35,7 +33,7 @@ impl<'p> Frame<'p> {
     /// `None` also for a packet with a tag, and for one that bridges do not forward whatever its
     /// addresses are.
     #[inline(always)]
-    pub(crate) fn untagged(packet: &PacketIn<'p>) -> Option<Self> {
+    pub(crate) fn untagged(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         let needs_a_look = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
         (frame.eth_type == ETH_TYPE_IPV4 || !needs_a_look).then_some(frame)
@@ -43,15 +41,15 @@ impl<'p> Frame<'p> {
 
     /// Reads the header as if it had no tag. With one, the Ethernet type is the tag's.
     #[inline(always)]
-    pub(crate) fn read_untagged(packet: &PacketIn<'p>) -> Option<Self> {
-        let header: &'p [u8; HEADER_LEN] = packet.data().first_chunk()?;
+    pub(crate) fn read_untagged(packet: &PacketIn<'_>) -> Option<Self> {
+        let header: &[u8; HEADER_LEN] = packet.data().first_chunk()?;
         // Eight bytes are read for six: the destination's with two behind it, the source's with two
         // before it.
         let dst = u64::from_le_bytes(*header.first_chunk()?) & ADDRESS;
         let (dst_and_src, eth_type) = header.split_last_chunk()?;
         let src = u64::from_le_bytes(*dst_and_src.last_chunk()?) >> (u64::BITS - VLAN_SHIFT);
         let eth_type = u16::from_be_bytes(*eth_type);
-        Some(Frame { header, src, dst, key_vlan: 0, vlan: None, eth_type })
+        Some(Frame { src, dst, key_vlan: 0, vlan: None, eth_type })
     }
 
     fn behind_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
@@ -62,47 +60,20 @@ impl<'p> Frame<'p> {
         Some(Frame { key_vlan, vlan: Some(tag), eth_type, ..self })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn src(&self) -> MacAddr {
-        MacAddr(*self.src_bytes())
+        HostKey(self.src).mac()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dst(&self) -> MacAddr {
-        MacAddr(*self.dst_bytes())
-    }
-
-    /// Its source as it stands in the packet.
-    #[inline(always)]
-    pub(crate) fn src_bytes(&self) -> &'p [u8; 6] {
-        self.addresses().1
-    }
-
-    /// Its destination, likewise.
-    #[inline(always)]
-    pub(crate) fn dst_bytes(&self) -> &'p [u8; 6] {
-        self.addresses().0
-    }
-
-    #[inline(always)]
-    fn addresses(&self) -> (&'p [u8; 6], &'p [u8; 6]) {
-        match self.header.as_chunks() {
-            ([dst, src], _) => (dst, src),
-            _ => (&[0; 6], &[0; 6]),
-        }
+        HostKey(self.dst).mac()
     }
 
     /// Whether its source is an address that a station can have.
     #[inline]
     pub(crate) fn is_from_station(&self) -> bool {
         self.src != 0 && self.src & GROUP == 0
-    }
-
-    /// Whether it goes from one station to another. (That an address is zero is not looked at: no
-    /// table has that one.)
-    #[inline(always)]
-    pub(crate) fn is_between_stations(&self) -> bool {
-        (self.src | self.dst) & GROUP == 0
     }
 
     /// Whether it goes to a group of stations, or to all.
@@ -161,6 +132,7 @@ const VLAN_SHIFT: u32 = 48;
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
+    #[inline(always)]
     pub(crate) fn mac(self) -> MacAddr {
         let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
         MacAddr([a, b, c, d, e, f])
@@ -223,10 +195,10 @@ mod tests {
 
     use super::*;
 
-    fn frame(tag: &[u8]) -> Frame<'static> {
+    fn frame(tag: &[u8]) -> Frame {
         let data = [&[2, 3, 4, 5, 6, 7, 2, 0, 0, 0, 0, 1][..], tag, &[8, 0]].concat();
-        let message = packet_in(Port(1), &data).leak();
-        Frame::read(&PacketIn::new(PacketInView::of_any_form(message).unwrap())).unwrap()
+        let message = packet_in(Port(1), &data);
+        Frame::read(&PacketIn::new(PacketInView::of_any_form(&message).unwrap())).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use bellrock_api::{Port, SwitchInfo};
+use bellrock_api::{PacketIn, Port, SwitchInfo};
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
 
 use super::LearningSettings;
@@ -43,7 +43,7 @@ pub(crate) trait HostTable: Send + 'static {
     /// A packet without a tag came in at a port: where it goes to, if it is from one
     /// station to another, both are known, have flows and are behind different ports, and the one is
     /// where it was. `None` says nothing.
-    fn with_flows(&mut self, frame: &Frame<'_>, in_port: Port, now: u32) -> Option<Place>;
+    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place>;
 
     /// A host was seen at a place.
     fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt;
@@ -157,13 +157,12 @@ impl HostTable for Hosts {
     }
 
     #[inline(always)]
-    fn with_flows(&mut self, frame: &Frame<'_>, in_port: Port, now: u32) -> Option<Place> {
-        if !frame.is_between_stations() {
-            return None;
-        }
-        let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
+    fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
+        // That an address is a group's is not looked at: the table has none of those. The destination first, since
+        // after the touch the compiler would read again what it has read of the table.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
-        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
+        let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
+        if from != Place::with_flows_at(packet.in_port()) || !from.has_flows() || !to.has_flows() {
             return None;
         }
         (to != from).then_some(to)

@@ -20,7 +20,7 @@ const FIRST_ETH_TYPE: u16 = 0x0600;
 /// The twelve fields of 1.0 (§3.4), as far as the packet has them; in 1.3 also what stands in their
 /// place for IPv6, SCTP and ICMPv6.
 #[inline(never)]
-pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame<'_>, version: Version) -> Match {
+pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
     let mut matching = Match::any();
     link(&mut matching, packet, frame);
     if let Some(tag) = frame.vlan {
@@ -34,7 +34,7 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame<'_>, version: Version) 
     matching
 }
 
-fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame<'_>) {
+fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) {
     matching.set(Field::InPort, packet.in_port().0.into());
     matching.set(Field::EthSrc, frame.src().to_u64().into());
     matching.set(Field::EthDst, frame.dst().to_u64().into());
@@ -42,7 +42,7 @@ fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame<'_>) {
 }
 
 /// Whatever the packet carries.
-fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame<'_>, version: Version) {
+fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: Version) {
     let Ok(headers) = packet.headers() else { return };
     // The parser looks into more kinds of tags than a switch does.
     if headers.link_exts.len() != usize::from(frame.vlan.is_some()) {

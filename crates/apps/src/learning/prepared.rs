@@ -2,6 +2,7 @@
 //!
 //! What is said here for plain packets, [`super::matching`] says for all; a test compares the two.
 
+use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
 
 use bellrock_api::{
@@ -13,22 +14,21 @@ use etherparse::ip_number;
 use super::frame::{ETH_TYPE_IPV4, Frame, HEADER_LEN};
 use super::{LearningSettings, MatchKind};
 
-/// Templates of all flows, for one version.
-#[expect(clippy::large_enum_variant, reason = "there are two in all, shared by all switches")]
-#[repr(u8)] // a tag of its own is looked at faster than a value that one of the fields cannot have
+/// Templates of all flows, for one version: the same for all switches, so that they are in the cache whichever
+/// is served.
+#[derive(Clone)]
 pub(crate) enum Prepared {
     /// Of [`MatchKind::Exact`], for plain packets.
-    Exact(ByProtocol),
+    Exact(Arc<ByProtocol>),
     /// Of [`MatchKind::L2`], for all packets.
-    L2(ByTag),
+    L2(Arc<ByTag>),
     /// The version cannot say what the flows are.
     Nothing,
 }
 
-/// Those of each version, made when the first switch that speaks it comes up: one for all switches, so that
-/// they are in the cache whichever is served.
+/// Those of each version, made when the first switch that speaks it comes up.
 #[derive(Default)]
-pub(crate) struct ByVersion([OnceLock<Arc<Prepared>>; 2]);
+pub(crate) struct ByVersion([OnceLock<Prepared>; 2]);
 
 impl ByVersion {
     pub(crate) fn of(
@@ -36,24 +36,15 @@ impl ByVersion {
         version: Version,
         settings: &LearningSettings,
         cookie: Cookie,
-    ) -> Arc<Prepared> {
+    ) -> Prepared {
         let ByVersion([v1_0, v1_3]) = self;
         let slot = match version {
             Version::V1_0 => v1_0,
             Version::V1_3 => v1_3,
         };
-        let prepare = || {
-            let prepared = Prepared::new(settings, cookie, version);
-            Arc::new(prepared.unwrap_or(Prepared::Nothing))
-        };
-        Arc::clone(slot.get_or_init(prepare))
+        let prepare = || Prepared::new(settings, cookie, version).unwrap_or(Prepared::Nothing);
+        slot.get_or_init(prepare).clone()
     }
-}
-
-/// One for packets without a VLAN tag and one for those with.
-pub(crate) struct ByTag {
-    pub(super) untagged: FlowTemplate,
-    tagged: FlowTemplate,
 }
 
 /// Those of each transport protocol.
@@ -62,17 +53,16 @@ pub(crate) struct ByProtocol {
     udp: ByTag,
 }
 
-impl ByTag {
-    #[inline(always)]
-    pub(super) fn of(&self, frame: &Frame<'_>) -> &FlowTemplate {
-        if frame.vlan.is_none() { &self.untagged } else { &self.tagged }
-    }
+/// One for packets without a VLAN tag and one for those with.
+pub(crate) struct ByTag {
+    pub(super) untagged: FlowTemplate,
+    tagged: FlowTemplate,
 }
 
-impl ByProtocol {
+impl ByTag {
     #[inline(always)]
-    pub(super) fn of(&self, plain: &Plain<'_>) -> &ByTag {
-        if plain.is_tcp() { &self.tcp } else { &self.udp }
+    pub(super) fn of(&self, frame: &Frame) -> &FlowTemplate {
+        if frame.vlan.is_none() { &self.untagged } else { &self.tagged }
     }
 }
 
@@ -96,10 +86,8 @@ impl Prepared {
             Match::any().in_port(Port(1)).eth_src(MacAddr::ZERO).eth_dst(MacAddr::ZERO).untagged();
         if settings.matching == MatchKind::L2 {
             let tagged = link.clone().vlan_id(1);
-            return Ok(Prepared::L2(ByTag {
-                untagged: template(&link)?,
-                tagged: template(&tagged)?,
-            }));
+            let by_tag = ByTag { untagged: template(&link)?, tagged: template(&tagged)? };
+            return Ok(Prepared::L2(Arc::new(by_tag)));
         }
         let exact = |protocol: u8, ports: [Field; 2]| {
             let network = |link: Match| {
@@ -114,10 +102,10 @@ impl Prepared {
                 tagged: template(&network(tagged))?,
             })
         };
-        Ok(Prepared::Exact(ByProtocol {
+        Ok(Prepared::Exact(Arc::new(ByProtocol {
             tcp: exact(ip_number::TCP.0, [Field::TcpSrc, Field::TcpDst])?,
             udp: exact(ip_number::UDP.0, [Field::UdpSrc, Field::UdpDst])?,
-        }))
+        })))
     }
 }
 
@@ -126,12 +114,14 @@ impl Prepared {
 #[inline(always)]
 pub(super) fn fill_link(
     flow: &mut Filling<'_>,
-    frame: &Frame<'_>,
+    packet: &PacketIn<'_>,
+    frame: &Frame,
     port: Port,
 ) -> Result<(), EncodeError> {
     flow.output(port)?;
-    flow.set(Field::EthSrc, frame.src_bytes());
-    flow.set(Field::EthDst, frame.dst_bytes());
+    if let Some(header) = packet.data().first_chunk() {
+        flow.set_eth(header);
+    }
     // The templates for packets without a tag say so already.
     if let Some(tag) = frame.vlan {
         flow.set(Field::VlanVid, &(Match::VLAN_PRESENT | tag.id).to_be_bytes());
@@ -142,6 +132,8 @@ pub(super) fn fill_link(
 /// A packet of TCP or UDP over IPv4, without options, whole and in one piece: what the fields of
 /// its flow are above the link.
 pub(super) struct Plain<'p> {
+    /// The templates of its protocol.
+    pub(super) by_tag: &'p ByTag,
     /// The IPv4 header and the ports.
     header: &'p [u8; IPV4_HEADER_LEN + PORTS_LEN],
 }
@@ -158,18 +150,25 @@ impl<'p> Plain<'p> {
     /// A packet without a tag, at least as long as all headers of TCP: shorter ones are rare, since
     /// Ethernet fills them up. `None` for packets that are something else.
     #[inline(always)]
-    pub(super) fn untagged(packet: &PacketIn<'p>) -> Option<(Frame<'p>, Self)> {
+    pub(super) fn untagged(
+        packet: &PacketIn<'p>,
+        templates: &'p ByProtocol,
+    ) -> Option<(Frame, Self)> {
         // With this, what follows need not look at the length again.
         if packet.data().len() < HEADER_LEN + IPV4_HEADER_LEN + TCP_HEADER_LEN {
             return None;
         }
         let frame = Frame::read_untagged(packet)?;
-        Some((frame, Self::read(packet, &frame)?))
+        Some((frame, Self::read(packet, &frame, templates)?))
     }
 
     /// `None` for packets that are something else.
     #[inline(always)]
-    pub(super) fn read(packet: &PacketIn<'p>, frame: &Frame<'p>) -> Option<Self> {
+    pub(super) fn read(
+        packet: &PacketIn<'p>,
+        frame: &Frame,
+        templates: &'p ByProtocol,
+    ) -> Option<Self> {
         const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
         const FRAGMENT: u16 = 0x3fff;
         let network = packet.data().get(frame.header_len()..)?;
@@ -182,27 +181,26 @@ impl<'p> Plain<'p> {
             return None;
         }
         let len = usize::from(u16::from_be_bytes(*len));
-        let transport_header_len = if header[9] == TCP {
-            let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
-            Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?
-        } else if header[9] == UDP {
-            UDP_HEADER_LEN
-        } else {
-            return None;
+        let (by_tag, transport_header_len) = match header[9] {
+            TCP => {
+                let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
+                let len = Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?;
+                (&templates.tcp, len)
+            }
+            UDP => {
+                // The rarer of the two: TCP is asked for first.
+                cold_path();
+                (&templates.udp, UDP_HEADER_LEN)
+            }
+            _ => return None,
         };
         let is_whole = IPV4_HEADER_LEN + transport_header_len <= len && len <= network.len();
-        if is_whole { Some(Plain { header: header.first_chunk()? }) } else { None }
-    }
-
-    /// Whether it is TCP; if not, it is UDP.
-    #[inline(always)]
-    fn is_tcp(&self) -> bool {
-        self.header[9] == TCP
+        if is_whole { Some(Plain { by_tag, header: header.first_chunk()? }) } else { None }
     }
 
     /// Fills in all fields above the link.
     #[inline(always)]
-    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame<'_>) {
+    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame) {
         if let Some(tag) = frame.vlan {
             flow.set(Field::VlanPcp, &[tag.pcp]);
         }
@@ -269,17 +267,13 @@ pub(super) mod tests {
     }
 
     /// The flow_mod of a plain packet by its template; `None` for other packets.
-    fn by_template(
-        prepared: &Prepared,
-        packet: &PacketIn<'_>,
-        frame: &Frame<'_>,
-    ) -> Option<Vec<u8>> {
+    fn by_template(prepared: &Prepared, packet: &PacketIn<'_>, frame: &Frame) -> Option<Vec<u8>> {
         let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
-        let plain = Plain::read(packet, frame)?;
+        let plain = Plain::read(packet, frame, by_protocol)?;
         let mut out = Out::with_capacity(4096);
-        let template = by_protocol.of(&plain).of(frame);
+        let template = plain.by_tag.of(frame);
         let mut flow = template.fill_for(packet, 7, &mut out).unwrap();
-        fill_link(&mut flow, frame, Port(9)).unwrap();
+        fill_link(&mut flow, packet, frame, Port(9)).unwrap();
         plain.fill(&mut flow, frame);
         flow.finish().unwrap();
         Some(out.as_slice().to_vec())
@@ -330,6 +324,11 @@ pub(super) mod tests {
         let message = packet_in(Port(1), &data);
         let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
         let frame = Frame::read(&packet).unwrap();
-        assert!(Plain::read(&packet, &frame).is_some_and(|plain| !plain.is_tcp()));
+        let settings =
+            LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
+        let prepared = Prepared::new(&settings, COOKIE, Version::V1_3).unwrap();
+        let Prepared::Exact(templates) = prepared else { panic!("exact templates") };
+        let plain = Plain::read(&packet, &frame, &templates).unwrap();
+        assert!(std::ptr::eq(plain.by_tag, &templates.udp));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::hint::cold_path;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
@@ -36,7 +35,9 @@ const MAX_NEWS_AT_A_TIME: usize = 64;
 #[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
 pub struct LearningSwitch<H: HostTable = Hosts> {
     settings: LearningSettings,
-    prepared: Arc<Prepared>,
+    prepared: Prepared,
+    /// The same while it is quiet, and otherwise nothing.
+    straight: Prepared,
     hosts: H,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch had no room for one.
@@ -47,9 +48,9 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     counters: Counters,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
-    /// The second from which on flows may be installed without a closer look: there is no pause, of
-    /// either kind, and nobody moves.
-    quiet_from_s: u32,
+    /// Whether flows may be installed without a closer look: there is no pause, of either kind, and
+    /// nobody moves.
+    quiet: bool,
     /// Whether flows are being removed in this event. If it fails, what it wrote is lost.
     removing: bool,
     /// Whether a removal was lost: the flows that should be gone are not known any more.
@@ -58,17 +59,18 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
 
 /// A packet whose addresses are read and hashed.
 #[derive(Clone, Copy)]
-struct Seen<'p> {
-    frame: Frame<'p>,
+struct Seen {
+    frame: Frame,
     src: Hashed,
     dst: Hashed,
 }
 
 #[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
 impl<H: HostTable> LearningSwitch<H> {
-    pub(crate) fn new(settings: LearningSettings, prepared: Arc<Prepared>, hosts: H) -> Self {
+    pub(crate) fn new(settings: LearningSettings, prepared: Prepared, hosts: H) -> Self {
         LearningSwitch {
             settings,
+            straight: prepared.clone(),
             prepared,
             hosts,
             flaps: Flaps::default(),
@@ -76,7 +78,7 @@ impl<H: HostTable> LearningSwitch<H> {
             buffers: Backoff::default(),
             counters: Counters::default(),
             now_s: 0,
-            quiet_from_s: 0,
+            quiet: true,
             removing: false,
             removal_lost: false,
         }
@@ -104,25 +106,22 @@ impl<H: HostTable> LearningSwitch<H> {
     #[inline(always)]
     fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Option<Port> {
         let now_s = seconds(switch.now());
-        if now_s < self.quiet_from_s {
-            return None;
-        }
-        let port = match &*self.prepared {
+        let port = match &self.straight {
             Prepared::Exact(templates) => {
-                let (frame, plain) = Plain::untagged(packet)?;
-                let port = self.hosts.with_flows(&frame, packet.in_port(), now_s)?.port();
-                let template = &templates.of(&plain).untagged;
+                let (frame, plain) = Plain::untagged(packet, templates)?;
+                let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
+                let template = &plain.by_tag.untagged;
                 let mut flow = switch.install_for(packet, template).ok()?;
-                prepared::fill_link(&mut flow, &frame, port).ok()?;
+                prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
                 plain.fill(&mut flow, &frame);
                 flow.finish().ok()?;
                 port
             }
             Prepared::L2(templates) => {
                 let frame = Frame::untagged(packet)?;
-                let port = self.hosts.with_flows(&frame, packet.in_port(), now_s)?.port();
+                let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
                 let mut flow = switch.install_for(packet, &templates.untagged).ok()?;
-                prepared::fill_link(&mut flow, &frame, port).ok()?;
+                prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
                 flow.finish().ok()?;
                 port
             }
@@ -138,18 +137,19 @@ impl<H: HostTable> LearningSwitch<H> {
         if self.removing {
             self.settle(&answered);
         }
-        self.look_round();
+        self.look_round(switch.now());
         answered
     }
 
-    /// Brings up to date from when on it is quiet, after what may have changed it.
-    fn look_round(&mut self) {
-        let pauses = self.flow_mods.until().max(self.buffers.until());
-        self.quiet_from_s = match self.flaps.are_watched() {
-            true => u32::MAX,
-            false if pauses.is_zero() => 0,
-            false => seconds(pauses) + 1,
-        };
+    /// Looks whether it is quiet, after what may have changed that, and every second.
+    fn look_round(&mut self, now: Duration) {
+        let paused = !self.flow_mods.is_over(now) || !self.buffers.is_over(now);
+        let quiet = !paused && !self.flaps.are_watched();
+        // Workers share what is cloned: not for each packet.
+        if quiet != self.quiet {
+            self.quiet = quiet;
+            self.straight = if quiet { self.prepared.clone() } else { Prepared::Nothing };
+        }
     }
 
     fn answer_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
@@ -187,7 +187,7 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen<'_>,
+        seen: &Seen,
     ) -> Result<Option<Place>> {
         let Some(at) = Place::at(packet.in_port()) else {
             self.counters.bad_port += 1;
@@ -225,7 +225,7 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     /// Finds the destination of a packet, and forgets it if it was not seen for too long.
-    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen<'_>) -> Result<Option<Place>> {
+    fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen) -> Result<Option<Place>> {
         match self.hosts.find(seen.dst, self.now_s) {
             Found::At(place) => Ok(Some(place)),
             Found::Nowhere => Ok(None),
@@ -243,7 +243,7 @@ impl<H: HostTable> LearningSwitch<H> {
         &mut self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        seen: &Seen<'_>,
+        seen: &Seen,
         from: Option<Place>,
         to: Place,
     ) -> Result<()> {
@@ -262,7 +262,7 @@ impl<H: HostTable> LearningSwitch<H> {
         Ok(())
     }
 
-    fn may_install(&self, now: Duration, frame: &Frame<'_>) -> bool {
+    fn may_install(&self, now: Duration, frame: &Frame) -> bool {
         self.flow_mods.is_over(now)
             && self.buffers.is_over(now)
             && !self.flaps.is_flapping(frame.from())
@@ -274,20 +274,20 @@ impl<H: HostTable> LearningSwitch<H> {
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        frame: &Frame<'_>,
+        frame: &Frame,
         port: Port,
     ) -> Result<()> {
-        match &*self.prepared {
+        match &self.prepared {
             Prepared::L2(templates) => {
                 let mut flow = switch.install_for(packet, templates.of(frame))?;
-                prepared::fill_link(&mut flow, frame, port)?;
+                prepared::fill_link(&mut flow, packet, frame, port)?;
                 flow.finish()?;
             }
-            Prepared::Exact(templates) => match Plain::read(packet, frame) {
+            Prepared::Exact(templates) => match Plain::read(packet, frame, templates) {
                 Some(plain) => {
-                    let template = templates.of(&plain).of(frame);
+                    let template = plain.by_tag.of(frame);
                     let mut flow = switch.install_for(packet, template)?;
-                    prepared::fill_link(&mut flow, frame, port)?;
+                    prepared::fill_link(&mut flow, packet, frame, port)?;
                     plain.fill(&mut flow, frame);
                     flow.finish()?;
                 }
@@ -302,7 +302,7 @@ impl<H: HostTable> LearningSwitch<H> {
         &self,
         switch: &mut Switch<'_>,
         packet: &PacketIn<'_>,
-        frame: &Frame<'_>,
+        frame: &Frame,
         port: Port,
     ) -> Result<()> {
         let matching = matching::exact(packet, frame, switch.version());
@@ -501,14 +501,14 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
             }
             _ => self.counters.other_errors += 1,
         }
-        self.look_round();
+        self.look_round(switch.now());
         Ok(())
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
         self.flaps.calm(self.now_s);
-        self.look_round();
+        self.look_round(switch.now());
         if self.hosts.has_news() {
             self.hear_news(switch);
         }

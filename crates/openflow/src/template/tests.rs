@@ -172,6 +172,27 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
 }
 
 #[test]
+fn an_ethernet_header_gives_its_addresses_and_nothing_else() {
+    let link = |n| {
+        let (src, dst) = (MacAddr([2, 0, 0, 0, 1, n]), MacAddr([2, 0, 0, 0, 2, n]));
+        Match::any().eth_src(src).eth_dst(dst).untagged().eth_type(0x0800)
+    };
+    for version in BOTH {
+        let (one, two) = (link(1), link(77));
+        let template = FlowTemplate::new(version, &FlowMod::add(&one)).unwrap();
+        let mut out = dirty();
+        let mut filling = template.fill(9, &mut out).unwrap();
+        filling.set_eth(&[2, 0, 0, 0, 2, 77, 2, 0, 0, 0, 1, 77, 0x86, 0xdd]);
+        filling.finish().unwrap();
+        assert_eq!(out.as_slice(), written(version, FlowMod::add(&two)), "{version}");
+        let none = FlowTemplate::new(version, &FlowMod::add(&Match::any())).unwrap();
+        let mut filling = none.fill(9, &mut out).unwrap();
+        filling.set_eth(&[0; 14]);
+        assert!(matches!(filling.finish(), Err(EncodeError::Unsupported { .. })));
+    }
+}
+
+#[test]
 fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
     let any = Match::any();
     for version in BOTH {
