@@ -69,6 +69,24 @@ fn a_link_goes_down_and_comes_up_with_its_ports() {
 }
 
 #[test]
+fn a_port_that_goes_down_and_up_within_one_read_comes_back() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        settle(&mut lab);
+        for other in ["s2", "h1"] {
+            lab.link_down("s1", other);
+            lab.link_up("s1", other);
+        }
+        lab.run_for(Duration::from_millis(50));
+        assert_eq!(ends(&lab).len(), 6, "{version}");
+        assert!(events(&lab).contains(&"link_down"));
+        assert!(links(&lab).is_up(at(1, 3)) && !links(&lab).is_edge(at(1, 3)));
+        lab.run_for(NEW_PORT + Duration::from_millis(100));
+        assert!(links(&lab).is_edge(at(1, 3)));
+    }
+}
+
+#[test]
 fn a_link_that_carries_nothing_one_way_is_told_and_then_down() {
     for version in VERSIONS {
         let mut lab = up(version);

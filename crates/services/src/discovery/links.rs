@@ -165,29 +165,37 @@ impl Links {
         let new = || Ports { since, ports: BTreeMap::new() };
         let known = self.switches.entry(dpid).or_insert_with(new);
         let mut gone: BTreeSet<Port> = known.ports.keys().copied().collect();
-        let mut any_new = false;
-        for PortUp { port, rate_kbps } in ports {
-            gone.remove(&port);
-            let state = known.ports.entry(port).or_insert_with(|| {
-                any_new = true;
-                let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
-                let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
-                PortState {
-                    since: now,
-                    rate_kbps,
-                    nonce,
-                    is_known: false,
-                    lost_switch: false,
-                    alarms,
-                }
-            });
-            state.rate_kbps = rate_kbps;
+        for port in ports {
+            gone.remove(&port.port);
+            self.port_up(dpid, since, port, now);
         }
-        if any_new {
+        gone.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
+    }
+
+    /// A port is up, of a switch that has been since then. It may be known already.
+    pub(super) fn port_up(&mut self, dpid: Dpid, since: Duration, port: PortUp, now: Duration) {
+        if !self.is_of(dpid, since) {
+            return;
+        }
+        let Some(known) = self.switches.get_mut(&dpid) else { return };
+        let PortUp { port, rate_kbps } = port;
+        let is_new = !known.ports.contains_key(&port);
+        let state = known.ports.entry(port).or_insert_with(|| {
+            let nonce = self.gone.remove(&SwitchPort::new(dpid, port));
+            let (nonce, alarms) = (nonce.map_or(0, |(nonce, _)| nonce), BTreeMap::new());
+            let (is_known, lost_switch) = (false, false);
+            PortState { since: now, rate_kbps, nonce, is_known, lost_switch, alarms }
+        });
+        state.rate_kbps = rate_kbps;
+        if is_new {
             self.changed = true;
             self.look_at(now + NEW_PORT);
         }
-        gone.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
+    }
+
+    /// Whether a switch is known, and has been up since then.
+    pub(super) fn is_of(&self, dpid: Dpid, since: Duration) -> bool {
+        self.switches.get(&dpid).is_some_and(|known| known.since == since)
     }
 
     /// A switch is gone.

@@ -76,7 +76,12 @@ struct Shared {
 enum Told {
     Heard(Heard),
     Forged(SwitchPort),
-    PortDown(SwitchPort),
+    /// A port has gone down. It may be up again by the time that this is dealt with: what is published is
+    /// what there is at the end of a turn.
+    PortDown {
+        at: SwitchPort,
+        switch_since: Duration,
+    },
 }
 
 counters! {
@@ -210,6 +215,6 @@ impl App for Discovery {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {
         let shared = Arc::clone(self.shared(network));
         let counts = shared.count(info.dpid);
-        DiscoverySwitch::new(shared, counts, info.dpid, network.topology().reader())
+        DiscoverySwitch::new(shared, counts, info, network.topology().reader())
     }
 }

@@ -29,6 +29,8 @@ pub struct DiscoverySwitch {
     shared: Arc<Shared>,
     counts: Arc<Counts>,
     dpid: Dpid,
+    /// When the switch came up.
+    since: Duration,
     ports: BTreeMap<Port, PortState>,
     /// Ticks since the switch came up: what decides whose turn it is.
     second: u32,
@@ -72,13 +74,14 @@ impl DiscoverySwitch {
     pub(super) fn new(
         shared: Arc<Shared>,
         counts: Arc<Counts>,
-        dpid: Dpid,
+        info: &SwitchInfo,
         topology: Reader<Topology>,
     ) -> Self {
         DiscoverySwitch {
             shared,
             counts,
-            dpid,
+            dpid: info.dpid,
+            since: info.since,
             ports: BTreeMap::new(),
             second: 0,
             control: Control::default(),
@@ -217,7 +220,8 @@ impl Handler for DiscoverySwitch {
         let port = status.desc.port;
         if status.reason == PortReason::Delete || !is_up(&status.desc) {
             if self.ports.remove(&port).is_some() {
-                self.tell(Told::PortDown(SwitchPort::new(self.dpid, port)));
+                let at = SwitchPort::new(self.dpid, port);
+                self.tell(Told::PortDown { at, switch_since: self.since });
             }
             return Ok(());
         }

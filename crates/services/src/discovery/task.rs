@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bellrock_api::{Network, SwitchInfo, Switches};
+use bellrock_api::{Network, PortDesc, SwitchInfo, SwitchPort, Switches};
 
 use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
@@ -61,9 +61,21 @@ fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Net
     }
 }
 
+/// Takes up a port again that has gone down, if it has come back since, and what was published is known
+/// already.
+fn port_back(links: &mut Links, at: SwitchPort, network: &Network) {
+    let Some(info) = network.switch(at.dpid) else { return };
+    if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {
+        links.port_up(at.dpid, info.since, port_up(desc), network.now());
+    }
+}
+
 fn ports(info: &SwitchInfo) -> Vec<PortUp> {
-    let up = info.ports.iter().filter(|desc| is_up(desc));
-    up.map(|desc| PortUp { port: desc.port, rate_kbps: desc.rate_kbps() }).collect()
+    info.ports.iter().filter(|desc| is_up(desc)).map(port_up).collect()
+}
+
+fn port_up(desc: &PortDesc) -> PortUp {
+    PortUp { port: desc.port, rate_kbps: desc.rate_kbps() }
 }
 
 fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
@@ -71,7 +83,14 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
     let heard = match told {
         Told::Heard(heard) => heard,
         Told::Forged(at) => return links.forged(at, now),
-        Told::PortDown(at) => return links.port_down(at, now),
+        Told::PortDown { at, switch_since } => {
+            // What is of an earlier connection went with that.
+            if links.is_of(at.dpid, switch_since) {
+                links.port_down(at, now);
+                port_back(links, at, network);
+            }
+            return;
+        }
     };
     let outcome = links.heard(heard, &network.hosts().load(), now);
     if matches!(outcome, Outcome::Accepted | Outcome::Stale) {
