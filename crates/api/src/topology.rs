@@ -63,6 +63,10 @@ pub struct Topology {
     /// The ports that hosts are at: they are up, no link begins or ends there, and they were asked for
     /// long enough that one would have been found. A port that has just come up is not among them yet.
     pub edge: BTreeSet<SwitchPort>,
+    /// The ports that lead to switches: they are up, and a link begins or ends there, or did when the
+    /// switch behind was last heard of. A port that is neither here nor at the [`edge`](Self::edge) is one of
+    /// which it is not known what is there.
+    pub trunk: BTreeSet<SwitchPort>,
     /// Whether every port of the first switches was asked at least once. Before that nothing may be
     /// flooded: what looks like a tree may have cycles. Once true it stays so; from then on it is
     /// [`edge`](Self::edge) that leaves out ports of which nothing is known yet.
@@ -83,11 +87,9 @@ impl Topology {
             ports.iter().map(|port| SwitchPort::new(*dpid, *port)).collect::<Vec<_>>()
         });
         let mut edge: BTreeSet<SwitchPort> = ports.collect();
-        for link in links.values() {
-            edge.remove(&link.from);
-            edge.remove(&link.to);
-        }
-        Topology { switches, links, edge, settled: true }
+        let trunk: BTreeSet<_> = links.values().flat_map(|link| [link.from, link.to]).collect();
+        edge.retain(|at| !trunk.contains(at));
+        Topology { switches, links, edge, trunk, settled: true }
     }
 
     /// The link that a port sends into, if that leads to another switch.
@@ -107,6 +109,12 @@ impl Topology {
     #[must_use]
     pub fn is_edge(&self, at: SwitchPort) -> bool {
         self.edge.contains(&at)
+    }
+
+    /// Whether a port leads to a switch (see [`Topology::trunk`]).
+    #[must_use]
+    pub fn is_trunk(&self, at: SwitchPort) -> bool {
+        self.trunk.contains(&at)
     }
 
     /// The ports of a switch that hosts are at, in order.
@@ -137,6 +145,7 @@ mod tests {
         );
         assert_eq!(topology.edge.iter().copied().collect::<Vec<_>>(), [at(1, 1), at(2, 1)]);
         assert_eq!(topology.edge_of(Dpid(2)).collect::<Vec<_>>(), [Port(1)]);
+        assert!(topology.is_trunk(at(2, 2)) && !topology.is_trunk(at(1, 1)));
         assert!(topology.is_edge(at(1, 1)) && !topology.is_edge(at(2, 2)));
         assert!(topology.is_up(at(2, 2)) && !topology.is_up(at(2, 4)) && !topology.is_up(at(3, 1)));
         assert_eq!(topology.both_ways().count(), 2);

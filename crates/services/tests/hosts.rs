@@ -6,7 +6,7 @@ mod lab;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{Event, MacAddr, Needs, Version};
+use bellrock_api::{Dpid, Event, HostEntry, MacAddr, Needs, Port, Version};
 use bellrock_apps::Learning;
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_services::chain::ServiceSettings;
@@ -105,6 +105,29 @@ fn nobody_takes_the_address_of_a_host_that_is_there() {
         // Apps never saw it: packets still go to where the host is.
         assert!(lab.ping("h5", "h1") && lab.ping("h9", "h1"));
         assert!(lab.app_counter("hosts", "claims_dropped").unwrap() >= 20);
+    }
+}
+
+#[test]
+fn nobody_takes_an_address_by_a_port_that_has_just_come_up() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        let h1 = mac(&lab, "h1");
+        lab.link_down("s4", "h9");
+        lab.run_for(SECOND / 10);
+        lab.link_up("s4", "h9");
+        lab.run_for(SECOND / 10);
+        for _ in 0..5 {
+            lab.send_frame("h9", &from(h1));
+            lab.run_for(SECOND / 10);
+        }
+        assert!(!links(&lab).is_edge(at(4, 3)));
+        let taken = |(dpid, _, seen): &(Dpid, &str, HostEntry)| {
+            (*dpid, seen.mac, seen.port) == (Dpid(4), h1, Port(3))
+        };
+        assert!(!lab.hosts_known().iter().any(taken), "{version}");
+        assert_eq!(place(&lab, "h1"), Some(at(2, 1)));
+        assert!(lab.ping("h8", "h1"));
     }
 }
 

@@ -498,15 +498,18 @@ impl Links {
         let all_known = self.switches.values().all(|it| it.ports.values().all(|it| it.is_known));
         self.settled |= all_known && !self.switches.is_empty();
         let switches = self.switches.iter();
-        let known = switches.clone().flat_map(|(dpid, ports)| {
-            let known =
-                ports.ports.iter().filter(|(_, state)| state.is_known && !state.lost_switch);
-            known.map(|(port, _)| SwitchPort::new(*dpid, *port))
-        });
-        let mut edge: BTreeSet<SwitchPort> = known.collect();
-        for Up { link, .. } in self.links() {
-            edge.remove(&link.from);
-            edge.remove(&link.to);
+        let mut trunk: BTreeSet<SwitchPort> =
+            self.links().flat_map(|up| [up.link.from, up.link.to]).collect();
+        let mut edge = BTreeSet::new();
+        for (dpid, ports) in switches.clone() {
+            for (port, state) in &ports.ports {
+                let at = SwitchPort::new(*dpid, *port);
+                if state.lost_switch {
+                    trunk.insert(at);
+                } else if state.is_known && !trunk.contains(&at) {
+                    edge.insert(at);
+                }
+            }
         }
         Topology {
             switches: switches
@@ -514,6 +517,7 @@ impl Links {
                 .collect(),
             links: self.links().map(|up| (up.link.from, up.link)).collect(),
             edge,
+            trunk,
             settled: self.settled,
         }
     }

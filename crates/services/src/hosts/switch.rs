@@ -89,13 +89,19 @@ impl HostsAtSwitch {
         let (host, key) = (frame.host(), Key::of(frame.host()));
         // What goes to the controller's own address answers it.
         let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
-        if !self.topology.get().is_edge(at) {
+        let topology = self.topology.get();
+        if topology.is_trunk(at) {
             self.cache.insert(key, at.port);
             return to_apps;
         }
+        let is_edge = topology.is_edge(at);
         let told = frame.told();
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
+        if !is_edge {
+            // A port that has just come up, say: who is known elsewhere does not speak from there.
+            return if is_known && !is_here { self.claim() } else { to_apps };
+        }
         let is_new = match told {
             Told::Address(ip) => !known.is_some_and(|known| known.addresses.contains(&ip)),
             Told::Used(_) | Told::Nothing => false,
@@ -111,17 +117,19 @@ impl HostsAtSwitch {
         let is_bounded = is_here && !was_seen;
         if !is_bounded && !self.may_tell(at.port) {
             self.own.counts.over_limit.add(1);
-            return if is_known && !is_here { Verdict::Consume } else { to_apps };
+            return if is_known && !is_here { self.claim() } else { to_apps };
         }
         if self.shared.tell.try_send(Sighting { host, at, told }).is_err() {
             self.own.counts.lost.add(1);
         }
-        if is_known && !is_here {
-            // Until it is known where the host is, nobody speaks for it from elsewhere.
-            self.own.counts.claims.add(1);
-            return Verdict::Consume;
-        }
-        to_apps
+        // Until it is known where the host is, nobody speaks for it from elsewhere.
+        if is_known && !is_here { self.claim() } else { to_apps }
+    }
+
+    /// What becomes of a packet with the address of a host that is elsewhere.
+    fn claim(&self) -> Verdict {
+        self.own.counts.claims.add(1);
+        Verdict::Consume
     }
 
     fn may_tell(&mut self, port: Port) -> bool {

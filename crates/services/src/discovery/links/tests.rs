@@ -111,6 +111,7 @@ fn a_port_to_a_switch_that_is_lost_is_none_of_a_host_since_it_may_forward_withou
     scene.to(s(60));
     let topology = scene.topology();
     assert!(!topology.is_edge(at(1, 1)) && topology.is_edge(at(1, 2)));
+    assert!(topology.is_trunk(at(1, 1)) && !topology.is_trunk(at(1, 2)));
     // A host in its place takes the port down first.
     scene.links.port_down(at(1, 1), scene.now);
     assert!(!scene.topology().is_edge(at(1, 1)));
