@@ -32,7 +32,7 @@ pub(crate) use key::secret;
 pub use key::{Key, MIN_KEY_LEN, NoRandomness, ParseKeyError};
 pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
 pub use settings::DiscoverySettings;
-pub use switch::{DiscoverySwitch, LLDP_PER_PORT_PER_S};
+pub use switch::{ANNOUNCEMENTS_PER_TURN, DiscoverySwitch, LLDP_PER_PORT_PER_S};
 
 use links::{Heard, Links};
 
@@ -130,15 +130,7 @@ impl Discovery {
                 let key = self.settings.key.clone().unwrap_or(seeded.key);
                 secrets = Secrets { key, ..seeded };
             }
-            let (tell, told) = async_channel::bounded(MAX_WAITING);
-            Arc::new(Shared {
-                secrets,
-                interval_s: self.settings.interval_s(),
-                nonce: AtomicU64::new(0),
-                tell,
-                told,
-                counts: Mutex::default(),
-            })
+            Arc::new(Shared::new(secrets, &self.settings))
         })
     }
 }
@@ -163,6 +155,12 @@ impl Secrets {
 }
 
 impl Shared {
+    fn new(secrets: Secrets, settings: &DiscoverySettings) -> Self {
+        let (tell, told) = async_channel::bounded(MAX_WAITING);
+        let (interval_s, nonce) = (settings.interval_s(), AtomicU64::new(0));
+        Shared { secrets, interval_s, nonce, tell, told, counts: Mutex::default() }
+    }
+
     fn next_nonce(&self) -> u64 {
         // From 1 on.
         self.nonce.fetch_add(1, Ordering::Relaxed) + 1

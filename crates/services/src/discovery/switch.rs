@@ -18,6 +18,10 @@ use super::{Counts, Shared, Told};
 /// honest sends that many, and a host that floods them harms its own port only.
 pub const LLDP_PER_PORT_PER_S: u8 = 16;
 
+/// Announcements that a switch is sent in one turn, some 700 KB of the 1 MiB that all apps have together. Those of
+/// further ports go out a second later, before others.
+pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
+
 /// Round trips to the switch of which the shortest counts.
 const ROUND_TRIPS: usize = 4;
 
@@ -45,6 +49,8 @@ struct PortState {
     heard: u8,
     /// Whether it has answered an announcement since then.
     answered: bool,
+    /// Whether its turn to be announced came and there was no room.
+    is_owed: bool,
 }
 
 /// How long messages take to the switch and back.
@@ -93,7 +99,8 @@ impl DiscoverySwitch {
         let from = SwitchPort::new(self.dpid, desc.port);
         let ttl = Duration::from_secs(self.shared.interval_s.into()) * MISSED_ROUNDS;
         let frame = Prepared::new(self.shared.secrets.instance, from, desc.address, ttl);
-        self.ports.insert(desc.port, PortState { frame, since: now, heard: 0, answered: false });
+        let (heard, answered, is_owed) = (0, false, false);
+        self.ports.insert(desc.port, PortState { frame, since: now, heard, answered, is_owed });
     }
 
     /// Announces a port out of it.
@@ -106,6 +113,17 @@ impl DiscoverySwitch {
         switch.send_packet(data, &[Action::output(port)])?;
         self.counts.sent.add(1);
         Ok(())
+    }
+
+    /// Announces these ports, as many as there is room for.
+    fn announce_all(&mut self, switch: &mut Switch<'_>, due: &[Port]) {
+        let sent = due.iter().take(ANNOUNCEMENTS_PER_TURN);
+        let sent = sent.take_while(|port| self.announce(switch, **port).is_ok()).count();
+        for port in due.iter().skip(sent) {
+            if let Some(state) = self.ports.get_mut(port) {
+                state.is_owed = true;
+            }
+        }
     }
 
     /// Asks how long messages take.
@@ -194,8 +212,9 @@ impl Handler for DiscoverySwitch {
         let now = switch.now();
         for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
             self.add(desc, now);
-            self.announce(switch, desc.port)?;
         }
+        let ports: Vec<Port> = self.ports.keys().copied().collect();
+        self.announce_all(switch, &ports);
         Ok(())
     }
 
@@ -225,9 +244,10 @@ impl Handler for DiscoverySwitch {
             }
             return Ok(());
         }
-        if !self.ports.contains_key(&port) {
+        // A switch that makes up more ports than it may have has no room for them here either.
+        if !self.ports.contains_key(&port) && switch.info().port(port).is_some() {
             self.add(&status.desc, switch.now());
-            self.announce(switch, port)?;
+            self.announce_all(switch, &[port]);
         }
         Ok(())
     }
@@ -244,14 +264,18 @@ impl Handler for DiscoverySwitch {
         if turn == 0 {
             self.ask(switch);
         }
-        let mut due = Vec::new();
+        let (mut due, mut others) = (Vec::new(), Vec::new());
         for (index, (port, state)) in (0..).zip(&mut self.ports) {
             (state.heard, state.answered) = (0, false);
-            if index % round == turn || now < state.since + NEW_PORT {
+            if std::mem::take(&mut state.is_owed) {
                 due.push(*port);
+            } else if index % round == turn || now < state.since + NEW_PORT {
+                others.push(*port);
             }
         }
-        due.into_iter().try_for_each(|port| self.announce(switch, port))
+        due.append(&mut others);
+        self.announce_all(switch, &due);
+        Ok(())
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
@@ -262,3 +286,6 @@ impl Handler for DiscoverySwitch {
         self.counts.report(report);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Switches with more ports than they should have, by themselves: events go in, messages come out.
+
+use std::net::SocketAddr;
+
+use bellrock_api::openflow::{Capabilities, FixedStr, Out, PortState as LinkState, frame, xid};
+use bellrock_api::{AppId, Cookie, Description, Dpid, MacAddr, Requests, ToSwitch, Version, Watch};
+
+use super::super::Secrets;
+use super::*;
+use crate::discovery::DiscoverySettings;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What all apps may write in one turn.
+const ROOM_BYTES: usize = 1 << 20;
+
+struct Asked;
+
+impl Requests for Asked {
+    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn expect_nothing(&mut self, _: u32) {}
+
+    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn port(number: u32) -> PortDesc {
+    PortDesc::new(Port(number), MacAddr::from_u64(number.into()), FixedStr::new("port"))
+}
+
+/// A handler and its switch.
+struct Scene {
+    handler: DiscoverySwitch,
+    info: SwitchInfo,
+    now: Duration,
+}
+
+impl Scene {
+    fn new(ports: u32) -> Self {
+        let info = SwitchInfo {
+            dpid: Dpid(1),
+            version: Version::V1_3,
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            n_buffers: 0,
+            n_tables: 1,
+            capabilities: Capabilities::empty(),
+            description: Description::default(),
+            ports: (1..=ports).map(port).collect(),
+            since: SECOND,
+        };
+        let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
+        let topology = Watch::<Topology>::default().reader();
+        let handler = DiscoverySwitch::new(shared, Arc::default(), &info, topology);
+        Scene { handler, info, now: SECOND }
+    }
+
+    /// How many packets and flows an event sends, with so much room.
+    fn sends(
+        &mut self,
+        room: usize,
+        event: impl FnOnce(&mut DiscoverySwitch, &mut Switch<'_>) -> Result<()>,
+    ) -> (usize, usize) {
+        let mut out = Out::with_capacity(room);
+        let (mut xids, mut asked) = (xid::Counter::default(), Asked);
+        let app = AppId::new(0, "discovery").unwrap();
+        let mut switch = Switch::new(&self.info, &mut out, &mut xids, &mut asked, self.now, app);
+        event(&mut self.handler, &mut switch).unwrap();
+        let (mut packets, mut flows, mut rest) = (0, 0, out.as_slice());
+        while let Some(message) = frame(rest).unwrap() {
+            match ToSwitch::decode(message.bytes).unwrap().body {
+                ToSwitch::PacketOut(_) => packets += 1,
+                ToSwitch::FlowMod(_) => flows += 1,
+                _ => {}
+            }
+            rest = &rest[message.bytes.len()..];
+        }
+        (packets, flows)
+    }
+
+    fn second(&mut self, room: usize) -> usize {
+        self.now += SECOND;
+        self.sends(room, |handler, switch| handler.tick(switch)).0
+    }
+}
+
+#[test]
+fn a_switch_with_very_many_ports_is_asked_in_turns_and_has_its_flow() {
+    let mut scene = Scene::new(8192);
+    let (packets, flows) = scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
+    assert_eq!((packets, flows), (ANNOUNCEMENTS_PER_TURN, 1));
+    // Those that had no room come first.
+    assert_eq!(scene.second(ROOM_BYTES), ANNOUNCEMENTS_PER_TURN);
+    assert!(scene.handler.ports.values().skip(ANNOUNCEMENTS_PER_TURN).all(|port| !port.is_owed));
+    // What others have left is used.
+    let some = scene.second(ROOM_BYTES / 16);
+    assert!((100..ANNOUNCEMENTS_PER_TURN).contains(&some), "{some}");
+}
+
+#[test]
+fn ports_that_a_switch_makes_up_take_no_room() {
+    let mut scene = Scene::new(4);
+    for number in 5..100 {
+        let status = PortStatus { reason: PortReason::Add, desc: port(number) };
+        let sent = scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
+        assert_eq!((sent, scene.handler.ports.len()), ((0, 0), 0));
+    }
+    let status = PortStatus { reason: PortReason::Add, desc: port(4) };
+    let sent = scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
+    assert_eq!(sent, (1, 0));
+    let desc = PortDesc { state: LinkState::LINK_DOWN, ..port(4) };
+    let status = PortStatus { reason: PortReason::Modify, desc };
+    scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
+    assert!(scene.handler.ports.is_empty());
+}
