@@ -33,7 +33,8 @@ pub use probe::PROBE_SOURCE;
 pub use settings::HostSettings;
 pub use switch::{HostsAtSwitch, REFRESH_S, SIGHTINGS_PER_PORT_PER_S};
 pub use tracker::{
-    AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, CLAIM_PAUSE, MAX_ADDRESSES,
+    AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
+    MAX_ADDRESSES,
 };
 
 use tracker::{Sighting, Tracker};

@@ -33,7 +33,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
                 break;
             }
         }
-        tracker.timers(now);
+        tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared);
         if dealt_with == SIGHTINGS_PER_TURN {
             continue;

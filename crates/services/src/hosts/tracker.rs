@@ -30,6 +30,9 @@ pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 /// Most Internet addresses of a host. For a further one the oldest is forgotten.
 pub const MAX_ADDRESSES: usize = 16;
 
+/// Hosts that are asked when their port is up again. Others of it are known again when they speak.
+pub const ASKED_ON_RETURN: usize = 64;
+
 /// Addresses that are asked for in one probe.
 const ADDRESSES_PER_PROBE: usize = 4;
 
@@ -55,6 +58,8 @@ pub(super) struct Tracker {
     settings: HostSettings,
     entries: BTreeMap<HostId, Entry>,
     ports: Ports,
+    /// Ports that have hosts and are none of hosts now: they are down, or have just come up.
+    away: BTreeSet<SwitchPort>,
     /// When each host is looked at next.
     due: BTreeSet<(Duration, HostId)>,
     /// Those that are there.
@@ -124,6 +129,7 @@ impl Tracker {
             settings,
             entries: BTreeMap::new(),
             ports: Ports::default(),
+            away: BTreeSet::new(),
             due: BTreeSet::new(),
             hosts: Hosts::keyed(keys),
             changed: false,
@@ -348,13 +354,13 @@ impl Tracker {
     }
 
     /// Does what is due.
-    pub(super) fn timers(&mut self, now: Duration) {
+    pub(super) fn timers(&mut self, topology: &Topology, now: Duration) {
         while let Some((_, host)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
-            self.timer(host, now);
+            self.timer(host, topology, now);
         }
     }
 
-    fn timer(&mut self, host: HostId, now: Duration) {
+    fn timer(&mut self, host: HostId, topology: &Topology, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let Some(asked) = &mut entry.asked else {
             if entry.seen + self.settings.max_age > now {
@@ -376,10 +382,10 @@ impl Tracker {
         match why {
             Why::Aged(AGE_PROBES..) => return self.forget(host, HostGone::Aged),
             Why::Aged(times) => return self.ask(host, Why::Aged(times + 1), now),
-            Why::Claim(to) => self.moved(host, to, now),
+            Why::Claim(to) if topology.is_edge(to) => self.moved(host, to, now),
             Why::Address(ip, by) => self.take_address(host, ip, by),
-            // It may be back later.
-            Why::Returned => {}
+            // It may be back later, or where it was claimed is none of hosts any more.
+            Why::Returned | Why::Claim(_) => {}
         }
         self.look_at(host);
     }
@@ -416,34 +422,41 @@ impl Tracker {
 
     /// The topology has changed: hosts are only where no switch is, and ports are up.
     pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
-        let linked: BTreeSet<SwitchPort> =
-            topology.links.values().flat_map(|link| [link.from, link.to]).collect();
         let places: Vec<SwitchPort> = self.ports.all().collect();
         for at in places {
-            let hosts: Vec<HostId> = self.ports.hosts(at).collect();
-            for host in hosts {
-                let present = self.entries.get(&host).is_some_and(|entry| entry.present);
-                if linked.contains(&at) {
-                    self.forget(host, HostGone::Link);
-                } else if present && !topology.is_edge(at) {
-                    self.gone(host, HostGone::Port);
-                } else if !present && topology.is_edge(at) {
-                    self.ask_returned(host, now);
+            if topology.is_trunk(at) {
+                self.each_at(at, |tracker, host| tracker.forget(host, HostGone::Link));
+            } else if topology.is_edge(at) {
+                if self.away.remove(&at) {
+                    self.port_returned(at, now);
                 }
+            } else if self.away.insert(at) {
+                self.each_at(at, |tracker, host| tracker.gone(host, HostGone::Port));
             }
         }
+        self.away.retain(|at| self.ports.count(*at) > 0);
         self.told_full.retain(|at, _| topology.is_edge(*at));
     }
 
-    fn ask_returned(&mut self, host: HostId, now: Duration) {
-        if self.entries.get(&host).is_some_and(|entry| entry.asked.is_none()) {
+    fn each_at(&mut self, at: SwitchPort, mut visit: impl FnMut(&mut Self, HostId)) {
+        let hosts: Vec<HostId> = self.ports.hosts(at).collect();
+        hosts.into_iter().for_each(|host| visit(self, host));
+    }
+
+    /// A port is up again: hosts of it that are away are asked, the last seen first.
+    fn port_returned(&mut self, at: SwitchPort, now: Duration) {
+        let away = |host: &HostId| self.entries.get(host).filter(|entry| !entry.present);
+        let mut hosts: Vec<(Duration, HostId)> =
+            self.ports.hosts(at).filter_map(|host| Some((away(&host)?.seen, host))).collect();
+        hosts.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, host) in hosts.into_iter().take(ASKED_ON_RETURN) {
             self.ask(host, Why::Returned, now);
         }
     }
 
     /// A host is not there any more, and may come back.
     fn gone(&mut self, host: HostId, why: HostGone) {
-        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
         let at = entry.at;
         (entry.present, entry.asked) = (false, None);
         self.changed |= self.hosts.remove(host).is_some();

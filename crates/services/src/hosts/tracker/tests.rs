@@ -50,7 +50,7 @@ impl Scene {
 
     fn to(&mut self, now: Duration) {
         while let Some(due) = self.tracker.due().filter(|due| *due <= now) {
-            self.tracker.timers(due.max(self.now));
+            self.tracker.timers(&self.topology, due.max(self.now));
         }
         self.now = now;
     }
@@ -127,6 +127,39 @@ fn a_host_whose_port_goes_down_may_come_up_anywhere() {
     assert_eq!(scene.probes(), []);
     scene.seen(2, at(1, 2));
     assert_eq!(scene.names(), ["host_seen"]);
+}
+
+#[test]
+fn hosts_that_are_away_are_asked_once_when_their_port_is_back() {
+    let settings = HostSettings { max_hosts_per_port: 100, ..HostSettings::default() };
+    let mut scene = Scene::new(settings);
+    for n in 0..100 {
+        scene.told(n, at(1, 1), Told::Address(ip(n as u8)));
+        scene.now += Duration::from_millis(1);
+    }
+    scene.change(|topology| assert!(topology.edge.remove(&at(1, 1))));
+    scene.change(|topology| assert!(topology.edge.remove(&at(2, 2))));
+    assert_eq!(scene.probes(), []);
+    scene.change(|topology| assert!(topology.edge.insert(at(1, 1))));
+    let asked: BTreeSet<HostId> = scene.probes().iter().map(|probe| probe.host).collect();
+    assert_eq!(asked.len(), ASKED_ON_RETURN);
+    assert!(asked.contains(&host(99)) && !asked.contains(&host(0)), "the last seen");
+    scene.to(s(20));
+    assert_eq!(scene.probes().len(), ASKED_ON_RETURN, "once more, as always");
+    // What changes elsewhere is nothing to them.
+    scene.change(|topology| assert!(topology.edge.insert(at(2, 2))));
+    scene.to(s(30));
+    assert_eq!(scene.probes(), []);
+}
+
+#[test]
+fn a_claim_by_a_port_that_has_gone_down_meanwhile_is_void() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.seen(1, at(2, 1));
+    scene.change(|topology| assert!(topology.edge.remove(&at(2, 1))));
+    scene.to(s(12));
+    assert_eq!(scene.place(1), Some(at(1, 1)));
 }
 
 #[test]
