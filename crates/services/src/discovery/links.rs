@@ -489,6 +489,11 @@ impl Links {
         std::mem::take(&mut self.events)
     }
 
+    /// Whether the topology has changed since it was last asked for.
+    pub(super) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
     /// The topology, if it has changed since it was last asked for.
     pub(super) fn take_topology(&mut self) -> Option<Topology> {
         std::mem::take(&mut self.changed).then(|| self.topology())

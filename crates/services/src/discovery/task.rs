@@ -1,6 +1,7 @@
 //! The task that owns what is known of links, and publishes the topology.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellrock_api::{Network, PortDesc, SwitchInfo, SwitchPort, Switches};
 
@@ -8,6 +9,10 @@ use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
 use super::{Shared, Told};
 use crate::wait::first;
+
+/// How long after a topology the next one is published at the earliest. A first change is told at once; ports that
+/// flap all the time cost those who read it no more than this.
+pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
 
 /// What handlers told that is dealt with before others have their turn.
 const TOLD_PER_TURN: usize = 1024;
@@ -17,6 +22,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
     let mut switches = Switches::default();
     let mut seen = None;
     let mut kept = None;
+    let mut next_topology = Duration::ZERO;
     loop {
         let now = network.now();
         let published = network.switches();
@@ -34,13 +40,22 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
             }
         }
         links.timers(now);
-        publish(&mut links, &network);
+        if now >= next_topology
+            && let Some(topology) = links.take_topology()
+        {
+            network.topology().publish(topology);
+            next_topology = now + PUBLISH_EVERY;
+        }
+        for event in links.take_events() {
+            network.events().publish(now, event);
+        }
         if dealt_with == TOLD_PER_TURN {
             continue;
         }
         let changed = network.watch_switches().changed(published.version());
         let heard = async { kept = shared.told.recv().await.ok() };
-        match links.due() {
+        let unpublished = links.has_changed().then_some(next_topology);
+        match links.due().into_iter().chain(unpublished).min() {
             None => first(heard, changed).await,
             Some(due) => first(first(heard, changed), network.sleep_until(due)).await,
         }
@@ -101,14 +116,5 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
         Outcome::Replayed => counts.replayed.add(1),
         Outcome::Reflected => counts.reflected.add(1),
         _ => counts.suspected.add(1),
-    }
-}
-
-fn publish(links: &mut Links, network: &Network) {
-    if let Some(topology) = links.take_topology() {
-        network.topology().publish(topology);
-    }
-    for event in links.take_events() {
-        network.events().publish(network.now(), event);
     }
 }
