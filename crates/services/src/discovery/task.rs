@@ -8,7 +8,7 @@ use bellrock_api::{Network, PortDesc, SwitchInfo, SwitchPort, Switches};
 use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
 use super::{Shared, Told};
-use crate::wait::first;
+use crate::wait::{first, yield_now};
 
 /// How long after a topology the next one is published at the earliest. A first change is told at once; ports that
 /// flap all the time cost those who read it no more than this.
@@ -49,6 +49,8 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
         for event in links.take_events() {
             network.events().publish(now, event);
         }
+        // What comes all the time leaves nothing to wait for.
+        yield_now().await;
         if dealt_with == TOLD_PER_TURN {
             continue;
         }

@@ -9,7 +9,7 @@ use bellrock_api::{Action, Network, Port, ToSwitch, Version};
 use super::Shared;
 use super::probe::probe;
 use super::tracker::{Probe, Refused, Tracker};
-use crate::wait::first;
+use crate::wait::{first, yield_now};
 
 /// Sightings that are dealt with before others have their turn.
 const SIGHTINGS_PER_TURN: usize = 1024;
@@ -35,6 +35,8 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared);
+        // What comes all the time leaves nothing to wait for.
+        yield_now().await;
         if dealt_with == SIGHTINGS_PER_TURN {
             continue;
         }
