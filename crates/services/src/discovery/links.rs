@@ -101,8 +101,9 @@ struct PortState {
     nonce: u64,
     /// Whether it was asked for long enough to be one of a host.
     is_known: bool,
-    /// Whether a link to a switch was here when that switch was lost. It may go on forwarding without its
-    /// controller, so until the port goes down itself, or the link is back, it is none of a host.
+    /// Whether a link to a switch was here when that switch was lost, or announcements did not come through it
+    /// any more. The switch may go on forwarding without its controller, and the link may carry packets, so
+    /// until the port goes down itself, or the link is back, it is none of a host.
     lost_switch: bool,
     /// When which alarm was told last.
     alarms: BTreeMap<&'static str, Duration>,
@@ -226,13 +227,7 @@ impl Links {
         for from in senders {
             if let Some(pair) = self.pairs.remove(&from) {
                 self.into.remove(&(pair.to, from));
-                let other = if from == at { pair.to } else { from };
-                if why == LinkDown::Switch
-                    && pair.up.is_some()
-                    && let Some(port) = self.port_mut(other)
-                {
-                    port.lost_switch = true;
-                }
+                self.changed |= self.is_unjudged(&pair);
                 self.down(pair.up, why);
             }
         }
@@ -246,9 +241,16 @@ impl Links {
     }
 
     fn down(&mut self, up: Option<Up>, why: LinkDown) {
-        if let Some(Up { link, .. }) = up {
-            self.changed = true;
-            self.events.push(Event::LinkDown { link, why });
+        let Some(Up { link, .. }) = up else { return };
+        self.changed = true;
+        self.events.push(Event::LinkDown { link, why });
+        if why == LinkDown::Port {
+            return;
+        }
+        for end in [link.from, link.to] {
+            if let Some(port) = self.port_mut(end) {
+                port.lost_switch = true;
+            }
         }
     }
 
@@ -307,6 +309,8 @@ impl Links {
     /// A port is heard at another, for the first time or instead of where it was heard before.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
         let pair = Pair { to, latency: Latency::default(), slow: false, up: None };
+        // Its ports are none of hosts until it is judged.
+        self.changed |= self.is_unjudged(&pair);
         if let Some(before) = self.pairs.insert(from, pair) {
             self.into.remove(&(before.to, from));
             self.down(before.up, LinkDown::Moved);
@@ -333,8 +337,13 @@ impl Links {
     /// Whether a link that is not up stays down because it is slow, or until it is known whether it is.
     fn is_held(&self, from: SwitchPort) -> bool {
         let Some(pair) = self.pairs.get(&from) else { return false };
+        self.is_unjudged(pair) || self.refuse_slow && pair.slow
+    }
+
+    /// Whether it is not known yet if what one port hears of the other comes over a link.
+    fn is_unjudged(&self, pair: &Pair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
-        self.refuse_slow && (pair.slow || !is_judged)
+        self.refuse_slow && pair.up.is_none() && !is_judged
     }
 
     /// Between ports that have long been up, a link would have been found at once. If it is found now,
@@ -369,6 +378,8 @@ impl Links {
         };
         if let Some(pair) = self.pairs.get_mut(&from) {
             pair.slow |= matches!(finding, Finding::Known(_));
+            // What is refused as a link is taken for hosts from now on.
+            self.changed |= pair.up.is_none();
         }
         self.suspect(from, to, Suspicion::Latency { is, usual }, now);
         true
@@ -505,13 +516,16 @@ impl Links {
         let switches = self.switches.iter();
         let mut trunk: BTreeSet<SwitchPort> =
             self.links().flat_map(|up| [up.link.from, up.link.to]).collect();
+        let unjudged = self.pairs.iter().filter(|(_, pair)| self.is_unjudged(pair));
+        let unjudged: BTreeSet<SwitchPort> =
+            unjudged.flat_map(|(from, pair)| [*from, pair.to]).collect();
         let mut edge = BTreeSet::new();
         for (dpid, ports) in switches.clone() {
             for (port, state) in &ports.ports {
                 let at = SwitchPort::new(*dpid, *port);
                 if state.lost_switch {
                     trunk.insert(at);
-                } else if state.is_known && !trunk.contains(&at) {
+                } else if state.is_known && !trunk.contains(&at) && !unjudged.contains(&at) {
                     edge.insert(at);
                 }
             }

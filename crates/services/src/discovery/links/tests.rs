@@ -318,3 +318,50 @@ fn forged_announcements_are_told_now_and_then() {
     scene.links.forged(at(7, 1), s(1));
     assert_eq!(scene.events(), ["forged_announcement"]);
 }
+
+#[test]
+fn ports_of_a_link_that_has_fallen_silent_are_none_of_hosts_until_they_go_down() {
+    let mut scene = Scene::new(2);
+    scene.both(at(1, 1), at(2, 1));
+    scene.to(s(60));
+    let topology = scene.topology();
+    assert!(topology.links.is_empty() && topology.is_edge(at(1, 2)));
+    assert!(topology.is_trunk(at(1, 1)) && topology.is_trunk(at(2, 1)));
+    scene.links.port_down(at(1, 1), scene.now);
+    scene.switch(1, 4);
+    scene.to(s(63));
+    let topology = scene.topology();
+    assert!(topology.is_edge(at(1, 1)) && topology.is_trunk(at(2, 1)));
+    // It carries announcements again.
+    scene.both(at(1, 1), at(2, 1));
+    assert_eq!(scene.topology().links.len(), 2);
+}
+
+#[test]
+fn ports_of_a_link_that_is_not_judged_yet_are_none_of_hosts() {
+    let mut scene = Scene::with(4, true);
+    for round in 0..10 {
+        scene.to(s(10) + INTERVAL * round);
+        (1..=3).for_each(|n| scene.both(at(n, 1), at(n + 1, 2)));
+    }
+    for took in [MS, MS * 20] {
+        for port in [at(1, 4), at(4, 4)] {
+            scene.links.port_down(port, scene.now);
+            scene.switch(port.dpid.0, 4);
+        }
+        for sample in 1..=4 {
+            let topology = scene.topology();
+            assert!(topology.link(at(1, 4)).is_none() && !topology.is_edge(at(4, 4)), "{sample}");
+            for (from, to) in [(at(1, 4), at(4, 4)), (at(4, 4), at(1, 4))] {
+                let heard = scene.announcement(from, to, took);
+                scene.hears(heard);
+            }
+            scene.to(scene.now + s(2));
+        }
+        assert!(scene.links.has_changed());
+        let topology = scene.topology();
+        assert_eq!(topology.link(at(1, 4)).is_some(), took == MS);
+        // What is too slow for a link is taken for hosts.
+        assert_eq!(topology.is_edge(at(1, 4)) && topology.is_edge(at(4, 4)), took != MS);
+    }
+}
