@@ -34,7 +34,7 @@ pub use settings::HostSettings;
 pub use switch::{HostsAtSwitch, REFRESH_S, SIGHTINGS_PER_PORT_PER_S};
 pub use tracker::{
     AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
-    MAX_ADDRESSES,
+    MAX_ADDRESSES, REPLACED_PER_S,
 };
 
 use tracker::{Sighting, Tracker};

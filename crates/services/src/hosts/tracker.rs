@@ -30,6 +30,10 @@ pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 /// Most Internet addresses of a host. For a further one the oldest is forgotten.
 pub const MAX_ADDRESSES: usize = 16;
 
+/// Addresses of a host that take the place of older ones of it in a second. Further ones are learnt when they are
+/// told later.
+pub const REPLACED_PER_S: u32 = 4;
+
 /// Hosts that are asked when their port is up again. Others of it are known again when they speak.
 pub const ASKED_ON_RETURN: usize = 64;
 
@@ -92,6 +96,8 @@ struct Entry {
     /// Whether it is there, as well as is known. If not, it is remembered to tell that it has moved.
     present: bool,
     addresses: Vec<IpAddr>,
+    /// How many of them have taken the place of others in the second that began then.
+    replaced: (Duration, u32),
     /// An address that it used, if it has told none: good enough to ask for.
     used: Option<IpAddr>,
     since: Duration,
@@ -101,6 +107,18 @@ struct Entry {
     /// Until when claims are not looked into, since one was refused.
     paused: Duration,
     told_claim: Option<Duration>,
+}
+
+impl Entry {
+    /// Whether one more address may take the place of another: each makes all that read hosts look again.
+    fn may_replace(&mut self, now: Duration) -> bool {
+        let (since, count) = &mut self.replaced;
+        if *since + Duration::from_secs(1) <= now {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count <= REPLACED_PER_S
+    }
 }
 
 /// A question that waits for its answer.
@@ -191,6 +209,7 @@ impl Tracker {
                 at,
                 present: true,
                 addresses: Vec::new(),
+                replaced: (Duration::ZERO, 0),
                 used: None,
                 since: now,
                 seen: now,
@@ -300,7 +319,7 @@ impl Tracker {
         let owner = self.hosts.by_ip(ip, host.vlan).map(|owner| owner.id);
         match owner {
             Some(owner) if owner == host => {}
-            None => self.add_address(host, ip),
+            None => self.add_address(host, ip, now),
             Some(owner) => {
                 let asked = self.entries.get(&owner).is_none_or(|entry| entry.asked.is_some());
                 let paused = self.entries.get(&owner).is_some_and(|entry| now < entry.paused);
@@ -311,9 +330,12 @@ impl Tracker {
         }
     }
 
-    fn add_address(&mut self, host: HostId, ip: IpAddr) {
+    fn add_address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
         if entry.addresses.len() == MAX_ADDRESSES {
+            if !entry.may_replace(now) {
+                return;
+            }
             entry.addresses.remove(0);
         }
         entry.addresses.push(ip);
@@ -383,7 +405,7 @@ impl Tracker {
             Why::Aged(AGE_PROBES..) => return self.forget(host, HostGone::Aged),
             Why::Aged(times) => return self.ask(host, Why::Aged(times + 1), now),
             Why::Claim(to) if topology.is_edge(to) => self.moved(host, to, now),
-            Why::Address(ip, by) => self.take_address(host, ip, by),
+            Why::Address(ip, by) => self.take_address(host, ip, by, now),
             // It may be back later, or where it was claimed is none of hosts any more.
             Why::Returned | Why::Claim(_) => {}
         }
@@ -412,12 +434,12 @@ impl Tracker {
     }
 
     /// A host does not answer for an address, and another has told that it is its own.
-    fn take_address(&mut self, host: HostId, ip: IpAddr, by: HostId) {
+    fn take_address(&mut self, host: HostId, ip: IpAddr, by: HostId, now: Duration) {
         if let Some(entry) = self.entries.get_mut(&host) {
             entry.addresses.retain(|its| *its != ip);
             self.publish(host);
         }
-        self.add_address(by, ip);
+        self.add_address(by, ip, now);
     }
 
     /// The topology has changed: hosts are only where no switch is, and ports are up.

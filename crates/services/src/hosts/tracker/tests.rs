@@ -223,6 +223,21 @@ fn an_address_stays_with_who_answers_for_it() {
 }
 
 #[test]
+fn a_host_that_tells_ever_new_addresses_is_believed_a_few_in_a_second() {
+    let mut scene = Scene::default();
+    let mut published = 0;
+    for n in 0..200 {
+        scene.told(1, at(1, 1), Told::Address(ip(n)));
+        published += usize::from(scene.tracker.take_hosts().is_some());
+        scene.now += Duration::from_millis(5);
+    }
+    assert!(published <= 1 + MAX_ADDRESSES + 2 * REPLACED_PER_S as usize, "{published}");
+    scene.now += s(1);
+    scene.told(1, at(1, 1), Told::Address(ip(250)));
+    assert_eq!(scene.owner(250), Some(host(1)));
+}
+
+#[test]
 fn a_host_that_was_away_does_not_take_back_its_address() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
@@ -271,7 +286,10 @@ fn who_claims_many_addresses_takes_no_room_from_others() {
     assert_eq!(scene.place(2000), Some(at(2, 1)));
     assert_eq!((scene.tracker.hosts.len(), scene.tracker.entries.len()), (20, 20));
     let addresses = 2 * MAX_ADDRESSES as u8;
-    (0..addresses).for_each(|n| scene.told(2000, at(2, 1), Told::Address(ip(n))));
+    for n in 0..addresses {
+        scene.told(2000, at(2, 1), Told::Address(ip(n)));
+        scene.now += s(1) / REPLACED_PER_S;
+    }
     assert_eq!((scene.owner(0), scene.owner(addresses - 1)), (None, Some(host(2000))));
     let refused = &scene.tracker.refused;
     assert!(
