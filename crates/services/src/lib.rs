@@ -27,4 +27,6 @@ pub mod discovery;
 pub mod hosts;
 pub mod paths;
 pub mod programming;
+#[cfg(test)]
+mod testing;
 pub mod wait;

@@ -5,7 +5,7 @@
 
 use bellrock_api::{HostId, Port};
 
-/// Hosts that are remembered at most. With more it is emptied.
+/// Hosts that are remembered at most. With more it is emptied, and each is looked at again.
 const MAX_HOSTS: usize = 1 << 13;
 
 /// Room at first.

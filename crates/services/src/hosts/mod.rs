@@ -31,7 +31,7 @@ use crate::counters::counters;
 use crate::discovery::{NoRandomness, secret};
 pub use probe::PROBE_SOURCE;
 pub use settings::HostSettings;
-pub use switch::{HostsAtSwitch, REFRESH_S, SIGHTINGS_PER_PORT_PER_S};
+pub use switch::{HostsAtSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S};
 pub use tracker::{
     AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
     MAX_ADDRESSES, REPLACED_PER_S,
@@ -114,13 +114,17 @@ impl HostTracking {
     fn shared(&self, network: &Network) -> &Arc<Shared> {
         self.shared.get_or_init(|| {
             let [multiplier, ..] = self.secrets(network);
-            let (tell, told) = async_channel::bounded(MAX_WAITING);
-            Arc::new(Shared { multiplier, tell, told, switches: Mutex::default() })
+            Arc::new(Shared::new(multiplier))
         })
     }
 }
 
 impl Shared {
+    fn new(multiplier: u64) -> Self {
+        let (tell, told) = async_channel::bounded(MAX_WAITING);
+        Shared { multiplier, tell, told, switches: Mutex::default() }
+    }
+
     fn switch(&self, dpid: Dpid) -> Option<Arc<PerSwitch>> {
         self.lock().get(&dpid).cloned()
     }

@@ -20,6 +20,10 @@ use super::{PerSwitch, Shared};
 /// Hosts beyond are learnt when they are heard later.
 pub const SIGHTINGS_PER_PORT_PER_S: u16 = 512;
 
+/// Sightings of known hosts at their places that one port may tell of in a second. They are for how long hosts are
+/// known, which is minutes: with more, each is told of some seconds later.
+pub const SEEN_AGAIN_PER_PORT_PER_S: u16 = 2048;
+
 /// How often a handler forgets that it knows hosts, in seconds, so that each is seen again.
 pub const REFRESH_S: u32 = 30;
 
@@ -35,8 +39,17 @@ pub struct HostsAtSwitch {
     topology_version: u64,
     stale: u64,
     /// Sightings of each port since the last tick.
-    told: BTreeMap<Port, u16>,
+    told: BTreeMap<Port, ToldOf>,
     second: u32,
+}
+
+/// Sightings of one port.
+#[derive(Default)]
+struct ToldOf {
+    /// Of hosts that are not known, or known elsewhere, or have something new to tell.
+    news: u16,
+    /// Of hosts that are where they were.
+    seen_again: u16,
 }
 
 impl HostsAtSwitch {
@@ -107,20 +120,18 @@ impl HostsAtSwitch {
             Told::Used(_) | Told::Nothing => false,
         };
         let was_seen = is_here && self.cache.has(key, at.port);
-        if is_here {
-            self.cache.insert(key, at.port);
-        }
         if was_seen && !is_new && to_apps == Verdict::Pass {
             return Verdict::Pass;
         }
-        // Once in a while each host that is where it was is seen: there are no more of those than of hosts.
-        let is_bounded = is_here && !was_seen;
-        if !is_bounded && !self.may_tell(at.port) {
+        // Once in a while each host that is where it was is seen again.
+        if !self.may_tell(at.port, is_here && !was_seen) {
             self.own.counts.over_limit.add(1);
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
-        if self.shared.tell.try_send(Sighting { host, at, told }).is_err() {
-            self.own.counts.lost.add(1);
+        match self.shared.tell.try_send(Sighting { host, at, told }) {
+            Ok(()) if is_here => self.cache.insert(key, at.port),
+            Ok(()) => {}
+            Err(_) => self.own.counts.lost.add(1),
         }
         // Until it is known where the host is, nobody speaks for it from elsewhere.
         if is_known && !is_here { self.claim() } else { to_apps }
@@ -132,10 +143,14 @@ impl HostsAtSwitch {
         Verdict::Consume
     }
 
-    fn may_tell(&mut self, port: Port) -> bool {
+    fn may_tell(&mut self, port: Port, is_seen_again: bool) -> bool {
         let told = self.told.entry(port).or_default();
-        *told = told.saturating_add(1);
-        *told <= SIGHTINGS_PER_PORT_PER_S
+        let (count, most) = match is_seen_again {
+            true => (&mut told.seen_again, SEEN_AGAIN_PER_PORT_PER_S),
+            false => (&mut told.news, SIGHTINGS_PER_PORT_PER_S),
+        };
+        *count = count.saturating_add(1);
+        *count <= most
     }
 }
 
@@ -186,3 +201,6 @@ impl Handler for HostsAtSwitch {
         self.own.counts.report(report);
     }
 }
+
+#[cfg(test)]
+mod tests;

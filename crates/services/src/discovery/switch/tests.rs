@@ -1,36 +1,14 @@
 //! Switches with more ports than they should have, by themselves: events go in, messages come out.
 
-use std::net::SocketAddr;
-
-use bellrock_api::openflow::{Capabilities, FixedStr, Out, PortState as LinkState, frame, xid};
-use bellrock_api::{AppId, Cookie, Description, Dpid, MacAddr, Requests, ToSwitch, Version, Watch};
+use bellrock_api::openflow::{PortState as LinkState, frame};
+use bellrock_api::{ToSwitch, Watch};
 
 use super::super::Secrets;
 use super::*;
 use crate::discovery::DiscoverySettings;
+use crate::testing::{ROOM_BYTES, event, info, port};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// What all apps may write in one turn.
-const ROOM_BYTES: usize = 1 << 20;
-
-struct Asked;
-
-impl Requests for Asked {
-    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<()> {
-        Ok(())
-    }
-
-    fn expect_nothing(&mut self, _: u32) {}
-
-    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
-        Ok(())
-    }
-}
-
-fn port(number: u32) -> PortDesc {
-    PortDesc::new(Port(number), MacAddr::from_u64(number.into()), FixedStr::new("port"))
-}
 
 /// A handler and its switch.
 struct Scene {
@@ -41,17 +19,7 @@ struct Scene {
 
 impl Scene {
     fn new(ports: u32) -> Self {
-        let info = SwitchInfo {
-            dpid: Dpid(1),
-            version: Version::V1_3,
-            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
-            n_buffers: 0,
-            n_tables: 1,
-            capabilities: Capabilities::empty(),
-            description: Description::default(),
-            ports: (1..=ports).map(port).collect(),
-            since: SECOND,
-        };
+        let info = info(ports);
         let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
         let topology = Watch::<Topology>::default().reader();
         let handler = DiscoverySwitch::new(shared, Arc::default(), &info, topology);
@@ -62,13 +30,11 @@ impl Scene {
     fn sends(
         &mut self,
         room: usize,
-        event: impl FnOnce(&mut DiscoverySwitch, &mut Switch<'_>) -> Result<()>,
+        call: impl FnOnce(&mut DiscoverySwitch, &mut Switch<'_>) -> Result<()>,
     ) -> (usize, usize) {
-        let mut out = Out::with_capacity(room);
-        let (mut xids, mut asked) = (xid::Counter::default(), Asked);
-        let app = AppId::new(0, "discovery").unwrap();
-        let mut switch = Switch::new(&self.info, &mut out, &mut xids, &mut asked, self.now, app);
-        event(&mut self.handler, &mut switch).unwrap();
+        let handler = &mut self.handler;
+        let (done, out) = event(&self.info, self.now, room, |switch| call(handler, switch));
+        done.unwrap();
         let (mut packets, mut flows, mut rest) = (0, 0, out.as_slice());
         while let Some(message) = frame(rest).unwrap() {
             match ToSwitch::decode(message.bytes).unwrap().body {

@@ -1,0 +1,95 @@
+//! What a handler tells the task of, and how much of it.
+
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
+};
+use bellrock_api::{Host, HostId, MacAddr, Version, Watch};
+
+use super::*;
+use crate::hosts::MAX_WAITING;
+use crate::testing::{ROOM_BYTES, event, info};
+
+const AT: SwitchPort = SwitchPort { dpid: Dpid(1), port: Port(1) };
+
+struct Scene {
+    handler: HostsAtSwitch,
+    info: SwitchInfo,
+}
+
+impl Scene {
+    /// A switch with one port, where so many hosts are known.
+    fn new(known: u64) -> Self {
+        let mut hosts = Hosts::default();
+        for n in 0..known {
+            let (id, since) = (HostId::new(mac(n), None), Duration::ZERO);
+            hosts.insert(Host { id, at: AT, addresses: Vec::new(), since });
+        }
+        let topology = Watch::new(Topology::of([(AT.dpid, vec![AT.port])], []));
+        let readers = (topology.reader(), Watch::new(hosts).reader());
+        let shared = Arc::new(Shared::new(1));
+        let handler = HostsAtSwitch::new(shared, Arc::default(), AT.dpid, readers);
+        Scene { handler, info: info(1) }
+    }
+
+    /// A packet from a host.
+    fn sees(&mut self, n: u64) {
+        let mut data = [0; 60];
+        data[..6].fill(0xff);
+        data[6..12].copy_from_slice(&mac(n).0);
+        data[12..14].copy_from_slice(&ETH_TYPE_IPV4.to_be_bytes());
+        let packet = openflow::PacketIn {
+            buffer_id: None,
+            total_len: 60,
+            reason: PacketInReason::NoMatch,
+            table: 0,
+            cookie: openflow::PacketIn::NO_COOKIE,
+            matching: MatchView::port(AT.port),
+            data: Bytes(&data),
+        };
+        let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
+        FromSwitch::PacketIn(packet).encode(Version::V1_3, 0, &mut out).unwrap();
+        let packet = PacketIn::new(PacketInView::of_any_form(out.as_slice()).unwrap());
+        let (handler, now) = (&mut self.handler, Duration::from_secs(9));
+        if handler.wants(&packet) {
+            let (verdict, _) =
+                event(&self.info, now, ROOM_BYTES, |switch| handler.packet_in(switch, &packet));
+            assert_eq!(verdict, Ok(Verdict::Pass));
+        }
+    }
+
+    /// How many sightings wait for the task, which gets them.
+    fn told(&self) -> usize {
+        std::iter::from_fn(|| self.handler.shared.told.try_recv().ok()).count()
+    }
+}
+
+fn mac(n: u64) -> MacAddr {
+    MacAddr::from_u64(0x0200_0000_0000 + n)
+}
+
+#[test]
+fn a_sighting_that_is_lost_comes_with_the_next_packet() {
+    let mut scene = Scene::new(1);
+    let other = Sighting { host: HostId::new(mac(7), None), at: AT, told: Told::Nothing };
+    for _ in 0..MAX_WAITING {
+        scene.handler.shared.tell.try_send(other).unwrap();
+    }
+    scene.sees(0);
+    assert_eq!((scene.told(), scene.handler.own.counts.lost.get()), (MAX_WAITING, 1));
+    scene.sees(0);
+    scene.sees(0);
+    assert_eq!(scene.told(), 1);
+}
+
+#[test]
+fn more_hosts_than_are_remembered_are_told_of_within_a_bound() {
+    const HOSTS: u64 = 10_000;
+    let mut scene = Scene::new(HOSTS);
+    (0..3 * HOSTS).for_each(|n| scene.sees(n % HOSTS));
+    assert_eq!(scene.told(), usize::from(SEEN_AGAIN_PER_PORT_PER_S));
+    // Strangers are told of all the same.
+    scene.sees(HOSTS);
+    assert_eq!(scene.told(), 1);
+}

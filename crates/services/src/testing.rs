@@ -1,0 +1,61 @@
+//! A switch for the tests of handlers by themselves: events go in, messages come out.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bellrock_api::openflow::{Capabilities, FixedStr, Out, xid};
+use bellrock_api::{
+    AppId, Cookie, Description, Dpid, MacAddr, Port, PortDesc, Requests, Result, Switch,
+    SwitchInfo, ToSwitch, Version,
+};
+
+/// What all apps may write in one turn.
+pub(crate) const ROOM_BYTES: usize = 1 << 20;
+
+/// A switch with these many ports, from the first second on.
+pub(crate) fn info(ports: u32) -> SwitchInfo {
+    SwitchInfo {
+        dpid: Dpid(1),
+        version: Version::V1_3,
+        peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+        n_buffers: 0,
+        n_tables: 1,
+        capabilities: Capabilities::empty(),
+        description: Description::default(),
+        ports: (1..=ports).map(port).collect(),
+        since: Duration::from_secs(1),
+    }
+}
+
+/// A port that is up.
+pub(crate) fn port(number: u32) -> PortDesc {
+    PortDesc::new(Port(number), MacAddr::from_u64(number.into()), FixedStr::new("port"))
+}
+
+/// One event at a switch, with so much room for what is sent: what it comes to, and that.
+pub(crate) fn event<T>(
+    info: &SwitchInfo,
+    now: Duration,
+    room_bytes: usize,
+    event: impl FnOnce(&mut Switch<'_>) -> T,
+) -> (T, Out) {
+    let mut out = Out::with_capacity(room_bytes);
+    let (mut xids, app) = (xid::Counter::default(), AppId::new(0, "service").unwrap());
+    let came_to = event(&mut Switch::new(info, &mut out, &mut xids, &mut Asked, now, app));
+    (came_to, out)
+}
+
+/// All may be asked.
+struct Asked;
+
+impl Requests for Asked {
+    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn expect_nothing(&mut self, _: u32) {}
+
+    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
+        Ok(())
+    }
+}
