@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bellrock_api::openflow::{Bytes, List, PacketOut};
-use bellrock_api::{Action, Network, Port, ToSwitch, Version};
+use bellrock_api::{Action, Error, Network, Port, ToSwitch, Version};
 
 use super::Shared;
 use super::probe::probe;
@@ -59,8 +59,10 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
             own.stale.fetch_add(1, Ordering::Relaxed);
         }
     }
-    for probe in tracker.probes.drain(..) {
-        ask(network, shared, probe);
+    for probe in std::mem::take(&mut tracker.probes) {
+        if !ask(network, shared, probe) {
+            tracker.not_sent(probe.host, network.now());
+        }
     }
     for refused in tracker.refused.drain(..) {
         let (Refused::Claim(at) | Refused::PortFull(at) | Refused::Full(at)) = refused;
@@ -76,9 +78,10 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
     }
 }
 
-/// Sends a question to a host. One that cannot be sent stays unanswered.
-fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) {
-    let Some(info) = network.switch(at.dpid) else { return };
+/// Sends a question to a host. `false`: too much waits for its switch. One to a switch that is gone stays
+/// unanswered.
+fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> bool {
+    let Some(info) = network.switch(at.dpid) else { return true };
     let frame = probe(host, ip);
     let in_port = match info.version {
         Version::V1_0 => Port::ANY,
@@ -87,9 +90,11 @@ fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) {
     let actions = [Action::output(at.port)];
     let packet =
         PacketOut { buffer_id: None, in_port, actions: List::of(&actions), data: Bytes(&frame) };
-    if network.send(at.dpid, &ToSwitch::PacketOut(packet)).is_ok()
+    let sent = network.send(at.dpid, &ToSwitch::PacketOut(packet));
+    if sent.is_ok()
         && let Some(own) = shared.switch(at.dpid)
     {
         own.counts.probes.add(1);
     }
+    !matches!(sent, Err(Error::Full(_)))
 }

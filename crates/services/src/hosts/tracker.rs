@@ -363,6 +363,16 @@ impl Tracker {
         self.probes.extend(told.chain(used).map(|ip| Probe { at, host, ip }));
     }
 
+    /// A question to a host could not be sent: it is asked a little later, and has its time to answer from then on.
+    pub(super) fn not_sent(&mut self, host: HostId, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        if let Some(asked) = &mut entry.asked {
+            let again = now + ASK_AGAIN_AFTER;
+            (asked.until, asked.again) = (again + ANSWER_WITHIN, Some(again));
+            self.look_at(host);
+        }
+    }
+
     /// Brings up to date when a host is looked at next.
     fn look_at(&mut self, host: HostId) {
         let Some(entry) = self.entries.get_mut(&host) else { return };

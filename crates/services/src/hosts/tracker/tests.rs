@@ -203,6 +203,22 @@ fn a_host_that_does_not_answer_for_a_second_has_moved() {
 }
 
 #[test]
+fn a_question_that_could_not_be_sent_is_not_taken_for_unanswered() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    scene.seen(1, at(2, 1));
+    for half_second in 1..8 {
+        assert_eq!(scene.probes().len(), 1);
+        scene.tracker.not_sent(host(1), scene.now);
+        scene.to(s(10) + ASK_AGAIN_AFTER * half_second);
+    }
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    // The last one was sent.
+    scene.to(scene.now + ANSWER_WITHIN);
+    assert_eq!(scene.place(1), Some(at(2, 1)));
+}
+
+#[test]
 fn an_address_stays_with_who_answers_for_it() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
