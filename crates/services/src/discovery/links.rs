@@ -36,6 +36,8 @@ pub(super) struct Heard {
     pub(super) nonce: u64,
     /// When it was sent, on the controller's clock.
     pub(super) sent: Duration,
+    /// When it came in. It may have waited for the task since.
+    pub(super) arrived: Duration,
     /// How long it was on the link, as well as that is known.
     pub(super) took: Duration,
 }
@@ -274,7 +276,7 @@ impl Links {
 
     /// An announcement came in that was signed by this start of the controller.
     pub(super) fn heard(&mut self, heard: Heard, hosts: &Hosts, now: Duration) -> Outcome {
-        let Heard { from, to, nonce, sent, took } = heard;
+        let Heard { from, to, nonce, sent, arrived, took } = heard;
         if from == to {
             self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
             return Outcome::Reflected;
@@ -283,7 +285,7 @@ impl Links {
         let Some(sender) = self.port_mut(from).filter(|_| hears) else { return Outcome::Stale };
         // Nonces of a port count up, so that one that is not above all that were used was used, or was
         // overtaken by one that was.
-        if nonce <= sender.nonce || now.saturating_sub(sent) > interval {
+        if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
             self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
             return Outcome::Replayed;
         }

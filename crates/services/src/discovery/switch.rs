@@ -166,6 +166,7 @@ impl DiscoverySwitch {
             to: at,
             nonce: announcement.nonce,
             sent: announcement.sent,
+            arrived: switch.now(),
             took: arrived.saturating_sub(announcement.sent),
         }));
         self.answer(switch, at);

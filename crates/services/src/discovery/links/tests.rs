@@ -50,10 +50,12 @@ impl Scene {
 
     fn announcement(&mut self, from: SwitchPort, to: SwitchPort, took: Duration) -> Heard {
         self.nonce += 1;
-        Heard { from, to, nonce: self.nonce, sent: self.now, took }
+        Heard { from, to, nonce: self.nonce, sent: self.now, arrived: self.now, took }
     }
 
+    /// It comes in now.
     fn hears(&mut self, heard: Heard) -> Outcome {
+        let heard = Heard { arrived: self.now, ..heard };
         self.links.heard(heard, &self.hosts, self.now)
     }
 
@@ -178,6 +180,14 @@ fn an_announcement_is_good_once_and_for_a_round() {
     let topology = scene.topology();
     assert_eq!(topology.links.values().map(|link| link.to).collect::<Vec<_>>(), [at(2, 1)]);
     assert_eq!(scene.events(), ["link_up", "replayed_announcement", "replayed_announcement"]);
+}
+
+#[test]
+fn an_announcement_that_waits_for_the_task_does_not_grow_old() {
+    let mut scene = Scene::new(2);
+    let heard = scene.announcement(at(1, 1), at(2, 1), MS);
+    let much_later = scene.now + INTERVAL * 2;
+    assert_eq!(scene.links.heard(heard, &scene.hosts, much_later), Outcome::Accepted);
 }
 
 #[test]
