@@ -27,6 +27,7 @@ pub mod discovery;
 pub mod hosts;
 pub mod paths;
 pub mod programming;
+mod registry;
 #[cfg(test)]
 mod testing;
 pub mod wait;

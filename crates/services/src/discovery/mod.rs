@@ -19,15 +19,15 @@ mod settings;
 mod switch;
 mod task;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Dpid, Network, SwitchInfo, SwitchPort};
+use bellrock_api::{App, Network, SwitchInfo, SwitchPort};
 
 use crate::counters::counters;
+use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{Key, MIN_KEY_LEN, NoRandomness, ParseKeyError};
 pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
@@ -69,7 +69,7 @@ struct Shared {
     tell: Sender<Told>,
     told: Receiver<Told>,
     /// What is counted for each switch, for the task.
-    counts: Mutex<BTreeMap<Dpid, Arc<Counts>>>,
+    counts: Registry<Counts>,
 }
 
 /// What a handler tells the task.
@@ -159,36 +159,12 @@ impl Shared {
     fn new(secrets: Secrets, settings: &DiscoverySettings) -> Self {
         let (tell, told) = async_channel::bounded(MAX_WAITING);
         let (interval_s, nonce) = (settings.interval_s(), AtomicU64::new(0));
-        Shared { secrets, interval_s, nonce, tell, told, counts: Mutex::default() }
+        Shared { secrets, interval_s, nonce, tell, told, counts: Registry::default() }
     }
 
     fn next_nonce(&self) -> u64 {
         // From 1 on.
         self.nonce.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    fn counts(&self, dpid: Dpid) -> Option<Arc<Counts>> {
-        self.lock().get(&dpid).cloned()
-    }
-
-    /// A new switch's counters.
-    fn count(&self, dpid: Dpid) -> Arc<Counts> {
-        let counts = Arc::new(Counts::default());
-        self.lock().insert(dpid, Arc::clone(&counts));
-        counts
-    }
-
-    /// A switch is gone, unless it is here again.
-    fn forget(&self, dpid: Dpid, counts: &Arc<Counts>) {
-        let mut all = self.lock();
-        if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, counts)) {
-            all.remove(&dpid);
-        }
-    }
-
-    /// A panic under this lock leaves the map whole: each change is one call.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<Counts>>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +189,7 @@ impl App for Discovery {
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {
         let shared = Arc::clone(self.shared(network));
-        let counts = shared.count(info.dpid);
+        let counts = shared.counts.add(info.dpid);
         DiscoverySwitch::new(shared, counts, info, network.topology().reader())
     }
 }

@@ -280,7 +280,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
-        self.shared.forget(self.dpid, &self.counts);
+        self.shared.counts.remove(self.dpid, &self.counts);
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

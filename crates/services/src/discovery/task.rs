@@ -113,7 +113,7 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
     if matches!(outcome, Outcome::Accepted | Outcome::Stale) {
         return;
     }
-    let Some(counts) = shared.counts(heard.to.dpid) else { return };
+    let Some(counts) = shared.counts.of(heard.to.dpid) else { return };
     match outcome {
         Outcome::Replayed => counts.replayed.add(1),
         Outcome::Reflected => counts.reflected.add(1),

@@ -20,15 +20,15 @@ mod switch;
 mod task;
 mod tracker;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Dpid, Needs, Network, SwitchInfo};
+use bellrock_api::{App, Needs, Network, SwitchInfo};
 
 use crate::counters::counters;
 use crate::discovery::{NoRandomness, secret};
+use crate::registry::Registry;
 pub use probe::PROBE_SOURCE;
 pub use settings::HostSettings;
 pub use switch::{HostsAtSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S};
@@ -57,7 +57,7 @@ struct Shared {
     multiplier: u64,
     tell: Sender<Sighting>,
     told: Receiver<Sighting>,
-    switches: Mutex<BTreeMap<Dpid, Arc<PerSwitch>>>,
+    switches: Registry<PerSwitch>,
 }
 
 /// What the task and the handler of a switch share.
@@ -122,30 +122,7 @@ impl HostTracking {
 impl Shared {
     fn new(multiplier: u64) -> Self {
         let (tell, told) = async_channel::bounded(MAX_WAITING);
-        Shared { multiplier, tell, told, switches: Mutex::default() }
-    }
-
-    fn switch(&self, dpid: Dpid) -> Option<Arc<PerSwitch>> {
-        self.lock().get(&dpid).cloned()
-    }
-
-    fn new_switch(&self, dpid: Dpid) -> Arc<PerSwitch> {
-        let own = Arc::new(PerSwitch::default());
-        self.lock().insert(dpid, Arc::clone(&own));
-        own
-    }
-
-    /// A switch is gone, unless it is here again.
-    fn forget(&self, dpid: Dpid, own: &Arc<PerSwitch>) {
-        let mut all = self.lock();
-        if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, own)) {
-            all.remove(&dpid);
-        }
-    }
-
-    /// A panic under this lock leaves the map whole: each change is one call.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<PerSwitch>>> {
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+        Shared { multiplier, tell, told, switches: Registry::default() }
     }
 }
 
@@ -170,7 +147,7 @@ impl App for HostTracking {
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostsAtSwitch {
         let shared = Arc::clone(self.shared(network));
-        let own = shared.new_switch(info.dpid);
+        let own = shared.switches.add(info.dpid);
         let readers = (network.topology().reader(), network.hosts().reader());
         HostsAtSwitch::new(shared, own, info.dpid, readers)
     }

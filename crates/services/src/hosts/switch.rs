@@ -194,7 +194,7 @@ impl Handler for HostsAtSwitch {
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
-        self.shared.forget(self.dpid, &self.own);
+        self.shared.switches.remove(self.dpid, &self.own);
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -55,7 +55,7 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
         network.hosts().publish(hosts);
     }
     for at in tracker.stale.drain(..) {
-        if let Some(own) = shared.switch(at.dpid) {
+        if let Some(own) = shared.switches.of(at.dpid) {
             own.stale.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -66,7 +66,7 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
     }
     for refused in tracker.refused.drain(..) {
         let (Refused::Claim(at) | Refused::PortFull(at) | Refused::Full(at)) = refused;
-        let Some(own) = shared.switch(at.dpid) else { continue };
+        let Some(own) = shared.switches.of(at.dpid) else { continue };
         match refused {
             Refused::Claim(_) => own.counts.refused.add(1),
             Refused::PortFull(_) => own.counts.port_full.add(1),
@@ -92,7 +92,7 @@ fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> boo
         PacketOut { buffer_id: None, in_port, actions: List::of(&actions), data: Bytes(&frame) };
     let sent = network.send(at.dpid, &ToSwitch::PacketOut(packet));
     if sent.is_ok()
-        && let Some(own) = shared.switch(at.dpid)
+        && let Some(own) = shared.switches.of(at.dpid)
     {
         own.counts.probes.add(1);
     }

@@ -1,0 +1,51 @@
+//! What a service keeps of each switch that is up, for the switch's handler and the service's task.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bellrock_api::Dpid;
+
+/// One of each switch.
+#[derive(Debug, Default)]
+pub(crate) struct Registry<T>(Mutex<BTreeMap<Dpid, Arc<T>>>);
+
+impl<T: Default> Registry<T> {
+    pub(crate) fn of(&self, dpid: Dpid) -> Option<Arc<T>> {
+        self.lock().get(&dpid).cloned()
+    }
+
+    /// A switch is up: it has a new one, in place of that of an earlier connection.
+    pub(crate) fn add(&self, dpid: Dpid) -> Arc<T> {
+        let own = Arc::<T>::default();
+        self.lock().insert(dpid, Arc::clone(&own));
+        own
+    }
+
+    /// A switch is gone, unless it is here again.
+    pub(crate) fn remove(&self, dpid: Dpid, own: &Arc<T>) {
+        let mut all = self.lock();
+        if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, own)) {
+            all.remove(&dpid);
+        }
+    }
+
+    /// A panic under this lock leaves the map whole: each change is one call.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_takes_nothing_from_what_is_here_again() {
+        let registry = Registry::<u32>::default();
+        let (first, second) = (registry.add(Dpid(1)), registry.add(Dpid(1)));
+        registry.remove(Dpid(1), &first);
+        assert!(registry.of(Dpid(1)).is_some_and(|its| Arc::ptr_eq(&its, &second)));
+        registry.remove(Dpid(1), &second);
+        assert_eq!(registry.of(Dpid(1)), None);
+    }
+}
