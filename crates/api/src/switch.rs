@@ -161,18 +161,24 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// [`Error::Encode`].
     pub fn send_packet(&mut self, data: &[u8], actions: &[Action<'_>]) -> Result<()> {
-        let in_port = match self.version() {
+        self.write(&Self::own_packet(self.version(), data, actions))?;
+        Ok(())
+    }
+
+    /// The message by which [`Switch::send_packet`] does that, for who is not the switch's handler
+    /// ([`crate::Network::send`]). It came in nowhere: in 1.3 that is said as from the controller (1.3.5 §7.3.7).
+    #[must_use]
+    pub fn own_packet<'p>(
+        version: Version,
+        data: &'p [u8],
+        actions: &'p [Action<'p>],
+    ) -> ToSwitch<'p> {
+        let in_port = match version {
             Version::V1_0 => Port::ANY,
             Version::V1_3 => Port::CONTROLLER,
         };
-        let actions = List::of(actions);
-        self.write(&ToSwitch::PacketOut(PacketOut {
-            buffer_id: None,
-            in_port,
-            actions,
-            data: Bytes(data),
-        }))?;
-        Ok(())
+        let (actions, data) = (List::of(actions), Bytes(data));
+        ToSwitch::PacketOut(PacketOut { buffer_id: None, in_port, actions, data })
     }
 
     /// Adds, changes or removes flows of this app. The upper half of the cookie becomes the app's own

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bellrock_api::openflow::{Bytes, List, PacketOut};
-use bellrock_api::{Action, Error, Network, Port, ToSwitch, Version};
+use bellrock_api::{Action, Error, Network, Switch};
 
 use super::Shared;
 use super::probe::probe;
@@ -82,15 +81,8 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
 /// unanswered.
 fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> bool {
     let Some(info) = network.switch(at.dpid) else { return true };
-    let frame = probe(host, ip);
-    let in_port = match info.version {
-        Version::V1_0 => Port::ANY,
-        Version::V1_3 => Port::CONTROLLER,
-    };
-    let actions = [Action::output(at.port)];
-    let packet =
-        PacketOut { buffer_id: None, in_port, actions: List::of(&actions), data: Bytes(&frame) };
-    let sent = network.send(at.dpid, &ToSwitch::PacketOut(packet));
+    let (frame, actions) = (probe(host, ip), [Action::output(at.port)]);
+    let sent = network.send(at.dpid, &Switch::own_packet(info.version, &frame, &actions));
     if sent.is_ok()
         && let Some(own) = shared.switches.of(at.dpid)
     {
