@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bellrock_api::Version;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
-use bellrock_emulator::lab::Lab;
-use bellrock_emulator::topology::{Named, ring, tree};
+use bellrock_emulator::lab::{FaultKind, Faults, Lab};
+use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::topology::{Named, leaf_spine, ring, single, tree};
 
 /// By then discovery has asked all ports.
 const SETTLED: Duration = Duration::from_secs(12);
@@ -98,6 +99,61 @@ fn a_circuit_survives_each_link_of_its_path() {
     }
 }
 
+/// While the controller moves a circuit, also where each switch takes its own time, no frame is lost. (None is on
+/// the link when it fails.)
+#[test]
+fn no_frame_is_lost_by_moving_a_circuit() {
+    const COUNT: u16 = 8000;
+    // Two leaves, s1 and s2, under three spines.
+    for (seed, spine) in (0..6).zip(["s3", "s4", "s5"].into_iter().cycle()) {
+        let all = circuits(&["blue 1:1 2:1"]);
+        let mut lab = lab(leaf_spine(2, 3, 1), Version::V1_3, &all);
+        assert!(lab.ping("h1", "h2"));
+        lab.inject(&Faults::of(seed, &[FaultKind::MessageDelay]).each(20).within(SETTLED));
+        let pings = lab.start_pings("h1", "h2", COUNT, Duration::from_millis(1));
+        lab.run_for(Duration::from_secs(1));
+        lab.link_down("s1", spine);
+        lab.run_for(Duration::from_secs(3));
+        lab.link_up("s1", spine);
+        lab.run_for(SETTLED);
+        let statistics = lab.statistics(&pings);
+        let all_answered = (u32::from(COUNT), u32::from(COUNT));
+        assert_eq!((statistics.sent, statistics.received), all_answered, "{seed} {spine}");
+        assert!(states(&all).iter().all(is_up), "{seed} {spine}: {:?}", all.list());
+    }
+}
+
+/// Whichever switches have their part of a new tree, no frame runs in circles.
+#[test]
+fn no_frame_circles_while_a_tree_changes() {
+    const STEP: Duration = Duration::from_millis(2);
+    for version in VERSIONS {
+        for (seed, (a, b)) in
+            (0..8).zip([("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")].into_iter().cycle())
+        {
+            let all = circuits(&["board 1:1 2:1 3:1 4:1"]);
+            let mut lab = lab(ring(4, 1), version, &all);
+            lab.inject(&Faults::of(seed, &[FaultKind::MessageDelay]).each(20).within(SETTLED));
+            for comes_up in [false, true] {
+                match comes_up {
+                    false => lab.link_down(a, b),
+                    true => lab.link_up(a, b),
+                }
+                for _ in 0..1000 {
+                    lab.run_for(STEP);
+                    assert_eq!(lab.loops(), [""; 0], "{version}, seed {seed}, {a} to {b}");
+                }
+                lab.run_for(SETTLED);
+                for (from, to) in [("h1", "h2"), ("h2", "h3"), ("h3", "h4"), ("h4", "h1")] {
+                    assert!(lab.ping(from, to), "{version}, seed {seed}: {:?}", all.list());
+                }
+            }
+            assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+            assert_eq!(lab.duplicates(), [], "{version}");
+        }
+    }
+}
+
 /// Without the controller the detours carry on, whichever link fails.
 #[test]
 fn detours_need_no_controller() {
@@ -160,4 +216,19 @@ fn a_restart_of_the_controller_is_not_noticed() {
         let statistics = lab.statistics(&pings);
         assert_eq!((statistics.sent, statistics.received), (8000, 8000), "{version}");
     }
+}
+
+/// What a switch refuses of one circuit is no matter of another.
+#[test]
+fn a_circuit_is_down_for_its_own_flows_only() {
+    let one = circuits(&["one 1:1 1:2"]);
+    let room = lab(single(4), Version::V1_3, &one).flows("s1").len();
+    let both = circuits(&["one 1:1 1:2", "two 1:3 1:4"]);
+    let settings = NetworkSettings { table_capacity: room as u32, ..Default::default() };
+    let lab = Lab::seeded(3).topology(single(4)).network(settings);
+    let mut lab = lab.run(Provisioning::new(&both));
+    lab.run_for(SETTLED);
+    let states = states(&both);
+    assert!(is_up(&states[0]) && lab.ping("h1", "h2"), "{states:?}");
+    assert!(down(&states[1]).contains("refuses"), "{states:?}");
 }

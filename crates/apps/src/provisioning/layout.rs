@@ -4,8 +4,13 @@
 //! becomes what the endpoint has. A circuit of two endpoints has a detour around each link of its path: at
 //! the switch before the link a fast-failover group (1.3.5 §5.6.1) sends to the detour what the link does
 //! not carry, under another tag, so that switches that both ways pass tell the two apart.
+//!
+//! A circuit that is laid anew gets tags and groups that the one before has not: its *generation*. Nothing
+//! that frames pass is changed under them. The new flows lie beside the old ones, and where all of them are
+//! confirmed, the endpoints' own flows are changed, each at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use bellrock_api::openflow::GroupType;
 use bellrock_api::{
@@ -17,8 +22,11 @@ use bellrock_services::paths::{Path, Paths};
 
 use super::circuit::{Circuit, Endpoint};
 
-/// VLANs that each circuit has for itself: one for its path, the others for detours.
+/// VLANs that each circuit has for itself.
 pub const VLANS_PER_CIRCUIT: u16 = 8;
+
+/// Of these each generation of a circuit of two endpoints has so many: one for its path, the others for detours.
+const VLANS_PER_PATH: u16 = 4;
 
 /// Most links of the path of a circuit.
 pub const MAX_LINKS: usize = 64;
@@ -80,13 +88,27 @@ struct Place {
     host: Option<MacAddr>,
 }
 
-/// Lays a circuit: `number` counts from 0, `tag` is the first of its VLANs.
-pub(super) fn lay(
-    circuit: &Circuit,
-    number: u32,
-    tag: u16,
-    view: &View<'_>,
-) -> Result<Layout, NotLaid> {
+/// How many generations of a circuit can be in the switches at a time.
+pub(super) fn generations(circuit: &Circuit) -> u16 {
+    match circuit.endpoints.len() {
+        2 => VLANS_PER_CIRCUIT / VLANS_PER_PATH,
+        _ => VLANS_PER_CIRCUIT,
+    }
+}
+
+/// What a circuit has for itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own {
+    /// Its number, from 0.
+    pub(super) number: u32,
+    /// The first of its VLANs.
+    pub(super) first_vlan: u16,
+    /// Which of its [`generations`] is laid, from 0.
+    pub(super) generation: u16,
+}
+
+/// Lays a circuit.
+pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout, NotLaid> {
     let places = circuit.endpoints.iter().map(|endpoint| place(*endpoint, view));
     let places = places.collect::<Result<Vec<_>, _>>()?;
     for (index, one) in places.iter().enumerate() {
@@ -96,8 +118,10 @@ pub(super) fn lay(
             return Err(NotLaid::Same(one.at));
         }
     }
-    let mut laying =
-        Laying { view, number, tag, laid: Layout::default(), detours: BTreeMap::new() };
+    let vlans = VLANS_PER_CIRCUIT / generations(circuit);
+    let first = own.first_vlan + own.generation * vlans;
+    let tags = first..first + vlans;
+    let mut laying = Laying { view, own, tags, laid: Layout::default(), detours: BTreeMap::new() };
     match places[..] {
         [one, other] => {
             laying.way(one, other, 0)?;
@@ -172,8 +196,9 @@ fn leave(port: Port, in_port: Port) -> Port {
 
 struct Laying<'l, 'n> {
     view: &'l View<'n>,
-    number: u32,
-    tag: u16,
+    own: Own,
+    /// Those of this generation. The first is that of the path.
+    tags: Range<u16>,
     laid: Layout,
     /// What detours do under each tag with frames that come in by a port.
     detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
@@ -189,13 +214,13 @@ impl Laying<'_, '_> {
             let is_first = index == 0;
             let version = self.version(came_in.dpid);
             let (matching, mut actions) = match is_first {
-                true => (from.matching(to.host), from.tagged(version, self.tag)),
-                false => (self.inside(came_in, self.tag), Vec::new()),
+                true => (from.matching(to.host), from.tagged(version, self.tags.start)),
+                false => (self.inside(came_in, self.tags.start), Vec::new()),
             };
             let out = leave(hop.from.port, came_in.port);
             let detour = match version {
                 Version::V1_0 => None,
-                Version::V1_3 => self.detour(came_in, hop.from, to, direction),
+                Version::V1_3 => self.detour(came_in, hop.from, to),
             };
             actions.push(match detour {
                 None => {
@@ -204,7 +229,7 @@ impl Laying<'_, '_> {
                 }
                 Some((tag, port)) => {
                     let around = leave(port, came_in.port);
-                    let group = FIRST_GROUP | self.number << 8 | direction << 7 | index;
+                    let group = self.group(direction, index);
                     let buckets = GroupEntry::new(group, GroupType::FastFailover)
                         .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(hop.from.port))
                         .bucket(
@@ -219,8 +244,10 @@ impl Laying<'_, '_> {
             came_in = hop.to;
         }
         let (matching, mut actions) = match path.hops.is_empty() {
-            true => (from.matching(to.host), from.tagged(self.version(came_in.dpid), self.tag)),
-            false => (self.inside(came_in, self.tag), Vec::new()),
+            true => {
+                (from.matching(to.host), from.tagged(self.version(came_in.dpid), self.tags.start))
+            }
+            false => (self.inside(came_in, self.tags.start), Vec::new()),
         };
         actions.extend(to.out(came_in.port));
         self.flow(AFTER_DETOURS, came_in.dpid, matching, &actions);
@@ -234,7 +261,6 @@ impl Laying<'_, '_> {
         came_in: SwitchPort,
         around: SwitchPort,
         to: Place,
-        _direction: u32,
     ) -> Option<(u16, Port)> {
         let other_end = self.view.paths.hop_at(around)?.to;
         let usable = |from: SwitchPort| from != around && from != other_end;
@@ -248,13 +274,13 @@ impl Laying<'_, '_> {
         }
         let last = path.hops.last()?.to;
         steps.push((last, to.out(last.port).to_vec()));
-        let tags = self.tag + 1..self.tag + VLANS_PER_CIRCUIT;
+        let mut tags = self.tags.clone().skip(1);
         let agrees = |tag: &u16| {
             steps.iter().all(|(at, actions)| {
                 self.detours.get(&(*tag, *at)).is_none_or(|present| present == actions)
             })
         };
-        let tag = tags.into_iter().find(agrees)?;
+        let tag = tags.find(agrees)?;
         let length = steps.len() as u32;
         for (index, (at, actions)) in (1..).zip(steps) {
             if self.detours.insert((tag, at), actions.clone()).is_none() {
@@ -299,20 +325,26 @@ impl Laying<'_, '_> {
             }
             actions
         };
-        // Inner flows first: what an endpoint sends finds them.
+        // Inner flows first: what an endpoint sends finds all of them.
         for (dpid, tree) in &ports {
             for port in tree {
-                let matching = self.inside(SwitchPort::new(*dpid, *port), self.tag);
+                let matching = self.inside(SwitchPort::new(*dpid, *port), self.tags.start);
                 self.flow(0, *dpid, matching, &others(*dpid, *port, None));
             }
         }
         for place in places {
             let dpid = place.at.dpid;
-            let mut actions = place.tagged(self.version(dpid), self.tag);
+            let mut actions = place.tagged(self.version(dpid), self.tags.start);
             actions.extend(others(dpid, place.at.port, Some(*place)));
             self.flow(1, dpid, place.matching(None), &actions);
         }
         Ok(())
+    }
+
+    /// The number of the group before a link of the path. It has one in each generation.
+    fn group(&self, direction: u32, link: u32) -> u32 {
+        let Own { number, generation, .. } = self.own;
+        FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
     /// Frames of this circuit between switches.

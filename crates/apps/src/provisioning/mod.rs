@@ -3,27 +3,29 @@
 //! - `circuit` is how they are written, and which cannot be together.
 //! - `layout` is what a circuit is in the network as it is now: its flows, and on 1.3 a fast-failover
 //!   group with a detour at each link of a circuit of two endpoints.
+//! - `laid` is a circuit's way from one layout to the next.
 //! - Here a task lays all circuits anew whenever the network changes, and gives what it laid to
 //!   [desired state](bellrock_services::desired), which installs the difference in an order without holes,
 //!   also after a restart.
 
 mod circuit;
+mod laid;
 mod layout;
 
-use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::pending;
 use std::ops::RangeInclusive;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use bellrock_api::{App, Batch, Handler, LeftFlows, Needs, Network, Switch, SwitchInfo};
-use bellrock_services::desired::{Desired, DesiredFlows};
+use bellrock_services::desired::{Desired, DesiredFlows, DesiredState, IntentState};
 use bellrock_services::paths::paths;
+use bellrock_services::wait::first;
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit};
-use layout::{Layout, View, lay};
+use laid::Laid;
+pub use laid::SETTLE_WITHIN;
+use layout::View;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
 
 /// How long flows of circuits that cannot be laid yet are kept after a restart: until their hosts are heard.
@@ -88,15 +90,19 @@ struct Inner {
     settings: ProvisioningSettings,
     /// Since the app has started.
     desired: OnceLock<Desired>,
-    laid: Mutex<Laid>,
+    /// What came of laying each circuit, in the order of the settings; empty until that has been tried.
+    laid: Mutex<Vec<Laid>>,
 }
 
-#[derive(Default)]
-struct Laid {
-    /// What came of laying each circuit, by its place in the settings.
-    circuits: BTreeMap<usize, Result<Layout, String>>,
-    /// How often desired state was told.
-    told: u64,
+/// The intent of a circuit. 0 is nobody's.
+fn intent(index: usize) -> u32 {
+    index as u32 + 1
+}
+
+/// How far the switches are at a circuit.
+fn progress(desired: &Desired, state: &DesiredState, index: usize) -> IntentState {
+    let told = state.intents.get(&intent(index)).filter(|_| desired.is_current(state));
+    told.copied().unwrap_or(IntentState::Due)
 }
 
 impl Circuits {
@@ -112,23 +118,12 @@ impl Circuits {
     /// All circuits, in the order of the settings.
     #[must_use]
     pub fn list(&self) -> Vec<CircuitStatus> {
-        let state = self.0.desired.get().map(|desired| desired.state().load());
         let laid = self.laid();
-        let state_of = |index: usize| match (laid.circuits.get(&index), &state) {
-            (None, _) | (_, None) => {
-                CircuitState::Down("links are still being discovered".to_owned())
-            }
-            (Some(Err(why)), _) => CircuitState::Down(why.clone()),
-            (Some(Ok(layout)), Some(state)) => {
-                let refused = state.refused.iter().find(|(dpid, _)| layout.switches.contains(dpid));
-                match refused {
-                    Some((dpid, why)) => CircuitState::Down(format!("switch {dpid}: {why}")),
-                    None if state.written >= laid.told && state.is_settled() => {
-                        CircuitState::Up { bare_links: layout.bare.len() }
-                    }
-                    None => CircuitState::Installing,
-                }
-            }
+        let state_of = |index: usize| {
+            let (Some(laid), Some(desired)) = (laid.get(index), self.0.desired.get()) else {
+                return CircuitState::Down("links are still being discovered".to_owned());
+            };
+            laid.state(progress(desired, &desired.state().load(), index))
         };
         let circuits = self.0.settings.circuits.iter().enumerate();
         circuits
@@ -141,10 +136,13 @@ impl Circuits {
 
     /// Lays all circuits whenever the network changes.
     async fn keep(self, network: Network, desired: Desired) {
-        let (paths, hosts) = (paths(&network), network.hosts().clone());
+        (0..self.0.settings.circuits.len()).for_each(|index| desired.follow(intent(index)));
+        let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
         let (mut is_complete, mut settled_at) = (false, None);
         loop {
-            let (known_paths, known_hosts) = (paths.load(), hosts.load());
+            let (known_paths, known_hosts, known_state) =
+                (paths.load(), hosts.load(), state.load());
+            let mut again = None;
             if known_paths.is_settled() {
                 let view = View {
                     topology: &network.topology().load(),
@@ -152,49 +150,66 @@ impl Circuits {
                     switches: &network.switches(),
                     paths: &known_paths,
                 };
-                let all_laid = self.lay_all(&view, &desired);
+                again = self.lay_all(&view, &desired, &known_state, network.now());
                 let since = *settled_at.get_or_insert_with(|| network.now());
-                if !is_complete && (all_laid || network.now() >= since + KEEP_LEFT_FLOWS) {
+                let kept_until = since + KEEP_LEFT_FLOWS;
+                if !is_complete && (self.is_all_laid() || network.now() >= kept_until) {
                     desired.complete();
                     is_complete = true;
                 }
+                if !is_complete {
+                    again = Some(again.map_or(kept_until, |again| again.min(kept_until)));
+                }
             }
-            let mut next_paths = pin!(paths.changed(known_paths.version()));
-            let mut next_hosts = pin!(hosts.changed(known_hosts.version()));
-            let either = poll_fn(|context| {
-                let paths = next_paths.as_mut().poll(context).is_ready();
-                let hosts = next_hosts.as_mut().poll(context).is_ready();
-                if paths || hosts { Poll::Ready(()) } else { Poll::Pending }
-            });
-            match is_complete {
-                true => either.await,
-                false => network.timeout(KEEP_LEFT_FLOWS, either).await.unwrap_or_default(),
+            let time = async {
+                match again {
+                    Some(at) => network.sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            let network_changes =
+                first(paths.changed(known_paths.version()), hosts.changed(known_hosts.version()));
+            let waits = self.laid().iter().any(Laid::waits);
+            match waits {
+                true => {
+                    let switches_change = state.changed(known_state.version());
+                    first(network_changes, first(time, switches_change)).await;
+                }
+                false => first(network_changes, time).await,
             }
         }
     }
 
-    /// Says whether all could be laid.
-    fn lay_all(&self, view: &View<'_>, desired: &Desired) -> bool {
+    /// When to lay again, if nothing changes before.
+    fn lay_all(
+        &self,
+        view: &View<'_>,
+        desired: &Desired,
+        state: &DesiredState,
+        now: Duration,
+    ) -> Option<Duration> {
         let settings = &self.0.settings;
         let mut laid = self.laid();
+        laid.resize_with(settings.circuits.len(), Laid::default);
         let tags = settings.vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
-        for ((index, circuit), tag) in settings.circuits.iter().enumerate().zip(tags) {
-            let number = index as u32;
-            let now = lay(circuit, number, tag, view).map_err(|why| why.to_string());
-            if let Ok(layout) = &now
-                && laid.circuits.get(&index) != Some(&now)
+        let circuits = laid.iter_mut().zip(&settings.circuits).zip(tags).enumerate();
+        for (index, ((laid, circuit), first_vlan)) in circuits {
+            let progress = progress(desired, state, index);
+            if let Some(entries) =
+                laid.lay(circuit, (index as u32, first_vlan), view, progress, now)
             {
-                laid.told += 1;
-                // Intent 0 is nobody's.
-                desired.set_tree(number + 1, layout.entries.iter().cloned());
+                desired.set_tree(intent(index), entries.iter().cloned());
             }
-            laid.circuits.insert(index, now);
         }
-        laid.circuits.values().all(Result::is_ok)
+        laid.iter().filter_map(Laid::waits_until).min()
     }
 
-    fn laid(&self) -> MutexGuard<'_, Laid> {
-        // A panic between its two changes leaves a circuit that is never said to be up.
+    fn is_all_laid(&self) -> bool {
+        self.laid().iter().all(Laid::is_laid)
+    }
+
+    fn laid(&self) -> MutexGuard<'_, Vec<Laid>> {
+        // A panic between two changes of one leaves a circuit that is laid again when the network changes.
         self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

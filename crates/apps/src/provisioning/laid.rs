@@ -1,0 +1,104 @@
+//! A circuit's way from one layout to the next.
+//!
+//! Each layout is a generation with tags and groups of its own, and those are used again later. So the one
+//! before the last has to be gone from the switches before the next is laid.
+
+use std::time::Duration;
+
+use bellrock_api::Dpid;
+use bellrock_services::desired::{IntentState, Wanted};
+
+use super::CircuitState;
+use super::circuit::Circuit;
+use super::layout::{Layout, Own, View, generations, lay};
+
+/// How long a circuit waits for its last change before it is laid anew with tags that may still be in use: a switch
+/// that does not answer must not hold it for ever.
+pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+
+/// What came of laying a circuit.
+#[derive(Default)]
+pub(super) struct Laid {
+    /// What desired state was told last, and when.
+    layout: Option<(Layout, Duration)>,
+    /// Its generation.
+    generation: u16,
+    /// Earlier generations that switches may have still.
+    leaving: u16,
+    /// Why it cannot be laid as the network is now.
+    problem: Option<String>,
+    /// It is to be laid anew at this time, or before, when the generations of before have gone.
+    waits_until: Option<Duration>,
+}
+
+impl Laid {
+    /// Lays a circuit, which has a number and VLANs from a first one on. What desired state is to be told, if it
+    /// is something else than before.
+    pub(super) fn lay(
+        &mut self,
+        circuit: &Circuit,
+        (number, first_vlan): (u32, u16),
+        view: &View<'_>,
+        progress: IntentState,
+        now: Duration,
+    ) -> Option<&[(u32, Dpid, Wanted)]> {
+        if progress == IntentState::Settled {
+            self.leaving = 0;
+        }
+        (self.problem, self.waits_until) = (None, None);
+        let lay = |generation| lay(circuit, Own { number, first_vlan, generation }, view);
+        let mut next = match lay(self.generation) {
+            Ok(next) => next,
+            Err(why) => {
+                self.problem = Some(why.to_string());
+                return None;
+            }
+        };
+        if let Some((layout, since)) = &self.layout {
+            if *layout == next {
+                return None;
+            }
+            let patience = *since + SETTLE_WITHIN;
+            if self.leaving + 1 >= generations(circuit) && now < patience {
+                self.waits_until = Some(patience);
+                return None;
+            }
+            self.leaving += 1;
+            self.generation = (self.generation + 1) % generations(circuit);
+            next = lay(self.generation).ok()?;
+        }
+        let (layout, _) = self.layout.insert((next, now));
+        Some(&layout.entries)
+    }
+
+    /// How the circuit is, when the switches are so far at what was laid last.
+    pub(super) fn state(&self, progress: IntentState) -> CircuitState {
+        match (&self.problem, &self.layout, progress) {
+            (Some(why), ..) => CircuitState::Down(why.clone()),
+            (None, _, IntentState::Refused(dpid, why)) => {
+                CircuitState::Down(format!("switch {dpid}: {why}"))
+            }
+            (None, Some((layout, _)), IntentState::Settled | IntentState::Leaving)
+                if !self.waits() =>
+            {
+                CircuitState::Up { bare_links: layout.bare.len() }
+            }
+            _ => CircuitState::Installing,
+        }
+    }
+
+    /// It is laid as the network is now, or waits for that.
+    pub(super) fn is_laid(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// It is to be laid anew as soon as its last change has come to its end.
+    pub(super) fn waits(&self) -> bool {
+        self.waits_until.is_some()
+    }
+
+    /// When it is laid anew at the latest.
+    pub(super) fn waits_until(&self) -> Option<Duration> {
+        self.waits_until
+    }
+}
