@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use bellrock_api::Version;
+use bellrock_apps::Learning;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::network::NetworkSettings;
-use bellrock_emulator::topology::{Named, leaf_spine, ring, single, tree};
+use bellrock_emulator::topology::{Named, leaf_spine, linear, ring, single, tree};
 
 /// By then discovery has asked all ports.
 const SETTLED: Duration = Duration::from_secs(12);
@@ -215,6 +216,65 @@ fn a_restart_of_the_controller_is_not_noticed() {
         lab.run_for(Duration::from_secs(4));
         let statistics = lab.statistics(&pings);
         assert_eq!((statistics.sent, statistics.received), (8000, 8000), "{version}");
+    }
+}
+
+/// What a host sends with a circuit's tag does not come out of it, wherever it is sent in.
+#[test]
+fn a_circuit_cannot_be_entered_from_outside() {
+    for version in VERSIONS {
+        let all = circuits(&["blue 1:1 3:1"]);
+        // Two hosts at each of four switches in a line; what is not the circuit's is flooded.
+        let lab = Lab::seeded(3).topology(linear(4, 2)).version(version);
+        let mut lab = lab.app(Provisioning::new(&all)).run(Learning::default());
+        lab.run_for(SETTLED);
+        assert!(states(&all).iter().all(is_up) && lab.ping("h1s1", "h1s3"), "{version}");
+        assert!(lab.ping("h2s1", "h2s4"), "{version}");
+        lab.capture("h1s3");
+        for vlan in ProvisioningSettings::default().vlans.take(8) {
+            for from in ["h2s1", "h1s2", "h2s3", "h1s4"] {
+                lab.send_frame(from, &tagged(vlan));
+            }
+        }
+        lab.run_for(Duration::from_secs(1));
+        let got = lab.capture("h1s3");
+        let came_out = |frame: &&Vec<u8>| frame.ends_with(INTRUDER) && frame[12..14] == ETHER_TYPE;
+        assert_eq!(got.iter().find(came_out), None, "{version}");
+    }
+}
+
+const INTRUDER: &[u8] = b"let me in";
+const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
+
+/// A frame to everybody with a VLAN tag.
+fn tagged(vlan: u16) -> Vec<u8> {
+    let (to, from) = ([0xff; 6], [2, 0, 0, 0, 0, 0x66]);
+    let [high, low] = vlan.to_be_bytes();
+    let tag = [0x81, 0x00, high, low];
+    [&to[..], &from, &tag, &ETHER_TYPE, &[0; 40], INTRUDER].concat()
+}
+
+/// Where a host of one circuit is at a port of another, its frames are those of the host's circuit, whichever
+/// is configured first.
+#[test]
+fn a_hosts_circuit_goes_before_its_ports() {
+    for version in VERSIONS {
+        let texts = ["host 00:00:00:00:00:01 3:1", "port 1:1 2:1"];
+        for texts in [texts, [texts[1], texts[0]]] {
+            let all = circuits(&texts);
+            let lab = Lab::seeded(3).topology(ring(4, 1)).version(version);
+            let mut lab = lab.run(Provisioning::new(&all));
+            // A port's circuit that is there before would have its host unheard.
+            lab.link_down("h2", "s2");
+            lab.run_for(SETTLED);
+            lab.announce("h1");
+            lab.run_for(SETTLED);
+            lab.link_up("h2", "s2");
+            lab.run_for(SETTLED);
+            assert!(states(&all).iter().all(is_up), "{version} {:?}", all.list());
+            assert!(lab.ping("h1", "h3"), "{version} {texts:?} {:#?}", lab.flows("s1"));
+            assert!(!lab.ping("h1", "h2"), "{version} {texts:?}");
+        }
     }
 }
 

@@ -8,14 +8,17 @@
 //! A circuit that is laid anew gets tags and groups that the one before has not: its *generation*. Nothing
 //! that frames pass is changed under them. The new flows lie beside the old ones, and where all of them are
 //! confirmed, the endpoints' own flows are changed, each at once.
+//!
+//! Where a tag is in use, frames that have it and do not come from the circuit's own ports are dropped: nobody
+//! else can send into a circuit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bellrock_api::openflow::GroupType;
 use bellrock_api::{
-    Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, SwitchPort,
-    Switches, Topology, Version,
+    Action, BucketEntry, Dpid, Field, Flow, GroupEntry, Hosts, MacAddr, Match, Port, PriorityBand,
+    SwitchPort, Switches, Topology, Version,
 };
 use bellrock_services::desired::Wanted;
 use bellrock_services::paths::{Path, Paths};
@@ -33,6 +36,12 @@ pub const MAX_LINKS: usize = 64;
 
 /// The first number of the app's groups.
 const FIRST_GROUP: u32 = 0x0c00_0000;
+
+/// The priority of an endpoint that is a host. Another circuit may have the port where it is now.
+const HOST_PRIORITY: u16 = PriorityBand::MIDDLE + 1;
+
+/// The priority of a drop of what has a circuit's tag and is not the circuit's.
+const FENCE_PRIORITY: u16 = PriorityBand::MIDDLE - 1;
 
 /// The Ethernet type of a VLAN tag.
 const VLAN_TAG: u16 = 0x8100;
@@ -121,7 +130,14 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
     let vlans = VLANS_PER_CIRCUIT / generations(circuit);
     let first = own.first_vlan + own.generation * vlans;
     let tags = first..first + vlans;
-    let mut laying = Laying { view, own, tags, laid: Layout::default(), detours: BTreeMap::new() };
+    let mut laying = Laying {
+        view,
+        own,
+        tags,
+        laid: Layout::default(),
+        tagged: BTreeSet::new(),
+        detours: BTreeMap::new(),
+    };
     match places[..] {
         [one, other] => {
             laying.way(one, other, 0)?;
@@ -129,6 +145,7 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
         }
         _ => laying.tree(&places)?,
     }
+    laying.fence();
     Ok(laying.laid)
 }
 
@@ -200,6 +217,8 @@ struct Laying<'l, 'n> {
     /// Those of this generation. The first is that of the path.
     tags: Range<u16>,
     laid: Layout,
+    /// Switches that send or receive frames with a tag.
+    tagged: BTreeSet<(Dpid, u16)>,
     /// What detours do under each tag with frames that come in by a port.
     detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
 }
@@ -211,47 +230,54 @@ impl Laying<'_, '_> {
         let length = path.hops.len() as u32;
         let mut came_in = from.at;
         for (index, hop) in (0..).zip(&path.hops) {
-            let is_first = index == 0;
-            let version = self.version(came_in.dpid);
-            let (matching, mut actions) = match is_first {
-                true => (from.matching(to.host), from.tagged(version, self.tags.start)),
-                false => (self.inside(came_in, self.tags.start), Vec::new()),
-            };
-            let out = leave(hop.from.port, came_in.port);
-            let detour = match version {
-                Version::V1_0 => None,
-                Version::V1_3 => self.detour(came_in, hop.from, to),
-            };
-            actions.push(match detour {
-                None => {
-                    self.laid.bare.push(hop.from);
-                    Action::output(out)
+            let on = self.onward(came_in, hop.from, to, self.group(direction, index));
+            let order = AFTER_DETOURS + length - index;
+            match index {
+                0 => {
+                    let mut actions = from.tagged(self.version(came_in.dpid), self.tags.start);
+                    actions.push(on);
+                    self.ingress(order, from, to.host, &actions);
                 }
-                Some((tag, port)) => {
-                    let around = leave(port, came_in.port);
-                    let group = self.group(direction, index);
-                    let buckets = GroupEntry::new(group, GroupType::FastFailover)
-                        .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(hop.from.port))
-                        .bucket(
-                            BucketEntry::of(&[set_vlan(tag), Action::output(around)])
-                                .watch_port(port),
-                        );
-                    self.laid.entries.push((0, came_in.dpid, Wanted::Group(buckets)));
-                    Action::Group(group)
-                }
-            });
-            self.flow(AFTER_DETOURS + length - index, came_in.dpid, matching, &actions);
+                _ => self.inside(order, came_in, self.tags.start, &[on]),
+            }
+            self.tagged.insert((came_in.dpid, self.tags.start));
             came_in = hop.to;
         }
-        let (matching, mut actions) = match path.hops.is_empty() {
+        let out = to.out(came_in.port);
+        match path.hops.is_empty() {
             true => {
-                (from.matching(to.host), from.tagged(self.version(came_in.dpid), self.tags.start))
+                let mut actions = from.tagged(self.version(came_in.dpid), self.tags.start);
+                actions.extend(out);
+                self.ingress(AFTER_DETOURS, from, to.host, &actions);
             }
-            false => (self.inside(came_in, self.tags.start), Vec::new()),
-        };
-        actions.extend(to.out(came_in.port));
-        self.flow(AFTER_DETOURS, came_in.dpid, matching, &actions);
+            false => self.inside(AFTER_DETOURS, came_in, self.tags.start, &out),
+        }
         Ok(())
+    }
+
+    /// How frames that came in by a port get over the next link, or around it by a group with this number.
+    fn onward(
+        &mut self,
+        came_in: SwitchPort,
+        by: SwitchPort,
+        to: Place,
+        group: u32,
+    ) -> Action<'static> {
+        let out = leave(by.port, came_in.port);
+        let detour = match self.version(came_in.dpid) {
+            Version::V1_0 => None,
+            Version::V1_3 => self.detour(came_in, by, to),
+        };
+        let Some((tag, port)) = detour else {
+            self.laid.bare.push(by);
+            return Action::output(out);
+        };
+        let around = leave(port, came_in.port);
+        let buckets = GroupEntry::new(group, GroupType::FastFailover)
+            .bucket(BucketEntry::of(&[Action::output(out)]).watch_port(by.port))
+            .bucket(BucketEntry::of(&[set_vlan(tag), Action::output(around)]).watch_port(port));
+        self.laid.entries.push((0, came_in.dpid, Wanted::Group(buckets)));
+        Action::Group(group)
     }
 
     /// A way to the end around a link, for frames that came in by a port of the switch before it: its tag
@@ -284,10 +310,10 @@ impl Laying<'_, '_> {
         let length = steps.len() as u32;
         for (index, (at, actions)) in (1..).zip(steps) {
             if self.detours.insert((tag, at), actions.clone()).is_none() {
-                let matching = self.inside(at, tag);
-                self.flow(length - index, at.dpid, matching, &actions);
+                self.inside(length - index, at, tag, &actions);
             }
         }
+        self.tagged.insert((came_in.dpid, tag));
         Some((tag, first.from.port))
     }
 
@@ -328,15 +354,15 @@ impl Laying<'_, '_> {
         // Inner flows first: what an endpoint sends finds all of them.
         for (dpid, tree) in &ports {
             for port in tree {
-                let matching = self.inside(SwitchPort::new(*dpid, *port), self.tags.start);
-                self.flow(0, *dpid, matching, &others(*dpid, *port, None));
+                let came_in = SwitchPort::new(*dpid, *port);
+                self.inside(0, came_in, self.tags.start, &others(*dpid, *port, None));
             }
         }
         for place in places {
             let dpid = place.at.dpid;
             let mut actions = place.tagged(self.version(dpid), self.tags.start);
             actions.extend(others(dpid, place.at.port, Some(*place)));
-            self.flow(1, dpid, place.matching(None), &actions);
+            self.ingress(1, *place, None, &actions);
         }
         Ok(())
     }
@@ -347,14 +373,36 @@ impl Laying<'_, '_> {
         FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
-    /// Frames of this circuit between switches.
-    fn inside(&self, came_in: SwitchPort, tag: u16) -> Match {
-        Match::any().in_port(came_in.port).vlan_id(tag)
+    /// The flow for frames of this circuit that come from another switch.
+    fn inside(&mut self, order: u32, came_in: SwitchPort, tag: u16, actions: &[Action<'static>]) {
+        self.tagged.insert((came_in.dpid, tag));
+        let matching = Match::any().in_port(came_in.port).vlan_id(tag);
+        self.entry(order, came_in.dpid, Flow::new(matching).actions(actions));
     }
 
-    fn flow(&mut self, order: u32, dpid: Dpid, matching: Match, actions: &[Action<'static>]) {
+    /// Drops what comes with the circuit's tags from elsewhere, at the switches between which it has them.
+    fn fence(&mut self) {
+        for (dpid, tag) in std::mem::take(&mut self.tagged) {
+            let flow = Flow::new(Match::any().vlan_id(tag)).priority(FENCE_PRIORITY);
+            self.entry(0, dpid, flow);
+        }
+    }
+
+    /// The flow of an endpoint.
+    fn ingress(
+        &mut self,
+        order: u32,
+        from: Place,
+        to: Option<MacAddr>,
+        actions: &[Action<'static>],
+    ) {
+        let priority = from.host.map_or(PriorityBand::MIDDLE, |_| HOST_PRIORITY);
+        let flow = Flow::new(from.matching(to)).priority(priority).actions(actions);
+        self.entry(order, from.at.dpid, flow);
+    }
+
+    fn entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
         self.laid.switches.insert(dpid);
-        let flow = Flow::new(matching).actions(actions);
         self.laid.entries.push((order, dpid, Wanted::Flow(flow)));
     }
 
