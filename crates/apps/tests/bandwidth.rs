@@ -246,3 +246,26 @@ fn requests_of_one_moment_share_what_there_is() {
     }
     assert_eq!(reserved(&book), []);
 }
+
+/// A frame to everybody from this address, with a VLAN tag or without.
+fn frame(from: [u8; 6], vlan: Option<u16>) -> Vec<u8> {
+    let tag = vlan.map(|vlan| [&[0x81, 0x00], &vlan.to_be_bytes()[..]].concat());
+    [&[0xff; 6][..], &from, &tag.unwrap_or_default(), &[0x88, 0xb5], &[0; 46]].concat()
+}
+
+/// Flows match the sender's VLAN, and a switch sends nothing back by the port that it came in by.
+#[test]
+fn hosts_that_no_flow_would_join_are_refused() {
+    let (mut lab, book) = lab(Version::V1_3, BandwidthSettings::default());
+    lab.send_frame("h2", &frame([2, 0, 0, 0, 0, 0x30], Some(30)));
+    lab.send_frame("h2", &frame([2, 0, 0, 0, 0, 0x31], None));
+    lab.run_for(Duration::from_secs(1));
+    for (to, said) in [
+        ("02:00:00:00:00:30", "are in different VLANs"),
+        ("02:00:00:00:00:31", "both hosts are at port 0000000000000002:1"),
+    ] {
+        let error = reserve(&mut lab, &book, request("10.0.0.2", to, "1M")).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
+}

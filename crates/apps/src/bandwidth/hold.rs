@@ -135,6 +135,9 @@ impl Holding {
         let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
         let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
         let ends = [host(from)?, host(to)?];
+        if ends[0].at == ends[1].at {
+            return Err(NotReserved::SamePort(ends[0].at));
+        }
         let settings = &self.book.0.settings;
         let carries = |line: Line| carries(line, settings, &switches);
         let enough = |line: Line| match carries(line)? {

@@ -102,6 +102,17 @@ pub enum NotReserved {
     /// It would be from a host to itself.
     #[error("{0} is both ends; name two hosts")]
     SameHost(HostId),
+    /// They are in different VLANs, and nothing between them turns one into the other.
+    #[error("{from} and {to} are in different VLANs; bandwidth is reserved within one")]
+    OtherVlan {
+        /// The host that sends.
+        from: HostId,
+        /// The host that receives.
+        to: HostId,
+    },
+    /// They are at the same port, so that their packets do not pass the switch.
+    #[error("both hosts are at port {0}, so their packets do not pass the switch")]
+    SamePort(SwitchPort),
     /// There is one between these hosts already.
     #[error("from {from} to {to} there is reservation {id} already; release it first")]
     Reserved {
@@ -267,9 +278,16 @@ impl Reservations {
         let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
         let queue = request.queue.as_deref().map(|name| self.queue(name)).transpose()?;
         let hosts = network.hosts().load();
-        let (from, to) = (request.from.find(&hosts)?.id, request.to.find(&hosts)?.id);
+        let (from, to) = (request.from.find(&hosts)?, request.to.find(&hosts)?);
+        let (from, to, at, to_at) = (from.id, to.id, from.at, to.at);
         if from.mac == to.mac {
             return Err(NotReserved::SameHost(from));
+        }
+        if from.vlan != to.vlan {
+            return Err(NotReserved::OtherVlan { from, to });
+        }
+        if at == to_at {
+            return Err(NotReserved::SamePort(at));
         }
         let mut book = self.book();
         let same = |entry: &&Entry| (entry.told.from, entry.told.to) == (from, to);
@@ -379,12 +397,10 @@ impl App for Bandwidth {
     fn start(&self, network: &Network) {
         let Bandwidth(reservations) = self;
         if reservations.0.network.set(network.clone()).is_ok() {
-            let (its, paths) = (reservations.clone(), paths(network));
-            let whenever_paths = move || its.clone().look_whenever(paths.clone());
-            network.supervise("look when paths change", whenever_paths);
-            let (its, hosts) = (reservations.clone(), network.hosts().clone());
-            let whenever_hosts = move || its.clone().look_whenever(hosts.clone());
-            network.supervise("look when hosts change", whenever_hosts);
+            let whenever_paths = reservations.clone().look_whenever(paths(network));
+            network.spawn("look when paths change", whenever_paths);
+            let whenever_hosts = reservations.clone().look_whenever(network.hosts().clone());
+            network.spawn("look when hosts change", whenever_hosts);
         }
     }
 
