@@ -269,3 +269,16 @@ fn hosts_that_no_flow_would_join_are_refused() {
     }
     assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
 }
+
+/// Whoever sets what a line carries names one of its ends; packets go over it both ways.
+#[test]
+fn what_a_line_carries_is_known_from_either_end() {
+    let ends = [2, 3].map(|port| (SwitchPort::new(Dpid(3), Port(port)), "10M".parse().unwrap()));
+    let settings = BandwidthSettings { lines: ends.into(), ..Default::default() };
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    for (from, to) in [("10.0.0.1", "10.0.0.3"), ("10.0.0.3", "10.0.0.1")] {
+        let error = reserve(&mut lab, &book, request(from, to, "20M")).unwrap_err();
+        assert!(error.to_string().contains("carries 10M, less than 20M"), "{error}");
+        reserve(&mut lab, &book, request(from, to, "10M")).unwrap();
+    }
+}

@@ -138,8 +138,8 @@ impl Holding {
         if ends[0].at == ends[1].at {
             return Err(NotReserved::SamePort(ends[0].at));
         }
-        let settings = &self.book.0.settings;
-        let carries = |line: Line| carries(line, settings, &switches);
+        let (settings, paths) = (&self.book.0.settings, paths(&self.network).load());
+        let carries = |line: Line| carries(line, settings, &switches, &paths);
         let enough = |line: Line| match carries(line)? {
             kbps if kbps < rate.0 => {
                 Err(NotReserved::AboveRate { rate, line, carries: Kbps(kbps) })
@@ -149,7 +149,6 @@ impl Holding {
         enough(Line::To(ends[0].at))?;
         enough(Line::From(ends[1].at))?;
 
-        let paths = paths(&self.network).load();
         let [first, last] = ends.map(|host| host.at.dpid);
         let usable = |from: SwitchPort| enough(Line::From(from)).is_ok();
         let found = match first == last {

@@ -39,7 +39,8 @@ pub const MAX_RESERVATIONS: u32 = 10_000;
 pub struct BandwidthSettings {
     /// What every line carries; `None`: what its port says.
     pub rate: Option<Kbps>,
-    /// What single lines carry, by a port where they begin or end, whatever else is said.
+    /// What single lines carry, in both directions, by the port at either end, whatever else is said. Where both
+    /// ends are here, the less of the two.
     pub lines: BTreeMap<SwitchPort, Kbps>,
     /// Queues that are set up in all switches, by name.
     pub queues: BTreeMap<String, u32>,

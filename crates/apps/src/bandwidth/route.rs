@@ -116,14 +116,18 @@ impl Step {
     }
 }
 
-/// What a line carries, in kbit/s: as it is set, or else as its port says.
+/// What a line carries, in kbit/s: as it is set for a port at one of its ends, or for all lines, or else as its
+/// port says.
 pub(super) fn carries(
     line: Line,
     settings: &BandwidthSettings,
     switches: &Switches,
+    paths: &Paths,
 ) -> Result<u64, NotReserved> {
     let (Line::From(at) | Line::To(at)) = line;
-    if let Some(&Kbps(set)) = settings.lines.get(&at).or(settings.rate.as_ref()) {
+    let ends = [Some(at), paths.hop_at(at).map(|hop| hop.to)];
+    let set = ends.iter().flatten().filter_map(|end| settings.lines.get(end)).min();
+    if let Some(&Kbps(set)) = set.or(settings.rate.as_ref()) {
         return Ok(set);
     }
     let said = switches.get(at.dpid).and_then(|info| info.port(at.port));
