@@ -270,6 +270,47 @@ fn hosts_that_no_flow_would_join_are_refused() {
     assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
 }
 
+/// Both have the same number, and what is released is gone for the second.
+#[test]
+fn who_releases_what_is_gone_meanwhile_is_told_so() {
+    let settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    let (first, second) = (book.release(1), book.release(1));
+    assert_eq!(wait(&mut lab, first), Ok(()));
+    assert_eq!(wait(&mut lab, second), Err(NotReleased::Unknown(1)));
+
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    let patient =
+        Request { wait: Duration::from_secs(5), ..request("10.0.0.2", "10.0.0.3", "600M") };
+    let (patient, release) = (book.reserve(patient), book.release(2));
+    assert!(matches!(wait(&mut lab, patient), Err(NotReserved::Taken { .. })));
+    assert_eq!(wait(&mut lab, release), Err(NotReleased::Unknown(2)));
+}
+
+/// No path changes, and nobody moves: what another releases is enough.
+#[test]
+fn what_is_lost_is_tried_again_when_another_is_released() {
+    let mut settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
+    let hosts = (1..=4).map(|dpid| (SwitchPort::new(Dpid(dpid), Port(1)), "10G".parse().unwrap()));
+    settings.lines.extend(hosts);
+    let (mut lab, book) = lab(Version::V1_3, settings);
+    let lost = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    let [_, by, _] = switches(&lost)[..] else { panic!("{lost:?}") };
+    let other = if by == 2 { 4 } else { 2 };
+    let from = format!("10.0.0.{other}");
+    let taken = reserve(&mut lab, &book, request(&from, "10.0.0.3", "600M")).unwrap();
+    lab.link_down("s1", &format!("s{by}"));
+    lab.run_for(Duration::from_secs(1));
+    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    let kbps: u64 = reserved(&book).iter().map(|(_, kbps)| kbps).sum();
+    assert_eq!(kbps, 600_000 * 3, "only what the other has: {:?}", reserved(&book));
+    let released = book.release(taken.id);
+    assert_eq!(wait(&mut lab, released), Ok(()));
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(switches(&book.list()[0]), [1, other, 3]);
+}
+
 /// Whoever sets what a line carries names one of its ends; packets go over it both ways.
 #[test]
 fn what_a_line_carries_is_known_from_either_end() {

@@ -15,6 +15,9 @@ use super::{
 /// Paths that are tried, the shortest first.
 pub const ALTERNATIVES: usize = 8;
 
+/// After how long a reservation that is lost is tried again, if nothing has changed before.
+pub const RETRY_LOST: Duration = Duration::from_secs(30);
+
 /// A request that makes sense.
 pub(super) struct Asked {
     pub(super) id: u32,
@@ -51,7 +54,7 @@ pub(super) async fn hold(
         answer.keep(Ok(told));
     }
     loop {
-        match next(&task.asked.orders).await {
+        match task.next(&held).await {
             Order::Look if task.is_intact(&held) => {}
             Order::Look => {
                 let moved = task.obtain(held.take(), Duration::ZERO).await;
@@ -65,6 +68,7 @@ pub(super) async fn hold(
                     None => Ok(()),
                 };
                 task.book.close(task.asked.id);
+                task.book.look_for_lost();
                 return answer.keep(released.map_err(NotReleased::FlowsLeft));
             }
         }
@@ -81,6 +85,15 @@ struct Holding {
 }
 
 impl Holding {
+    /// The next order. What is lost is looked for now and then without one.
+    async fn next(&self, held: &Option<Held>) -> Order {
+        let order = next(&self.asked.orders);
+        match held {
+            Some(_) => order.await,
+            None => self.network.timeout(RETRY_LOST, order).await.unwrap_or(Order::Look),
+        }
+    }
+
     fn note(&self, held: &Option<Held>, why_not: Option<String>) -> Option<Reservation> {
         let state = match held {
             Some(held) => State::Installed(held.route.ports().collect()),
@@ -95,7 +108,8 @@ impl Holding {
     }
 
     /// Takes the bandwidth on the first path that has it, and installs the flows there, in the place of those
-    /// of the path before. If that fails, nothing is held any more.
+    /// of the path before. If that fails, nothing is held any more. What flows use is given back when they are
+    /// gone.
     async fn obtain(&self, before: Option<Held>, wait: Duration) -> Result<Held, NotReserved> {
         let mut routes = match self.routes() {
             Ok(routes) => routes,
@@ -108,16 +122,26 @@ impl Holding {
             }
         };
         let taken = self.take(&routes, before.as_ref(), wait).await;
-        let before = before.map(|before| before.route);
         let Some((index, way)) = taken else {
-            self.remove(before.as_slice()).await.ok();
+            if let Some(before) = before {
+                self.let_go(before).await.ok();
+            }
             return Err(self.taken(&routes));
         };
         let (route, _) = routes.swap_remove(index);
-        if let Err(error) = self.install(before.as_ref(), &route).await {
+        let (route_before, way_before) = before.map(|before| (before.route, before.way)).unzip();
+        let installed = self.install(route_before.as_ref(), &route).await;
+        if let Err(error) = installed {
+            self.remove(&[route_before.as_slice(), &[route]].concat()).await.ok();
             self.give_back(&way).await;
-            self.remove(&[before.as_slice(), &[route]].concat()).await.ok();
+            if let Some(before) = way_before {
+                self.give_back(&before.without(&way)).await;
+            }
             return Err(error.into());
+        }
+        if let Some(before) = way_before {
+            self.give_back(&before.without(&way)).await;
+            self.book.look_for_lost();
         }
         Ok(Held { route, way })
     }
@@ -174,8 +198,7 @@ impl Holding {
         Ok(routes)
     }
 
-    /// Takes the bandwidth on the first of these paths that has it, and gives back what was taken on the
-    /// one before: both, or only the latter.
+    /// Takes the bandwidth on the first of these paths that has it, but for lines that it has already.
     async fn take(
         &self,
         routes: &[Candidate],
@@ -184,16 +207,14 @@ impl Holding {
     ) -> Option<(usize, Way)> {
         let ledger = &self.book.0.ledger;
         let ways: Vec<Way> = routes.iter().map(|(_, lines)| ledger.way(lines.clone())).collect();
-        let kbps = self.asked.rate.0;
+        let new = |way: &Way| before.map_or_else(|| way.clone(), |before| way.without(&before.way));
+        let (kbps, missing): (u64, Vec<Way>) = (self.asked.rate.0, ways.iter().map(new).collect());
         let now = self.network.transaction(|tx| {
-            if let Some(before) = before {
-                give_back(tx, &before.way, kbps)?;
-            }
-            tx.or_else(|tx| take_one(tx, &ways, kbps).map(Some), |_| Ok(None))
+            tx.or_else(|tx| take_one(tx, &missing, kbps).map(Some), |_| Ok(None))
         });
         let index = match now.await {
             None if !wait.is_zero() => {
-                let later = self.network.transaction(|tx| take_one(tx, &ways, kbps));
+                let later = self.network.transaction(|tx| take_one(tx, &missing, kbps));
                 self.network.timeout(wait, later).await?
             }
             now => now?,

@@ -31,16 +31,37 @@ impl fmt::Display for Line {
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<BTreeMap<Line, TVar<u64>>>);
 
-/// One way from host to host: its lines, what is promised of each, and what each carries, in kbit/s.
+/// One way from host to host.
 #[derive(Clone, Debug)]
-pub(super) struct Way(Vec<(TVar<u64>, u64)>);
+pub(super) struct Way(Vec<Part>);
+
+/// A line of a way.
+#[derive(Clone, Debug)]
+struct Part {
+    line: Line,
+    /// What is promised of it, in kbit/s.
+    promised: TVar<u64>,
+    /// What it carries, in kbit/s.
+    carries: u64,
+}
+
+impl Way {
+    /// Those of its lines that another way does not have.
+    pub(super) fn without(&self, other: &Way) -> Way {
+        let is_other = |part: &&Part| !other.0.iter().any(|its| its.line == part.line);
+        Way(self.0.iter().filter(is_other).cloned().collect())
+    }
+}
 
 impl Ledger {
     /// A way over these lines, each with what it carries.
     pub(super) fn way(&self, lines: impl IntoIterator<Item = (Line, u64)>) -> Way {
         let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = |(line, kbps)| (promised.entry(line).or_default().clone(), kbps);
-        Way(lines.into_iter().map(line).collect())
+        let part = |(line, carries)| {
+            let promised = promised.entry(line).or_default().clone();
+            Part { line, promised, carries }
+        };
+        Way(lines.into_iter().map(part).collect())
     }
 
     /// What is promised of a line, in kbit/s.
@@ -52,7 +73,7 @@ impl Ledger {
 
 /// Takes `kbps` of each line of a way, or waits until all of them have so much.
 pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
-    for (promised, carries) in &way.0 {
+    for Part { promised, carries, .. } in &way.0 {
         let taken = tx.read(promised)?.saturating_add(kbps);
         tx.require(taken <= *carries)?;
         tx.write(promised, taken)?;
@@ -75,7 +96,7 @@ pub(super) fn take_one(
 
 /// Gives back what was taken.
 pub(super) fn give_back(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
-    for (promised, _) in &way.0 {
+    for Part { promised, .. } in &way.0 {
         tx.modify(promised, |promised| promised.saturating_sub(kbps))?;
     }
     Ok(())

@@ -26,7 +26,7 @@ use bellrock_api::{
 use bellrock_services::paths::paths;
 use bellrock_services::programming::CommitError;
 
-pub use hold::ALTERNATIVES;
+pub use hold::{ALTERNATIVES, RETRY_LOST};
 use ledger::Ledger;
 pub use ledger::Line;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
@@ -85,8 +85,8 @@ pub enum State {
     Pending,
     /// Its flows are confirmed; packets leave switches by these ports.
     Installed(Vec<SwitchPort>),
-    /// Its path broke, and there is no other yet. It holds nothing; when the network changes, it is tried
-    /// again.
+    /// Its path broke, and there is no other yet. It holds nothing; it is tried again when the network changes,
+    /// when another is released, and after [`RETRY_LOST`].
     Lost(String),
 }
 
@@ -320,8 +320,25 @@ impl Reservations {
         Some(told.clone())
     }
 
+    /// Ends a reservation. Who wanted it released meanwhile is told that there is none.
     fn close(&self, id: u32) {
-        self.book().remove(&id);
+        let closed = self.book().remove(&id);
+        let Some(Entry { orders, .. }) = closed else { return };
+        let waiting = std::mem::take(&mut lock(&orders).0);
+        for order in waiting {
+            if let Order::Release(answer) = order {
+                answer.keep(Err(NotReleased::Unknown(id)));
+            }
+        }
+    }
+
+    /// Has every reservation that is lost look whether there is a path now: bandwidth was given back.
+    fn look_for_lost(&self) {
+        for entry in self.book().values() {
+            if matches!(entry.told.state, State::Lost(_)) {
+                give(&entry.orders, Order::Look);
+            }
+        }
     }
 
     /// Has every reservation look whether its path is still there, each time that something changes.
@@ -341,9 +358,14 @@ impl Reservations {
     }
 }
 
+fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<Order>, Option<Waker>)> {
+    // Each change of it is one insertion or removal.
+    orders.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Gives an order. Whoever is to look already, looks once.
 fn give(orders: &Orders, order: Order) {
-    let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut orders = lock(orders);
     let (waiting, waker) = &mut *orders;
     if !(matches!(order, Order::Look) && waiting.iter().any(|order| matches!(order, Order::Look))) {
         waiting.push_back(order);
@@ -356,7 +378,7 @@ fn give(orders: &Orders, order: Order) {
 /// Waits for the next order.
 async fn next(orders: &Orders) -> Order {
     std::future::poll_fn(|context| {
-        let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut orders = lock(orders);
         match orders.0.pop_front() {
             Some(order) => Poll::Ready(order),
             None => {
