@@ -420,10 +420,12 @@ impl App for Bandwidth {
     fn start(&self, network: &Network) {
         let Bandwidth(reservations) = self;
         if reservations.0.network.set(network.clone()).is_ok() {
-            let whenever_paths = reservations.clone().look_whenever(paths(network));
-            network.spawn("look when paths change", whenever_paths);
-            let whenever_hosts = reservations.clone().look_whenever(network.hosts().clone());
-            network.spawn("look when hosts change", whenever_hosts);
+            let (its, paths) = (reservations.clone(), paths(network));
+            let whenever_paths = move || its.clone().look_whenever(paths.clone());
+            network.supervise("look when paths change", whenever_paths);
+            let (its, hosts) = (reservations.clone(), network.hosts().clone());
+            let whenever_hosts = move || its.clone().look_whenever(hosts.clone());
+            network.supervise("look when hosts change", whenever_hosts);
         }
     }
 
