@@ -198,6 +198,11 @@ pub trait Handler: Send + 'static {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {}
 }
 
+/// The handler of an app that does all by tasks. Packets are the next app's.
+impl Handler for () {
+    fn packet_ins(&mut self, _: &mut Switch<'_>, _: &mut Batch<'_>) {}
+}
+
 /// An [`App`] without its type, as workers hold it.
 pub trait DynApp: Send + Sync + 'static {
     /// See [`App::name`].

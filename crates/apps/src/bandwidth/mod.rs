@@ -20,8 +20,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::{
-    Answer, App, Dpid, Handler, HostId, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch,
-    promise,
+    Answer, App, Dpid, HostId, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch, promise,
 };
 use bellrock_services::paths::paths;
 use bellrock_services::programming::CommitError;
@@ -403,7 +402,7 @@ impl Bandwidth {
 }
 
 impl App for Bandwidth {
-    type Handler = NoHandler;
+    type Handler = ();
 
     fn name(&self) -> &'static str {
         "bandwidth"
@@ -429,15 +428,5 @@ impl App for Bandwidth {
         }
     }
 
-    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> NoHandler {
-        NoHandler
-    }
-}
-
-/// All is done by tasks; packets are the next app's.
-#[derive(Debug)]
-pub struct NoHandler;
-
-impl Handler for NoHandler {
-    fn packet_ins(&mut self, _: &mut bellrock_api::Switch<'_>, _: &mut bellrock_api::Batch<'_>) {}
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
 }

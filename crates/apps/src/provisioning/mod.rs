@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{App, Batch, Handler, LeftFlows, Needs, Network, Switch, SwitchInfo};
+use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState, IntentState};
 use bellrock_services::paths::paths;
 use bellrock_services::wait::first;
@@ -227,7 +227,7 @@ impl Provisioning {
 }
 
 impl App for Provisioning {
-    type Handler = NoHandler;
+    type Handler = ();
 
     fn name(&self) -> &'static str {
         "provisioning"
@@ -252,15 +252,5 @@ impl App for Provisioning {
         }
     }
 
-    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> NoHandler {
-        NoHandler
-    }
-}
-
-/// All is done by a task; packets are the next app's.
-#[derive(Debug)]
-pub struct NoHandler;
-
-impl Handler for NoHandler {
-    fn packet_ins(&mut self, _: &mut Switch<'_>, _: &mut Batch<'_>) {}
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
 }

@@ -1,6 +1,6 @@
 //! The task that publishes paths.
 
-use bellrock_api::{App, Handler, Network, SwitchInfo, Watch};
+use bellrock_api::{App, Network, SwitchInfo, Watch};
 
 use super::{Paths, Tracker};
 
@@ -15,14 +15,8 @@ pub fn paths(network: &Network) -> Watch<Paths> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathService;
 
-/// It has nothing to do with any switch.
-#[derive(Clone, Copy, Debug)]
-pub struct Nothing;
-
-impl Handler for Nothing {}
-
 impl App for PathService {
-    type Handler = Nothing;
+    type Handler = ();
 
     fn name(&self) -> &'static str {
         "paths"
@@ -48,7 +42,5 @@ impl App for PathService {
         });
     }
 
-    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Nothing {
-        Nothing
-    }
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
 }
