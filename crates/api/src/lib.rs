@@ -67,7 +67,7 @@ pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
 pub use switches::Switches;
 pub use task::{MakeTask, NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TaskWork, TimerId};
-pub use topology::{Link, SwitchPort, Topology};
+pub use topology::{Link, ParseSwitchPortError, SwitchPort, Topology};
 pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
     atomically, try_atomically,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bellrock_openflow::Port;
@@ -28,6 +29,24 @@ impl SwitchPort {
 impl fmt::Display for SwitchPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.dpid, self.port)
+    }
+}
+
+/// The text is no port of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no port of a switch; give SWITCH:PORT, such as a1:4")]
+pub struct ParseSwitchPortError(String);
+
+/// From `SWITCH:PORT`, the first in hexadecimal, the second in decimal.
+impl FromStr for SwitchPort {
+    type Err = ParseSwitchPortError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSwitchPortError> {
+        let read = text.split_once(':').and_then(|(switch, port)| {
+            let port = Some(port).filter(|port| !port.starts_with('+'))?.parse().ok()?;
+            Some(SwitchPort::new(switch.parse().ok()?, Port(port)))
+        });
+        read.ok_or_else(|| ParseSwitchPortError(text.to_owned()))
     }
 }
 
@@ -133,6 +152,16 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_of_a_switch_is_read_as_it_is_printed() {
+        let at = SwitchPort::new(Dpid(0xa1), Port(4));
+        assert_eq!((at.to_string().parse(), "a1:4".parse()), (Ok(at), Ok(at)));
+        for text in ["", "a1", "a1:", ":4", "a1:x", "a1:4:5", "a1:+4", "g:4"] {
+            let error = text.parse::<SwitchPort>().unwrap_err().to_string();
+            assert!(error.contains("give SWITCH:PORT"), "{error}");
+        }
+    }
 
     #[test]
     fn ports_without_links_are_for_hosts_and_a_link_needs_both_directions_to_be_used() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use bellrock_api::{Dpid, Host, Hosts, MacAddr, Port, SwitchPort};
+use bellrock_api::{Host, Hosts, MacAddr, SwitchPort};
 
 /// How an operator names a host. Written as an address, with `@VLAN` behind it where the same one is in
 /// several VLANs, or as the port that it is alone at.
@@ -95,19 +95,11 @@ impl FromStr for HostName {
         if let Ok(ip) = address.parse() {
             return Ok(HostName::Ip(ip, vlan));
         }
-        match switch_port(address) {
-            Some(at) if vlan.is_none() => Ok(HostName::At(at)),
+        match address.parse() {
+            Ok(at) if vlan.is_none() => Ok(HostName::At(at)),
             _ => Err(wrong()),
         }
     }
-}
-
-/// `SWITCH:PORT`, the first in hexadecimal, the second in decimal.
-fn switch_port(text: &str) -> Option<SwitchPort> {
-    let (switch, port) = text.split_once(':')?;
-    let dpid: Dpid = switch.parse().ok()?;
-    let port = Port(port.parse().ok()?);
-    Some(SwitchPort::new(dpid, port))
 }
 
 impl fmt::Display for HostName {
@@ -167,7 +159,7 @@ impl fmt::Display for Kbps {
 mod tests {
     use std::time::Duration;
 
-    use bellrock_api::HostId;
+    use bellrock_api::{Dpid, HostId, Port};
 
     use super::*;
 

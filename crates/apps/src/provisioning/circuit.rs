@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use bellrock_api::{Dpid, MacAddr, Port, SwitchPort};
+use bellrock_api::{MacAddr, SwitchPort};
 
 /// Most endpoints of a circuit.
 pub const MAX_ENDPOINTS: usize = 64;
@@ -87,19 +87,14 @@ impl FromStr for Endpoint {
         if let Ok(mac) = text.parse::<MacAddr>() {
             return if mac.is_station() { Ok(Endpoint::Host(mac)) } else { Err(wrong()) };
         }
-        let mut parts = text.split(':');
-        let (switch, port, vlan) = (parts.next(), parts.next(), parts.next());
-        let dpid: Dpid = switch.and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
-        let port: u32 = port.and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
-        let vlan = match vlan.map(str::parse) {
-            None => None,
-            Some(Ok(vlan)) if (1..=4094).contains(&vlan) => Some(vlan),
-            Some(_) => return Err(wrong()),
-        };
-        if parts.next().is_some() {
-            return Err(wrong());
+        if let Ok(at) = text.parse() {
+            return Ok(Endpoint::Port(at, None));
         }
-        Ok(Endpoint::Port(SwitchPort::new(dpid, Port(port)), vlan))
+        let (at, vlan) = text.rsplit_once(':').ok_or_else(wrong)?;
+        match (at.parse(), vlan.parse()) {
+            (Ok(at), Ok(vlan)) if (1..=4094).contains(&vlan) => Ok(Endpoint::Port(at, Some(vlan))),
+            _ => Err(wrong()),
+        }
     }
 }
 
