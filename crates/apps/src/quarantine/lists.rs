@@ -88,7 +88,7 @@ impl BlockLists {
             if wanted.file.line(&blocked).is_some() || wanted.added.contains(&blocked) {
                 return Err(NotChanged::Listed(blocked));
             }
-            if wanted.file.len() + wanted.added.len() >= MAX_BLOCKED {
+            if wanted.all().len() >= MAX_BLOCKED {
                 return Err(NotChanged::Full);
             }
             wanted.added.insert(blocked);
@@ -112,10 +112,18 @@ impl BlockLists {
         })
     }
 
-    /// Puts another list in the place of the file's.
+    /// Puts another list in the place of the file's. If it is too long, together with those that were
+    /// [added](BlockLists::add), the one of before stays in force, and [`BlockLists::file_problem`] says so.
     pub fn set_file(&self, file: BlockList) {
-        self.0.wanted.update(|wanted| Wanted { file, added: wanted.added.clone() });
-        *self.lock_problem() = None;
+        let set = self.change(|wanted| {
+            let next = Wanted { file, added: wanted.added.clone() };
+            if next.all().len() > MAX_BLOCKED {
+                return Err(NotChanged::Full);
+            }
+            *wanted = next;
+            Ok(())
+        });
+        *self.lock_problem() = set.err().map(|full| full.to_string());
     }
 
     /// Notes why there is another file but not another list. The one of before stays in force.
@@ -200,5 +208,24 @@ mod tests {
         assert_eq!(lists.remove(guest), Ok(()));
         lists.set_file(BlockList::default());
         assert_eq!(lists.entries(), []);
+    }
+
+    #[test]
+    fn both_sources_together_are_bounded() {
+        let lists = BlockLists::default();
+        let file = |hosts: u32| {
+            let host = |n: u32| format!("10.{}.{}.{}\n", n >> 16, n >> 8 & 255, n & 255);
+            BlockList::parse(&(0..hosts).map(host).collect::<String>()).unwrap()
+        };
+        let host: Blocked = "00:00:00:00:00:01".parse().unwrap();
+        lists.set_file(file(2));
+        assert_eq!(lists.add(host), Ok(()));
+        lists.set_file(file(MAX_BLOCKED as u32));
+        assert!(lists.file_problem().unwrap().contains("more would not fit"));
+        assert_eq!(lists.entries().len(), 3, "the list of before, and who was added");
+        assert_eq!(lists.remove(host), Ok(()));
+        lists.set_file(file(MAX_BLOCKED as u32));
+        assert_eq!((lists.file_problem(), lists.entries().len()), (None, MAX_BLOCKED));
+        assert_eq!(lists.add(host), Err(NotChanged::Full));
     }
 }

@@ -226,8 +226,14 @@ impl Watched {
         };
         match list {
             Ok(list) => {
-                info!("{}: {} hosts and prefixes are blocked", self.path.display(), list.len());
+                let blocked = list.len();
                 self.lists.set_file(list);
+                match self.lists.file_problem() {
+                    None => {
+                        info!("{}: {blocked} hosts and prefixes are blocked", self.path.display())
+                    }
+                    Some(problem) => warn!("{}: {problem}", self.path.display()),
+                }
             }
             Err(error) => {
                 for line in error.to_string().lines() {
