@@ -88,6 +88,28 @@ fn any_link_of_a_ring_can_be_cut_under_a_running_ping() {
 }
 
 #[test]
+fn a_switch_that_loses_the_controller_for_a_while_goes_on_carrying_packets_of_its_hosts_too() {
+    const EVERY: Duration = Duration::from_millis(10);
+    for (version, mode) in ALL {
+        let mut lab = lab(ring(4, 1), version, mode);
+        assert!(lab.ping_all().is_complete());
+        let pairs = [("h1", "h2"), ("h2", "h3"), ("h4", "h2"), ("h1", "h3"), ("h3", "h1")];
+        let pings = pairs.map(|(from, to)| lab.start_pings(from, to, 2_500, EVERY));
+        lab.run_for(Duration::from_secs(1));
+        lab.disconnect("s2");
+        lab.run_for(Duration::from_secs(10));
+        lab.reconnect("s2");
+        lab.run_for(Duration::from_secs(15));
+        for ping in &pings {
+            let statistics = lab.statistics(ping);
+            let (sent, received) = (statistics.sent, statistics.received);
+            assert_eq!((sent, received), (2_500, 2_500), "{version} {mode:?}: {statistics:?}");
+        }
+        assert_eq!(lab.findings(), [""; 0], "{version} {mode:?}");
+    }
+}
+
+#[test]
 fn hosts_that_are_not_known_are_reached_by_flooding_and_nothing_comes_twice() {
     for version in VERSIONS {
         let mut lab = Lab::seeded(1).topology(fat_tree(4)).version(version).run(Routing::default());

@@ -452,8 +452,11 @@ impl Tracker {
         self.add_address(by, ip, now);
     }
 
-    /// The topology has changed: hosts are only where no switch is, and ports are up.
+    /// The topology has changed: hosts are only where no switch is, and ports are up. A switch that is away goes on
+    /// forwarding, and a port of which nothing is known yet may be one of hosts: who was there stays.
     pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
+        let is_down =
+            |at: SwitchPort| topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
         let places: Vec<SwitchPort> = self.ports.all().collect();
         for at in places {
             if topology.is_trunk(at) {
@@ -462,7 +465,7 @@ impl Tracker {
                 if self.away.remove(&at) {
                     self.port_returned(at, now);
                 }
-            } else if self.away.insert(at) {
+            } else if is_down(at) && self.away.insert(at) {
                 self.each_at(at, |tracker, host| tracker.gone(host, HostGone::Port));
             }
         }

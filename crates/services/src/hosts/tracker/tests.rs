@@ -76,6 +76,22 @@ impl Scene {
         self.events().iter().map(Event::name).collect()
     }
 
+    fn down(&mut self, at: SwitchPort) {
+        self.change(|topology| {
+            topology.edge.remove(&at);
+            topology.switches.get_mut(&at.dpid).unwrap().retain(|port| *port != at.port);
+        });
+    }
+
+    fn up(&mut self, at: SwitchPort) {
+        self.change(|topology| {
+            topology.edge.insert(at);
+            let ports = topology.switches.get_mut(&at.dpid).unwrap();
+            ports.push(at.port);
+            ports.sort_unstable();
+        });
+    }
+
     fn change(&mut self, change: impl FnOnce(&mut Topology)) {
         change(&mut self.topology);
         self.tracker.topology(&self.topology, self.now);
@@ -115,15 +131,14 @@ fn a_host_whose_port_goes_down_may_come_up_anywhere() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
     scene.seen(2, at(1, 2));
-    scene.change(|topology| topology.edge.retain(|port| port.dpid != Dpid(1)));
+    scene.down(at(1, 1));
+    scene.down(at(1, 2));
     assert_eq!((scene.place(1), scene.owner(1)), (None, None));
     scene.seen(1, at(2, 2));
     assert_eq!((scene.place(1), scene.owner(1)), (Some(at(2, 2)), Some(host(1))));
     assert_eq!(scene.names()[2..], ["host_gone", "host_gone", "host_moved"]);
     // The other is asked when its port is up again, if it can be.
-    scene.change(|topology| {
-        topology.edge.insert(at(1, 2));
-    });
+    scene.up(at(1, 2));
     assert_eq!(scene.probes(), []);
     scene.seen(2, at(1, 2));
     assert_eq!(scene.names(), ["host_seen"]);
@@ -137,17 +152,17 @@ fn hosts_that_are_away_are_asked_once_when_their_port_is_back() {
         scene.told(n, at(1, 1), Told::Address(ip(n as u8)));
         scene.now += Duration::from_millis(1);
     }
-    scene.change(|topology| assert!(topology.edge.remove(&at(1, 1))));
-    scene.change(|topology| assert!(topology.edge.remove(&at(2, 2))));
+    scene.down(at(1, 1));
+    scene.down(at(2, 2));
     assert_eq!(scene.probes(), []);
-    scene.change(|topology| assert!(topology.edge.insert(at(1, 1))));
+    scene.up(at(1, 1));
     let asked: BTreeSet<HostId> = scene.probes().iter().map(|probe| probe.host).collect();
     assert_eq!(asked.len(), ASKED_ON_RETURN);
     assert!(asked.contains(&host(99)) && !asked.contains(&host(0)), "the last seen");
     scene.to(s(20));
     assert_eq!(scene.probes().len(), ASKED_ON_RETURN, "once more, as always");
     // What changes elsewhere is nothing to them.
-    scene.change(|topology| assert!(topology.edge.insert(at(2, 2))));
+    scene.up(at(2, 2));
     scene.to(s(30));
     assert_eq!(scene.probes(), []);
 }
@@ -157,9 +172,38 @@ fn a_claim_by_a_port_that_has_gone_down_meanwhile_is_void() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
     scene.seen(1, at(2, 1));
-    scene.change(|topology| assert!(topology.edge.remove(&at(2, 1))));
+    scene.down(at(2, 1));
     scene.to(s(12));
     assert_eq!(scene.place(1), Some(at(1, 1)));
+}
+
+#[test]
+fn hosts_of_a_switch_that_is_away_stay_until_they_are_seen_elsewhere_or_too_old() {
+    let mut scene = Scene::default();
+    for n in 1..=3 {
+        scene.told(n, at(1, u32::from(n)), Told::Address(ip(n as u8)));
+    }
+    let before = scene.topology.clone();
+    scene.change(|topology| {
+        topology.switches.remove(&Dpid(1));
+        topology.edge.retain(|port| port.dpid != Dpid(1));
+    });
+    scene.told(3, at(2, 1), Told::Address(ip(3)));
+    scene.to(s(12));
+    assert_eq!((scene.place(1), scene.place(3)), (Some(at(1, 1)), Some(at(2, 1))));
+    // It is back, and nothing is known of its ports yet; then all is, but one that went down meanwhile.
+    scene.change(|topology| {
+        topology.switches.insert(Dpid(1), [1, 3].map(Port).to_vec());
+    });
+    assert_eq!((scene.place(1), scene.place(2)), (Some(at(1, 1)), None));
+    scene.change(|topology| *topology = before);
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    scene.change(|topology| {
+        topology.switches.remove(&Dpid(1));
+        topology.edge.retain(|port| port.dpid != Dpid(1));
+    });
+    scene.to(s(700));
+    assert_eq!(scene.place(1), None, "nobody could ask it");
 }
 
 #[test]
@@ -257,13 +301,9 @@ fn a_host_that_tells_ever_new_addresses_is_believed_a_few_in_a_second() {
 fn a_host_that_was_away_does_not_take_back_its_address() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
-    scene.change(|topology| {
-        topology.edge.remove(&at(1, 1));
-    });
+    scene.down(at(1, 1));
     scene.told(2, at(1, 2), Told::Address(ip(1)));
-    scene.change(|topology| {
-        topology.edge.insert(at(1, 1));
-    });
+    scene.up(at(1, 1));
     scene.seen(1, at(1, 1));
     assert_eq!((scene.place(1), scene.owner(1)), (Some(at(1, 1)), Some(host(2))));
 }
