@@ -300,6 +300,9 @@ impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
+            Suspicion::Latency { is, usual: Duration::ZERO } => {
+                write!(f, "it takes {is:?}, usual is less than can be measured")
+            }
             Suspicion::Latency { is, usual } => write!(f, "it takes {is:?}, usual is {usual:?}"),
         }
     }

@@ -1,7 +1,8 @@
 //! How long announcements take over a link, and whether that has changed.
 //!
 //! What is measured has noise that only ever adds: a busy switch, a queue. So the least of several is
-//! looked at. What a relay adds is in all of them.
+//! looked at. What a relay adds is in all of them. What is measured is less what the control connections
+//! take, so it is as uncertain as these are: how far their round trips differ counts as noise.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ pub(super) enum Finding {
 }
 
 impl Latency {
-    pub(super) fn add(&mut self, took: Duration) -> Finding {
+    /// One more announcement, which took so long, as far as can be told while round trips differ by `noise`.
+    pub(super) fn add(&mut self, took: Duration, noise: Duration) -> Finding {
         self.recent[self.count as usize % SAMPLES] = took;
         self.count += 1;
         if self.count < SAMPLES as u64 {
@@ -46,7 +48,7 @@ impl Latency {
             self.usual = Some(least);
             return Finding::Known(least);
         };
-        if is_late(least, usual) {
+        if is_late(least, usual + noise) {
             self.usual = Some(least);
             return Finding::Late { is: least, usual };
         }
@@ -74,13 +76,23 @@ mod tests {
         let ms = Duration::from_millis;
         let mut latency = Latency::default();
         let quiet = [2, 90, 3, 2, 40, 50, 60, 3, 70, 80, 90, 2];
-        let findings: Vec<_> = quiet.into_iter().map(|took| latency.add(ms(took))).collect();
+        let findings: Vec<_> = quiet.into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
         assert_eq!(findings[3], Finding::Known(ms(2)));
         assert!(findings.iter().filter(|it| **it != Finding::Nothing).count() == 1, "{findings:?}");
         let relayed: Vec<_> =
-            [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took))).collect();
+            [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
         assert_eq!(relayed[3], Finding::Late { is: ms(8), usual: ms(2) });
         assert_eq!(relayed[4], Finding::Nothing, "it is told once");
         assert_eq!(latency.usual(), Some(ms(8)));
+    }
+
+    #[test]
+    fn while_control_connections_are_slow_now_and_then_so_much_is_noise() {
+        let ms = Duration::from_millis;
+        let mut latency = Latency::default();
+        for took in [0, 0, 0, 0, 5, 5, 5, 5] {
+            assert!(!matches!(latency.add(ms(took), ms(3)), Finding::Late { .. }));
+        }
+        assert_eq!(latency.add(ms(5), ms(1)), Finding::Late { is: ms(5), usual: ms(0) });
     }
 }

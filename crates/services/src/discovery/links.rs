@@ -40,6 +40,8 @@ pub(super) struct Heard {
     pub(super) arrived: Duration,
     /// How long it was on the link, as well as that is known.
     pub(super) took: Duration,
+    /// How well that is known: how far round trips to the switch that heard it differ.
+    pub(super) noise: Duration,
 }
 
 /// A port that is up.
@@ -276,7 +278,7 @@ impl Links {
 
     /// An announcement came in that was signed by this start of the controller.
     pub(super) fn heard(&mut self, heard: Heard, hosts: &Hosts, now: Duration) -> Outcome {
-        let Heard { from, to, nonce, sent, arrived, took } = heard;
+        let Heard { from, to, nonce, sent, arrived, took, noise } = heard;
         if from == to {
             self.alarm(to, Event::ReflectedAnnouncement { at: to }, now);
             return Outcome::Reflected;
@@ -299,7 +301,7 @@ impl Links {
         if !known {
             self.pair(from, to);
         }
-        let suspected = self.measure(from, took, now);
+        let suspected = self.measure(from, (took, noise), now);
         if let Some(up) = self.up_mut(from) {
             up.heard = now;
         } else if !self.is_held(from) {
@@ -367,14 +369,19 @@ impl Links {
     }
 
     /// Takes down how long an announcement took; whether that is suspicious, which it tells.
-    fn measure(&mut self, from: SwitchPort, took: Duration, now: Duration) -> bool {
+    fn measure(
+        &mut self,
+        from: SwitchPort,
+        (took, noise): (Duration, Duration),
+        now: Duration,
+    ) -> bool {
         let Some(pair) = self.pairs.get_mut(&from) else { return false };
-        let (to, finding) = (pair.to, pair.latency.add(took));
+        let (to, finding) = (pair.to, pair.latency.add(took, noise));
         let (is, usual) = match finding {
             Finding::Nothing => return false,
             Finding::Late { is, usual } => (is, usual),
             Finding::Known(is) => match self.median {
-                Some(median) if is_late(is, median * TIMES_MEDIAN) => (is, median),
+                Some(median) if is_late(is, median * TIMES_MEDIAN + noise) => (is, median),
                 _ => return false,
             },
         };

@@ -71,8 +71,17 @@ impl Control {
 
     /// How long one way takes; zero as long as that is not known.
     fn one_way(&self) -> Duration {
-        let known = self.recent.iter().take(self.count);
-        known.min().copied().unwrap_or_default() / 2
+        self.known().min().unwrap_or_default() / 2
+    }
+
+    /// How far round trips differ.
+    fn noise(&self) -> Duration {
+        let known = self.known();
+        known.clone().max().unwrap_or_default() - known.min().unwrap_or_default()
+    }
+
+    fn known(&self) -> impl Iterator<Item = Duration> + Clone {
+        self.recent.iter().take(self.count).copied()
     }
 }
 
@@ -168,6 +177,7 @@ impl DiscoverySwitch {
             sent: announcement.sent,
             arrived: switch.now(),
             took: arrived.saturating_sub(announcement.sent),
+            noise: self.control.noise(),
         }));
         self.answer(switch, at);
         Verdict::Consume

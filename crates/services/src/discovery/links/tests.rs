@@ -50,7 +50,15 @@ impl Scene {
 
     fn announcement(&mut self, from: SwitchPort, to: SwitchPort, took: Duration) -> Heard {
         self.nonce += 1;
-        Heard { from, to, nonce: self.nonce, sent: self.now, arrived: self.now, took }
+        Heard {
+            from,
+            to,
+            nonce: self.nonce,
+            sent: self.now,
+            arrived: self.now,
+            took,
+            noise: Duration::ZERO,
+        }
     }
 
     /// It comes in now.
