@@ -199,12 +199,19 @@ fn a_circuit_that_cannot_be_says_why_and_the_others_stay() {
     assert!(down(&states[3]).contains("port 0000000000000004:77 is not up"), "{states:?}");
 }
 
-/// A new controller finds the circuits as they are, and their frames notice nothing.
+/// A new controller finds the circuits as they are, and their frames notice nothing; also where they have the tags
+/// of a later layout than its first.
 #[test]
 fn a_restart_of_the_controller_is_not_noticed() {
-    for version in VERSIONS {
+    for (version, is_moved) in VERSIONS.into_iter().flat_map(|v| [(v, false), (v, true)]) {
         let all = circuits(&["blue 1:1 3:1"]);
         let mut lab = lab(ring(4, 1), version, &all);
+        if is_moved {
+            assert!(lab.ping("h1", "h3"));
+            let by = lab.paths("h1", "h3")[0][2].clone();
+            lab.link_down("s1", &by);
+            lab.run_for(SETTLED);
+        }
         assert!(lab.ping("h1", "h3"));
         let pings = lab.start_pings("h1", "h3", 8000, EVERY);
         lab.stop_controller();
@@ -215,7 +222,7 @@ fn a_restart_of_the_controller_is_not_noticed() {
         assert!(is_up(&states(&again)[0]), "{version} {:?}", again.list());
         lab.run_for(Duration::from_secs(4));
         let statistics = lab.statistics(&pings);
-        assert_eq!((statistics.sent, statistics.received), (8000, 8000), "{version}");
+        assert_eq!((statistics.sent, statistics.received), (8000, 8000), "{version} {is_moved}");
     }
 }
 
@@ -291,4 +298,28 @@ fn a_circuit_is_down_for_its_own_flows_only() {
     let states = states(&both);
     assert!(is_up(&states[0]) && lab.ping("h1", "h2"), "{states:?}");
     assert!(down(&states[1]).contains("refuses"), "{states:?}");
+}
+
+/// Switches, links and control connections fail in all ways; afterwards all is as if nothing had been.
+#[test]
+fn circuits_come_back_whatever_goes_wrong() {
+    // Three leaves, s1 to s3, with two hosts each, under three spines.
+    let texts = ["blue 1:1 2:1", "board 1:2 2:2 3:1"];
+    let switches = ["s1", "s2", "s3", "s4", "s5", "s6"];
+    let flows = |lab: &Lab| switches.map(|switch| lab.flows(switch).len()).iter().sum::<usize>();
+    for version in VERSIONS {
+        let undisturbed = flows(&lab(leaf_spine(3, 3, 2), version, &circuits(&texts)));
+        for seed in 0..8 {
+            let all = circuits(&texts);
+            let mut lab = lab(leaf_spine(3, 3, 2), version, &all);
+            let plan = lab.inject(&Faults::random(seed));
+            lab.run_for(plan.lasts() + lab.recovery_time(Duration::ZERO) + SETTLED * 3);
+            assert!(states(&all).iter().all(is_up), "{version} {:?} {plan}", all.list());
+            for (from, to) in [("h1", "h3"), ("h3", "h1"), ("h2", "h4"), ("h4", "h5"), ("h5", "h2")]
+            {
+                assert!(lab.ping(from, to), "{version} {from} {to} {plan}");
+            }
+            assert_eq!((lab.loops(), flows(&lab)), (vec![], undisturbed), "{version} {plan}");
+        }
+    }
 }
