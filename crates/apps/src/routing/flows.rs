@@ -1,9 +1,11 @@
 //! The flows that the app installs, and how it finds those that it has installed before.
 
+use std::time::Duration;
+
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
 use bellrock_api::{
     Action, Change, Dpid, Field, Flow, FlowFlags, HostId, Instruction, MacAddr, Match, Network,
-    Port, ReplyBody,
+    Port, ReplyBody, Version,
 };
 
 use super::news::{Inbox, News};
@@ -83,25 +85,72 @@ impl Pair {
     }
 }
 
-/// Asks a switch for the flows of the app that it has, and tells the inbox.
+/// Flows above those to hosts, which bring the controller what hosts answer to questions for their addresses: ARP
+/// replies, and neighbour advertisements, of which 1.0 knows nothing.
+pub(super) fn of_answers(version: Version) -> Vec<Flow> {
+    const ARP: u16 = 0x0806;
+    const REPLY: u128 = 2;
+    const IPV6: u16 = 0x86dd;
+    const ICMPV6: u128 = 58;
+    const NEIGHBOUR_ADVERTISEMENT: u128 = 136;
+    let arp = Match::any().eth_type(ARP).with(Field::ArpOp, REPLY);
+    let ipv6 = Match::any()
+        .eth_type(IPV6)
+        .with(Field::IpProto, ICMPV6)
+        .with(Field::Icmpv6Type, NEIGHBOUR_ADVERTISEMENT);
+    let matches = if version == Version::V1_0 { vec![arp] } else { vec![arp, ipv6] };
+    let flow = |matching| {
+        let flow = Flow::new(matching).output(Port::CONTROLLER);
+        let above = flow.priority + 1;
+        flow.priority(above)
+    };
+    matches.into_iter().map(flow).collect()
+}
+
+/// Handlers are told of a switch so much before it shows and can be asked, at most.
+const SHOWS_WITHIN: Duration = Duration::from_secs(1);
+
+/// A switch that did not tell its flows is asked again after this.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Asks a switch for the flows of the app that it has, and tells the inbox. As long as it is there it is asked until it tells
+/// them: to go on without would be to take away what carries traffic.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
-        let inbox = asking.extension::<Inbox>();
-        let any = Match::any();
-        let request = RequestBody::Flow(FlowStatsRequest::all(&any));
+        asking.timeout(SHOWS_WITHIN, shows(&asking, dpid)).await;
         let mut found = Vec::new();
-        // Without an answer the switch is on its way down, or comes up again.
-        if let Ok(reply) = asking.request(dpid, request).await
-            && let Ok(ReplyBody::Flow(flows)) = reply.body()
-        {
-            for flow in flows.iter().filter(|flow| asking.cookie().owns(flow.cookie)) {
-                let traffic = Traffic::of(&flow.matching.to_match());
-                found.extend(traffic.zip(flow.instructions.iter().find_map(|it| output(&it))));
+        while asking.switch(dpid).is_some() {
+            if let Some(told) = told(&asking, dpid).await {
+                found = told;
+                break;
             }
+            asking.sleep(ASK_AGAIN).await;
         }
-        inbox.tell_in_time(News::Found(dpid, found)).await;
+        asking.extension::<Inbox>().tell_in_time(News::Found(dpid, found)).await;
     });
+}
+
+/// Waits until a switch shows.
+async fn shows(network: &Network, dpid: Dpid) {
+    let mut switches = network.switches();
+    while switches.get(dpid).is_none() {
+        switches = network.watch_switches().changed(switches.version()).await;
+    }
+}
+
+/// The flows of the app that a switch tells of, and the ports that they send to.
+async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
+    let any = Match::any();
+    let request = RequestBody::Flow(FlowStatsRequest::all(&any));
+    let reply = network.request(dpid, request).await.ok()?;
+    let Ok(ReplyBody::Flow(flows)) = reply.body() else { return None };
+    let own = flows.iter().filter(|flow| network.cookie().owns(flow.cookie));
+    let traffic = own.filter_map(|flow| {
+        let port = flow.instructions.iter().find_map(|it| output(&it))?;
+        Some((Traffic::of(&flow.matching.to_match())?, port))
+    });
+    Some(traffic.collect())
 }
 
 /// Removes flows of a switch: those of the other mode, which an earlier run had.
