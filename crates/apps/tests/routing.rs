@@ -53,6 +53,26 @@ fn everybody_reaches_everybody_in_networks_with_cycles() {
     }
 }
 
+/// With flows by destination, whatever it sends meets one.
+#[test]
+fn a_host_that_only_answers_is_found() {
+    for (version, mode) in ALL {
+        let app = Routing::new(RoutingSettings { mode, ..RoutingSettings::default() });
+        let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(version).run(app);
+        lab.run_for(SETTLED);
+        lab.announce("h1");
+        lab.run_for(Duration::from_secs(1));
+        assert!(lab.ping("h1", "h3"));
+        lab.run_for(Duration::from_secs(1));
+        let hosts = lab.controller().unwrap().hosts().load().len();
+        assert_eq!(hosts, 2, "{version} {mode:?}");
+        let floods = |lab: &mut Lab| lab.app_counter("routing", "floods").unwrap();
+        let before = floods(&mut lab);
+        assert!(lab.ping("h1", "h3"));
+        assert_eq!(floods(&mut lab), before, "{version} {mode:?}: flows carry it");
+    }
+}
+
 #[test]
 fn any_link_of_a_ring_can_be_cut_under_a_running_ping() {
     const EVERY: Duration = Duration::from_millis(10);

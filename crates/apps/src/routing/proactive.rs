@@ -5,16 +5,23 @@
 //! 1.0, which has no groups). What is wanted is given to the service that keeps it so
 //! ([`bellrock_services::desired`]), from the host outward, a tree under a number of its own, which is the same
 //! in each run.
+//!
+//! A flow by destination carries whatever comes for the host, also from a host that nobody has heard yet. If that one
+//! only answers others, it would never be heard, and all that is for it would be flooded. So the answers to
+//! questions for addresses come to the controller, by flows above the trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Watch};
+use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Version, Watch};
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::paths::{Paths, paths};
 
 use super::flows::{self, Traffic};
 use super::left::Left;
 use super::news::{Inbox, News};
+
+/// The number of the flows that bring answers; no tree has it.
+const ANSWERS: u32 = u32::MAX;
 
 /// The flows to a host: their distance from it, the switch, and the port that they send to.
 type Tree = Vec<(u32, Dpid, Port)>;
@@ -42,6 +49,8 @@ struct Trees {
     /// What is wanted for each host, and under which number.
     trees: BTreeMap<HostId, (u32, Tree)>,
     numbers: BTreeSet<u32>,
+    /// Where answers come from.
+    heard: BTreeMap<Dpid, Version>,
     has_begun: bool,
     left: Left,
 }
@@ -55,7 +64,8 @@ impl Trees {
             hosts: watch.1.load(),
             watch,
             trees: BTreeMap::new(),
-            numbers: BTreeSet::new(),
+            numbers: BTreeSet::from([ANSWERS]),
+            heard: BTreeMap::new(),
             has_begun: false,
             left: Left::new(network.clone()),
             network,
@@ -84,6 +94,7 @@ impl Trees {
     }
 
     fn want(&mut self) {
+        self.hear_answers();
         let mut gone: BTreeSet<HostId> = self.trees.keys().copied().collect();
         for (host, at) in self.places() {
             gone.remove(&host);
@@ -103,6 +114,21 @@ impl Trees {
                 self.numbers.remove(&number);
                 self.desired.withdraw(number);
             }
+        }
+    }
+
+    /// Has the answers of hosts come from all switches that have any.
+    fn hear_answers(&mut self) {
+        let before = self.heard.len();
+        let with_hosts = self.paths.switches().filter(|(_, ports)| !ports.is_empty());
+        let version = |dpid| Some((dpid, self.network.switch(dpid)?.version));
+        self.heard.extend(with_hosts.filter_map(|(dpid, _)| version(dpid)));
+        if self.heard.len() > before {
+            let of = |(dpid, version): (&Dpid, &Version)| {
+                let dpid = *dpid;
+                flows::of_answers(*version).into_iter().map(move |flow| (dpid, flow))
+            };
+            self.desired.set_independent(ANSWERS, self.heard.iter().flat_map(of));
         }
     }
 
