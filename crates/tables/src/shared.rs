@@ -8,13 +8,14 @@
 //!   instruction with a `lock` prefix on the way; an entry that is seen is marked so at most once a tick.
 //! - **A key is never seen with another key's value**, nor with a value that it had before one that was
 //!   seen already.
-//! - **Writers do not wait either.** An insertion takes the two lines that its key may lie in, and a few
-//!   more when it has to make room; those that have other lines go on. There is no order in which two could wait for each other: who
-//!   finds a line taken lets go of all that it has, and tries again.
+//! - **Writers do not wait either.** Who changes something first reads what there is, as it was at one moment, and decides
+//!   what is to be written where. Then it takes the line, or the two, for a few stores, if they still are as they were.
+//!   There is no order in which two could wait for each other: who does not get a line lets go of all that it has, and
+//!   looks again.
 //! - **Every operation on one key does a bounded amount of work.** It tries [`MAX_TRIES`] times; after that a look-up
 //!   says that it does not know the key, and a change that it was not made ([`SharedInsert::Busy`]). So a thread that the
-//!   system stops in the middle of a change of one line delays no other; until it goes on, the three entries of that line are as
-//!   if they were not there.
+//!   system stops delays no other, unless that happens between those stores: until it goes on, the three entries of
+//!   that line are as if they were not there.
 //! - **Memory is bounded** by the bound on entries and by a [`Budget`]: 28.4 bytes an entry, charged whole when the table is made.
 //!   The kernel gives the memory page by page as it is used.
 //! - **Keys may be chosen by an enemy.** The hash is keyed ([`Seed`]).
@@ -48,7 +49,7 @@ mod write;
 
 use std::hint::cold_path;
 
-use line::{Entry, Seen};
+use line::{Entry, Line, Snapshot};
 use lines::Lines;
 use sync::{AtomicU64, AtomicUsize, Ordering, spin_loop};
 
@@ -132,6 +133,15 @@ pub struct SharedTable {
     hand: Apart<AtomicUsize>,
     sweep: AtomicUsize,
     stats: Apart<Counts>,
+}
+
+/// What a look for a key came to.
+enum Look<'t> {
+    /// It is in this line, in this slot.
+    Here(Snapshot<'t>, usize, Entry),
+    Nowhere,
+    /// Somebody writes there.
+    Busy,
 }
 
 #[derive(Default)]
@@ -266,21 +276,43 @@ impl SharedTable {
         Some(entry.value)
     }
 
-    /// The entry of a key. Reads its two lines as they were at one moment: an entry may be moved from
-    /// the second to the first while both are looked at.
     #[inline(never)]
     fn find(&self, at: Hashed) -> Option<Entry> {
-        let [first, second] = self.lines.homes(at);
-        let (first, second) = (self.lines.get(first)?, self.lines.get(second)?);
         for _ in 0..MAX_TRIES {
-            match (first.look_for(at.key), second.look_for(at.key)) {
-                (Seen::Here(entry), _) | (Seen::NotAt(_), Seen::Here(entry)) => return Some(entry),
-                (Seen::NotAt(before), Seen::NotAt(_)) if first.is_unchanged(before) => return None,
-                _ => spin_loop(),
+            match self.look(at) {
+                Look::Here(_, _, entry) => return Some(entry),
+                Look::Nowhere => return None,
+                Look::Busy => spin_loop(),
             }
         }
         self.stats.0.busy.fetch_add(1, Ordering::Relaxed);
         None
+    }
+
+    /// Looks for a key, once.
+    #[inline]
+    fn look(&self, at: Hashed) -> Look<'_> {
+        let [first, second] = self.lines.homes(at);
+        let snapshot = |line| self.lines.get(line).and_then(Line::snapshot);
+        let find = |line: &Option<Snapshot<'_>>| line.as_ref().and_then(|line| line.find(at.key));
+        let first = snapshot(first);
+        if let Some((slot, entry)) = find(&first)
+            && let Some(line) = first
+        {
+            return Look::Here(line, slot, entry);
+        }
+        let second = snapshot(second);
+        if let Some((slot, entry)) = find(&second)
+            && let Some(line) = second
+        {
+            return Look::Here(line, slot, entry);
+        }
+        // Neither had it at one moment: it may have been moved from the second to the first in between.
+        match (first, second) {
+            (Some(first), Some(_)) if first.is_current() => Look::Nowhere,
+            _ if self.lines.count() == 0 => Look::Nowhere,
+            _ => Look::Busy,
+        }
     }
 
     /// Entries, those included that are old but not yet swept.
@@ -335,7 +367,7 @@ impl SharedTable {
     /// table is not: an entry that is moved meanwhile may be missed, or seen twice.
     pub fn iter_ages(&self, now: u32) -> impl Iterator<Item = (u64, u64, u32)> + use<'_> {
         let lines = (0..self.lines.count()).filter_map(|line| self.lines.get(line));
-        let entries = lines.flat_map(|line| line.snapshot().unwrap_or_default());
+        let entries = lines.filter_map(Line::snapshot).flat_map(|line| line.slots);
         entries
             .filter(Entry::is_occupied)
             .map(move |entry| (entry.key, entry.value, age(entry.stamp, now)))

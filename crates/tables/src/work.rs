@@ -1,9 +1,12 @@
-//! Tests only: counts the lines that the calling thread touches, to hold operations to their bound.
+//! Tests only: counts the lines that the calling thread touches, to hold operations to their bound; and those of a shared
+//! table that it holds, to see that it reads no other line meanwhile.
 
 use std::cell::Cell;
 
 thread_local! {
     static LINES: Cell<usize> = const { Cell::new(0) };
+    #[cfg(not(loom))]
+    static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Notes that `lines` lines were read or written.
@@ -14,4 +17,22 @@ pub(crate) fn touched(lines: usize) {
 /// The lines touched since the last call.
 pub(crate) fn take() -> usize {
     LINES.replace(0)
+}
+
+/// The thread has taken a line of a shared table for writing.
+#[cfg(not(loom))]
+pub(crate) fn holds_one_more() {
+    HELD.set(HELD.get() + 1);
+}
+
+/// It has let go of one.
+#[cfg(not(loom))]
+pub(crate) fn holds_one_less() {
+    HELD.set(HELD.get() - 1);
+}
+
+/// It begins to read a line.
+#[cfg(not(loom))]
+pub(crate) fn reads_a_line() {
+    assert_eq!(HELD.get(), 0, "who holds a line keeps others from it, and reads no further one");
 }

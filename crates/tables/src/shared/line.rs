@@ -44,15 +44,41 @@ pub(super) struct Line {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Line>() == 64);
 
-/// What a look at a line came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    /// The key is here.
-    Here(Entry),
-    /// It was not here when the line's number was this.
-    NotAt(u32),
-    /// Somebody writes.
-    Busy,
+/// All slots of a line at one moment, and the line's number at that moment.
+pub(super) struct Snapshot<'l> {
+    line: &'l Line,
+    number: u32,
+    pub(super) slots: Slots,
+}
+
+impl<'l> Snapshot<'l> {
+    /// The slot of a key, and its entry.
+    pub(super) fn find(&self, key: u64) -> Option<(usize, Entry)> {
+        let mut slots = self.slots.into_iter().enumerate();
+        slots.find(|(_, entry)| entry.is_occupied() && entry.key == key)
+    }
+
+    /// The first slot that holds no entry.
+    pub(super) fn free(&self) -> Option<usize> {
+        self.slots.iter().position(|entry| !entry.is_occupied())
+    }
+
+    /// Whether nobody has written since.
+    pub(super) fn is_current(&self) -> bool {
+        self.line.is_unchanged(self.number)
+    }
+
+    /// Takes the line for writing, if nobody has written since.
+    pub(super) fn take(&self) -> Option<Held<'l>> {
+        let (line, before) = (self.line, self.number);
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        line.sequence.compare_exchange(before, before.wrapping_add(1), acquire, relaxed).ok()?;
+        // Who sees one of the writes to come will also see the odd number.
+        fence(Ordering::Release);
+        #[cfg(all(test, not(loom)))]
+        crate::work::holds_one_more();
+        Some(Held { line, before })
+    }
 }
 
 impl Line {
@@ -77,22 +103,13 @@ impl Line {
         (self.is_unchanged(before)).then_some((slot, entry))
     }
 
-    /// Looks for a key, closely.
-    pub(super) fn look_for(&self, key: u64) -> Seen {
-        let before = self.sequence.load(Ordering::Acquire);
-        let found = self.slots().into_iter().find(|entry| entry.is_occupied() && entry.key == key);
-        match (self.is_unchanged(before), found) {
-            (false, _) => Seen::Busy,
-            (true, Some(entry)) => Seen::Here(entry),
-            (true, None) => Seen::NotAt(before),
-        }
-    }
-
     /// All slots at one moment; `None` if somebody writes.
-    pub(super) fn snapshot(&self) -> Option<Slots> {
-        let before = self.sequence.load(Ordering::Acquire);
-        let slots = self.slots();
-        self.is_unchanged(before).then_some(slots)
+    pub(super) fn snapshot(&self) -> Option<Snapshot<'_>> {
+        #[cfg(all(test, not(loom)))]
+        crate::work::reads_a_line();
+        let number = self.sequence.load(Ordering::Acquire);
+        let snapshot = Snapshot { line: self, number, slots: self.slots() };
+        snapshot.is_current().then_some(snapshot)
     }
 
     /// Whether nobody wrote since the number was read, nor did then.
@@ -135,19 +152,6 @@ impl Line {
         }
     }
 
-    /// Takes the line for writing; `None` if somebody has it.
-    pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
-        let before = self.sequence.load(Ordering::Relaxed);
-        if before & 1 != 0 {
-            return None;
-        }
-        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        self.sequence.compare_exchange(before, before.wrapping_add(1), acquire, relaxed).ok()?;
-        // Who sees one of the writes to come will also see the odd number.
-        fence(Ordering::Release);
-        Some(Locked { line: self, before })
-    }
-
     /// Whether an entry here seems to be more than `max_age` ticks old. Only a hint.
     pub(super) fn may_have_older(&self, now: u32, max_age: u32) -> bool {
         self.stamps.iter().any(|its| {
@@ -181,28 +185,13 @@ impl Line {
     }
 }
 
-/// A line that one writer has until this is dropped.
-pub(super) struct Locked<'l> {
+/// A line that one writer has until this is dropped: for a few stores, no more, since nobody reads it meanwhile.
+pub(super) struct Held<'l> {
     line: &'l Line,
     before: u32,
 }
 
-impl Locked<'_> {
-    pub(super) fn slots(&self) -> Slots {
-        self.line.slots()
-    }
-
-    /// The slot of a key, and its entry.
-    pub(super) fn find(&self, key: u64) -> Option<(usize, Entry)> {
-        let mut slots = self.slots().into_iter().enumerate();
-        slots.find(|(_, entry)| entry.is_occupied() && entry.key == key)
-    }
-
-    /// The first slot that holds no entry.
-    pub(super) fn free(&self) -> Option<usize> {
-        self.slots().iter().position(|entry| !entry.is_occupied())
-    }
-
+impl Held<'_> {
     pub(super) fn put(&self, slot: usize, entry: Entry) {
         self.line.keys[slot].store(entry.key, Ordering::Relaxed);
         self.line.values[slot].store(entry.value, Ordering::Relaxed);
@@ -212,15 +201,15 @@ impl Locked<'_> {
     }
 
     /// Empties a slot.
-    pub(super) fn take(&self, slot: usize) -> Entry {
-        let entry = self.line.load(slot);
+    pub(super) fn clear(&self, slot: usize) {
         self.put(slot, Entry::default());
-        entry
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.line.sequence.store(self.before.wrapping_add(2), Ordering::Release);
+        #[cfg(all(test, not(loom)))]
+        crate::work::holds_one_less();
     }
 }

@@ -1,6 +1,7 @@
 //! What one thread sees of a shared table, and what it does at its bounds.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::resume_unwind;
 
 use proptest::prelude::*;
 
@@ -121,19 +122,49 @@ fn a_sweep_sees_each_line_once_and_removes_what_is_old() {
     assert_eq!(table.len(), 200);
 }
 
+/// What others get done while this thread is stopped in the middle of a change of a line.
+fn while_held<R: Send>(table: &SharedTable, line: usize, others: impl FnOnce() -> R + Send) -> R {
+    let line = table.lines.get(line).and_then(Line::snapshot);
+    let held = line.and_then(|line| line.take());
+    assert!(held.is_some(), "nobody else is here");
+    std::thread::scope(|scope| scope.spawn(others).join())
+        .unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 #[test]
 fn a_line_that_somebody_keeps_delays_nobody() {
     let table = table(2);
     let at = table.hash(5);
     let _ = table.insert(at, 6, 1);
-    let kept = table.lines.get(0).and_then(line::Line::try_lock).unwrap();
-    assert_eq!((table.lookup(at), table.touch_if(at, 2, |_| true)), (None, None));
-    assert_eq!(table.insert(table.hash(6), 6, 1), SharedInsert::Busy);
-    assert_eq!(table.replace(at, 6, 7, 1), Err(NotReplaced::Busy));
-    table.remove_where(|_, _| true, |_, _| panic!("it is kept"));
+    while_held(&table, 0, || {
+        assert_eq!((table.lookup(at), table.touch_if(at, 2, |_| true)), (None, None));
+        assert_eq!(table.insert(table.hash(6), 6, 1), SharedInsert::Busy);
+        assert_eq!(table.replace(at, 6, 7, 1), Err(NotReplaced::Busy));
+        table.remove_where(|_, _| true, |_, _| panic!("it is kept"));
+    });
     assert!(table.stats().busy >= 4);
-    drop(kept);
     assert_eq!(table.lookup(at), Some(6));
+}
+
+#[test]
+fn an_entry_is_at_hand_while_somebody_keeps_the_other_line_of_its_key() {
+    // All keys have the same two lines: three are in the first, and three in the second.
+    let table = SharedTable::with_seed(100, &Budget::unlimited(), Seed::all_collide());
+    (0..6)
+        .for_each(|key| assert_eq!(table.insert(table.hash(key), key, 1), SharedInsert::Inserted));
+    let lines = table.lines.homes(table.hash(0));
+    for (kept, keys) in [(lines[1], 0..3), (lines[0], 3..6)] {
+        while_held(&table, kept, || {
+            for at in keys.map(|key| table.hash(key)) {
+                assert_eq!(table.lookup(at), Some(at.key()));
+                assert_eq!(table.touch_if(at, 2, |_| true), Some(at.key()));
+                assert_eq!(table.replace_unseen(at, at.key(), 10), Ok(()));
+                assert_eq!(table.insert(at, 7, 1), SharedInsert::There { value: 10 });
+                assert_eq!(table.remove(at, 10), Ok(()));
+            }
+        });
+    }
+    assert_eq!((table.len(), table.stats().busy), (0, 0));
 }
 
 #[derive(Clone, Debug)]

@@ -1,11 +1,13 @@
 //! How a shared table is changed.
 //!
-//! Who changes an entry has both lines that its key may lie in. So two who insert the same key find each
-//! other, and whoever has a line in which an entry lies knows that nobody moves it.
+//! Whoever changes something decides by snapshots of lines what is to be done, and takes the lines only for the stores
+//! ([`Snapshot::take`]), which fails if one of them has changed. To change or to remove an entry takes its line; to move
+//! one, the line that it leaves and the one that it comes to; to insert a key, both lines that it may lie in, so that two who
+//! insert the same key find each other. A look for room among full lines may read many; it holds none meanwhile.
 
-use super::line::{Entry, Line, Locked, SLOTS_PER_LINE};
+use super::line::{Entry, Held, Line, Snapshot};
 use super::sync::{AtomicU64, Ordering, spin_loop};
-use super::{MAX_TRIES, NotReplaced, SharedInsert, SharedTable};
+use super::{Look, MAX_TRIES, NotReplaced, SharedInsert, SharedTable};
 use crate::seed::Hashed;
 use crate::stamp::{age, stamp};
 
@@ -17,56 +19,85 @@ const MAX_MOVES: usize = 3;
 /// each, the one that goes is among the oldest twentieth, on the average.
 const EVICT_SAMPLE_LINES: usize = 8;
 
-/// Both lines that a key may lie in; the second is missing in a table of one.
+/// Both lines that a key may lie in, as they were; the second is missing in a table of one.
 struct Homes<'t> {
     indices: [usize; 2],
-    lines: [Option<Locked<'t>>; 2],
+    first: Snapshot<'t>,
+    second: Option<Snapshot<'t>>,
 }
 
-impl Homes<'_> {
-    fn find(&self, key: u64) -> Option<(&Locked<'_>, usize, Entry)> {
-        self.lines.iter().flatten().find_map(|line| {
-            let (slot, entry) = line.find(key)?;
-            Some((line, slot, entry))
-        })
+/// A slot of one of them.
+#[derive(Clone, Copy)]
+struct Place {
+    in_second: bool,
+    slot: usize,
+}
+
+impl<'t> Homes<'t> {
+    fn lines(&self) -> impl Iterator<Item = (bool, &Snapshot<'t>)> {
+        let second = self.second.as_ref().map(|second| (true, second));
+        std::iter::once((false, &self.first)).chain(second)
+    }
+
+    fn find(&self, key: u64) -> Option<Entry> {
+        self.lines().find_map(|(_, line)| line.find(key)).map(|(_, entry)| entry)
+    }
+
+    /// A free slot, of the first line if it has one, so that most look-ups end there.
+    fn free(&self) -> Option<Place> {
+        self.lines().find_map(|(in_second, line)| Some(Place { in_second, slot: line.free()? }))
     }
 
     /// The oldest entry in them.
-    fn oldest(&self, now: u32) -> Option<(&Locked<'_>, usize, Entry)> {
-        let lines = self.lines.iter().flatten();
-        let all = lines.flat_map(|line| {
-            let slots = line.slots().into_iter().enumerate();
-            slots.map(move |(slot, entry)| (line, slot, entry))
+    fn oldest(&self, now: u32) -> Option<(Place, Entry)> {
+        let all = self.lines().flat_map(|(in_second, line)| {
+            let slots = line.slots.into_iter().enumerate();
+            slots.map(move |(slot, entry)| (Place { in_second, slot }, entry))
         });
-        let taken = all.filter(|(_, _, entry)| entry.is_occupied());
-        taken.max_by_key(|(_, _, entry)| age(entry.stamp, now))
+        let taken = all.filter(|(_, entry)| entry.is_occupied());
+        taken.max_by_key(|(_, entry)| age(entry.stamp, now))
     }
+
+    /// Takes both, if they still are as they were.
+    fn take(&self) -> Option<HeldHomes<'t>> {
+        let first = self.first.take()?;
+        let second = match &self.second {
+            Some(second) => Some(second.take()?),
+            None => None,
+        };
+        Some(HeldHomes { first, second })
+    }
+}
+
+/// Both lines of a key, taken.
+struct HeldHomes<'t> {
+    first: Held<'t>,
+    second: Option<Held<'t>>,
+}
+
+impl HeldHomes<'_> {
+    fn put(&self, at: Place, entry: Entry) {
+        let line = self.second.as_ref().filter(|_| at.in_second).unwrap_or(&self.first);
+        line.put(at.slot, entry);
+    }
+}
+
+/// An entry that may go to make room, and where it was.
+struct Victim<'t> {
+    line: Snapshot<'t>,
+    slot: usize,
+    entry: Entry,
 }
 
 impl SharedTable {
     /// Inserts an entry, seen at `now`, unless the key is there.
     pub fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
-        let Some(homes) = self.lock_homes(at) else { return SharedInsert::Busy };
-        if let Some((_, _, entry)) = homes.find(at.key) {
-            return SharedInsert::There { value: entry.value };
+        if self.bound == 0 {
+            return SharedInsert::Busy;
         }
         let entry = Entry { key: at.key, value, stamp: stamp(now) };
-        let Some((line, slot)) = self.place(&homes) else {
-            return self.put_over_oldest(&homes, entry);
-        };
-        // Counted before it is there, so that there are never more than the bound.
-        let full = self.len.0.fetch_add(1, Ordering::Relaxed) >= self.bound;
-        if !full {
-            line.put(slot, entry);
-            return SharedInsert::Inserted;
-        }
-        let Some(victim) = self.evict_elsewhere(&homes, now) else {
-            self.len.0.fetch_sub(1, Ordering::Relaxed);
-            return self.put_over_oldest(&homes, entry);
-        };
-        line.put(slot, entry);
-        SharedInsert::Evicted { key: victim.key, value: victim.value }
+        self.until_done(|| self.try_insert(at, entry, now)).unwrap_or(SharedInsert::Busy)
     }
 
     /// Gives a key another value, seen at `now`, if it has the one that is expected.
@@ -103,18 +134,22 @@ impl SharedTable {
         &self,
         at: Hashed,
         expected: u64,
-        change: impl FnOnce(Entry) -> Option<Entry>,
+        change: impl Fn(Entry) -> Option<Entry>,
     ) -> Result<(), NotReplaced> {
-        let homes = self.lock_homes(at).ok_or(NotReplaced::Busy)?;
-        let (line, slot, entry) = homes.find(at.key).ok_or(NotReplaced::Absent)?;
-        if entry.value != expected {
-            return Err(NotReplaced::Is(entry.value));
-        }
-        match change(entry) {
-            Some(changed) => line.put(slot, changed),
-            None => self.take(line, slot),
-        }
-        Ok(())
+        let exchanged = self.until_done(|| match self.look(at) {
+            Look::Here(line, slot, entry) if entry.value == expected => {
+                let line = line.take()?;
+                match change(entry) {
+                    Some(changed) => line.put(slot, changed),
+                    None => self.clear(&line, slot),
+                }
+                Some(Ok(()))
+            }
+            Look::Here(_, _, entry) => Some(Err(NotReplaced::Is(entry.value))),
+            Look::Nowhere => Some(Err(NotReplaced::Absent)),
+            Look::Busy => None,
+        });
+        exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
 
     /// Removes all entries that `doomed` picks, and hands each to `removed`. Reads the whole table:
@@ -125,10 +160,11 @@ impl SharedTable {
         mut removed: impl FnMut(u64, u64),
     ) {
         for line in (0..self.lines.count()).filter_map(|line| self.lines.get(line)) {
-            let mut pick = |entry: &Entry| entry.is_occupied() && doomed(entry.key, entry.value);
-            if line.snapshot().is_none_or(|slots| slots.iter().any(&mut pick)) {
-                self.remove_in(line, &mut pick, |entry| removed(entry.key, entry.value));
-            }
+            self.remove_in(
+                line,
+                |entry| doomed(entry.key, entry.value),
+                |entry| removed(entry.key, entry.value),
+            );
         }
     }
 
@@ -143,7 +179,7 @@ impl SharedTable {
         let lines = (from..count).chain(0..from).take(steps);
         for line in lines.filter_map(|line| self.lines.get(line)) {
             if line.may_have_older(now, max_age) {
-                let is_old = |entry: &Entry| entry.is_occupied() && age(entry.stamp, now) > max_age;
+                let is_old = |entry: &Entry| age(entry.stamp, now) > max_age;
                 self.remove_in(line, is_old, |entry| {
                     count_one(&self.stats.0.aged_out);
                     removed(entry.key, entry.value);
@@ -152,90 +188,151 @@ impl SharedTable {
         }
     }
 
+    /// Removes those entries of a line that `doomed` picks. None of them if others write there all the time.
     fn remove_in(
         &self,
         line: &Line,
         mut doomed: impl FnMut(&Entry) -> bool,
         removed: impl FnMut(Entry),
     ) {
-        let mut gone = [None; SLOTS_PER_LINE];
-        let Some(locked) = self.lock(line) else { return };
-        for (slot, entry) in locked.slots().into_iter().enumerate() {
-            if doomed(&entry) {
-                self.take(&locked, slot);
-                gone[slot] = Some(entry);
+        let gone = self.until_done(|| {
+            let snapshot = line.snapshot()?;
+            let gone = snapshot.slots.map(|entry| entry.is_occupied() && doomed(&entry));
+            if gone.contains(&true) {
+                let held = snapshot.take()?;
+                let slots = (0..).zip(gone).filter(|(_, gone)| *gone);
+                slots.for_each(|(slot, _)| self.clear(&held, slot));
             }
-        }
+            Some(snapshot.slots.into_iter().zip(gone).filter(|(_, gone)| *gone))
+        });
         // What the caller does with them may take its time.
-        drop(locked);
-        gone.into_iter().flatten().for_each(removed);
+        gone.into_iter().flatten().map(|(entry, _)| entry).for_each(removed);
     }
 
-    fn take(&self, line: &Locked<'_>, slot: usize) {
-        line.take(slot);
+    /// Tries something until it is done; `None` if that takes too long.
+    fn until_done<R>(&self, mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
+        for _ in 0..MAX_TRIES {
+            match attempt() {
+                None => spin_loop(),
+                done => return done,
+            }
+        }
+        count_one(&self.stats.0.busy);
+        None
+    }
+
+    /// Empties the slot of an entry.
+    fn clear(&self, line: &Held<'_>, slot: usize) {
+        line.clear(slot);
         self.len.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A line, when whoever has it is done; `None` if that takes too long.
-    fn lock<'t>(&self, line: &'t Line) -> Option<Locked<'t>> {
-        for _ in 0..MAX_TRIES {
-            match line.try_lock() {
-                None => spin_loop(),
-                locked => return locked,
-            }
-        }
-        count_one(&self.stats.0.busy);
-        None
-    }
-
-    fn lock_homes(&self, at: Hashed) -> Option<Homes<'_>> {
+    /// Both lines of a key; `None` if somebody writes in one of them, or there is no line at all.
+    fn homes(&self, at: Hashed) -> Option<Homes<'_>> {
         let indices = self.lines.homes(at);
-        let [first, second] = indices.map(|index| self.lines.get(index));
-        let first = first?;
-        for _ in 0..MAX_TRIES {
-            let lines = match (first.try_lock(), second) {
-                (None, _) => None,
-                (locked, _) if indices[0] == indices[1] => Some([locked, None]),
-                (locked, second) => {
-                    second.and_then(Line::try_lock).map(|second| [locked, Some(second)])
-                }
+        let snapshot = |index| self.lines.get(index)?.snapshot();
+        let first = snapshot(indices[0])?;
+        let second = match indices[0] == indices[1] {
+            true => None,
+            false => Some(snapshot(indices[1])?),
+        };
+        Some(Homes { indices, first, second })
+    }
+
+    /// `None`: others were faster, or there is room now. Then it is worth another look.
+    fn try_insert(&self, at: Hashed, entry: Entry, now: u32) -> Option<SharedInsert> {
+        let Some(homes) = self.homes(at) else {
+            // Where somebody writes is none of its affair if it is in the other line.
+            return match self.look(at) {
+                Look::Here(_, _, there) => Some(SharedInsert::There { value: there.value }),
+                Look::Nowhere | Look::Busy => None,
             };
-            if let Some(lines) = lines {
-                return Some(Homes { indices, lines });
-            }
-            spin_loop();
+        };
+        if let Some(there) = homes.find(at.key) {
+            return Some(SharedInsert::There { value: there.value });
         }
-        count_one(&self.stats.0.busy);
-        None
+        match homes.free() {
+            Some(place) => self.put_in_free(&homes, place, entry, now),
+            None if self.make_room(homes.indices) => None,
+            None => self.put_over_oldest(&homes, &homes.take()?, entry, now),
+        }
     }
 
-    /// A free slot for a new entry: one that is free, or one that moving others makes so.
-    fn place<'h>(&self, homes: &'h Homes<'_>) -> Option<(&'h Locked<'h>, usize)> {
-        let lines = || homes.indices.into_iter().zip(&homes.lines);
-        let lines = || lines().filter_map(|(index, line)| Some((index, line.as_ref()?)));
-        // The first line first, so that most look-ups end there; and few moves before many.
-        (0..=MAX_MOVES).find_map(|moves| {
-            lines().find_map(|(index, line)| Some((line, self.free_slot(index, line, moves)?)))
-        })
+    fn put_in_free(
+        &self,
+        homes: &Homes<'_>,
+        place: Place,
+        entry: Entry,
+        now: u32,
+    ) -> Option<SharedInsert> {
+        let is_full = self.len() >= self.bound;
+        let victim = if is_full { self.choose_victim(homes, now) } else { None };
+        let held = homes.take()?;
+        // Counted before it is there, so that there are never more than the bound.
+        if self.len.0.fetch_add(1, Ordering::Relaxed) < self.bound {
+            held.put(place, entry);
+            return Some(SharedInsert::Inserted);
+        }
+        if let Some(Victim { line, slot, entry: victim }) = victim
+            && let Some(line) = line.take()
+        {
+            self.clear(&line, slot);
+            count_one(&self.stats.0.evicted);
+            held.put(place, entry);
+            return Some(SharedInsert::Evicted { key: victim.key, value: victim.value });
+        }
+        self.len.0.fetch_sub(1, Ordering::Relaxed);
+        self.put_over_oldest(homes, &held, entry, now)
     }
 
-    /// A slot of a line that is free, or becomes so by moving at most so many entries.
-    fn free_slot(&self, index: usize, line: &Locked<'_>, moves: usize) -> Option<usize> {
-        if let Some(slot) = line.free() {
-            return Some(slot);
+    /// Puts a new entry where the oldest is of those that hold its slots. `None`: they are all free, in a table whose
+    /// entries are elsewhere.
+    fn put_over_oldest(
+        &self,
+        homes: &Homes<'_>,
+        held: &HeldHomes<'_>,
+        entry: Entry,
+        now: u32,
+    ) -> Option<SharedInsert> {
+        let (place, victim) = homes.oldest(now)?;
+        held.put(place, entry);
+        count_one(&self.stats.0.evicted);
+        if self.len() < self.bound {
+            count_one(&self.stats.0.crowded_out);
         }
-        if moves == 0 {
-            return None;
+        Some(SharedInsert::Evicted { key: victim.key, value: victim.value })
+    }
+
+    /// Moves others, so that one of two full lines has a free slot; whether it has. Few moves before many.
+    fn make_room(&self, homes: [usize; 2]) -> bool {
+        (1..=MAX_MOVES).any(|moves| homes.into_iter().any(|line| self.free_slot(line, moves)))
+    }
+
+    /// Whether a line has a free slot, or gets one by moving at most so many entries.
+    fn free_slot(&self, index: usize, moves: usize) -> bool {
+        let Some(line) = self.lines.get(index).and_then(Line::snapshot) else { return false };
+        if line.free().is_some() {
+            return true;
         }
-        line.slots().into_iter().enumerate().find_map(|(slot, entry)| {
-            let other = self.other_line(entry.key, index);
-            // One that somebody has is left out: it may be one that this thread has.
-            let other_line = self.lines.get(other)?.try_lock()?;
-            let free = self.free_slot(other, &other_line, moves - 1)?;
-            other_line.put(free, entry);
-            line.take(slot);
-            Some(slot)
-        })
+        moves > 0
+            && line.slots.into_iter().any(|entry| {
+                let other = self.other_line(entry.key, index);
+                other != index
+                    && self.free_slot(other, moves - 1)
+                    && self.move_entry(entry.key, index, other).is_some()
+            })
+    }
+
+    /// Moves an entry from one of its lines to the other. `None` if it is not there any more, there is no room, or
+    /// somebody writes.
+    pub(super) fn move_entry(&self, key: u64, from: usize, to: usize) -> Option<()> {
+        let (from, to) = (self.lines.get(from)?.snapshot()?, self.lines.get(to)?.snapshot()?);
+        let ((slot, entry), free) = (from.find(key)?, to.free()?);
+        // Both at the same time, so that nobody finds it in neither.
+        let (from, to) = (from.take()?, to.take()?);
+        to.put(free, entry);
+        from.clear(slot);
+        Some(())
     }
 
     /// The line that a key of a line may lie in as well.
@@ -244,44 +341,24 @@ impl SharedTable {
         if line == first { second } else { first }
     }
 
-    /// Puts a new entry where the oldest is of those that hold its slots.
-    fn put_over_oldest(&self, homes: &Homes<'_>, entry: Entry) -> SharedInsert {
-        let Some((line, slot, victim)) = homes.oldest(entry.stamp) else {
-            return SharedInsert::Busy;
-        };
-        line.put(slot, entry);
-        count_one(&self.stats.0.evicted);
-        if self.len() < self.bound {
-            count_one(&self.stats.0.crowded_out);
-        }
-        SharedInsert::Evicted { key: victim.key, value: victim.value }
-    }
-
-    /// Removes the oldest of a sample of entries in lines that this thread has not. `None` if one in the way of the new
-    /// one is as old, or it could not be had.
-    fn evict_elsewhere(&self, homes: &Homes<'_>, now: u32) -> Option<Entry> {
-        let own = homes.oldest(now).map_or(0, |(_, _, entry)| age(entry.stamp, now) + 1);
+    /// The oldest of a sample of entries in other lines than those of the new one. `None` if one in the way of that is as
+    /// old.
+    fn choose_victim(&self, homes: &Homes<'_>, now: u32) -> Option<Victim<'_>> {
+        let own = homes.oldest(now).map_or(0, |(_, entry)| age(entry.stamp, now) + 1);
         let from = self.hand.0.fetch_add(EVICT_SAMPLE_LINES, Ordering::Relaxed);
         let count = self.lines.count();
         let sample = (0..EVICT_SAMPLE_LINES.min(count)).map(|nth| from.wrapping_add(nth) % count);
         let others = sample.filter(|line| !homes.indices.contains(line));
-        let lines = others.filter_map(|line| self.lines.get(line));
-        let entries = lines.flat_map(|line| {
-            let slots = line.snapshot().unwrap_or_default().into_iter().enumerate();
-            slots.map(move |(slot, entry)| (line, slot, entry))
-        });
-        let taken = entries.filter(|(_, _, entry)| entry.is_occupied());
-        let (line, slot, victim) = taken.max_by_key(|(_, _, entry)| age(entry.stamp, now))?;
-        if age(victim.stamp, now) + 1 < own {
-            return None;
-        }
-        let locked = line.try_lock()?;
-        if locked.slots().get(slot) != Some(&victim) {
-            return None;
-        }
-        self.take(&locked, slot);
-        count_one(&self.stats.0.evicted);
-        Some(victim)
+        let oldest_of = |line: usize| {
+            let line = self.lines.get(line)?.snapshot()?;
+            let slots = line.slots.into_iter().enumerate();
+            let taken = slots.filter(|(_, entry)| entry.is_occupied());
+            let (slot, entry) = taken.max_by_key(|(_, entry)| age(entry.stamp, now))?;
+            Some(Victim { line, slot, entry })
+        };
+        let victim =
+            others.filter_map(oldest_of).max_by_key(|victim| age(victim.entry.stamp, now))?;
+        (age(victim.entry.stamp, now) + 1 >= own).then_some(victim)
     }
 }
 
