@@ -186,8 +186,7 @@ class RoutedHitless(Discovered):
         self.assertEqual(self.net.ping_all(), 0.0)
         self.announce_hosts()
         # In reactive mode each switch has flows of six or more pairs, in proactive mode those to four hosts.
-        hosts = len(self.net.hosts)
-        until(lambda: all(len(flows) >= hosts for flows in self.flows_of_routing().values()), PUT_RIGHT_S, "flows everywhere")
+        until(lambda: self.flows_to_hosts() >= len(self.net.hosts), PUT_RIGHT_S, "flows everywhere")
         self.net.net.staticArp()
         pairs = [(self.net[a], self.net[b]) for a, b in ROUTED]
         streams = [Stream(a, b, ROUTED_INTERVAL_S, PORT + index) for index, (a, b) in enumerate(pairs)]

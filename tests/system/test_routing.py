@@ -95,8 +95,7 @@ class Routing(Discovered):
         self.pingall(version, Ring(), mode)
         self.announce_hosts()
         # To each host; of pairs there are more.
-        hosts = len(self.net.hosts)
-        until(lambda: all(len(self.net.flows(switch.name)) > hosts for switch in self.net.switches), FOUND_S, "flows everywhere")
+        until(lambda: self.flows_to_hosts() >= len(self.net.hosts), FOUND_S, "flows everywhere")
         across = [("h1", "h3"), ("h2", "h4")]
         links = switch_links(self.net.topology)
         self.assertEqual(len(links), len(self.net.switches), "links of a ring")

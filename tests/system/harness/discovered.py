@@ -39,6 +39,12 @@ class Discovered(SystemTest):
             self.assertEqual(printed, "", f"{host.name} sends a gratuitous ARP")
         until(lambda: len(self.told("host_seen")) == len(self.net.hosts), FOUND_S, "every host is known")
 
+    def flows_to_hosts(self):
+        """How many flows lead to hosts in the switch that has the fewest."""
+        hosts = [f"dl_dst={host.MAC()}" for host in self.net.hosts]
+        return min(len([flow for flow in self.net.flows(switch.name) if any(host in flow for host in hosts)])
+                   for switch in self.net.switches)
+
     def topology(self):
         return self.bellrock.ask("topology")
 
