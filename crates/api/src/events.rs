@@ -14,6 +14,10 @@ use crate::{Dpid, HostId, Link, Refusal, SwitchPort};
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
 pub const EVENTS_KEPT: usize = 4096;
 
+/// How many of them are alarms ([`Event::is_alarming`]). They have room of their own: whoever makes others happen by
+/// the thousand puts none of them out.
+const ALARMS_KEPT: usize = EVENTS_KEPT / 4;
+
 /// Something that has happened in the network. It prints as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -327,10 +331,12 @@ pub struct Events(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The latest, at most [`EVENTS_KEPT`].
-    events: VecDeque<Happened>,
-    /// How many there were before those.
-    dropped: u64,
+    /// The latest alarms, at most [`ALARMS_KEPT`], each with how many events were published before it.
+    alarms: VecDeque<(u64, Happened)>,
+    /// The latest of the others.
+    others: VecDeque<(u64, Happened)>,
+    /// How many were published.
+    count: u64,
     waiting: Waiting,
 }
 
@@ -355,11 +361,16 @@ impl Events {
     /// Publishes an event that happened at this time of the controller's clock.
     pub fn publish(&self, at: Duration, event: Event) {
         let mut kept = self.kept();
-        if kept.events.len() == EVENTS_KEPT {
-            kept.events.pop_front();
-            kept.dropped += 1;
+        let number = kept.count;
+        kept.count += 1;
+        let (ring, most) = match event.is_alarming() {
+            true => (&mut kept.alarms, ALARMS_KEPT),
+            false => (&mut kept.others, EVENTS_KEPT - ALARMS_KEPT),
+        };
+        if ring.len() == most {
+            ring.pop_front();
         }
-        kept.events.push_back(Happened { at, event });
+        ring.push_back((number, Happened { at, event }));
         let woken = kept.waiting.take();
         drop(kept);
         woken.for_each(Waker::wake);
@@ -376,15 +387,16 @@ impl Events {
     #[must_use]
     pub fn latest(&self, most: usize) -> Vec<Happened> {
         let kept = self.kept();
-        let skipped = kept.events.len().saturating_sub(most);
-        kept.events.iter().skip(skipped).cloned().collect()
+        let mut all: Vec<&(u64, Happened)> = kept.alarms.iter().chain(&kept.others).collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        let skipped = all.len().saturating_sub(most);
+        all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
     }
 
     /// How many were published.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let kept = self.kept();
-        kept.dropped + kept.events.len() as u64
+        self.kept().count
     }
 
     /// A panic under this lock leaves the list whole: each change is one call.
@@ -418,15 +430,22 @@ impl Subscription {
 impl Kept {
     /// What a subscriber hears who has heard so many.
     fn after(&self, heard: &mut u64) -> Option<Heard> {
-        if *heard < self.dropped {
-            let missed = self.dropped - *heard;
-            *heard = self.dropped;
+        let [alarm, other] = [&self.alarms, &self.others].map(|ring| first_from(ring, *heard));
+        let (number, happened) =
+            alarm.into_iter().chain(other).min_by_key(|(number, _)| *number)?;
+        if *number > *heard {
+            let missed = *number - *heard;
+            *heard = *number;
             return Some(Heard::Missed(missed));
         }
-        let event = self.events.get((*heard - self.dropped) as usize)?;
         *heard += 1;
-        Some(Heard::Event(event.clone()))
+        Some(Heard::Event(happened.clone()))
     }
+}
+
+/// The first event of a list from this number on.
+fn first_from(ring: &VecDeque<(u64, Happened)>, number: u64) -> Option<&(u64, Happened)> {
+    ring.get(ring.partition_point(|(its, _)| *its < number))
 }
 
 /// A subscriber that waits, which leaves nothing behind when it is dropped before its time.
@@ -445,7 +464,7 @@ impl Drop for Wait<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bellrock_openflow::Port;
+    use bellrock_openflow::{MacAddr, Port};
 
     use super::*;
     use crate::Dpid;
@@ -464,14 +483,36 @@ mod tests {
         publish(&events, 0);
         let mut heard = events.subscribe();
         assert_eq!(heard.take(), None);
-        (1..=EVENTS_KEPT as u32 + 3).for_each(|n| publish(&events, n));
+        (1..=ALARMS_KEPT as u32 + 3).for_each(|n| publish(&events, n));
         assert_eq!(heard.take(), Some(Heard::Missed(3)));
         let Some(Heard::Event(next)) = heard.take() else { panic!("there is one") };
         assert_eq!((next.at, next.event), (Duration::from_secs(4), event(4)));
-        assert_eq!(events.count(), EVENTS_KEPT as u64 + 4);
+        assert_eq!(events.count(), ALARMS_KEPT as u64 + 4);
         let latest = events.latest(2);
-        assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(EVENTS_KEPT as u32 + 3)));
+        assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(ALARMS_KEPT as u32 + 3)));
         assert_eq!(latest.len(), 2);
+    }
+
+    #[test]
+    fn others_put_no_alarm_out() {
+        let events = Events::default();
+        let mut heard = events.subscribe();
+        publish(&events, 0);
+        let at = SwitchPort::new(Dpid(1), Port(1));
+        let host = HostId::new(MacAddr([2, 0, 0, 0, 0, 1]), None);
+        for _ in 0..2 * EVENTS_KEPT {
+            events.publish(Duration::ZERO, Event::HostSeen { host, at });
+        }
+        publish(&events, 1);
+        let latest = events.latest(usize::MAX);
+        assert_eq!(latest.len(), EVENTS_KEPT - ALARMS_KEPT + 2);
+        assert_eq!(latest.first().map(|it| it.event.clone()), Some(event(0)));
+        assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(1)));
+        assert!(matches!(heard.take(), Some(Heard::Event(it)) if it.event == event(0)));
+        let missed = (EVENTS_KEPT + ALARMS_KEPT) as u64;
+        assert_eq!(heard.take(), Some(Heard::Missed(missed)));
+        let rest = std::iter::from_fn(|| heard.take());
+        assert_eq!(rest.filter(|it| matches!(it, Heard::Event(_))).count(), latest.len() - 1);
     }
 
     #[test]
