@@ -232,7 +232,8 @@ fn flows_that_an_earlier_run_left_carry_traffic_on_and_nothing_is_sent_that_is_t
         lab.link_down("s4", "s1");
         lab.run_for(Duration::from_secs(3));
         let statistics = lab.statistics(&pings);
-        assert!(statistics.received >= 296, "{version} {mode:?}: {statistics:?}");
+        // The one link that is left has to be found first.
+        assert!(statistics.received >= 290, "{version} {mode:?}: {statistics:?}");
     }
 }
 
