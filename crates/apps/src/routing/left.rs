@@ -2,8 +2,11 @@
 //!
 //! Traffic goes on by the flows that are there, and the controller sees none of it: it does not know the
 //! hosts. So the flows are read, and a host is taken to be where they lead, until it is heard. Nothing
-//! is changed before switches and links have stayed the same for [`QUIET`]: then paths are chosen as the last
-//! run has chosen them, and what has to be sent is what has changed meanwhile.
+//! is changed before switches and links have stayed the same for [`QUIET`], or for [`MAX_WAIT`] have not: then
+//! paths are chosen as the last run has chosen them, and what has to be sent is what has changed meanwhile.
+//!
+//! Whether there was an earlier run shows when all switches are there; the first may be one that has lost its flows.
+//! So it is waited after each start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,9 +17,13 @@ use bellrock_services::paths::Paths;
 use super::flows::{Traffic, look_for};
 use super::news::{Inbox, News};
 
-/// How long a network has to stay as it is until it is taken to be all there, after a start that found
-/// flows of an earlier run: longer than switches take to try their controller again (Open vSwitch: 8 s).
+/// How long a network has to stay as it is until it is taken to be all there, after a start: longer
+/// than switches take to try their controller again (Open vSwitch: 8 s).
 const QUIET: Duration = Duration::from_secs(10);
+
+/// After how long it is taken to be all there in any case, from when discovery has asked all ports on. So a link
+/// that comes and goes more often than every [`QUIET`] does not keep all flows as they are for ever.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// See the [module](self).
 pub(super) struct Left {
@@ -31,6 +38,8 @@ pub(super) struct Left {
 
 #[derive(Default)]
 struct Waiting {
+    /// Since when discovery has asked all ports.
+    settled: Option<Duration>,
     /// When paths or switches changed last.
     since: Duration,
     /// When it will be looked at again.
@@ -73,14 +82,19 @@ impl Left {
     /// Whether the network is all there. If not, the inbox is told when it may be.
     pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
         let Some(waiting) = &mut self.waiting else { return true };
-        if !paths.is_settled() || !self.unread.is_empty() {
+        if !paths.is_settled() {
             return false;
         }
-        let until = waiting.since + QUIET;
-        if self.ends.is_empty() || self.network.now() >= until {
+        let now = self.network.now();
+        let settled = *waiting.settled.get_or_insert(now);
+        let last = settled + MAX_WAIT;
+        let until = last.min(waiting.since.max(settled) + QUIET);
+        if now >= last || (now >= until && self.unread.is_empty()) {
             self.waiting = None;
             return true;
         }
+        // Who waits for flows alone is told when they were read, or in the end.
+        let until = if now < until { until } else { last };
         if waiting.alarm < until {
             waiting.alarm = until;
             let network = self.network.clone();

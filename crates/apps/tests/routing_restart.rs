@@ -1,0 +1,100 @@
+//! Routing when the controller starts again: what an earlier run has left stays until the network is all there, and
+//! is then changed as hosts and paths have changed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::time::Duration;
+
+use bellrock_api::Version;
+use bellrock_apps::RoutingMode::{Proactive, Reactive};
+use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::ring;
+
+/// By then discovery has asked all ports, and flows have been waited for.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// Switches have tried their controller 1, 3, 7, 15 and 23 s after it stopped, and try again after 8 s.
+const LONG_GONE: Duration = Duration::from_secs(24);
+
+/// By then a restarted controller has taken any network to be all there.
+const WAITED: Duration = Duration::from_secs(90);
+
+fn app(mode: RoutingMode) -> Routing {
+    Routing::new(RoutingSettings { mode, idle_timeout_s: 0, ..RoutingSettings::default() })
+}
+
+/// A ring with a host at each switch, in which everybody has talked to everybody; then the controller was stopped.
+fn left(mode: RoutingMode) -> Lab {
+    let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(Version::V1_3).run(app(mode));
+    lab.run_for(SETTLED);
+    ["h1", "h2", "h3", "h4"].into_iter().for_each(|host| lab.announce(host));
+    lab.run_for(Duration::from_secs(1));
+    assert!(lab.ping_all().is_complete() && lab.ping_all().is_complete());
+    lab.stop_controller();
+    lab.run_for(LONG_GONE);
+    lab
+}
+
+/// The flows to hosts: what they match, and where they lead.
+fn flows(lab: &Lab, switch: &str) -> Vec<String> {
+    let of_hosts = lab.flows(switch).into_iter().filter(|flow| flow.contains("eth_dst=00:00"));
+    let told = |word: &&str| word.starts_with("eth_") || word.starts_with("output:");
+    of_hosts.map(|flow| flow.split(' ').filter(told).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn a_link_that_flaps_does_not_keep_flows_as_they_are_for_ever() {
+    const FLAPS_EVERY: Duration = Duration::from_secs(5);
+    for mode in [Reactive, Proactive] {
+        let mut lab = left(mode);
+        lab.start_controller(app(mode));
+        lab.run_for(SETTLED / 2);
+        lab.move_host("h3", "s1");
+        let end = lab.now() + WAITED;
+        while lab.now() < end {
+            lab.link_down("s2", "s3");
+            lab.run_for(FLAPS_EVERY);
+            lab.link_up("s2", "s3");
+            lab.announce("h3");
+            lab.run_for(FLAPS_EVERY);
+        }
+        assert!(lab.ping("h2", "h3") && lab.ping("h4", "h3"), "{mode:?}: {:?}", flows(&lab, "s2"));
+        assert_eq!(lab.findings(), [""; 0], "{mode:?}");
+    }
+}
+
+#[test]
+fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() {
+    const OTHERS: [&str; 3] = ["s2", "s3", "s4"];
+    for mode in [Reactive, Proactive] {
+        let mut lab = left(mode);
+        let before = OTHERS.map(|switch| flows(&lab, switch));
+        assert!(before.iter().all(|flows| !flows.is_empty()), "{mode:?}");
+        // It tries again at once, the others after up to 8 s.
+        lab.restart("s1", false);
+        lab.start_controller(app(mode));
+        let alone = |lab: &Lab| lab.is_up("s1") && OTHERS.iter().all(|switch| !lab.is_up(switch));
+        assert!(lab.run_until(Duration::from_secs(4), alone), "{mode:?}");
+        lab.run_for(Duration::from_secs(3));
+        assert!(alone(&lab), "{mode:?}: alone for as long as discovery asks its ports");
+        while !lab.is_all_up() {
+            lab.run_for(Duration::from_secs(1));
+        }
+        for second in 0..8 {
+            if second == 4 {
+                // No flow leads to it any more. It is found when it speaks.
+                lab.announce("h1");
+            }
+            lab.run_for(Duration::from_secs(1));
+            assert_eq!(OTHERS.map(|switch| flows(&lab, switch)), before, "{mode:?}");
+        }
+        // What it has lost it gets again, and what others have they keep.
+        lab.run_for(SETTLED);
+        let changed = lab.counter("changes_sent");
+        assert!(!flows(&lab, "s1").is_empty(), "{mode:?}");
+        assert_eq!(OTHERS.map(|switch| flows(&lab, switch)), before, "{mode:?}");
+        assert!(lab.ping_all().is_complete(), "{mode:?}");
+        assert!(changed <= flows(&lab, "s1").len() as u64, "{mode:?}: {changed}");
+    }
+}
