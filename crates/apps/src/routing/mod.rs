@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
 
-use news::{Inbox, News};
+use news::Inbox;
 pub use switch::RoutingSwitch;
 
 /// When flows are installed.
@@ -103,7 +103,7 @@ impl App for Routing {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> RoutingSwitch {
         let inbox = network.extension::<Inbox>();
         let flow_mods = Arc::default();
-        inbox.tell(News::SwitchUp(info.dpid, Arc::clone(&flow_mods)));
+        inbox.switch_up(info.dpid, Arc::clone(&flow_mods));
         RoutingSwitch::new(self.settings, network.clone(), inbox, flow_mods)
     }
 }

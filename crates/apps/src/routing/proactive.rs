@@ -31,9 +31,9 @@ pub(super) async fn keep(network: Network) {
     let inbox = network.extension::<Inbox>();
     let mut trees = Trees::new(network);
     while let Ok(news) = inbox.receiver.recv().await {
+        inbox.take_up().into_keys().for_each(|dpid| trees.left.look_into(dpid));
         match news {
             News::Changed | News::Talking(_) | News::Silent(..) => {}
-            News::SwitchUp(dpid, _) => trees.left.look_into(dpid),
             News::Found(dpid, flows) => trees.adopt(dpid, &flows),
         }
         trees.follow();

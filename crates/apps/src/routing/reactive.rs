@@ -43,14 +43,14 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
     let inbox = network.extension::<Inbox>();
     let mut routes = Routes::new(network, idle_timeout_s);
     while let Ok(news) = inbox.receiver.recv().await {
+        for (dpid, flow_mods) in inbox.take_up() {
+            routes.flow_mods.insert(dpid, flow_mods);
+            routes.left.look_into(dpid);
+        }
         match news {
             News::Changed => {}
             News::Talking(pair) => routes.install(pair),
             News::Silent(pair, dpid) => routes.forget(pair, dpid),
-            News::SwitchUp(dpid, flow_mods) => {
-                routes.flow_mods.insert(dpid, flow_mods);
-                routes.left.look_into(dpid);
-            }
             News::Found(dpid, flows) => routes.adopt(dpid, flows),
         }
         routes.follow().await;

@@ -112,8 +112,11 @@ impl RoutingSwitch {
         }
     }
 
+    /// Asks for flows from one host to another, if the first is known too: whoever makes up addresses keeps nobody
+    /// from being heard.
     fn ask_for_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
-        if self.settings.mode == RoutingMode::Reactive {
+        let is_known = self.hosts.get().get(src, vlan).is_some();
+        if self.settings.mode == RoutingMode::Reactive && is_known {
             let pair = Pair { from: HostId::new(src, vlan), to: HostId::new(dst, vlan) };
             self.counters.busy += u64::from(!self.inbox.tell(News::Talking(pair)));
         }
