@@ -25,11 +25,20 @@ const QUIET: Duration = Duration::from_secs(10);
 /// that comes and goes more often than every [`QUIET`] does not keep all flows as they are for ever.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
+/// Places that flows lead to which are remembered: of all switches, and of the flows of one. A host that only
+/// further ones lead to is known when it is heard.
+const MAX_ENDS: usize = 1 << 21;
+const MAX_ENDS_OF_A_SWITCH: usize = 1 << 17;
+
 /// See the [module](self).
 pub(super) struct Left {
     network: Network,
     /// Where flows lead to hosts, and also where they lead on the way.
     ends: BTreeMap<HostId, BTreeSet<SwitchPort>>,
+    /// How many places these are, as long as the network is not all there.
+    places: usize,
+    /// Switches whose flows were read.
+    read: BTreeSet<Dpid>,
     /// Switches whose flows are being read.
     unread: BTreeSet<Dpid>,
     /// As long as the network is not all there.
@@ -48,8 +57,14 @@ struct Waiting {
 
 impl Left {
     pub(super) fn new(network: Network) -> Self {
-        let waiting = Some(Waiting::default());
-        Left { network, ends: BTreeMap::new(), unread: BTreeSet::new(), waiting }
+        Left {
+            network,
+            ends: BTreeMap::new(),
+            places: 0,
+            read: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            waiting: Some(Waiting::default()),
+        }
     }
 
     /// Reads the flows of a switch that is up.
@@ -64,11 +79,22 @@ impl Left {
     /// What was read.
     pub(super) fn found(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
         self.unread.remove(&dpid);
-        if self.waiting.is_some() {
-            for (traffic, port) in flows {
-                let end = SwitchPort::new(dpid, *port);
-                self.ends.entry(traffic.destination()).or_default().insert(end);
-            }
+        if self.waiting.is_none() {
+            return;
+        }
+        if !self.read.insert(dpid) {
+            // It has these now, and those no more.
+            self.ends.retain(|_, ends| {
+                ends.retain(|end| end.dpid != dpid);
+                !ends.is_empty()
+            });
+            self.places = self.ends.values().map(BTreeSet::len).sum();
+        }
+        let room = MAX_ENDS_OF_A_SWITCH.min(MAX_ENDS.saturating_sub(self.places));
+        for (traffic, port) in flows.iter().take(room) {
+            let end = SwitchPort::new(dpid, *port);
+            let is_new = self.ends.entry(traffic.destination()).or_default().insert(end);
+            self.places += usize::from(is_new);
         }
     }
 
