@@ -14,6 +14,7 @@
 //!   floods, so that there is nothing that could run in circles.
 //! - Where hosts are, and which paths there are, services find out; the app only reads it.
 
+mod changes;
 mod counters;
 mod flows;
 mod left;

@@ -4,23 +4,36 @@
 //! Which of several shortest paths they take is drawn from these (equal-cost multipath).
 //!
 //! # When a path changes
-//! A link fails, a host moves, a shorter path comes up: the flows of all pairs that have to go another way are
-//! changed together, by their distance from the destination, the nearest first, and each distance is
-//! confirmed before the next. So a flow that was changed leads to flows that were, and to the destination; one
-//! that was not leads where it led, or into the new path: never in a circle. A switch that does not
-//! confirm in time ([`CONFIRM_WITHIN`]) holds up nobody else. Flows that are not needed any more are
-//! removed last; a packet that still needed one comes to the controller, and is delivered.
+//! A link fails, a host moves, a shorter path comes up: the flows of a pair that have to go another way are
+//! changed one after the other, from the destination on, and each is confirmed before the next. So a flow that was
+//! changed leads to flows that were, and to the destination; one that was not leads where it led, or into
+//! the new path: never in a circle. All that is to be changed in a switch at a time goes together. A switch that is
+//! slow to confirm holds up those pairs alone that it has a flow of ([`changes`](super::changes)). Flows that are
+//! not needed any more are removed last; a packet that still needed one comes to the controller, and is
+//! delivered.
+//!
+//! # What fails
+//! As long as a switch has not confirmed a change, it is not known what it has: the flow is sent again, or removed,
+//! whatever comes. A pair of which a flow was not confirmed keeps those that lead to it as they are. Where one was
+//! refused, an older one is removed, and the others are changed: the controller delivers what comes there. Both are
+//! tried again after [`RETRY_FIRST`], then after twice as long each time up to [`RETRY_MOST`]. A switch whose
+//! connection ends is read when it comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bellrock_api::{
-    Change, Dpid, Flow, HostId, Hosts, Network, Port, Programmed, Snapshot, SwitchPort, Watch,
+    Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed, Snapshot,
+    SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
 
+use super::changes::{Changes, Due, Edit};
 use super::flows::{self, Pair, Traffic};
 use super::left::Left;
 use super::news::{Inbox, News};
@@ -28,42 +41,79 @@ use super::news::{Inbox, News};
 /// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
 const MAX_ROUTES: usize = 1 << 18;
 
+/// Pairs that are taken on from the flows of one switch: none of those that only it tells of take the room of all
+/// others. Flows of further ones are removed.
+const MAX_NEW_ROUTES: usize = 1 << 16;
+
 /// The flows of a pair are not sent again within this time, whatever packets come.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How long flows that are nearer to the destination have to be confirmed before those that lead to them
-/// are sent in any case.
-const CONFIRM_WITHIN: Duration = Duration::from_millis(500);
+/// A pair of which a flow was refused or not confirmed is tried again after this time, then after twice as long
+/// each time.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// The longest of these times.
+const RETRY_MOST: Duration = Duration::from_secs(60);
+
+/// News that are dealt with before paths are looked at again.
+const NEWS_PER_TURN: usize = 1024;
 
 /// A switch on a path, and the port that the path leaves it by.
 type Step = (Dpid, Port);
+
+/// Stands for the port of a flow while it is not known where it leads, or whether it is there.
+const UNKNOWN: Port = Port::ANY;
 
 /// Keeps flows between hosts that talk. The task.
 pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
     let inbox = network.extension::<Inbox>();
     let mut routes = Routes::new(network, idle_timeout_s);
-    while let Ok(news) = inbox.receiver.recv().await {
+    loop {
+        let first = routes.next(&inbox).await;
         for (dpid, flow_mods) in inbox.take_up() {
             routes.flow_mods.insert(dpid, flow_mods);
             routes.left.look_into(dpid);
         }
-        match news {
-            News::Changed => {}
-            News::Talking(pair) => routes.install(pair),
-            News::Silent(pair, dpid) => routes.forget(pair, dpid),
-            News::Found(dpid, flows) => routes.adopt(dpid, flows),
-        }
-        routes.follow().await;
+        routes.ended();
+        let more = std::iter::from_fn(|| inbox.receiver.try_recv().ok());
+        first.into_iter().chain(more).take(NEWS_PER_TURN).for_each(|news| routes.hear(news));
+        routes.follow();
+        routes.send_ready();
     }
 }
 
 /// What is known of a pair's flows.
+#[derive(Default)]
 struct Route {
-    /// Where they are.
+    /// The path that they are to take, from the destination on. Empty for those that were found.
+    path: Vec<Step>,
+    /// Where flows are, in any order, or may be: to [`UNKNOWN`].
     steps: Vec<Step>,
     /// Whether both hosts were known since, or flows were sent: not so of an earlier run's.
     is_known: bool,
     sent: Duration,
+    /// Whether something has failed since the last changes were begun.
+    has_failed: bool,
+    /// How long was waited before they were tried again, and until when.
+    pause: Duration,
+    retry: Option<Duration>,
+}
+
+impl Route {
+    /// What is in a switch now.
+    fn set(&mut self, dpid: Dpid, port: Option<Port>) {
+        self.steps.retain(|(at, _)| *at != dpid);
+        self.steps.extend(port.map(|port| (dpid, port)));
+    }
+
+    /// What leads from what is there to its path: from the destination on, and removals last.
+    fn edits(&self) -> Vec<Edit> {
+        let (path, steps) = (&self.path, &self.steps);
+        let new = path.iter().filter(|step| !steps.contains(step));
+        let adds = new.map(|(at, port)| Edit { at: *at, port: Some(*port) });
+        let needless = steps.iter().filter(|(at, _)| path.iter().all(|(kept, _)| kept != at));
+        adds.chain(needless.map(|(at, _)| Edit { at: *at, port: None })).collect()
+    }
 }
 
 struct Routes {
@@ -74,8 +124,11 @@ struct Routes {
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
     routes: BTreeMap<Pair, Route>,
-    /// Whether some do not follow these yet.
-    is_stale: bool,
+    /// Those that do not follow these yet, perhaps.
+    stale: BTreeSet<Pair>,
+    changes: Changes,
+    /// What has failed, and when it is tried again.
+    retries: BTreeSet<(Duration, Pair)>,
     left: Left,
     /// Whether the network is all there, so that flows of an earlier run may be changed.
     is_whole: bool,
@@ -92,11 +145,42 @@ impl Routes {
             watch,
             idle_timeout_s,
             routes: BTreeMap::new(),
-            is_stale: false,
+            stale: BTreeSet::new(),
+            changes: Changes::default(),
+            retries: BTreeSet::new(),
             is_whole: false,
             left: Left::new(network.clone()),
             flow_mods: BTreeMap::new(),
             network,
+        }
+    }
+
+    /// Waits for news, for switches to say what became of changes, or until what has failed is tried again.
+    async fn next(&mut self, inbox: &Inbox) -> Option<News> {
+        let (network, at) = (&self.network, self.retries.first().map(|(at, _)| *at));
+        let mut retry = pin!(async {
+            match at {
+                Some(at) => network.sleep_until(at).await,
+                None => pending().await,
+            }
+        });
+        let mut told = pin!(inbox.receiver.recv());
+        let changes = &mut self.changes;
+        poll_fn(|context| {
+            if changes.poll_ended(context).is_ready() || retry.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            told.as_mut().poll(context).map(Result::ok)
+        })
+        .await
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Changed => {}
+            News::Talking(pair) => self.install(pair),
+            News::Silent(pair, dpid) => self.forget(pair, dpid),
+            News::Found(dpid, flows) => self.adopt(dpid, flows),
         }
     }
 
@@ -120,16 +204,29 @@ impl Routes {
     /// controller, so that nothing has to be waited for.
     fn install(&mut self, pair: Pair) {
         let now = self.network.now();
-        let stays = |route: &Route| now < route.sent + AGAIN_AFTER || self.is_left(route);
-        if self.routes.get(&pair).is_some_and(stays) || self.routes.len() >= MAX_ROUTES {
-            return;
+        match self.routes.get(&pair) {
+            None if self.routes.len() >= MAX_ROUTES => return,
+            None => {}
+            Some(route) => {
+                let is_recent = now < route.sent + AGAIN_AFTER || route.retry.is_some();
+                if is_recent || self.is_left(route) || self.changes.has(pair) {
+                    return;
+                }
+                if !route.edits().is_empty() {
+                    // It has flows; those that lead to them come after them.
+                    self.stale.insert(pair);
+                    return;
+                }
+            }
         }
-        let Some(steps) = self.path(pair) else { return };
-        for step in &steps {
+        let Some(path) = self.path(pair) else { return };
+        for step in &path {
             // Whether it is there shows when another packet comes, or none.
             drop(self.send(step.0, vec![self.add(pair, *step)]));
         }
-        self.routes.insert(pair, Route { steps, is_known: true, sent: now });
+        let steps = path.clone();
+        let route = Route { path, steps, is_known: true, sent: now, ..Route::default() };
+        self.routes.insert(pair, route);
     }
 
     /// Whether it is one of an earlier run that is not to be changed yet.
@@ -138,111 +235,211 @@ impl Routes {
     }
 
     /// Paths or hosts have changed, perhaps: flows that have to go another way do so.
-    async fn follow(&mut self) {
-        loop {
-            let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
-            let is_new_path = paths.version() != self.paths.version();
-            let is_new = is_new_path || hosts.version() != self.hosts.version();
-            (self.paths, self.hosts) = (paths, hosts);
-            if is_new_path {
-                self.left.paths_changed();
+    fn follow(&mut self) {
+        let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
+        let is_new_path = paths.version() != self.paths.version();
+        let moved = match hosts.version() == self.hosts.version() {
+            true => BTreeSet::new(),
+            false => moved(&self.hosts, &hosts),
+        };
+        (self.paths, self.hosts) = (paths, hosts);
+        if is_new_path {
+            self.left.paths_changed();
+        }
+        let was_whole = std::mem::replace(&mut self.is_whole, self.left.is_over(&self.paths));
+        let is_all = is_new_path || was_whole != self.is_whole;
+        if self.is_whole && (is_all || !moved.is_empty()) {
+            let hosts = &self.hosts;
+            self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
+        }
+        self.retry();
+        let mut stale = std::mem::take(&mut self.stale);
+        let pairs: Vec<Pair> = match is_all {
+            true => self.routes.keys().copied().collect(),
+            false => {
+                let has_moved =
+                    |pair: &&Pair| [pair.from, pair.to].iter().any(|it| moved.contains(it));
+                if !moved.is_empty() {
+                    stale.extend(self.routes.keys().filter(has_moved));
+                }
+                stale.into_iter().collect()
             }
-            let was_whole = std::mem::replace(&mut self.is_whole, self.left.is_over(&self.paths));
-            let is_stale = std::mem::take(&mut self.is_stale) || was_whole != self.is_whole;
-            if !is_new && !is_stale {
-                return;
+        };
+        pairs.into_iter().for_each(|pair| self.lead(pair));
+    }
+
+    /// What has failed is tried again when its time has come.
+    fn retry(&mut self) {
+        let now = self.network.now();
+        while let Some((at, pair)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
+            self.retries.remove(&(at, pair));
+            if let Some(route) = self.routes.get_mut(&pair) {
+                route.retry = None;
             }
-            let moves = self.moves();
-            self.carry_out(moves).await;
+            self.stale.insert(pair);
         }
     }
 
-    /// What has to be sent, by the distance from the destination, removals last.
-    fn moves(&mut self) -> BTreeMap<usize, Vec<(Dpid, Change)>> {
-        const REMOVALS: usize = usize::MAX;
+    /// Has a pair's flows take the path that there is now.
+    fn lead(&mut self, pair: Pair) {
+        let Some(route) = self.routes.get(&pair).filter(|route| !self.is_left(route)) else {
+            return;
+        };
+        let path = match self.path(pair) {
+            Some(path) => path,
+            None if self.place(pair.from).is_none() || self.place(pair.to).is_none() => Vec::new(),
+            // There is no path now: what is there may do.
+            None => return,
+        };
+        if route.path == path && (self.changes.has(pair) || route.retry.is_some()) {
+            return;
+        }
         let now = self.network.now();
-        let mut moves: BTreeMap<usize, Vec<(Dpid, Change)>> = BTreeMap::new();
-        let mut routes = std::mem::take(&mut self.routes);
-        routes.retain(|pair, route| {
-            if self.is_left(route) {
-                return true;
-            }
-            let known = |host: HostId| self.place(host).is_some();
-            let steps = match self.path(*pair) {
-                Some(steps) => steps,
-                None if route.is_known && !(known(pair.from) && known(pair.to)) => Vec::new(),
-                // There is no path now, or its hosts are not known yet: what is there may do.
-                None => return true,
-            };
-            route.is_known = true;
-            if steps == route.steps {
-                return true;
-            }
-            for (distance, step) in steps.iter().enumerate() {
-                if !route.steps.contains(step) {
-                    moves.entry(distance).or_default().push((step.0, self.add(*pair, *step)));
-                }
-            }
-            for (dpid, _) in &route.steps {
-                if !steps.iter().any(|(kept, _)| kept == dpid) {
-                    let flow = Change::Remove(Flow::new(Traffic::Between(*pair).matching()));
-                    moves.entry(REMOVALS).or_default().push((*dpid, flow));
-                }
-            }
-            (route.steps, route.sent) = (steps, now);
-            !route.steps.is_empty()
-        });
-        self.routes = routes;
-        moves
+        let Some(route) = self.routes.get_mut(&pair) else { return };
+        (route.path, route.is_known, route.has_failed) = (path, true, false);
+        if let Some(at) = route.retry.take() {
+            self.retries.remove(&(at, pair));
+        }
+        let edits = route.edits();
+        if !edits.is_empty() {
+            route.sent = now;
+        }
+        self.changes.begin(pair, edits);
+        if !self.changes.has(pair) {
+            self.settled(pair);
+        }
     }
 
-    /// Sends changes, those of a distance when those before are confirmed.
-    async fn carry_out(&self, moves: BTreeMap<usize, Vec<(Dpid, Change)>>) {
-        for (_, mut changes) in moves {
-            changes.sort_by_key(|(dpid, _)| *dpid);
-            let mut programs = Vec::new();
-            while let Some((dpid, _)) = changes.last() {
-                let dpid = *dpid;
-                let first = changes.partition_point(|(other, _)| *other < dpid);
-                let of_one = changes.split_off(first).into_iter().map(|(_, change)| change);
-                programs.push(self.send(dpid, of_one.collect()));
+    /// Sends what can be sent now.
+    fn send_ready(&mut self) {
+        for (dpid, dues) in self.changes.take_ready() {
+            let mut changes = Vec::with_capacity(dues.len());
+            for Due { pair, edit, .. } in &dues {
+                if let Some(route) = self.routes.get_mut(pair) {
+                    route.set(dpid, Some(UNKNOWN));
+                }
+                let removal = || Change::Remove(Flow::new(Traffic::Between(*pair).matching()));
+                changes.push(edit.port.map_or_else(removal, |port| self.add(*pair, (dpid, port))));
             }
-            let confirmed = async {
-                for program in programs {
-                    program.await;
+            let program = self.send(dpid, changes);
+            self.changes.sent(dpid, dues, program);
+        }
+    }
+
+    /// Switches have said what became of changes, some perhaps.
+    fn ended(&mut self) {
+        for (Due { pair, edit: Edit { at, port }, .. }, outcome) in self.changes.take_ended() {
+            let Some(route) = self.routes.get_mut(&pair) else { continue };
+            let may_go_on = match outcome {
+                Outcome::Installed => {
+                    route.set(at, port);
+                    true
+                }
+                // What it has is read when it comes back.
+                Outcome::NotSent(Error::UnknownSwitch(_))
+                | Outcome::Unknown(Loss::Disconnected) => {
+                    route.set(at, None);
+                    route.has_failed |= port.is_some();
+                    port.is_none()
+                }
+                // Where there is no flow the controller delivers; an older one might lead into a circle.
+                Outcome::Refused(_) if port.is_some() => {
+                    route.has_failed = true;
+                    self.changes.insert(pair, Edit { at, port: None });
+                    true
+                }
+                _ => {
+                    route.has_failed = true;
+                    false
                 }
             };
-            self.network.timeout(CONFIRM_WITHIN, confirmed).await;
+            if !may_go_on && self.changes.has_adds(pair) {
+                self.changes.give_up(pair);
+            } else if self.changes.next(pair) {
+                continue;
+            }
+            self.settled(pair);
+        }
+    }
+
+    /// Nothing is under way for a pair any more.
+    fn settled(&mut self, pair: Pair) {
+        let Some(route) = self.routes.get_mut(&pair) else { return };
+        if route.has_failed {
+            route.pause = (route.pause * 2).clamp(RETRY_FIRST, RETRY_MOST);
+            let at = self.network.now() + route.pause;
+            route.retry = Some(at);
+            self.retries.insert((at, pair));
+        } else {
+            route.pause = Duration::ZERO;
+            if route.steps.is_empty() && route.path.is_empty() {
+                self.remove(pair);
+            } else if !route.edits().is_empty() {
+                // A switch has lost what it had meanwhile.
+                self.stale.insert(pair);
+            }
         }
     }
 
     /// A flow has gone by itself.
     fn forget(&mut self, pair: Pair, dpid: Dpid) {
-        if let Some(route) = self.routes.get_mut(&pair) {
-            route.steps.retain(|(at, _)| *at != dpid);
-            if route.steps.is_empty() {
-                self.routes.remove(&pair);
-            }
+        let Some(route) = self.routes.get_mut(&pair) else { return };
+        route.set(dpid, None);
+        if route.steps.is_empty() && !self.changes.has(pair) {
+            self.remove(pair);
+        }
+    }
+
+    fn remove(&mut self, pair: Pair) {
+        if let Some(at) = self.routes.remove(&pair).and_then(|route| route.retry) {
+            self.retries.remove(&(at, pair));
         }
     }
 
     /// A switch has these flows and no others.
     fn adopt(&mut self, dpid: Dpid, flows: Vec<(Traffic, Port)>) {
         self.left.found(dpid, &flows);
-        for route in self.routes.values_mut() {
-            route.steps.retain(|(at, _)| *at != dpid);
-        }
-        let of_hosts = |traffic: &Traffic| matches!(traffic, Traffic::To(_));
-        let all = flows.iter().map(|(traffic, _)| *traffic);
-        flows::remove(&self.network, dpid, all.filter(of_hosts));
-        let now = self.network.now();
-        for (traffic, port) in flows {
-            if let Traffic::Between(pair) = traffic {
-                let new = || Route { steps: Vec::new(), is_known: false, sent: now };
-                self.routes.entry(pair).or_insert_with(new).steps.push((dpid, port));
+        let has_some = |route: &Route| route.steps.iter().any(|(at, _)| *at == dpid);
+        let had: BTreeSet<Pair> = self
+            .routes
+            .iter()
+            .filter(|(_, route)| has_some(route))
+            .map(|(pair, _)| *pair)
+            .collect();
+        for pair in &had {
+            if let Some(route) = self.routes.get_mut(pair) {
+                route.set(dpid, None);
             }
         }
-        self.is_stale = true;
+        let mut needless = Vec::new();
+        let (mut new, now) = (0, self.network.now());
+        for (traffic, port) in flows {
+            let Traffic::Between(pair) = traffic else {
+                needless.push(traffic);
+                continue;
+            };
+            if !self.routes.contains_key(&pair) {
+                if self.routes.len() >= MAX_ROUTES || new >= MAX_NEW_ROUTES {
+                    needless.push(traffic);
+                    continue;
+                }
+                new += 1;
+                self.routes.insert(pair, Route { sent: now, ..Route::default() });
+            }
+            if let Some(route) = self.routes.get_mut(&pair) {
+                route.set(dpid, Some(port));
+            }
+            self.stale.insert(pair);
+        }
+        flows::remove(&self.network, dpid, needless.into_iter());
+        for pair in had {
+            let is_empty = self.routes.get(&pair).is_some_and(|route| route.steps.is_empty());
+            if is_empty && !self.changes.has(pair) {
+                self.remove(pair);
+            } else {
+                self.stale.insert(pair);
+            }
+        }
     }
 
     fn send(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
@@ -254,5 +451,59 @@ impl Routes {
 
     fn add(&self, pair: Pair, (_, port): Step) -> Change {
         Change::Add(pair.out_of(port, self.idle_timeout_s))
+    }
+}
+
+/// The hosts that are not where they were.
+fn moved(before: &Hosts, now: &Hosts) -> BTreeSet<HostId> {
+    let place = |hosts: &Hosts, id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
+    let new = now.iter().filter(|host| place(before, host.id) != Some(host.at));
+    let gone = before.iter().filter(|host| place(now, host.id).is_none());
+    new.chain(gone).map(|host| host.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::{Host, MacAddr};
+
+    use super::*;
+
+    fn host(n: u8, port: u32, addresses: &[&str]) -> Host {
+        Host {
+            id: HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None),
+            at: SwitchPort::new(Dpid(1), Port(port)),
+            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+            since: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn hosts_whose_addresses_change_have_not_moved() {
+        let mut before = Hosts::default();
+        (1..=4).for_each(|n| before.insert(host(n, 1, &[])));
+        let mut now = before.clone();
+        now.insert(host(1, 1, &["10.0.0.1"]));
+        assert_eq!(moved(&before, &now), BTreeSet::new());
+        now.insert(host(2, 2, &[]));
+        now.remove(host(3, 1, &[]).id);
+        now.insert(host(5, 1, &[]));
+        let expected = [2, 3, 5].map(|n| host(n, 0, &[]).id);
+        assert_eq!(moved(&before, &now), BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_there_is_sent_again_or_removed() {
+        let [near, far, old] = [1, 2, 3].map(Dpid);
+        let mut route = Route { path: vec![(near, Port(1)), (far, Port(1))], ..Route::default() };
+        route.set(old, Some(Port(1)));
+        let edit = |at, port: Option<u32>| Edit { at, port: port.map(Port) };
+        let all = [edit(near, Some(1)), edit(far, Some(1)), edit(old, None)];
+        assert_eq!(route.edits(), all);
+        route.set(far, Some(Port(1)));
+        assert_eq!(route.edits(), [all[0], all[2]]);
+        [near, far, old].into_iter().for_each(|dpid| route.set(dpid, Some(UNKNOWN)));
+        assert_eq!(route.edits(), all);
+        route.path = vec![(near, Port(1))];
+        assert_eq!(route.edits(), [all[0], edit(far, None), all[2]]);
     }
 }

@@ -1,0 +1,216 @@
+//! Flows on their way to switches: those of a pair one after the other, those of different pairs beside each
+//! other.
+//!
+//! A switch gets together all that can be changed in it, and then nothing more until it has said what became of it;
+//! what can be changed meanwhile goes next. So a switch that is slow to answer holds up those pairs alone whose
+//! flows have to be changed in it, and is never sent more than one change of each.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bellrock_api::{Dpid, Outcome, Port, Programmed};
+
+use super::flows::Pair;
+
+/// A change of a pair's flow in a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) at: Dpid,
+    /// Where the flow leads from now on. `None`: it goes.
+    pub(super) port: Option<Port>,
+}
+
+/// The first change that is left to do for a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) pair: Pair,
+    pub(super) edit: Edit,
+    /// Of those that the pair was to have changed when this was begun.
+    number: u64,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Changes {
+    /// What is left to do for each pair, but for what is ready or under way.
+    left: BTreeMap<Pair, (u64, VecDeque<Edit>)>,
+    ready: BTreeMap<Dpid, Vec<Due>>,
+    under_way: BTreeMap<Dpid, (Vec<Due>, Programmed)>,
+    ended: Vec<(Due, Outcome)>,
+    last_number: u64,
+}
+
+impl Changes {
+    /// Has these done for a pair, each when the one before was confirmed, in place of what was still to be done for it.
+    pub(super) fn begin(&mut self, pair: Pair, edits: impl IntoIterator<Item = Edit>) {
+        self.last_number += 1;
+        self.left.insert(pair, (self.last_number, edits.into_iter().collect()));
+        self.next(pair);
+    }
+
+    /// Whether something is left to do for a pair.
+    pub(super) fn has(&self, pair: Pair) -> bool {
+        self.left.contains_key(&pair)
+    }
+
+    /// The next change of a pair is ready. `false`: there was none left.
+    pub(super) fn next(&mut self, pair: Pair) -> bool {
+        let Some((number, edits)) = self.left.get_mut(&pair) else { return false };
+        let Some(edit) = edits.pop_front() else {
+            self.left.remove(&pair);
+            return false;
+        };
+        self.ready.entry(edit.at).or_default().push(Due { pair, edit, number: *number });
+        true
+    }
+
+    /// Has this done for a pair before what is left to do.
+    pub(super) fn insert(&mut self, pair: Pair, edit: Edit) {
+        if let Some((_, edits)) = self.left.get_mut(&pair) {
+            edits.push_front(edit);
+        }
+    }
+
+    /// Whether flows are left that lead to what was changed.
+    pub(super) fn has_adds(&self, pair: Pair) -> bool {
+        let left = self.left.get(&pair);
+        left.is_some_and(|(_, edits)| edits.iter().any(|edit| edit.port.is_some()))
+    }
+
+    /// Nothing more is done for a pair. What was sent is not taken back.
+    pub(super) fn give_up(&mut self, pair: Pair) {
+        self.left.remove(&pair);
+    }
+
+    /// What can be sent now, to each switch together.
+    pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<Due>> {
+        let under_way = &self.under_way;
+        let free = |dpid: &Dpid, _: &mut Vec<Due>| !under_way.contains_key(dpid);
+        let mut ready: BTreeMap<Dpid, Vec<Due>> = self.ready.extract_if(.., free).collect();
+        for dues in ready.values_mut() {
+            dues.retain(|due| self.is_current(due));
+        }
+        ready.retain(|_, dues| !dues.is_empty());
+        ready
+    }
+
+    /// This was sent to a switch.
+    pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: Programmed) {
+        self.under_way.insert(dpid, (dues, program));
+    }
+
+    /// Whether it is known of some what became of them.
+    pub(super) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let ended = &mut self.ended;
+        self.under_way.retain(|_, (dues, program)| {
+            let Poll::Ready(outcomes) = Pin::new(program).poll(context) else { return true };
+            ended.extend(dues.drain(..).zip(outcomes));
+            false
+        });
+        if self.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// What became of those that were not replaced meanwhile.
+    pub(super) fn take_ended(&mut self) -> Vec<(Due, Outcome)> {
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.retain(|(due, _)| self.is_current(due));
+        ended
+    }
+
+    fn is_current(&self, due: &Due) -> bool {
+        self.left.get(&due.pair).is_some_and(|(number, _)| *number == due.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use bellrock_api::{HostId, MacAddr, promise};
+
+    use super::*;
+
+    fn pair(n: u8) -> Pair {
+        let host = |n| HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None);
+        Pair { from: host(n), to: host(0) }
+    }
+
+    fn add(at: u64, port: u32) -> Edit {
+        Edit { at: Dpid(at), port: Some(Port(port)) }
+    }
+
+    /// What can be sent now: to which switch, and for whom.
+    fn ready(changes: &mut Changes) -> Vec<(u64, Vec<Due>)> {
+        changes.take_ready().into_iter().map(|(dpid, dues)| (dpid.0, dues)).collect()
+    }
+
+    fn pairs(ready: &[(u64, Vec<Due>)]) -> Vec<(u64, Vec<Pair>)> {
+        let of = |dues: &Vec<Due>| dues.iter().map(|due| due.pair).collect();
+        ready.iter().map(|(dpid, dues)| (*dpid, of(dues))).collect()
+    }
+
+    #[test]
+    fn a_switch_that_does_not_answer_holds_up_only_who_needs_it() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut changes = Changes::default();
+        let (slow, others) = (9, 5);
+        changes.begin(pair(1), [add(slow, 1), add(1, 1)]);
+        changes.begin(pair(2), [add(others, 1), add(1, 1)]);
+        let sent = ready(&mut changes);
+        assert_eq!(pairs(&sent), [(others, vec![pair(2)]), (slow, vec![pair(1)])]);
+        let mut promises = Vec::new();
+        for (dpid, dues) in sent {
+            let (promise, answer) = promise();
+            promises.push((dpid, promise));
+            changes.sent(Dpid(dpid), dues, Programmed::in_parts([(1, answer)]));
+        }
+        assert!(changes.poll_ended(&mut context).is_pending());
+        promises.remove(0).1.keep(vec![Outcome::Installed]);
+        assert!(changes.poll_ended(&mut context).is_ready());
+        let ended = changes.take_ended();
+        assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
+        assert!(changes.next(pair(2)));
+        // What comes for the slow switch waits, and is not sent again and again.
+        changes.begin(pair(3), [add(slow, 2)]);
+        changes.begin(pair(3), [add(slow, 3)]);
+        assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(2)])]);
+        // Who has another way now does not wait for it, and does not hear of it any more.
+        changes.begin(pair(1), [add(others, 2)]);
+        assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
+        promises.remove(0).1.keep(vec![Outcome::Installed]);
+        assert!(changes.poll_ended(&mut context).is_ready());
+        assert_eq!(changes.take_ended(), []);
+        let then = ready(&mut changes);
+        assert_eq!(pairs(&then), [(slow, vec![pair(3)])]);
+        assert_eq!(then[0].1[0].edit, add(slow, 3), "the last counts");
+    }
+
+    #[test]
+    fn what_is_inserted_is_done_before_what_is_left() {
+        let mut changes = Changes::default();
+        changes.begin(pair(1), [add(1, 1), add(2, 1), Edit { at: Dpid(3), port: None }]);
+        changes.take_ready();
+        assert!(changes.has_adds(pair(1)));
+        changes.insert(pair(1), Edit { at: Dpid(1), port: None });
+        for (at, has_adds) in [(1, true), (2, false), (3, false)] {
+            assert!(changes.next(pair(1)));
+            assert_eq!(pairs(&ready(&mut changes)), [(at, vec![pair(1)])]);
+            assert_eq!(changes.has_adds(pair(1)), has_adds);
+        }
+        changes.give_up(pair(1));
+        assert!(!changes.has(pair(1)) && !changes.next(pair(1)));
+    }
+
+    #[test]
+    fn each_change_of_a_pair_waits_for_the_one_before() {
+        let mut changes = Changes::default();
+        changes.begin(pair(1), [add(1, 1), add(2, 1)]);
+        assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(1)])]);
+        assert_eq!(ready(&mut changes), []);
+        assert!(changes.next(pair(1)));
+        assert_eq!(pairs(&ready(&mut changes)), [(2, vec![pair(1)])]);
+        assert!(changes.has(pair(1)) && !changes.next(pair(1)) && !changes.has(pair(1)));
+    }
+}
