@@ -43,6 +43,7 @@ fn seconds(row: &Row, effort: Effort) -> f64 {
     let side = |shape: Shape| START_S + before(shape) + turns;
     match row.measure {
         Measure::Responder { load, .. } => 2.0 * side(load),
+        Measure::Variant { load, settle_s, .. } => 2.0 * (side(load) + settle_s),
         Measure::Itself { load, than, .. } => side(load) + side(than),
         Measure::Workers { .. } => 2.0 * side(rows::base(bellrock_openflow::Version::V1_0)),
         Measure::Instructions { .. } => CALLGRIND_S,

@@ -67,6 +67,15 @@ fn found(targets: &Targets, measure: Measure, tell: Tell<'_>) -> Result<Found, F
             let (ours, other) = (Running::ours(targets, 1)?, Running::ours(targets, 1)?);
             pairs(targets, (&ours, load), ("itself, compared with", &other, than), checks, tell)
         }
+        Measure::Variant { name, load, settle_s, checks } => {
+            let (ours, other) = (Running::variant(targets, name)?, Running::ours(targets, 1)?);
+            let settled = |side: Side| {
+                let settle = side.settle + Duration::from_secs_f64(settle_s);
+                Side { settle, ..side }
+            };
+            let sides = [&ours, &other].map(|running| settled(running.side(targets, load)));
+            sides_in_turn(targets, sides, "itself, learning alone", checks, tell)
+        }
         Measure::Workers { workers, checks } => {
             let (ours, other) = (Running::ours(targets, workers)?, Running::ours(targets, 1)?);
             let load = rows::base(Version::V1_0);
@@ -89,7 +98,17 @@ fn pairs(
     checks: &[Check],
     tell: Tell<'_>,
 ) -> Result<Found, Failed> {
-    let (ours, theirs) = (ours.side(targets, load), theirs.side(targets, their_load));
+    let sides = [ours.side(targets, load), theirs.side(targets, their_load)];
+    sides_in_turn(targets, sides, name, checks, tell)
+}
+
+fn sides_in_turn(
+    targets: &Targets,
+    [ours, theirs]: [Side; 2],
+    name: &str,
+    checks: &[Check],
+    tell: Tell<'_>,
+) -> Result<Found, Failed> {
     let found = in_turn(targets, &ours, &theirs, tell)?;
     let (measured, verdict) = judge(checks, &found);
     Ok(Found { measured, verdict, reports: reports(found, name) })
@@ -224,7 +243,7 @@ fn peer(
     tell: Tell<'_>,
 ) -> Result<Found, Failed> {
     let contestant = peer::parse(name).map_err(|error| error.to_string())?;
-    let theirs = Running::contestant(targets, &contestant, 1)?;
+    let theirs = Running::contestant(targets, &contestant, 1, None)?;
     let ours = Running::ours(targets, 1)?;
     let ours = ours.side(targets, rows::base(version));
     let theirs = theirs.side(targets, rows::peer_load(version));

@@ -27,7 +27,7 @@ use estimate::Clock;
 
 pub use judge::Verdict;
 pub use page::page;
-pub use rows::{ROWS, Row};
+pub use rows::{LOCK_FREE, MUTEX, ROWS, Row, SERVICES, STM};
 
 /// How long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,8 @@ pub struct Targets {
     /// How long it may take.
     pub effort: Effort,
     /// The controller. In its command `{address}` stands for where it has to listen, `{workers}` for
-    /// its threads, `{file}` for its file.
+    /// its threads, `{file}` for its file. Its variants are [`LOCK_FREE`], [`MUTEX`], [`STM`] and [`SERVICES`]; a
+    /// row whose variant it has not is not measured.
     pub ours: Contestant,
     /// The command of the canned responder that sleeps. `{address}` stands for where it listens.
     pub responder: String,

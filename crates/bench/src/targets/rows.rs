@@ -26,6 +26,9 @@ pub(super) enum Measure {
     Responder { load: Shape, idle: Idle, checks: &'static [Check] },
     /// The controller under a load and the controller under another.
     Itself { load: Shape, than: Shape, checks: &'static [Check] },
+    /// The controller with the file of one of its variants, and with its own; each after so many more
+    /// seconds of load.
+    Variant { name: &'static str, load: Shape, settle_s: f64, checks: &'static [Check] },
     /// The controller with so many workers and with one.
     Workers { workers: usize, checks: &'static [Check] },
     /// User instructions for each packet_in of the worker with the learning switch, in memory.
@@ -104,9 +107,22 @@ const fn switches(switches: u32) -> Shape {
 use Check::{AtLeast, AtMost, Memory, P99Under, Told};
 use Figure::{Cpu, P50, P99, Rate};
 
+/// Seconds until host tracking knows the hosts: a port that has come up may lead to a switch, and is no
+/// edge port before an announcement would have been heard there.
+const TRACKED_S: f64 = 4.0;
+
 const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
 const AS_QUICK: &[Check] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
 const ONLY_TOLD: &[Check] = &[Told(Cpu), Told(Rate)];
+
+/// The variant with one table of hosts for all switches, kept without locks.
+pub const LOCK_FREE: &str = "lock-free";
+/// The same behind a mutex.
+pub const MUTEX: &str = "mutex";
+/// The same in transactions.
+pub const STM: &str = "stm";
+/// The variant with discovery and host tracking before its app.
+pub const SERVICES: &str = "services";
 
 /// All rows, in the order in which they are measured.
 pub const ROWS: &[Row] = &[
@@ -300,6 +316,51 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Idle { switches: 10_000, connect_s: 10.0, memory_mib: 100.0, cpu: 1.3 },
     },
     Row {
+        name: "global-lock-free",
+        what: "global learning, one table for all switches without locks, 1 worker",
+        target: "CPU at most 1.15 of that of local learning",
+        measure: Measure::Variant {
+            name: LOCK_FREE,
+            load: BASE,
+            settle_s: 0.0,
+            checks: &[AtMost(Cpu, 1.15), Told(Rate)],
+        },
+    },
+    Row {
+        name: "global-mutex",
+        what: "the same behind a mutex",
+        target: "told",
+        measure: Measure::Variant { name: MUTEX, load: BASE, settle_s: 0.0, checks: ONLY_TOLD },
+    },
+    Row {
+        name: "global-stm",
+        what: "the same in transactions",
+        target: "told",
+        measure: Measure::Variant { name: STM, load: BASE, settle_s: 0.0, checks: ONLY_TOLD },
+    },
+    Row {
+        name: "services-1.0",
+        what: "learning with discovery and host tracking, 1.0",
+        target: "CPU at most 1.25 of that of learning alone",
+        measure: Measure::Variant {
+            name: SERVICES,
+            load: BASE,
+            settle_s: TRACKED_S,
+            checks: &[AtMost(Cpu, 1.25), Told(Rate)],
+        },
+    },
+    Row {
+        name: "services-1.3",
+        what: "learning with discovery and host tracking, 1.3",
+        target: "CPU at most 1.25 of that of learning alone",
+        measure: Measure::Variant {
+            name: SERVICES,
+            load: BASE_13,
+            settle_s: TRACKED_S,
+            checks: &[AtMost(Cpu, 1.25), Told(Rate)],
+        },
+    },
+    Row {
         name: "ovs-testcontroller",
         what: "against ovs-testcontroller, 1.0",
         target: "at least 100 times its rate",
@@ -336,7 +397,9 @@ mod tests {
         assert_eq!(names.len(), ROWS.len());
         for row in ROWS {
             let loads = match row.measure {
-                Measure::Responder { load, .. } | Measure::Fairness { load, .. } => vec![load],
+                Measure::Responder { load, .. }
+                | Measure::Variant { load, .. }
+                | Measure::Fairness { load, .. } => vec![load],
                 Measure::Itself { load, than, .. } => vec![load, than],
                 Measure::Peer { version, .. } => vec![peer_load(version), base(version)],
                 _ => vec![],

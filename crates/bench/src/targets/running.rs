@@ -53,24 +53,27 @@ impl Running {
     }
 
     pub(super) fn ours(targets: &Targets, workers: usize) -> Result<Self, Failed> {
-        Running::contestant(targets, &targets.ours, workers)
+        Running::contestant(targets, &targets.ours, workers, None)
+    }
+
+    /// Ours with the file of a variant.
+    pub(super) fn variant(targets: &Targets, variant: &str) -> Result<Self, Failed> {
+        if !targets.ours.has_variant(variant) {
+            return Err(format!("this controller has no configuration {variant:?}"));
+        }
+        Running::contestant(targets, &targets.ours, 1, Some(variant))
     }
 
     pub(super) fn contestant(
         targets: &Targets,
         it: &Contestant,
         workers: usize,
+        variant: Option<&str>,
     ) -> Result<Self, Failed> {
         let folder = &targets.folder;
         it.write_file(folder).map_err(|error| error.to_string())?;
         let command = |target| {
-            it.command_line(Places {
-                folder,
-                target,
-                workers,
-                read_bytes: READ_BYTES,
-                variant: None,
-            })
+            it.command_line(Places { folder, target, workers, read_bytes: READ_BYTES, variant })
         };
         Running::start(targets, command).map_err(|error| error.to_string())
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellrock_bench::peer::{self, Contestant, Role};
+use bellrock_bench::peer::{self, Contestant, Role, Variant};
 use bellrock_bench::targets::{self, Effort, News, Place, ROWS, Targets, TargetsError, Verdict};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +14,25 @@ use super::folder::Folder;
 
 /// What our controller runs with: flows of all fields. All else is the default.
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
+
+/// The same with global learning, and with the network services that an app may need.
+fn variants() -> Vec<Variant> {
+    let with = CONFIGURATION.1;
+    let global =
+        |table| format!("apps:\n  - global_learning:\n      match: exact\n      table: {table}\n");
+    let variant = |(name, contents): (&'static str, String)| Variant {
+        name,
+        file: (format!("targets-{name}.yaml"), contents),
+    };
+    [
+        (targets::LOCK_FREE, global("lock_free")),
+        (targets::MUTEX, global("mutex")),
+        (targets::STM, global("stm")),
+        (targets::SERVICES, format!("services: hosts\n{with}")),
+    ]
+    .map(variant)
+    .into()
+}
 
 /// Steps of the bar.
 const STEPS: u64 = 1000;
@@ -100,6 +119,7 @@ const EXAMPLES: &str = "\
 Examples:
   make bench                                   all rows, quick, into docs/performance.md
   bellrock bench targets learning-1.0 learning-1.3
+  bellrock bench targets --full global-lock-free global-mutex global-stm services-1.0 services-1.3
   bellrock bench targets --full --out performance.md --commit $(git rev-parse --short HEAD)
 
 Exit status: 0 when the rows were measured, whether targets were met or not; 1 when not; 2 when the
@@ -169,18 +189,18 @@ pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
 }
 
 fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
-    let (command, file) = match &args.controller {
-        Some(command) => (command.clone(), None),
+    let (command, file, variants) = match &args.controller {
+        Some(command) => (command.clone(), None, Vec::new()),
         None => {
             let command = format!(
                 "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
                  --control none --log-level error"
             );
-            (command, Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned())))
+            let file = (CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned());
+            (command, Some(file), variants())
         }
     };
     let name = String::from("ours");
-    let variants = Vec::new();
     Contestant { name, role: Role::Ours, command, file, variants, most_switches: None }
 }
 
