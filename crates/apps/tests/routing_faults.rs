@@ -10,9 +10,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod seeds;
+
 use std::time::Duration;
 
 use bellrock_api::Version;
@@ -20,6 +19,7 @@ use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::{FaultPlan, Faults, Lab, Pings};
 use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, ring, waxman};
 use fastrand::Rng;
+use seeds::{ONE_SEED, number, play_all};
 
 /// Seeds that are played.
 const SEEDS: u64 = 300;
@@ -123,29 +123,12 @@ fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) -> Vec<Pings> {
 
 #[test]
 fn after_any_faults_hosts_reach_each_other_and_nothing_runs_in_circles() {
-    if let Ok(seed) = std::env::var("LAB_SEED") {
-        play(seed.parse().unwrap()).unwrap_or_else(|failure| panic!("{failure}"));
+    if let Some(seed) = number(ONE_SEED) {
+        play(seed).unwrap_or_else(|failure| panic!("{failure}"));
         return;
     }
-    let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS {
-                        return;
-                    }
-                    let result = play(seed);
-                    results.lock().unwrap().insert(seed, result);
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap();
-    assert_eq!(results.len() as u64, SEEDS, "seeds that were played");
-    let failures: Vec<&String> = results.values().filter_map(|r| r.as_ref().err()).collect();
+    let results = play_all(SEEDS, play);
+    let failures: Vec<&String> = results.iter().filter_map(|r| r.as_ref().err()).collect();
     for failure in &failures {
         println!("{}", failure.lines().next().unwrap_or_default());
     }

@@ -11,10 +11,8 @@
 
 mod broken;
 mod run;
-
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[path = "../seeds/mod.rs"]
+mod seeds;
 
 use bellrock_api::App;
 use bellrock_apps::Learning;
@@ -22,6 +20,7 @@ use bellrock_emulator::lab::FaultKind;
 use bellrock_tables::Budget;
 use broken::{Mistake, Mistaken};
 use run::{Broken, Failure, Passed, Settings, Trial, play, play_with};
+use seeds::{ONE_SEED, number, play_all};
 
 /// Seeds that are played.
 const SEEDS: u64 = 1000;
@@ -32,17 +31,8 @@ const SEEDS_PER_KIND: u64 = 100;
 /// Seeds that a broken app is given to be found.
 const SEEDS_TO_FIND: u64 = 50;
 
-/// The variable that names a single seed to play.
-const ONE_SEED: &str = "LAB_SEED";
-
 /// The variable that says how many seeds to play instead of [`SEEDS`], for those who hunt.
 const MORE_SEEDS: &str = "LAB_SEEDS";
-
-/// A variable that holds a number, if it is set.
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
-}
 
 fn learning(settings: &Settings) -> Learning {
     Learning::new(settings.learning, &Budget::unlimited())
@@ -58,25 +48,7 @@ fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
         return;
     }
     let all = number(MORE_SEEDS).unwrap_or(SEEDS).max(SEEDS);
-    let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= all {
-                        return;
-                    }
-                    let result = play(seed, learning);
-                    results.lock().unwrap().insert(seed, result);
-                }
-            });
-        }
-    });
-    let results: Vec<Result<Passed, Box<Failure>>> =
-        results.into_inner().unwrap().into_values().collect();
-    assert_eq!(results.len() as u64, all, "seeds that were played");
+    let results: Vec<Result<Passed, Box<Failure>>> = play_all(all, |seed| play(seed, learning));
     let failures: Vec<String> =
         results.iter().filter_map(|r| r.as_ref().err()).map(|failure| failure.told(NAME)).collect();
     assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
