@@ -1,4 +1,5 @@
-//! Reactive routing with a switch that does not confirm: it holds up nobody else.
+//! Reactive routing with switches that refuse flows or are slow to confirm: each is asked again, seldom, and holds up
+//! nobody else.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -7,7 +8,8 @@ use std::time::Duration;
 use bellrock_api::Version;
 use bellrock_apps::{Routing, RoutingSettings};
 use bellrock_emulator::lab::{Lab, LabBuilder};
-use bellrock_emulator::topology::leaf_spine;
+use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::topology::{leaf_spine, ring};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -62,5 +64,48 @@ fn a_switch_that_does_not_confirm_holds_up_only_those_whose_flows_are_to_be_chan
             }
         }
         assert!(moved > 0, "{version}: {:?}", lab.flows("s1"));
+    }
+}
+
+#[test]
+fn a_flow_that_is_refused_is_asked_for_seldom_and_is_there_when_there_is_room() {
+    const IDLE_S: u16 = 20;
+    for version in VERSIONS {
+        let own = known(Lab::seeded(1).topology(ring(4, 3)).version(version), IDLE_S);
+        let own = own.flows("s4").len() as u32;
+        // There is room for the flows of the three hosts of s4 to each other, and for no more.
+        let network = NetworkSettings { table_capacity: own + 6, ..NetworkSettings::default() };
+        let lab = Lab::seeded(1).topology(ring(4, 3)).version(version).network(network);
+        let mut lab = known(lab, IDLE_S);
+        let at = |lab: &Lab, switch: &str| {
+            let mac =
+                |name| lab.topology().hosts().iter().find(|host| host.name == name).unwrap().mac;
+            let from = format!("eth_src={}", mac("h1s1"));
+            let to = format!("eth_dst={}", mac("h1s3"));
+            let of_pair = |flow: &&String| flow.contains(&from) && flow.contains(&to);
+            lab.flows(switch).iter().filter(of_pair).count()
+        };
+        lab.link_down("s4", "s1");
+        lab.run_for(Duration::from_secs(1));
+        let of_s4 = [("h1s4", "h2s4"), ("h2s4", "h3s4"), ("h3s4", "h1s4")];
+        assert!(lab.ping("h1s1", "h1s3") && lab.ping("h1s1", "h1s3"));
+        assert!(lab.ping_pairs(&of_s4).is_complete() && lab.ping_pairs(&of_s4).is_complete());
+        assert_eq!((lab.flows("s4").len() as u32, at(&lab, "s2")), (own + 6, 1), "{version}");
+        let pings = lab.start_pings("h1s1", "h1s3", 700, Duration::from_millis(100));
+        lab.link_up("s4", "s1");
+        lab.run_for(Duration::from_secs(5));
+        lab.link_down("s1", "s2");
+        lab.run_for(Duration::from_secs(1));
+        let before = lab.app_counter("routing", "flow_mods").unwrap();
+        lab.run_for(Duration::from_secs(9));
+        let sent = lab.app_counter("routing", "flow_mods").unwrap() - before;
+        assert!((1..=16).contains(&sent), "{version}: {sent}");
+        assert_eq!(at(&lab, "s4"), 0, "{version}: {:?}", lab.flows("s4"));
+        // Those of s4 are silent, and their flows go.
+        lab.run_for(Duration::from_secs(60));
+        assert_eq!(at(&lab, "s4"), 1, "{version}: {:?}", lab.flows("s4"));
+        let statistics = lab.statistics(&pings);
+        assert!(statistics.received >= 697, "{version}: {statistics:?}");
+        assert_eq!(lab.findings(), [""; 0], "{version}");
     }
 }

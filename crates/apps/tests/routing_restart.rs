@@ -95,6 +95,6 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
         assert!(!flows(&lab, "s1").is_empty(), "{mode:?}");
         assert_eq!(OTHERS.map(|switch| flows(&lab, switch)), before, "{mode:?}");
         assert!(lab.ping_all().is_complete(), "{mode:?}");
-        assert!(changed <= flows(&lab, "s1").len() as u64, "{mode:?}: {changed}");
+        assert!(changed <= lab.flows("s1").len() as u64, "{mode:?}: {changed}");
     }
 }
