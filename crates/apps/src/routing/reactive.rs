@@ -304,7 +304,9 @@ impl Routes {
         if !edits.is_empty() {
             route.sent = now;
         }
-        self.changes.begin(pair, edits);
+        if !edits.is_empty() || self.changes.has(pair) {
+            self.changes.begin(pair, edits);
+        }
         if !self.changes.has(pair) {
             self.settled(pair);
         }
