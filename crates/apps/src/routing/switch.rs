@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bellrock_api::openflow::{Bytes, List, PacketOut};
 use bellrock_api::{
     Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, HostId, Hosts, MacAddr, Network,
-    PacketIn, Port, Reader, Result, Switch, SwitchPort, ToSwitch, Verdict, Version,
+    PacketIn, Port, Reader, Result, Switch, SwitchPort, Verdict,
 };
 use bellrock_services::paths::{Paths, paths};
 
@@ -190,14 +189,11 @@ impl RoutingSwitch {
 
     /// Has another switch do this to a packet.
     fn send(&mut self, dpid: Dpid, data: &[u8], actions: &[Action<'_>]) {
-        let in_port = match self.network.switch(dpid).map(|info| info.version) {
-            Some(Version::V1_0) => Port::ANY,
-            _ => Port::CONTROLLER,
-        };
-        let message =
-            PacketOut { buffer_id: None, in_port, actions: List::of(actions), data: Bytes(data) };
-        let sent = self.network.send(dpid, &ToSwitch::PacketOut(message));
-        self.counters.not_sent += u64::from(sent.is_err());
+        let sent = self.network.switch(dpid).is_some_and(|info| {
+            let message = Switch::own_packet(info.version, data, actions);
+            self.network.send(dpid, &message).is_ok()
+        });
+        self.counters.not_sent += u64::from(!sent);
     }
 }
 

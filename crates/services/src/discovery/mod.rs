@@ -33,7 +33,7 @@ pub use key::{Key, MIN_KEY_LEN, NoRandomness, ParseKeyError};
 pub use links::{ALARM_EVERY, COMPARED_LINKS, MISSED_ROUNDS, NEW_PORT};
 pub use settings::DiscoverySettings;
 pub use switch::{ANNOUNCEMENTS_PER_TURN, DiscoverySwitch, LLDP_PER_PORT_PER_S};
-pub use task::PUBLISH_EVERY;
+pub use task::{PUBLISH_AT_ONCE, PUBLISH_EVERY};
 
 use links::{Heard, Links};
 

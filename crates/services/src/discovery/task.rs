@@ -10,9 +10,13 @@ use super::switch::is_up;
 use super::{Shared, Told};
 use crate::wait::{first, yield_now};
 
-/// How long after a topology the next one is published at the earliest. A first change is told at once; ports that
-/// flap all the time cost those who read it no more than this.
+/// How often topologies are published where links change all the time: ports that flap cost those who read it no
+/// more than this.
 pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
+
+/// Topologies that are published without a pause after a time without changes: what goes around a failure, or takes
+/// up a link, does not wait.
+pub const PUBLISH_AT_ONCE: u32 = 16;
 
 /// What handlers told that is dealt with before others have their turn.
 const TOLD_PER_TURN: usize = 1024;
@@ -44,7 +48,8 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
             && let Some(topology) = links.take_topology()
         {
             network.topology().publish(topology);
-            next_topology = now + PUBLISH_EVERY;
+            let rested = now.saturating_sub(PUBLISH_EVERY * PUBLISH_AT_ONCE);
+            next_topology = next_topology.max(rested) + PUBLISH_EVERY;
         }
         for event in links.take_events() {
             network.events().publish(now, event);
