@@ -98,3 +98,25 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
         assert!(changed <= lab.flows("s1").len() as u64, "{mode:?}: {changed}");
     }
 }
+
+#[test]
+fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
+    /// A host that says nothing is forgotten after five minutes.
+    const FORGOTTEN: Duration = Duration::from_secs(400);
+    const H3: &str = "eth_dst=00:00:00:00:00:03";
+    for mode in [Reactive, Proactive] {
+        let mut lab = left(mode);
+        lab.start_controller(app(mode));
+        lab.run_for(SETTLED);
+        ["h1", "h2", "h3", "h4"].into_iter().for_each(|host| lab.announce(host));
+        lab.run_for(Duration::from_secs(1));
+        // Nothing tells that it has moved: the port that it was at stays up.
+        lab.move_host_unseen("h3", "s1");
+        lab.run_for(FORGOTTEN);
+        assert!(flows(&lab, "s2").iter().all(|flow| !flow.contains(H3)), "{mode:?}");
+        // Somebody asks for it, it answers, and is found.
+        lab.ping("h2", "h3");
+        let hosts = lab.controller().unwrap().hosts().load();
+        assert!(lab.ping("h2", "h3"), "{mode:?}: {:?} {hosts:?}", flows(&lab, "s2"));
+    }
+}
