@@ -31,6 +31,15 @@ pub(crate) fn holds_one_less() {
     HELD.set(HELD.get() - 1);
 }
 
+/// Runs `others` as if they were another thread: what this one holds does not count for them.
+#[cfg(not(loom))]
+pub(crate) fn by_another<R>(others: impl FnOnce() -> R) -> R {
+    let held = HELD.replace(0);
+    let result = others();
+    HELD.set(held);
+    result
+}
+
 /// It begins to read a line.
 #[cfg(not(loom))]
 pub(crate) fn reads_a_line() {

@@ -1,7 +1,6 @@
 //! What one thread sees of a shared table, and what it does at its bounds.
 
 use std::collections::{HashMap, HashSet};
-use std::panic::resume_unwind;
 
 use proptest::prelude::*;
 
@@ -123,12 +122,11 @@ fn a_sweep_sees_each_line_once_and_removes_what_is_old() {
 }
 
 /// What others get done while this thread is stopped in the middle of a change of a line.
-fn while_held<R: Send>(table: &SharedTable, line: usize, others: impl FnOnce() -> R + Send) -> R {
+fn while_held<R>(table: &SharedTable, line: usize, others: impl FnOnce() -> R) -> R {
     let line = table.lines.get(line).and_then(Line::snapshot);
     let held = line.and_then(|line| line.take());
     assert!(held.is_some(), "nobody else is here");
-    std::thread::scope(|scope| scope.spawn(others).join())
-        .unwrap_or_else(|panic| resume_unwind(panic))
+    crate::work::by_another(others)
 }
 
 #[test]
