@@ -136,7 +136,9 @@ impl Worker {
         }
         if let (errors @ 1.., Some(error)) = batch.errors() {
             self.counters.handler_errors.add(errors);
-            debug!(dpid = %up.info.dpid, errors, last = %error, "handlers failed over packets");
+            if self.log.allows(now, &self.counters) {
+                warn!(dpid = %up.info.dpid, errors, last = %error, "handlers failed over packets");
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bellrock_api::PriorityBand;
 use bellrock_apps::bandwidth::BandwidthSettings;
 use bellrock_apps::provisioning::ProvisioningSettings;
 use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
@@ -219,7 +220,7 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "priority",
         "N",
-        "The priority of its flows.",
+        "The priority of its flows, within the app's own: 0 to 4095.",
         priority,
         |text| values::number(text, PRIORITY),
         u16::to_string
@@ -349,7 +350,8 @@ const ROUTING_MODES: &[(&str, RoutingMode)] =
     &[("reactive", RoutingMode::Reactive), ("proactive", RoutingMode::Proactive)];
 const SECONDS: RangeInclusive<u64> = 0..=65535;
 const FLOODS: RangeInclusive<u64> = 1..=1_000_000;
-const PRIORITY: RangeInclusive<u64> = 1..=65535;
+/// Those that an app can give its flows.
+const PRIORITY: RangeInclusive<u64> = 0..=(PriorityBand::PRIORITIES as u64 - 1);
 const HOSTS: RangeInclusive<u64> = 1..=16_777_216;
 const HOSTS_PER_PORT: RangeInclusive<u64> = 0..=16_777_216;
 const AGE: RangeInclusive<u64> = 0..=604_800;
