@@ -22,7 +22,7 @@ mod queue;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellrock_openflow::FixedStr;
@@ -33,8 +33,8 @@ use crate::host::{
     FlowGoal, FlowId, Host, HostError, PingId, PingSettings, PingStatistics, StreamSettings,
 };
 use crate::packet::{Frame, digest};
-use crate::switch::{Switch, SwitchSettings, port_desc};
-use crate::topology::{End, HostId, LinkId, LinkSpec, Node, SwitchId, Topology};
+use crate::switch::{Switch, SwitchSettings, port_desc, set_rate};
+use crate::topology::{Bandwidth, End, HostId, LinkId, LinkSpec, Node, SwitchId, Topology};
 use link::Link;
 pub use link::{LinkCounters, SHORTEST_HOP};
 pub use messages::{LoggedMessage, MAX_KEPT_BYTES, MessageLog, Way};
@@ -189,10 +189,12 @@ impl Network {
     /// A network whose links are up and whose switches have no controllers yet.
     #[must_use]
     pub fn new(topology: &Topology, settings: NetworkSettings) -> Self {
-        let mut ports = vec![BTreeSet::new(); topology.switches().len()];
-        for end in topology.links().iter().flat_map(|link| link.ends) {
-            if let Node::Switch(switch) = end.node {
-                ports[switch.index()].insert(end.port);
+        let mut ports = vec![BTreeMap::new(); topology.switches().len()];
+        for link in topology.links() {
+            for end in link.ends {
+                if let Node::Switch(switch) = end.node {
+                    ports[switch.index()].insert(end.port, link.shape.bandwidth);
+                }
             }
         }
         let switches = ports.into_iter().enumerate();
@@ -439,16 +441,19 @@ fn wake(wants: Option<Duration>, timer: Option<Duration>, now: Duration) -> Opti
 fn new_switch(
     topology: &Topology,
     id: SwitchId,
-    mut ports: BTreeSet<u32>,
+    mut ports: BTreeMap<u32, Option<Bandwidth>>,
     settings: NetworkSettings,
 ) -> SwitchSlot {
     let spec = &topology.switches()[id.index()];
     let last = topology.last_port(id);
     let spare = last.saturating_add(settings.spare_ports).min(crate::topology::MAX_PORT);
-    ports.extend(last + 1..=spare);
-    let desc = |port: &u32| {
+    ports.extend((last + 1..=spare).map(|port| (port, None)));
+    let desc = |(port, bandwidth): (&u32, &Option<Bandwidth>)| {
         let mut desc = port_desc(spec.dpid, *port);
         desc.name = FixedStr::new(&format!("{}-eth{port}", spec.name));
+        if let Some(bandwidth) = bandwidth {
+            set_rate(&mut desc, bandwidth.as_bits_per_second());
+        }
         desc
     };
     let mut switch = Switch::new(SwitchSettings {
@@ -461,9 +466,9 @@ fn new_switch(
         ..SwitchSettings::new(spec.dpid, 0)
     });
     let mut effects = Effects::default();
-    for port in &ports {
+    for port in ports.keys() {
         switch.set_link(*port, false, &mut effects);
     }
-    let ports = ports.into_iter().map(|port| (port, None)).collect();
+    let ports = ports.into_keys().map(|port| (port, None)).collect();
     SwitchSlot { switch, ports, timer: None, dirty: false }
 }

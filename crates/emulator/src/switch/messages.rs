@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Bytes, Capabilities, ErrorCode, ErrorMessage, FromSwitch, List, MessageKind, Port, PortDesc,
-    PortState, Queue, QueueConfig, RequestBody, ToSwitch, Version, frame,
+    PortFeatures, PortState, Queue, QueueConfig, RequestBody, ToSwitch, Version, frame,
 };
 
 use super::{Close, Request, Switch, replies};
@@ -208,12 +208,43 @@ fn changes_state(body: &ToSwitch<'_>) -> bool {
     }
 }
 
-/// A port as a version describes it: in 1.0 the bits of `LIVE` and `BLOCKED` mean nothing.
+/// A port as a version describes it: in 1.0 the bits of `LIVE` and `BLOCKED` mean nothing, and there
+/// are only the rates 10 and 100 Mb/s, 1 and 10 Gb/s; of another one such a port says nothing.
 pub(super) fn described(version: Version, desc: PortDesc) -> PortDesc {
+    const NO_RATE_OF_V1_0: PortFeatures = PortFeatures::RATE_40GB_FD
+        .union(PortFeatures::RATE_100GB_FD)
+        .union(PortFeatures::RATE_1TB_FD)
+        .union(PortFeatures::RATE_OTHER);
     match version {
-        Version::V1_0 => {
-            PortDesc { state: desc.state.difference(PortState::LIVE | PortState::BLOCKED), ..desc }
-        }
+        Version::V1_0 => PortDesc {
+            state: desc.state.difference(PortState::LIVE | PortState::BLOCKED),
+            current: desc.current.difference(NO_RATE_OF_V1_0),
+            advertised: desc.advertised.difference(NO_RATE_OF_V1_0),
+            supported: desc.supported.difference(NO_RATE_OF_V1_0),
+            ..desc
+        },
         Version::V1_3 => desc,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::{port_desc, set_rate};
+
+    #[test]
+    fn a_rate_that_a_version_has_no_name_for_is_not_told_in_it() {
+        let told = |version, bits| {
+            let mut desc = port_desc(1, 1);
+            set_rate(&mut desc, bits);
+            // 1.0 has no field for it.
+            desc.current_speed = if version == Version::V1_0 { 0 } else { desc.current_speed };
+            described(version, desc).rate_kbps()
+        };
+        assert_eq!(told(Version::V1_0, 100_000_000), Some(100_000));
+        assert_eq!(told(Version::V1_0, 25_000_000), None);
+        assert_eq!(told(Version::V1_0, 40_000_000_000), None);
+        assert_eq!(told(Version::V1_3, 25_000_000), Some(25_000));
+        assert_eq!(told(Version::V1_3, 40_000_000_000), Some(40_000_000));
     }
 }

@@ -40,6 +40,7 @@ use bellrock_session::{self as session, SwitchDescription, Versions, switch::Eve
 
 use channel::Channel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
+pub(crate) use settings::set_rate;
 pub use settings::{SwitchSettings, port_desc};
 
 use crate::datapath::{DEFAULT_CONFIG, Datapath, DatapathSettings, Effects};

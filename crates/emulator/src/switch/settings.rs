@@ -54,7 +54,7 @@ impl SwitchSettings {
     }
 }
 
-/// A port of an emulated switch: a locally administered address made of both numbers, and a name.
+/// A port of an emulated switch: a locally administered address made of both numbers, a name, and 10 Gb/s.
 #[must_use]
 pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     let [.., d2, d1, d0] = dpid.to_be_bytes();
@@ -75,5 +75,24 @@ pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     }
 }
 
-/// The rate of a port, in kb/s.
+/// Has a port tell the rate of its link, in kb/s and, where OpenFlow has a name for it, as a feature.
+pub(crate) fn set_rate(desc: &mut PortDesc, bits_per_second: u64) {
+    let rate = match bits_per_second {
+        10_000_000 => PortFeatures::RATE_10MB_FD,
+        100_000_000 => PortFeatures::RATE_100MB_FD,
+        1_000_000_000 => PortFeatures::RATE_1GB_FD,
+        10_000_000_000 => PortFeatures::RATE_10GB_FD,
+        40_000_000_000 => PortFeatures::RATE_40GB_FD,
+        100_000_000_000 => PortFeatures::RATE_100GB_FD,
+        1_000_000_000_000 => PortFeatures::RATE_1TB_FD,
+        _ => PortFeatures::RATE_OTHER,
+    };
+    let features = rate | PortFeatures::COPPER;
+    (desc.current, desc.advertised, desc.supported) = (features, features, features);
+    // 0 would say nothing.
+    let kbps = u32::try_from(bits_per_second / 1000).unwrap_or(u32::MAX).max(1);
+    (desc.current_speed, desc.max_speed) = (kbps, kbps);
+}
+
+/// The rate of a port whose link has none, in kb/s.
 const PORT_KBPS: u32 = 10_000_000;

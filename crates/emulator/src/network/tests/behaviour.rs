@@ -236,3 +236,13 @@ fn switches_are_made_as_their_topology_says() {
     assert_eq!(driven.network.peer(core, 8), None);
     assert_eq!(LinkShape::default(), driven.network.topology().links()[0].shape);
 }
+
+#[test]
+fn a_port_tells_what_its_link_carries() {
+    let file = "switch s1\nswitch s2\nlink s1:1 s2:1 bandwidth=10M\nlink s1:2 s2:2 bandwidth=25M\n\
+                link s1:3 s2:3\n";
+    let driven = Driven::new(file, settings(), V1_3);
+    let ports = driven.network.switch(driven.id("s1")).datapath().ports();
+    let told: Vec<_> = ports.iter().take(3).map(|port| port.desc.rate_kbps()).collect();
+    assert_eq!(told, [Some(10_000), Some(25_000), Some(10_000_000)]);
+}
