@@ -266,10 +266,13 @@ impl fmt::Display for Event {
                 write!(f, "{at} has as many hosts as it may, further ones are not learnt")
             }
             Event::ForeignFlows { dpid, flows } => {
-                write!(f, "switch {dpid} has {flows} flows of somebody else; they stay")
+                write!(f, "switch {dpid} has flows of somebody else, which stay: {flows}")
             }
             Event::Reconciled { app, dpid, found, changes } => {
-                write!(f, "switch {dpid} has {found} flows of {app}, {changes} changes are made")
+                write!(
+                    f,
+                    "switch {dpid} was compared with what {app} wants: flows found {found}, changes made {changes}"
+                )
             }
             Event::WantedRefused { app, dpid, why } => {
                 write!(f, "switch {dpid} refuses what {app} wants in it: {why}")

@@ -34,7 +34,9 @@ impl fmt::Display for SwitchPort {
 
 /// The text is no port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no port of a switch; give SWITCH:PORT, such as a1:4")]
+#[error(
+    "{0:?} is no port of a switch; give SWITCH:PORT, such as a1:4 for port 4 of the switch whose datapath id is a1 in hexadecimal"
+)]
 pub struct ParseSwitchPortError(String);
 
 /// From `SWITCH:PORT`, the first in hexadecimal, the second in decimal.

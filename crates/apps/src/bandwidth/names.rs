@@ -31,7 +31,8 @@ pub enum HostName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} names no host; give an Ethernet address (00:1b:21:3c:9d:f8), an IPv4 or IPv6 address, each with \
-     @VLAN behind it if need be, or SWITCH:PORT (a1:4)"
+     @VLAN (1 to 4094) behind it if need be, or SWITCH:PORT (a1:4, port 4 of the switch whose datapath id is a1 \
+     in hexadecimal)"
 )]
 pub struct NoHostName(pub String);
 

@@ -32,12 +32,13 @@ pub struct Circuit {
 pub enum NoCircuit {
     /// A part of it is no endpoint.
     #[error(
-        "{0:?} is no endpoint; give SWITCH:PORT (a1:4), SWITCH:PORT:VLAN (a1:4:100), or a host's Ethernet address"
+        "{0:?} is no endpoint; give SWITCH:PORT (a1:4, port 4 of the switch whose datapath id is a1 in \
+         hexadecimal), SWITCH:PORT:VLAN (a1:4:100; VLANs are 1 to 4094), or a host's Ethernet address"
     )]
     NoEndpoint(String),
     /// It has too few or too many.
     #[error(
-        "the circuit {name:?} has {have} endpoints; give its name and 2 to {MAX_ENDPOINTS} of them"
+        "the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints behind its name, and has {have}"
     )]
     Endpoints {
         /// Its name.
@@ -67,7 +68,7 @@ pub enum Conflict {
     },
     /// There are more than VLANs for them.
     #[error(
-        "{circuits} circuits need {needed} VLANs, and `vlans` has {have}; make the range longer"
+        "the circuits (there are {circuits}) need {needed} VLANs, and `vlans` has {have}; make the range longer"
     )]
     Vlans {
         /// How many circuits there are.
@@ -158,8 +159,8 @@ mod tests {
         let text = "blue 00000000000000a1:4 00000000000000a2:3:100 02:00:00:00:00:01";
         assert_eq!(text.parse::<Circuit>().unwrap().to_string(), text);
         for (text, said) in [
-            ("", "has 0 endpoints"),
-            ("blue a1:1", "has 1 endpoints; give its name and 2 to 64"),
+            ("", "needs 2 to 64 endpoints behind its name, and has 0"),
+            ("blue a1:1", "and has 1"),
             ("blue a1:1 a2", "\"a2\" is no endpoint; give SWITCH:PORT"),
             ("blue a1:1 a2:1:4095", "is no endpoint"),
             ("blue a1:1 a2:1:1:1", "is no endpoint"),

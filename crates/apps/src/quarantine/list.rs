@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use bellrock_api::{Field, MacAddr, Match, Version};
@@ -38,9 +38,15 @@ pub enum NotBlockable {
         "{0} is no host's own address but a group's, or nobody's; give the address that a host sends from"
     )]
     NoStation(MacAddr),
+    /// It is an Internet address that no host sends from to another.
+    #[error(
+        "{0} is no host's own address but a group's, the loopback's, or nobody's; give the address that a host \
+         sends from"
+    )]
+    NoHost(IpAddr),
     /// The prefix has a length that its kind of address does not have, or would block everybody.
     #[error(
-        "/{length:?} is no length of such a prefix; give a whole number from 1 to {most}, as in {address}/{most}"
+        "/{length} is no length of such a prefix; give a whole number from 1 to {most}, as in {address}/{most}"
     )]
     Length {
         /// The address before it.
@@ -84,15 +90,23 @@ impl FromStr for Blocked {
                 // It was 32 bits before.
                 Ipv4Addr::from_bits(bits as u32).to_string()
             })?;
-            return Ok(Blocked::Ipv4(Ipv4Addr::from_bits(bits as u32), length));
+            let ip = Ipv4Addr::from_bits(bits as u32);
+            return host(ip.into()).map(|()| Blocked::Ipv4(ip, length));
         }
         if let Ok(ip) = address.parse::<Ipv6Addr>() {
             let show = |bits| Ipv6Addr::from_bits(bits).to_string();
             let (bits, length) = prefix(ip.to_bits(), 128, address, length, show)?;
-            return Ok(Blocked::Ipv6(Ipv6Addr::from_bits(bits), length));
+            let ip = Ipv6Addr::from_bits(bits);
+            return host(ip.into()).map(|()| Blocked::Ipv6(ip, length));
         }
         Err(NotBlockable::NoAddress(text.to_owned()))
     }
+}
+
+/// Whether hosts can have an address like this. One that begins a prefix stands for all of it.
+fn host(ip: IpAddr) -> Result<(), NotBlockable> {
+    let nobody = ip.is_multicast() || ip.is_loopback() || ip == Ipv4Addr::BROADCAST;
+    if nobody { Err(NotBlockable::NoHost(ip)) } else { Ok(()) }
 }
 
 /// The bits of a prefix and how many count, of an address of `most` bits.
@@ -265,6 +279,11 @@ mod tests {
         assert!(problem("printer-3").starts_with("\"printer-3\" is no address; give an Ethernet"));
         assert!(problem("10.0.0.300").contains("is no address"));
         assert!(problem("ff:ff:ff:ff:ff:ff").contains("no host's own address"));
+        for nobody in ["224.0.0.1", "224.0.0.0/4", "127.0.0.1", "255.255.255.255", "::1", "ff02::1"]
+        {
+            assert!(problem(nobody).contains("no host's own address"), "{nobody}");
+        }
+        assert!(problem("0.0.0.0/0").starts_with("/0 is no length of such a prefix; give"));
         assert_eq!(
             problem("10.1.2.3/16"),
             "10.1.2.3/16 has bits behind the prefix; give 10.1.0.0/16, or 10.1.2.3 for that host alone"

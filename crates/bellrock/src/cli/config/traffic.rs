@@ -130,7 +130,11 @@ fn rate(text: &str) -> Read<Kbps> {
 }
 
 fn line(text: &str) -> Read<(SwitchPort, Kbps)> {
-    let right = || "a port and what its line carries, such as a1:4=10M".to_owned();
+    let right = || {
+        "a port and what its line carries, such as a1:4=10M for port 4 of the switch whose datapath id is \
+         a1 in hexadecimal"
+            .to_owned()
+    };
     let (port, kbps) = text.split_once('=').ok_or_else(right)?;
     match port.parse() {
         Ok(HostName::At(at)) => Ok((at, rate(kbps)?)),

@@ -274,7 +274,10 @@ fn flows(live: &Live, id: SwitchId) -> String {
     let network = live.network();
     let flows = dump_flows(network.switch(id), network.now());
     let name = network.topology().name(Node::Switch(id));
-    let mut text = format!("{name}: {} flows\n", flows.lines().count());
+    let mut text = match flows.lines().count() {
+        1 => format!("{name}: 1 flow\n"),
+        n => format!("{name}: {n} flows\n"),
+    };
     for flow in flows.lines() {
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {flow}");

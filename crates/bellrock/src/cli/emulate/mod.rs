@@ -105,7 +105,11 @@ pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure>
                 Failure::Wrong(format!("{error}; a file of this name is not there either"))
             })?;
             if loop_free {
-                topology.check_loop_free().map_err(|error| file(&error))?;
+                topology.check_loop_free().map_err(|error| {
+                    Failure::Wrong(format!(
+                        "{text}: {error}; `{text},loop-free` leaves such links out"
+                    ))
+                })?;
             }
             Ok(topology)
         }

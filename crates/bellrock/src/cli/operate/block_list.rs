@@ -230,7 +230,7 @@ impl Watched {
                 self.lists.set_file(list);
                 match self.lists.file_problem() {
                     None => {
-                        info!("{}: {blocked} hosts and prefixes are blocked", self.path.display());
+                        info!("{}: blocked hosts and prefixes: {blocked}", self.path.display());
                     }
                     Some(problem) => warn!("{}: {problem}", self.path.display()),
                 }
