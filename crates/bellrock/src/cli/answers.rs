@@ -154,7 +154,9 @@ impl Answers {
             Question::Counters => json(&self.counters()),
             Question::Topology | Question::Links => json(&network::topology(&self.network)),
             Question::Events => json(&network::events(&self.network)),
-            Question::App(command, words) => json(&self.commands.call(command, words)?),
+            Question::App(command, words) => {
+                json(&self.commands.call(&self.network, command, words)?)
+            }
         }
     }
 

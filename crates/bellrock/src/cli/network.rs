@@ -3,9 +3,10 @@
 //! The types are the JSON that `--json` prints, as in [`super::answers`].
 
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bellrock_api::{Dpid, Event, Host, HostId, Link, Network, Topology};
+use bellrock_apps::bandwidth::Kbps;
 use serde::{Deserialize, Serialize};
 
 use super::answers::HostRow;
@@ -148,12 +149,21 @@ pub(super) fn show_links(topology: &TopologyAnswer) -> String {
         vec![
             format!("{}:{}", printable(&link.from_dpid), printable(&link.from_port)),
             format!("{}:{}", printable(&link.to_dpid), printable(&link.to_port)),
+            time_of_day(link.up_seconds),
             duration(link.up_seconds),
-            link.rate_kbps.map_or_else(|| "-".to_owned(), |rate| rate.to_string()),
+            link.rate_kbps.map_or_else(|| "-".to_owned(), |rate| Kbps(rate).to_string()),
             if link.both_ways { "" } else { "one way" }.to_owned(),
         ]
     };
-    table(&["FROM", "TO", "UP FOR", "KBIT/S", ""], topology.links.iter().map(row))
+    table(&["FROM", "TO", "SINCE (UTC)", "UP FOR", "BIT/S", ""], topology.links.iter().map(row))
+}
+
+/// When it was, so many seconds ago, on the clock of the logs: `hh:mm:ss`. Which day it was, the time since
+/// then tells.
+fn time_of_day(seconds_ago: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let at = now.saturating_sub(seconds_ago);
+    format!("{:02}:{:02}:{:02}", at / 3600 % 24, at / 60 % 60, at % 60)
 }
 
 /// What has happened, for people.
@@ -163,11 +173,12 @@ pub(super) fn show_events(events: &[EventRow]) -> String {
     }
     let row = |event: &EventRow| {
         vec![
+            time_of_day(event.seconds_ago),
             duration(event.seconds_ago),
             if event.alarming { "!" } else { "" }.to_owned(),
             printable(&event.event),
             printable(&event.text),
         ]
     };
-    table(&["AGO", "", "EVENT", ""], events.iter().map(row))
+    table(&["AT (UTC)", "AGO", "", "EVENT", ""], events.iter().map(row))
 }

@@ -20,6 +20,7 @@ use super::config::apps::{AppChoice, QuarantineSettings, TableKind};
 use super::config::{Config, Control};
 use super::control::{Server, ServerError, default_path};
 use super::operate::block_list::{BlockListError, BlockListFile};
+use super::operate::kept::{Kept, log_changes};
 use super::operate::{self, Commands};
 use super::services::{self, KeyFileError};
 use crate::signals::Signals;
@@ -47,7 +48,7 @@ pub(super) enum RunError {
     Failed,
 }
 
-/// Runs the controller until SIGTERM or SIGINT.
+/// Runs the controller until SIGTERM, SIGINT or SIGHUP.
 pub(super) fn run(config: &Config) -> Result<(), RunError> {
     // Before there are threads, and before anything that a signal would leave half done.
     let signals = Signals::watch().map_err(RunError::Signals)?;
@@ -56,6 +57,7 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let apps = chain(parts.apps, &services::settings(&config.services)?)?;
     let engine = Engine::start(&settings(config), apps)?;
     services::log_events(&engine.monitor().network());
+    log_changes(&engine.monitor().network(), parts.kept);
     let control = control(config, &engine, tables, parts.commands)?;
     announce(config, &engine);
     let signal = signals.wait(&engine).ok_or(RunError::Failed)?;
@@ -91,6 +93,8 @@ fn settings(config: &Config) -> Settings {
 struct Chain {
     apps: Vec<Box<dyn DynApp>>,
     commands: Commands,
+    /// What the log tells of.
+    kept: Vec<Kept>,
     /// Watched as long as the controller runs.
     block_list: Option<BlockListFile>,
 }
@@ -118,17 +122,23 @@ impl Chain {
     fn bandwidth(&mut self, settings: &BandwidthSettings) -> Bandwidth {
         let book = Reservations::new(settings.clone());
         let app = Bandwidth::new(&book);
-        let (reserve, release) = (book.clone(), book.clone());
-        self.commands.add("reserve", move |words| operate::bandwidth::reserve(&reserve, words));
-        self.commands.add("release", move |words| operate::bandwidth::release(&release, words));
-        self.commands.add("reservations", move |words| operate::bandwidth::list(&book, words));
+        let (reserve, release, kept) = (book.clone(), book.clone(), book.clone());
+        self.kept.push(Box::new(move || operate::bandwidth::kept(&kept)));
+        self.commands.add("reserve", move |network, words| {
+            operate::bandwidth::reserve(&reserve, network, words)
+        });
+        self.commands.add("release", move |_, words| operate::bandwidth::release(&release, words));
+        self.commands.add("reservations", move |_, words| operate::bandwidth::list(&book, words));
         app
     }
 
     fn provisioning(&mut self, settings: &ProvisioningSettings) -> Result<Provisioning, RunError> {
         let circuits = Circuits::new(settings.clone())?;
         let app = Provisioning::new(&circuits);
-        self.commands.add("circuits", move |words| operate::provisioning::list(&circuits, words));
+        let kept = circuits.clone();
+        self.kept.push(Box::new(move || operate::provisioning::kept(&kept)));
+        self.commands
+            .add("circuits", move |_, words| operate::provisioning::list(&circuits, words));
         Ok(app)
     }
 
@@ -138,7 +148,7 @@ impl Chain {
             self.block_list = Some(BlockListFile::watch(file, lists.clone())?);
         }
         let app = Quarantine::new(&lists);
-        self.commands.add("quarantine", move |words| operate::quarantine::call(&lists, words));
+        self.commands.add("quarantine", move |_, words| operate::quarantine::call(&lists, words));
         Ok(app)
     }
 }

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use bellrock_apps::bandwidth::{HostName, Kbps, Request, Reservation, Reservations, State};
+use bellrock_api::{Host, Network};
+use bellrock_apps::bandwidth::{
+    HostName, Kbps, NotOneHost, NotReserved, Request, Reservation, Reservations, State,
+};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::info;
 
 use super::super::args::Ask;
 use super::super::show::{printable, table};
+use super::kept::How;
 use super::wait_for;
 
 /// Longest time that a request waits for others to release; clients of the control socket wait little
@@ -32,7 +37,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
     /// Seconds to wait for others to release what is missing
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT_S))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = seconds)]
     wait: u64,
     #[command(flatten)]
     ask: Ask,
@@ -42,9 +47,20 @@ pub(crate) struct Reserve {
 #[derive(Debug, Args)]
 pub(crate) struct Release {
     /// The number of the reservation
+    #[arg(value_parser = number)]
     id: u32,
     #[command(flatten)]
     ask: Ask,
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let wait = text.parse().ok().filter(|wait| *wait <= MAX_WAIT_S);
+    wait.ok_or_else(|| format!("give a whole number of seconds from 0 to {MAX_WAIT_S}"))
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    let right = "give the number of a reservation; `bellrock reservations` lists them";
+    text.parse().map_err(|_| right.to_owned())
 }
 
 impl Reserve {
@@ -106,17 +122,16 @@ fn row(reservation: &Reservation) -> Row {
 ///
 /// # Errors
 /// Why nothing was reserved.
-pub(crate) fn reserve(book: &Reservations, words: &[&str]) -> Result<Value, String> {
+pub(crate) fn reserve(
+    book: &Reservations,
+    network: &Network,
+    words: &[&str],
+) -> Result<Value, String> {
     let [from, to, rate, options @ ..] = words else {
         return Err("give reserve FROM TO RATE [QUEUE|- [SECONDS]]".to_owned());
     };
     let queue = options.first().copied().filter(|queue| *queue != NO_QUEUE).map(str::to_owned);
-    let wait = match options.get(1) {
-        Some(text) => text.parse().ok().filter(|wait| *wait <= MAX_WAIT_S),
-        None => Some(0),
-    };
-    let wait =
-        wait.ok_or_else(|| format!("it waits a whole number of seconds from 0 to {MAX_WAIT_S}"))?;
+    let wait = options.get(1).map_or(Ok(0), |text| seconds(text))?;
     let text = |error: &dyn ToString| error.to_string();
     let request = Request {
         from: from.parse().map_err(|error| text(&error))?,
@@ -125,8 +140,47 @@ pub(crate) fn reserve(book: &Reservations, words: &[&str]) -> Result<Value, Stri
         queue,
         wait: Duration::from_secs(wait),
     };
-    let reserved = wait_for(book.reserve(request))?.map_err(|error| text(&error))?;
+    let reserved = wait_for(book.reserve(request))?.map_err(|error| match &error {
+        NotReserved::Host(NotOneHost::Unknown(name)) => {
+            absent(network, *name).unwrap_or_else(|| error.to_string())
+        }
+        _ => error.to_string(),
+    })?;
+    let Reservation { id, from, to, rate, .. } = &reserved;
+    info!("an operator has {rate} reserved from {from} to {to}: reservation {id}");
     to_json(&[row(&reserved)])
+}
+
+/// Why nobody with this name is there, where more is known than that nobody was seen.
+fn absent(network: &Network, name: HostName) -> Option<String> {
+    let elsewhere = |is_named: &dyn Fn(&Host) -> bool, vlan: u16| {
+        let hosts = network.hosts().load();
+        let found: Vec<String> = hosts
+            .iter()
+            .filter(|host| is_named(host))
+            .map(|host| {
+                host.id.vlan.map_or_else(|| "no VLAN".to_owned(), |vlan| format!("VLAN {vlan}"))
+            })
+            .collect();
+        let places = found.join(" and ");
+        (!found.is_empty())
+            .then(|| format!("no host {name} has been seen in VLAN {vlan}, but in {places}"))
+    };
+    match name {
+        HostName::At(at) if network.switch(at.dpid).is_none() => Some(format!(
+            "switch {} is not connected; `bellrock switches` lists those that are, with their datapath ids in \
+             hexadecimal",
+            at.dpid
+        )),
+        HostName::At(at) => network
+            .topology()
+            .load()
+            .link(at)
+            .map(|link| format!("{at} leads to the switch at {}, and not to a host", link.to)),
+        HostName::Mac(mac, Some(vlan)) => elsewhere(&|host| host.id.mac == mac, vlan),
+        HostName::Ip(ip, Some(vlan)) => elsewhere(&|host| host.addresses.contains(&ip), vlan),
+        _ => None,
+    }
 }
 
 /// Releases. The answer is what is left.
@@ -134,12 +188,10 @@ pub(crate) fn reserve(book: &Reservations, words: &[&str]) -> Result<Value, Stri
 /// # Errors
 /// Why it was not released, or not wholly.
 pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, String> {
-    let id = match words {
-        [id] => id.parse().ok(),
-        _ => None,
-    };
-    let id = id.ok_or("give release ID; `bellrock reservations` lists the numbers")?;
+    let [id] = words else { return Err("give release ID".to_owned()) };
+    let id = number(id)?;
     wait_for(book.release(id))?.map_err(|error| error.to_string())?;
+    info!("an operator has reservation {id} released");
     list(book, &[])
 }
 
@@ -149,6 +201,20 @@ pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, Stri
 /// None but of JSON.
 pub(crate) fn list(book: &Reservations, _: &[&str]) -> Result<Value, String> {
     to_json(&book.list().iter().map(row).collect::<Vec<_>>())
+}
+
+/// How the reservations are, for the log.
+pub(crate) fn kept(book: &Reservations) -> Vec<(String, How)> {
+    let how = |reservation: &Reservation| {
+        let Reservation { id, from, to, rate, .. } = reservation;
+        let how = match &reservation.state {
+            State::Pending => How::UnderWay,
+            State::Installed(_) => How::Up,
+            State::Lost(why) => How::Down(why.clone()),
+        };
+        (format!("reservation {id}, {rate} from {from} to {to},"), how)
+    };
+    book.list().iter().map(how).collect()
 }
 
 fn to_json(rows: &[Row]) -> Result<Value, String> {

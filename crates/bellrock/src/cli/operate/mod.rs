@@ -6,6 +6,7 @@
 
 pub(super) mod bandwidth;
 pub(super) mod block_list;
+pub(super) mod kept;
 pub(super) mod provisioning;
 pub(super) mod quarantine;
 
@@ -16,6 +17,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use bellrock_api::Network;
 use serde_json::Value;
 
 use super::config::Config;
@@ -25,9 +27,18 @@ use super::config::apps::AppChoice;
 pub(super) const COMMANDS: &[&str] =
     &["quarantine", "reserve", "release", "reservations", "circuits"];
 
+/// The app that has a command.
+fn app_of(command: &str) -> &str {
+    match command {
+        "reserve" | "release" | "reservations" => "bandwidth",
+        "circuits" => "provisioning",
+        app => app,
+    }
+}
+
 /// Does what the words after the command's name say. The answer is JSON; what cannot be done is a
 /// sentence that says why, and nothing of it is done.
-type Handler = Box<dyn Fn(&[&str]) -> Result<Value, String> + Send + Sync>;
+type Handler = Box<dyn Fn(&Network, &[&str]) -> Result<Value, String> + Send + Sync>;
 
 /// The commands of the apps of a chain.
 #[derive(Default)]
@@ -38,7 +49,7 @@ impl Commands {
     pub(super) fn add(
         &mut self,
         command: &'static str,
-        handler: impl Fn(&[&str]) -> Result<Value, String> + Send + Sync + 'static,
+        handler: impl Fn(&Network, &[&str]) -> Result<Value, String> + Send + Sync + 'static,
     ) {
         self.0.insert(command, Box::new(handler));
     }
@@ -47,14 +58,21 @@ impl Commands {
     ///
     /// # Errors
     /// Why it could not be done.
-    pub(super) fn call(&self, command: &str, words: &[String]) -> Result<Value, String> {
+    pub(super) fn call(
+        &self,
+        network: &Network,
+        command: &str,
+        words: &[String],
+    ) -> Result<Value, String> {
         let handler = self.0.get(command).ok_or_else(|| {
+            let app = app_of(command);
             format!(
-                "no app of this controller knows `{command}`; the manual says which one does, and the \
-                 controller has to be started with that app in its chain"
+                "`{command}` is a command of the app `{app}`, which this controller does not run; start it with \
+                 that app in front of those that carry all packets, such as `bellrock run --app {app} --app \
+                 learning`, or name it first under `apps` in the configuration file"
             )
         })?;
-        handler(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        handler(network, &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::show::{printable, table};
+use super::kept::How;
 
 /// A circuit. The JSON that `--json` prints.
 #[derive(Debug, Deserialize, Serialize)]
@@ -26,6 +27,19 @@ pub(crate) struct Row {
 pub(crate) fn list(circuits: &Circuits, _: &[&str]) -> Result<Value, String> {
     let rows: Vec<Row> = circuits.list().into_iter().map(row).collect();
     serde_json::to_value(rows).map_err(|error| error.to_string())
+}
+
+/// How the circuits are, for the log.
+pub(crate) fn kept(circuits: &Circuits) -> Vec<(String, How)> {
+    let how = |status: CircuitStatus| {
+        let how = match status.state {
+            CircuitState::Up { .. } => How::Up,
+            CircuitState::Installing => How::UnderWay,
+            CircuitState::Down(why) => How::Down(why),
+        };
+        (format!("circuit {}", status.circuit.name), how)
+    };
+    circuits.list().into_iter().map(how).collect()
 }
 
 fn row(status: CircuitStatus) -> Row {
@@ -52,6 +66,7 @@ pub(crate) fn show(rows: &[Row]) -> String {
         let note = match (&row.why, row.bare_links) {
             (Some(why), _) => why.clone(),
             (None, Some(0)) => "any one link may fail".to_owned(),
+            (None, Some(1)) => "1 link without a detour".to_owned(),
             (None, Some(bare)) => format!("{bare} links without a detour"),
             (None, None) => String::new(),
         };

@@ -4,6 +4,7 @@ use bellrock_apps::quarantine::{BlockLists, Blocked};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::info;
 
 use super::super::args::Ask;
 use super::super::show::{printable, table};
@@ -86,11 +87,13 @@ pub(crate) fn call(lists: &BlockLists, words: &[&str]) -> Result<Value, String> 
         ["add", text] => {
             let host = host(text)?;
             lists.add(host).map_err(|error| error.to_string())?;
+            info!("an operator has {host} blocked");
             Answer::Blocked(host.to_string())
         }
         ["remove", text] => {
             let host = host(text)?;
             lists.remove(host).map_err(|error| error.to_string())?;
+            info!("an operator has {host} let back");
             Answer::LetBack(host.to_string())
         }
         ["list"] => Answer::List { entries: rows(lists), file_problem: lists.file_problem() },
