@@ -52,6 +52,8 @@ pub use confirm::{
     Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,
 };
 pub use error::{Error, Result};
+/// What [`PacketIn::headers`] reads headers with.
+pub use etherparse;
 pub use events::{
     EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, Subscription, Suspicion,
 };

@@ -2,28 +2,33 @@
 //!
 //! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). What
 //! it is written against comes from `bellrock-api` and is all in [`prelude`]; [`run`] makes a whole
-//! controller of it:
+//! controller of it, and [`Controller`] one of several apps, at another address:
 //!
 //! ```no_run
 #![doc = include_str!("../../../examples/hub.rs")]
 //! ```
 //!
-//! Behind the feature `lab` is where an app is tested: `lab::Lab`, emulated networks on a virtual clock.
+//! Behind the feature `lab` is where an app is tested: `lab::Lab`, emulated networks on a virtual clock. Behind
+//! the feature `apps` are those that come with Bellrock, for chains with one's own.
 //!
 //! # What it is not
 //! The command `bellrock`, which operators run, is in here too, but behind the feature `cli`. An
 //! app needs none of it, and without the feature none of what it depends on is compiled.
 
 pub use bellrock_api::*;
+#[cfg(feature = "apps")]
+pub use bellrock_apps as apps;
 pub use bellrock_engine::StartError;
 pub use bellrock_services as services;
 pub use per_switch::{PerSwitch, per_switch};
-pub use run::{Result, RunError, run};
+pub use run::{Controller, Result, RunError, Running, run};
 
 #[cfg(feature = "cli")]
 pub mod cli;
+mod event_log;
 #[cfg(feature = "lab")]
 pub mod lab;
+mod log;
 mod per_switch;
 mod run;
 mod signals;

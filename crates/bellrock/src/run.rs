@@ -1,12 +1,17 @@
-//! A whole controller in one call, for programs that are an app and nothing else.
+//! A whole controller in a program of one's own.
 
 use std::fmt;
+use std::net::SocketAddr;
+#[cfg(feature = "cli")]
+use std::path::PathBuf;
 
-use bellrock_api::App;
+use bellrock_api::{App, DynApp, Network};
 use bellrock_engine::{Engine, Settings, StartError};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_services::discovery::NoRandomness;
 
+use crate::event_log::log_events;
+use crate::log;
 use crate::signals::Signals;
 
 /// What `main` of an app's own program returns.
@@ -23,7 +28,11 @@ pub enum RunError {
     /// A service that the app needs cannot be made.
     #[error(transparent)]
     Services(#[from] NoRandomness),
-    /// SIGTERM and SIGINT cannot be watched for.
+    /// The control socket cannot be opened.
+    #[cfg(feature = "cli")]
+    #[error("{0}")]
+    Control(String),
+    /// The signals that end it cannot be watched for.
     #[error("signals cannot be handled: {0}")]
     Signals(#[source] std::io::Error),
     /// A thread of the engine has failed, and the others were stopped.
@@ -37,23 +46,158 @@ impl fmt::Debug for RunError {
     }
 }
 
-/// Runs a controller with this one app, and the network services that it needs, until the process gets SIGTERM or SIGINT; then what is
-/// written still goes out, and connections are closed. A second signal ends the process at once.
-///
-/// All settings have their defaults: it listens on 127.0.0.1:6653 and says so on standard error,
-/// with a worker on each core. A program that wants other settings uses `bellrock-engine`, or
-/// offers its app to the command.
+/// Runs a controller with this one app: short for `Controller::new().app(app).run()`.
 ///
 /// # Errors
 /// [`RunError`].
 pub fn run<A: App>(app: A) -> Result {
-    let signals = Signals::watch().map_err(RunError::Signals)?;
-    let apps = chain(vec![Box::new(app)], &ServiceSettings::default())?;
-    let engine = Engine::start(&Settings::default(), apps)?;
-    for address in engine.addresses() {
-        eprintln!("listening on {address}");
+    Controller::new().app(app).run()
+}
+
+/// A controller with a chain of apps, in a program of one's own. The services that the apps need stand
+/// in front of them; a worker runs on each core, and all that is not said has its default.
+///
+/// What is logged at level info and above goes to standard error, unless the program has
+/// installed a subscriber of `tracing` of its own.
+///
+/// ```no_run
+/// use bellrock::prelude::*;
+/// # struct Nothing;
+/// # impl Handler for Nothing {}
+///
+/// fn main() -> bellrock::Result {
+///     let app = per_switch("nothing", |_| Nothing);
+///     bellrock::Controller::new().app(app).listen(([0, 0, 0, 0], 6653)).run()
+/// }
+/// ```
+#[derive(Default)]
+#[must_use = "it does nothing until it runs"]
+pub struct Controller {
+    apps: Vec<Box<dyn DynApp>>,
+    listen: Vec<SocketAddr>,
+    #[cfg(feature = "cli")]
+    control: Option<ControlPlace>,
+}
+
+/// Where the control socket is.
+#[cfg(feature = "cli")]
+enum ControlPlace {
+    Default,
+    At(PathBuf),
+}
+
+impl Controller {
+    /// One without apps, which would listen on 127.0.0.1:6653.
+    pub fn new() -> Self {
+        Self::default()
     }
-    let signal = signals.wait(&engine);
-    engine.stop();
-    signal.map(|_| ()).ok_or(RunError::Failed)
+
+    /// With this app, behind those that it has: it gets the packets that they pass, and its flows
+    /// are below theirs.
+    pub fn app<A: App>(mut self, app: A) -> Self {
+        self.apps.push(Box::new(app));
+        self
+    }
+
+    /// Listens on this address, instead of the default; called several times, on each of them. Port 0 takes a
+    /// free one. Anybody who reaches an address can say that he is a switch.
+    pub fn listen(mut self, address: impl Into<SocketAddr>) -> Self {
+        self.listen.push(address.into());
+        self
+    }
+
+    /// Can be asked by `bellrock status`, `switches`, `counters`, `tasks` and the like, where
+    /// these look for it if they are told nothing else. The commands of the apps that come with Bellrock, such as
+    /// `bellrock reserve`, are for `bellrock run` alone.
+    #[cfg(feature = "cli")]
+    pub fn control_socket(mut self) -> Self {
+        self.control = Some(ControlPlace::Default);
+        self
+    }
+
+    /// The same, with the socket at this path, for the command's `--control`.
+    #[cfg(feature = "cli")]
+    pub fn control_socket_at(mut self, path: impl Into<PathBuf>) -> Self {
+        self.control = Some(ControlPlace::At(path.into()));
+        self
+    }
+
+    /// Runs it until the process gets SIGTERM, SIGINT or SIGHUP; then what is written still goes out, and
+    /// connections are closed. A second signal ends the process at once.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(self) -> Result {
+        let signals = Signals::watch().map_err(RunError::Signals)?;
+        let running = self.start()?;
+        let signal = signals.wait(&running.engine);
+        running.stop();
+        signal.map(|_| ()).ok_or(RunError::Failed)
+    }
+
+    /// Starts it, for a program that has more to do. It runs until [`Running::stop`].
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(self) -> Result<Running> {
+        log::start();
+        #[cfg(feature = "cli")]
+        let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
+        let apps = chain(self.apps, &ServiceSettings::default())?;
+        let mut settings = Settings::default();
+        if !self.listen.is_empty() {
+            settings.listen = self.listen;
+        }
+        let engine = Engine::start(&settings, apps)?;
+        log_events(&engine.monitor().network());
+        for address in engine.addresses() {
+            tracing::info!("listening on {address}");
+        }
+        #[cfg(feature = "cli")]
+        let control = match self.control {
+            None => None,
+            Some(place) => {
+                let path = match place {
+                    ControlPlace::Default => None,
+                    ControlPlace::At(path) => Some(path),
+                };
+                Some(crate::cli::serve_control(path, &engine, names).map_err(RunError::Control)?)
+            }
+        };
+        Ok(Running {
+            #[cfg(feature = "cli")]
+            control,
+            engine,
+        })
+    }
+}
+
+/// A controller that runs, in threads of its own.
+#[must_use = "it is to be stopped"]
+pub struct Running {
+    #[cfg(feature = "cli")]
+    control: Option<crate::cli::ControlSocket>,
+    engine: Engine,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.engine.addresses()
+    }
+
+    /// The network, for what is no app: switches, links and hosts as snapshots, events, tasks.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.engine.monitor().network()
+    }
+
+    /// Stops it: what is written still goes out, connections are closed, threads have ended.
+    pub fn stop(self) {
+        // First, so that nobody asks what is half gone.
+        #[cfg(feature = "cli")]
+        drop(self.control);
+        self.engine.stop();
+    }
 }

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first asks to stop, the second does not ask.
+//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second does not ask.
 
 use std::io;
 use std::sync::Arc;
@@ -6,11 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bellrock_engine::Engine;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 
 /// What the shell reports of a process that a signal ended is its number and this.
 const SIGNAL_STATUS: i32 = 128;
+
+/// What they are, with their names. SIGHUP comes when the terminal is closed.
+const STOPPING: [(i32, &str); 3] = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGHUP, "SIGHUP")];
 
 /// How often it is looked whether a signal has come, or the engine has failed.
 const CHECK: Duration = Duration::from_millis(100);
@@ -22,24 +25,35 @@ impl Signals {
     /// From here on the first signal does not end the process; the second does.
     pub(crate) fn watch() -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT] {
+        let signals = STOPPING.map(|(signal, _)| signal);
+        let signals = signals.into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
+        for signal in signals.clone() {
             // In this order: the first signal finds the flag down, and then raises it.
             let status = SIGNAL_STATUS + signal;
             flag::register_conditional_shutdown(signal, status, Arc::clone(&stopping))?;
             flag::register(signal, Arc::clone(&stopping))?;
         }
-        Ok(Signals(iterator::Signals::new([SIGTERM, SIGINT])?))
+        Ok(Signals(iterator::Signals::new(signals)?))
     }
 
     /// Waits for the first, and tells its name; `None` if the engine has failed before.
     pub(crate) fn wait(mut self, engine: &Engine) -> Option<&'static str> {
         while !engine.has_failed() {
-            match self.0.pending().next() {
-                Some(SIGINT) => return Some("SIGINT"),
-                Some(_) => return Some("SIGTERM"),
-                None => std::thread::sleep(CHECK),
+            if let Some(came) = self.0.pending().next() {
+                return STOPPING.iter().find(|(signal, _)| *signal == came).map(|(_, name)| *name);
             }
+            std::thread::sleep(CHECK);
         }
         None
     }
+}
+
+/// Whether whoever started the process has it ignore this signal, as `nohup` does with SIGHUP: then it
+/// goes on being ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signals count from 1, bits from 0 (proc(5)).
+    mask.unwrap_or_default() >> (signal - 1) & 1 == 1
 }

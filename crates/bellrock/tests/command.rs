@@ -71,9 +71,14 @@ struct Controller {
 
 impl Controller {
     fn start(place: &Place, arguments: &[&str]) -> Self {
+        Controller::start_by(place, bellrock(&["run"]), arguments)
+    }
+
+    /// With `bellrock run` started by another command, which becomes it.
+    fn start_by(place: &Place, mut command: Command, arguments: &[&str]) -> Self {
         let control = place.file("control.sock");
-        let mut command = bellrock(&["run", "--listen", "127.0.0.1:0", "--control", &control]);
-        command.args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["--listen", "127.0.0.1:0", "--control", &control]).args(arguments);
+        command.stderr(Stdio::piped()).stdout(Stdio::piped());
         let mut controller = Controller { process: command.spawn().unwrap(), control };
         let began = Instant::now();
         while !Path::new(&controller.control).exists() {
@@ -126,9 +131,14 @@ impl Drop for Controller {
 
 #[test]
 fn it_runs_answers_and_stops_on_either_signal() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let place = Place::new(&format!("run-{signal}"));
-        let mut controller = Controller::start(&place, &["--workers", "2", "--pin", "none"]);
+        let mut controller = Controller::start_by(
+            &place,
+            // Whoever runs the tests may ignore it.
+            with_signals("--default-signal"),
+            &["--workers", "2", "--pin", "none"],
+        );
         let status = controller.ask("status");
         assert_eq!(status["workers"], 2);
         assert_eq!(status["apps"], serde_json::json!(["learning"]));
@@ -148,6 +158,30 @@ fn it_runs_answers_and_stops_on_either_signal() {
         );
         assert!(!log.contains("ERROR") && !log.contains("panicked"), "{log}");
     }
+}
+
+#[test]
+fn what_nohup_has_ignored_stays_without_effect() {
+    let place = Place::new("nohup");
+    let mut controller = Controller::start_by(&place, with_signals("--ignore-signal"), &[]);
+    controller.signal("HUP");
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0), "SIGHUP was no first signal");
+    assert!(controller.log().contains("SIGTERM: writing what waits"));
+}
+
+/// `bellrock run`, with SIGHUP as `env` sets it.
+fn with_signals(option: &str) -> Command {
+    let bellrock = bellrock(&["run"]);
+    let mut command = Command::new("env");
+    command.arg(format!("{option}=HUP")).arg(bellrock.get_program()).args(bellrock.get_args());
+    for (name, value) in bellrock.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 #[test]

@@ -36,11 +36,28 @@ pub(super) struct Status {
     pub(super) refused: u64,
     /// Switches that are up.
     pub(super) switches: usize,
-    /// What the tables of the apps hold, and may hold.
+    /// Missing where the apps' tables have no budget in common: in a program of one's own.
+    #[serde(flatten)]
+    pub(super) table_memory: Option<TableMemory>,
+}
+
+/// What the tables of the apps hold, and may hold.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct TableMemory {
     pub(super) table_memory_used_bytes: usize,
     pub(super) table_memory_limit_bytes: usize,
     /// Those of the bytes held that the kernel was advised to keep in huge pages.
     pub(super) table_memory_huge_page_bytes: usize,
+}
+
+impl From<&Budget> for TableMemory {
+    fn from(tables: &Budget) -> Self {
+        TableMemory {
+            table_memory_used_bytes: tables.used(),
+            table_memory_limit_bytes: tables.limit(),
+            table_memory_huge_page_bytes: tables.huge_page_bytes(),
+        }
+    }
 }
 
 /// A switch that is up.
@@ -135,7 +152,8 @@ pub(super) struct Answers {
     pub(super) network: Network,
     pub(super) listen: Vec<SocketAddr>,
     pub(super) apps: Vec<String>,
-    pub(super) tables: Budget,
+    /// What the tables of all apps have together.
+    pub(super) tables: Option<Budget>,
     pub(super) commands: Commands,
 }
 
@@ -173,9 +191,7 @@ impl Answers {
             accepted: status.accepted,
             refused: status.refused,
             switches: status.switches,
-            table_memory_used_bytes: self.tables.used(),
-            table_memory_limit_bytes: self.tables.limit(),
-            table_memory_huge_page_bytes: self.tables.huge_page_bytes(),
+            table_memory: self.tables.as_ref().map(TableMemory::from),
         }
     }
 

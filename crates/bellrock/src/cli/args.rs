@@ -90,14 +90,14 @@ pub(super) enum Command {
     Demo(Demo),
 }
 
-/// Run the controller until it gets SIGTERM or SIGINT
+/// Run the controller until it gets SIGTERM, SIGINT or SIGHUP
 ///
 /// Each setting can be given as a flag, as an environment variable, or in a file. A flag beats the
 /// environment, the environment beats the file, and the file beats the default. In the file the
 /// name of a setting has underscores: --log-level is log_level.
 ///
-/// On SIGTERM or SIGINT the controller writes what it has accepted, closes all connections and
-/// exits with status 0; a second signal ends it at once.
+/// On SIGTERM, SIGINT or SIGHUP the controller writes what it has accepted, closes all connections and
+/// exits with status 0; a second signal ends it at once. Under `nohup` SIGHUP has no effect.
 #[derive(Debug, Args)]
 #[command(after_long_help = apps_help())]
 pub(super) struct Run {

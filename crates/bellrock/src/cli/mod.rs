@@ -3,7 +3,7 @@
 //! `args` is the command line, `config` what can be set, `start` the running controller,
 //! `control` the socket by which it is asked, `answers` what it tells there, `show` how that
 //! is printed, `decode` the reader of captures, `bench` the load generator, `emulate` a network to try a
-//! controller on, `demo` both in one. This is for the binary; programs use the library.
+//! controller on, `demo` both in one, `own` the control socket of other programs. This is for the binary; programs use the library.
 
 mod amounts;
 mod answers;
@@ -18,6 +18,7 @@ mod ending;
 mod log;
 mod network;
 mod operate;
+mod own;
 mod services;
 mod show;
 mod start;
@@ -32,6 +33,7 @@ use serde_json::Value;
 use args::{Ask, Cli, Command, Run};
 use config::{Config, DEFAULT_YAML, FileError};
 use control::{AskError, Question};
+pub(crate) use own::{ControlSocket, serve_control};
 
 /// How a command ended, if it did not end well.
 enum Failure {

@@ -1,13 +1,11 @@
-//! The network services of a controller: how they are set, and the log of what they find.
+//! How the network services of a controller are set.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use bellrock_api::{Event, Heard, Network, Subscription};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::discovery::{DiscoverySettings, Key, ParseKeyError};
-use tracing::{debug, info, warn};
 
 use super::config::services::ServiceConfig;
 
@@ -42,27 +40,4 @@ fn read_key(path: &Path) -> Result<Key, KeyFileError> {
     let file = File::open(path).map_err(unreadable)?;
     file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
     Key::from_hex(&text).map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
-}
-
-/// Has what happens in the network written into the log from now on.
-pub(super) fn log_events(network: &Network) {
-    network.spawn("log of events", log(network.events().subscribe()));
-}
-
-async fn log(mut events: Subscription) {
-    loop {
-        let event = match events.next().await {
-            Heard::Event(it) => it.event,
-            Heard::Missed(n) => {
-                warn!("{n} events of the network came too fast to be logged");
-                continue;
-            }
-        };
-        let name = event.name();
-        match event {
-            event if event.is_alarming() => warn!(event = name, "{event}"),
-            Event::LinkUp(_) | Event::LinkDown { .. } => info!(event = name, "{event}"),
-            event => debug!(event = name, "{event}"),
-        }
-    }
 }

@@ -12,7 +12,7 @@ use super::answers::{AppRow, Counters, HostRow, MAX_HOSTS, Status, SwitchRow, Ta
 /// The controller as a whole.
 pub(super) fn status(status: &Status) -> String {
     let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
-    let rows = [
+    let mut rows = vec![
         ("version", printable(&status.version)),
         ("process", status.pid.to_string()),
         ("up for", duration(status.uptime_seconds)),
@@ -27,16 +27,16 @@ pub(super) fn status(status: &Status) -> String {
                 status.connections, status.accepted, status.refused
             ),
         ),
-        (
-            "table memory",
-            format!(
-                "{} of {} bytes, {} of them in huge pages where the kernel has them",
-                status.table_memory_used_bytes,
-                status.table_memory_limit_bytes,
-                status.table_memory_huge_page_bytes
-            ),
-        ),
     ];
+    if let Some(tables) = &status.table_memory {
+        let text = format!(
+            "{} of {} bytes, {} of them in huge pages where the kernel has them",
+            tables.table_memory_used_bytes,
+            tables.table_memory_limit_bytes,
+            tables.table_memory_huge_page_bytes
+        );
+        rows.push(("table memory", text));
+    }
     rows.into_iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:14}{value}");
         text

@@ -23,6 +23,7 @@ use super::operate::block_list::{BlockListError, BlockListFile};
 use super::operate::kept::{Kept, log_changes};
 use super::operate::{self, Commands};
 use super::services::{self, KeyFileError};
+use crate::event_log::log_events;
 use crate::signals::Signals;
 
 /// Why the controller did not run.
@@ -56,7 +57,7 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let parts = Chain::of(config, &tables)?;
     let apps = chain(parts.apps, &services::settings(&config.services)?)?;
     let engine = Engine::start(&settings(config), apps)?;
-    services::log_events(&engine.monitor().network());
+    log_events(&engine.monitor().network());
     log_changes(&engine.monitor().network(), parts.kept);
     let control = control(config, &engine, tables, parts.commands)?;
     announce(config, &engine);
@@ -181,7 +182,7 @@ fn control(
         network: engine.monitor().network(),
         listen: engine.addresses().to_vec(),
         apps: config.apps.iter().map(|app| app.name().to_owned()).collect(),
-        tables,
+        tables: Some(tables),
         commands,
     });
     let server = Server::start(&path, move |question| answers.to(question))?;

@@ -102,11 +102,12 @@ impl Question {
         }
         let mut words = line.split(' ');
         let first = words.next().unwrap_or_default();
-        if let Some(command) = COMMANDS.iter().find(|command| **command == first) {
+        if let Some((command, _)) = COMMANDS.iter().find(|(command, _)| *command == first) {
             return Ok(Question::App(command, words.map(str::to_owned).collect()));
         }
         let fixed = Question::FIXED.map(|fixed| fixed.word());
-        let words = [&fixed[..], COMMANDS].concat().join(", ");
+        let commands = COMMANDS.iter().map(|(command, _)| *command);
+        let words = fixed.into_iter().chain(commands).collect::<Vec<_>>().join(", ");
         Err(format!("no such question: {line:?}; there are: {words}"))
     }
 }

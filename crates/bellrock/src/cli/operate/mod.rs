@@ -23,18 +23,14 @@ use serde_json::Value;
 use super::config::Config;
 use super::config::apps::AppChoice;
 
-/// The commands that apps have, whether they are in the chain or not.
-pub(super) const COMMANDS: &[&str] =
-    &["quarantine", "reserve", "release", "reservations", "circuits"];
-
-/// The app that has a command.
-fn app_of(command: &str) -> &str {
-    match command {
-        "reserve" | "release" | "reservations" => "bandwidth",
-        "circuits" => "provisioning",
-        app => app,
-    }
-}
+/// The commands that apps have, whether they are in the chain or not, and the app of each.
+pub(super) const COMMANDS: &[(&str, &str)] = &[
+    ("quarantine", "quarantine"),
+    ("reserve", "bandwidth"),
+    ("release", "bandwidth"),
+    ("reservations", "bandwidth"),
+    ("circuits", "provisioning"),
+];
 
 /// Does what the words after the command's name say. The answer is JSON; what cannot be done is a
 /// sentence that says why, and nothing of it is done.
@@ -42,16 +38,25 @@ type Handler = Box<dyn Fn(&Network, &[&str]) -> Result<Value, String> + Send + S
 
 /// The commands of the apps of a chain.
 #[derive(Default)]
-pub(super) struct Commands(BTreeMap<&'static str, Handler>);
+pub(super) struct Commands {
+    handlers: BTreeMap<&'static str, Handler>,
+    /// The chain is that of a program of one's own, whose apps it calls itself.
+    of_own_program: bool,
+}
 
 impl Commands {
+    /// Those that a program of one's own has: none of apps.
+    pub(super) fn of_own_program() -> Self {
+        Commands { of_own_program: true, ..Commands::default() }
+    }
+
     /// Has `handler` do the command with this name.
     pub(super) fn add(
         &mut self,
         command: &'static str,
         handler: impl Fn(&Network, &[&str]) -> Result<Value, String> + Send + Sync + 'static,
     ) {
-        self.0.insert(command, Box::new(handler));
+        self.handlers.insert(command, Box::new(handler));
     }
 
     /// Does a command.
@@ -64,15 +69,25 @@ impl Commands {
         command: &str,
         words: &[String],
     ) -> Result<Value, String> {
-        let handler = self.0.get(command).ok_or_else(|| {
-            let app = app_of(command);
-            format!(
-                "`{command}` is a command of the app `{app}`, which this controller does not run; start it with \
-                 that app in front of those that carry all packets, such as `bellrock run --app {app} --app \
-                 learning`, or name it first under `apps` in the configuration file"
-            )
-        })?;
+        let handler = self.handlers.get(command).ok_or_else(|| self.not_here(command))?;
         handler(network, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Why there is nobody to do a command.
+    fn not_here(&self, command: &str) -> String {
+        let app =
+            COMMANDS.iter().find(|(name, _)| *name == command).map_or(command, |(_, app)| app);
+        if self.of_own_program {
+            return format!(
+                "`{command}` asks the app `{app}` of `bellrock run`; this controller is another program, which \
+                 calls its apps itself"
+            );
+        }
+        format!(
+            "`{command}` is a command of the app `{app}`, which this controller does not run; start it with that app \
+             in front of those that carry all packets, such as `bellrock run --app {app} --app learning`, or name \
+             it first under `apps` in the configuration file"
+        )
     }
 }
 

@@ -1,0 +1,27 @@
+//! An app of one's own before one that comes with Bellrock: telnet is dropped in every switch, and all
+//! else goes the shortest way. `bellrock status`, `tasks` and `counters` can ask it.
+
+use bellrock::apps::Routing;
+use bellrock::prelude::*;
+
+const TELNET: u16 = 23;
+
+struct Firewall;
+
+impl Handler for Firewall {
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let telnet = Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(TELNET);
+        // No action: the packets are dropped. Flows of the first app are above those of the others.
+        switch.install(&FlowMod::add(&telnet))?;
+        Ok(())
+    }
+}
+
+fn main() -> bellrock::Result {
+    bellrock::Controller::new()
+        .app(per_switch("firewall", |_| Firewall))
+        .app(Routing::default())
+        .listen(([127, 0, 0, 1], 6653))
+        .control_socket()
+        .run()
+}
