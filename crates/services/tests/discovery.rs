@@ -10,7 +10,9 @@ use bellrock_api::{Dpid, Event, Needs, Port, ToSwitch, Version};
 use bellrock_apps::Learning;
 use bellrock_emulator::lab::Lab;
 use bellrock_services::chain::ServiceSettings;
-use bellrock_services::discovery::{DiscoverySettings, Key, MISSED_ROUNDS, NEW_PORT};
+use bellrock_services::discovery::{
+    DiscoverySettings, Key, MISSED_ROUNDS, NEW_PORT, PUBLISH_AT_ONCE, PUBLISH_EVERY,
+};
 use lab::*;
 
 const INTERVAL: Duration = DiscoverySettings::INTERVAL;
@@ -84,6 +86,27 @@ fn a_port_that_goes_down_and_up_within_one_read_comes_back() {
         lab.run_for(NEW_PORT + Duration::from_millis(100));
         assert!(links(&lab).is_edge(at(1, 3)));
     }
+}
+
+#[test]
+fn a_port_that_flaps_all_the_time_has_the_topology_published_now_and_then() {
+    let mut lab = up(Version::V1_3);
+    settle(&mut lab);
+    let (flaps, pause) = (250, Duration::from_millis(2));
+    let published = links(&lab).version();
+    for _ in 0..flaps {
+        lab.link_down("s1", "s2");
+        lab.run_for(pause);
+        lab.link_up("s1", "s2");
+        lab.run_for(pause);
+    }
+    let published = u32::try_from(links(&lab).version() - published).unwrap();
+    let paced = (flaps * 2 * pause).div_duration_f64(PUBLISH_EVERY) as u32;
+    assert!((paced..=PUBLISH_AT_ONCE + paced + 1).contains(&published), "{published} of {paced}");
+    // The last of them is not lost.
+    lab.link_down("s1", "s2");
+    lab.run_for(PUBLISH_EVERY + pause);
+    assert_eq!(ends(&lab), ["1:2", "2:1", "3:1", "3:2"]);
 }
 
 #[test]

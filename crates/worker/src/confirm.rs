@@ -439,7 +439,10 @@ impl Confirms {
 fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Sent, Vec<u8>) {
     let mut all =
         Vec::with_capacity(together.iter().map(Posted::bytes).sum::<usize>() + HEADER_LEN);
-    let (mut first, mut changes, mut until) = (None, 0, now);
+    let (mut first, mut changes) = (None, 0);
+    // They are equally patient.
+    let within = together.first().map_or(Duration::ZERO, |posted| posted.within);
+    let until = now.saturating_add(within);
     let mut programs = Vec::with_capacity(together.len());
     for mut posted in together {
         let mut at = 0;
@@ -453,7 +456,6 @@ fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Se
         }
         all.extend_from_slice(&posted.bytes);
         changes += posted.changes;
-        until = until.max(now.saturating_add(posted.within));
         programs.push((posted.changes, posted.promise));
     }
     let barrier = session.next_xid(CONFIRM);
