@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bellrock_api::Version;
+use bellrock_api::{Dpid, FlowMod, Match, ToSwitch, Version};
 use bellrock_apps::{Hub, Learning};
 use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::{
@@ -229,4 +229,19 @@ fn a_topology_that_is_none_or_has_a_cycle_is_refused() {
     let file = "switch s1\nswitch s2\nlink s1 s3\n";
     let parsed = Topology::parse(file).unwrap_err().to_string();
     assert!(parsed.contains("line 3") && parsed.contains("s3"), "{parsed}");
+}
+
+#[test]
+fn what_a_test_sends_by_itself_goes_out_at_once() {
+    let mut lab = Lab::seeded(5).topology(single(2)).run(Hub);
+    lab.run_for(Duration::from_secs(1));
+    let any = Match::any();
+    let message = ToSwitch::FlowMod(FlowMod::add(&any).priority(9).cookie(0xa));
+    lab.controller().unwrap().send(Dpid(1), &message).unwrap();
+    lab.run_for(Duration::from_millis(20));
+    assert!(
+        lab.flows("s1").iter().any(|flow| flow.contains("cookie=0xa")),
+        "{:?}",
+        lab.flows("s1")
+    );
 }

@@ -117,7 +117,10 @@ impl Controller {
 
     /// When [`timers`](Self::timers) has something to do.
     pub(super) fn next_timer(&self) -> Option<Duration> {
-        // Somebody outside of the lab's time may have woken a task.
+        // Somebody outside of the lab's time may have sent a message, or woken a task.
+        if (0..self.workers.len()).any(|index| has_mail(&self.shared, index)) {
+            return Some(Duration::ZERO);
+        }
         let tasks = match self.tasks_go_on {
             None if self.tasks.is_ready() => Some(Duration::ZERO),
             go_on => [go_on, self.tasks.next_timer()].into_iter().flatten().min(),
@@ -228,7 +231,7 @@ impl Controller {
         loop {
             let mut mail = false;
             for (index, (worker, wires)) in self.workers.iter_mut().enumerate() {
-                if self.shared.mailbox(index).is_some_and(|mailbox| !mailbox.is_empty()) {
+                if has_mail(&self.shared, index) {
                     mail = true;
                     while worker.mail(now, wires) {}
                 }
@@ -254,4 +257,8 @@ impl Controller {
         let (worker, wires) = self.workers.get_mut(index)?;
         Some((worker, wires, key))
     }
+}
+
+fn has_mail(shared: &Shared, worker: usize) -> bool {
+    shared.mailbox(worker).is_some_and(|mailbox| !mailbox.is_empty())
 }
