@@ -136,6 +136,15 @@ pub enum Event {
         /// Changes that are made to them: the difference.
         changes: usize,
     },
+    /// Somebody else has changed flows that an app wants in a switch. They are put back.
+    WantedAltered {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Flows that were changed, removed, or added under the app's cookie.
+        flows: usize,
+    },
     /// A switch refuses something that an app wants in it.
     WantedRefused {
         /// The app.
@@ -211,6 +220,7 @@ impl Event {
             Event::TooManyHosts { .. } => "too_many_hosts",
             Event::ForeignFlows { .. } => "foreign_flows",
             Event::Reconciled { .. } => "reconciled",
+            Event::WantedAltered { .. } => "wanted_altered",
             Event::WantedRefused { .. } => "wanted_refused",
         }
     }
@@ -272,6 +282,12 @@ impl fmt::Display for Event {
                 write!(
                     f,
                     "switch {dpid} was compared with what {app} wants: flows found {found}, changes made {changes}"
+                )
+            }
+            Event::WantedAltered { app, dpid, flows } => {
+                write!(
+                    f,
+                    "somebody else changed {flows} flows of {app} in switch {dpid}; they are put back"
                 )
             }
             Event::WantedRefused { app, dpid, why } => {

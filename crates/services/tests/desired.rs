@@ -16,7 +16,7 @@ use bellrock_api::{
 use bellrock_emulator::check::{LoggedMessage, Way};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Topology, ring};
-use bellrock_services::desired::{Desired, DesiredFlows, Wanted, WhyNot};
+use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted, WhyNot};
 use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
@@ -146,6 +146,50 @@ fn a_switch_that_comes_back_empty_is_filled_and_one_that_comes_back_whole_is_lef
             assert_eq!(flow_mods(&lab) - before, sent, "{version} {keeps_tables}");
             assert_eq!(flows_of(&lab, NAME).len(), 3);
         }
+    }
+}
+
+#[test]
+fn what_somebody_else_has_changed_is_put_back() {
+    for version in VERSIONS {
+        let (mut lab, hand) = lab(version, ring(3, 1));
+        let desired = hand.network().desired();
+        let wanted = |n: u32| (1..=3_u64).map(move |s| (Dpid(s), flow(n, n % 3 + 1)));
+        (1..=4).for_each(|n| desired.set_independent(n, wanted(n)));
+        desired.complete();
+        settle(&mut lab, &hand, &desired);
+        let (before, sent) = (flows_of(&lab, NAME), flow_mods(&lab));
+        // One is removed, one is changed, one is made another's, and one is added.
+        let band = hand.network().app_id().unwrap().band();
+        let cookie = Cookie::of_app(NAME);
+        let wrong = [Action::output(Port(2))];
+        let wrong_flows =
+            |lab: &Lab| lab.flows("s2").iter().filter(|flow| flow.contains("output:2")).count();
+        let right = wrong_flows(&lab);
+        let matching = |n: u32| Match::any().in_port(Port(n));
+        let (first, second, third, fifth) = (matching(1), matching(2), matching(3), matching(5));
+        let priority = band.lift(7).unwrap();
+        for flow in [
+            FlowMod { command: FlowCommand::DeleteStrict, ..FlowMod::delete(&first) }
+                .priority(priority),
+            FlowMod::add(&second).priority(priority).cookie(cookie.with(2)).actions(&wrong),
+            FlowMod::add(&third).priority(priority).cookie(0xbad).actions(&wrong),
+            FlowMod::add(&fifth).priority(priority).cookie(cookie.with(5)),
+        ] {
+            lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(flow)).unwrap();
+        }
+        lab.run_for(Duration::from_secs(1));
+        assert_ne!(flows_of(&lab, NAME), before);
+        assert!(wrong_flows(&lab) > right);
+        let theirs = flow_mods(&lab) - sent;
+        lab.run_for(AUDIT_EVERY + Duration::from_secs(2));
+        assert_eq!(flows_of(&lab, NAME), before, "{version}");
+        assert_eq!(wrong_flows(&lab), right, "{version}");
+        assert_eq!(flow_mods(&lab) - sent - theirs, 4, "{version}: nothing else was touched");
+        let told = hand.network().events().latest(usize::MAX);
+        let altered = |event: &Event| matches!(event, Event::WantedAltered { .. });
+        let told: Vec<Event> = told.into_iter().map(|told| told.event).filter(altered).collect();
+        assert_eq!(told, [Event::WantedAltered { app: NAME, dpid: Dpid(2), flows: 4 }]);
     }
 }
 

@@ -251,6 +251,15 @@ impl Made {
 }
 
 impl Known {
+    /// How many flows are not as they were known, but for those that go by themselves.
+    pub(super) fn altered(&self, told: &Known) -> usize {
+        let stays = |(_, flow): &(&FlowKey, &ToldFlow)| !is_reactive(flow);
+        let differs = |(key, flow): &(&FlowKey, &ToldFlow)| told.flows.get(key) != Some(flow);
+        let is_new = |(key, _): &(&FlowKey, &ToldFlow)| !self.flows.contains_key(key);
+        self.flows.iter().filter(stays).filter(differs).count()
+            + told.flows.iter().filter(stays).filter(is_new).count()
+    }
+
     /// Forgets what a change is about to change, since it is not known until the change has ended. What
     /// was there, to be noted again if it stays.
     pub(super) fn forget(&mut self, made: &Made) -> Option<Made> {

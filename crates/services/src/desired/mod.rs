@@ -29,6 +29,11 @@
 //! Groups and meters have no cookies. Those that are wanted are compared, added and changed; others are
 //! left alone.
 //!
+//! # Audit
+//! Whoever else can change a switch, by hand or by a program, leaves it with something that nobody wants. So the
+//! tables of each are read every [`AUDIT_EVERY`]: what was removed or changed is put back, what was added under a
+//! cookie of the app goes, and the event [`bellrock_api::Event::WantedAltered`] tells of it.
+//!
 //! # Failure
 //! A switch that refuses a change has it reported ([`bellrock_api::Event::WantedRefused`]) and is asked
 //! again later. Where it is not known what became of a change, the switch's tables are read again. Nothing counts
@@ -54,6 +59,9 @@ pub const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// After how long a switch is asked again for what it has refused.
 pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+
+/// How often the tables of each switch are read to find what somebody else has changed in them.
+pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
 /// Something that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::book::Book;
 use super::compare::{Difference, Due, Made, Refused};
 use super::order::Lacking;
 use super::read::Known;
-use super::{READ_AGAIN, REFUSED_AGAIN, WhyNot};
+use super::{AUDIT_EVERY, READ_AGAIN, REFUSED_AGAIN, WhyNot};
 use crate::programming::DRAIN;
 
 /// After how long a switch that could not be sent something is sent it again: too much waits for it, or it
@@ -23,6 +23,7 @@ pub(super) struct InSwitch {
     /// What it has told and confirmed, but for what is on its way. `None` until it has told its tables.
     pub(super) known: Option<Known>,
     pub(super) reading: Reading,
+    pub(super) audit: Audit,
     /// It has told its tables for the first time, and they are not compared yet.
     pub(super) is_fresh: bool,
     pub(super) refused: Refused,
@@ -61,6 +62,17 @@ pub(super) enum Reading {
     Now,
 }
 
+/// Whether the tables are looked at again, though nothing is known to have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audit {
+    /// At this time, or later.
+    At(Duration),
+    /// They are being read.
+    Now,
+    /// Likewise, but changes were sent meanwhile: what is told is of no time.
+    Overtaken,
+}
+
 /// A flow that is to go.
 struct Leaving {
     due: Due,
@@ -93,6 +105,7 @@ impl InSwitch {
             version: info.version,
             known: None,
             reading: Reading::At(Duration::ZERO),
+            audit: Audit::At(Duration::MAX),
             is_fresh: false,
             refused: Refused::default(),
             refused_until: None,
@@ -206,12 +219,26 @@ impl InSwitch {
             going.extend(self.unused.drain(..).map(|due| (None, due)));
         }
         (self.is_under_way, self.is_overtaken) = (!going.is_empty(), false);
+        if self.is_under_way && self.audit == Audit::Now {
+            self.audit = Audit::Overtaken;
+        }
         let known = &mut self.known;
         let send = |(distance, due): (Option<u32>, Due)| {
             let before = known.as_mut().and_then(|known| known.forget(&due.made));
             Sent { due, distance, before }
         };
         going.into_iter().map(send).collect()
+    }
+
+    /// Takes what it has told in an audit. How many flows somebody else has changed, removed or added.
+    pub(super) fn audited(&mut self, now: Duration, told: Option<Known>) -> usize {
+        let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
+        let (Some(known), Some(told), Audit::Now) = (&mut self.known, told, audit) else {
+            return 0;
+        };
+        let altered = known.altered(&told);
+        *known = told;
+        altered
     }
 
     /// Notes what became of what it was sent.

@@ -16,8 +16,8 @@ use super::book::Book;
 use super::compare::{Refused, difference};
 use super::order::{AtSwitch, Lacking, Why};
 use super::read::{Known, read};
-use super::switch::{InSwitch, Reading, Sent};
-use super::{Desired, DesiredState, IntentState, READ_AGAIN};
+use super::switch::{Audit, InSwitch, Reading, Sent};
+use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
 use crate::wait::first;
 
@@ -26,6 +26,10 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
 
 /// Switches that tell their tables at a time, for each app: replies that are not whole yet have a bound over all switches of a worker.
 const READ_AT_A_TIME: usize = 64;
+
+/// Switches that are audited at a time, for each app: their tables are as large as those of others, and nobody
+/// waits for them.
+const AUDITS_AT_A_TIME: usize = 4;
 
 /// How long a switch has to tell its tables.
 const READ_WITHIN: Duration = Duration::from_secs(10);
@@ -60,8 +64,14 @@ pub(super) async fn keep(network: Network, desired: Desired) {
     }
 }
 
-/// What a switch has told, and since when it is up: a later connection is another matter.
-type Told = (Dpid, Duration, Result<Known, RequestError>);
+/// What a switch has told.
+struct Told {
+    dpid: Dpid,
+    /// Since when it was up: a later connection is another matter.
+    since: Duration,
+    is_audit: bool,
+    tables: Result<Known, RequestError>,
+}
 
 struct Keeper {
     network: Network,
@@ -114,6 +124,7 @@ impl Keeper {
         self.follow_switches();
         self.take_tables();
         self.read_tables();
+        self.audit();
         self.forgive();
         let desired = self.desired.clone();
         let mut book = desired.book();
@@ -173,12 +184,22 @@ impl Keeper {
     /// Takes what switches have told.
     fn take_tables(&mut self) {
         let now = self.network.now();
-        while let Ok((dpid, since, told)) = self.telling.try_recv() {
-            let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            if switch.since != since || switch.reading != Reading::Now {
+        while let Ok(Told { dpid, since, is_audit, tables }) = self.telling.try_recv() {
+            let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
+            let Some(switch) = up else { continue };
+            if is_audit {
+                let flows = switch.audited(now, tables.ok());
+                if flows > 0 {
+                    let event = Event::WantedAltered { app: self.network.app(), dpid, flows };
+                    self.network.events().publish(now, event);
+                }
+                self.changed.insert(dpid);
                 continue;
             }
-            let Ok(known) = told else {
+            if switch.reading != Reading::Now {
+                continue;
+            }
+            let Ok(known) = tables else {
                 switch.reading = Reading::At(now + READ_AGAIN);
                 continue;
             };
@@ -188,6 +209,7 @@ impl Keeper {
             }
             switch.is_fresh = switch.known.is_none();
             (switch.known, switch.reading) = (Some(known), Reading::Not);
+            switch.audit = Audit::At(now + AUDIT_EVERY);
             self.changed.insert(dpid);
         }
     }
@@ -206,23 +228,39 @@ impl Keeper {
                 Reading::At(at) if at <= now => {
                     switch.reading = Reading::Now;
                     free -= 1;
-                    let (dpid, since, version) = (*dpid, switch.since, switch.version);
-                    let (network, told) = (self.network.clone(), self.told.clone());
-                    let task = format!("read the tables of {dpid}");
-                    let task = self.network.spawn(task, async move {
-                        let reading = network.timeout(READ_WITHIN, read(&network, dpid, version));
-                        let known = reading.await.unwrap_or(Err(RequestError::Unanswered));
-                        // The keeper goes with the controller only.
-                        let _ = told.try_send((dpid, since, known));
-                    });
-                    // Too many tasks, of whomever.
-                    if task.is_over() {
+                    if !spawn_read(&self.network, &self.told, *dpid, switch, false) {
                         switch.reading = Reading::At(now + READ_AGAIN);
                         later.push(now + READ_AGAIN);
                     }
                 }
                 Reading::At(at) => later.push(at),
                 Reading::Now | Reading::Not => {}
+            }
+        }
+        later.into_iter().for_each(|at| self.try_again(at));
+    }
+
+    /// Has switches tell their tables whose turn it is, to find what others have changed there. Changes go on
+    /// meanwhile.
+    fn audit(&mut self) {
+        let now = self.network.now();
+        let mut later = Vec::new();
+        let is_audited = |switch: &&InSwitch| !matches!(switch.audit, Audit::At(_));
+        let audited = self.switches.values().filter(is_audited).count();
+        let mut free = AUDITS_AT_A_TIME.saturating_sub(audited);
+        for (dpid, switch) in &mut self.switches {
+            match switch.audit {
+                Audit::At(at) if at > now => later.push(at),
+                // One that has something on its way, or yet to tell, has its turn after that.
+                Audit::At(_) if free > 0 && switch.sends_at().is_some() => {
+                    free -= 1;
+                    switch.audit = Audit::Now;
+                    if !spawn_read(&self.network, &self.told, *dpid, switch, true) {
+                        switch.audit = Audit::At(now + AUDIT_EVERY);
+                        later.push(now + AUDIT_EVERY);
+                    }
+                }
+                _ => {}
             }
         }
         later.into_iter().for_each(|at| self.try_again(at));
@@ -359,6 +397,25 @@ impl Keeper {
             intents,
         });
     }
+}
+
+/// Has a task read the tables of a switch. False where there are too many tasks, of whomever.
+fn spawn_read(
+    network: &Network,
+    told: &Sender<Told>,
+    dpid: Dpid,
+    switch: &InSwitch,
+    is_audit: bool,
+) -> bool {
+    let (since, version) = (switch.since, switch.version);
+    let (reader, told) = (network.clone(), told.clone());
+    let task = network.spawn(format!("read the tables of {dpid}"), async move {
+        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version));
+        let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
+        // The keeper goes with the controller only.
+        let _ = told.try_send(Told { dpid, since, is_audit, tables });
+    });
+    !task.is_over()
 }
 
 /// Compares a switch that has told its tables. What is lacking there.
