@@ -1,20 +1,57 @@
 //! Waiting for the first of several things, and letting others have their turn.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
-/// Waits until one of two is done. What the other was about to come to is lost; both have to be such
-/// that nothing is.
-pub async fn first(a: impl Future, b: impl Future) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    poll_fn(|context| {
-        if a.as_mut().poll(context).is_ready() || b.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
+use bellrock_api::Network;
+
+/// Which of two was done first, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First<A, B> {
+    /// It was the one.
+    A(A),
+    /// It was the other.
+    B(B),
+}
+
+impl<A, B> First<A, B> {
+    /// What came of the one, if it was first.
+    pub fn a(self) -> Option<A> {
+        match self {
+            First::A(a) => Some(a),
+            First::B(_) => None,
         }
-        Poll::Pending
+    }
+
+    /// What came of the other, if it was first.
+    pub fn b(self) -> Option<B> {
+        match self {
+            First::A(_) => None,
+            First::B(b) => Some(b),
+        }
+    }
+}
+
+/// Waits until one of two is done. `b` is not looked at when `a` is done, so that it takes nothing then that would be
+/// lost. The other is dropped while it waits: both have to be such that nothing is lost by that, as what receives from a
+/// channel, or waits for a change.
+pub async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> First<A, B> {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(|context| match a.as_mut().poll(context) {
+        Poll::Ready(a) => Poll::Ready(First::A(a)),
+        Poll::Pending => b.as_mut().poll(context).map(First::B),
     })
-    .await;
+    .await
+}
+
+/// Waits until a time on the controller's clock; for ever if there is none.
+pub async fn until(network: &Network, at: Option<Duration>) {
+    match at {
+        Some(at) => network.sleep_until(at).await,
+        None => pending().await,
+    }
 }
 
 /// Lets the other tasks have their turn. An `await` of what is there already does not.
@@ -32,11 +69,31 @@ pub(crate) async fn yield_now() {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Wake, Waker};
 
     use super::*;
+
+    #[test]
+    fn what_both_could_take_is_taken_by_one() {
+        let mut context = Context::from_waker(Waker::noop());
+        let (sender, receiver) = async_channel::unbounded();
+        sender.try_send(1).unwrap();
+        let at_once = pin!(first(ready('a'), receiver.recv())).poll(&mut context);
+        assert_eq!(at_once, Poll::Ready(First::A('a')));
+        assert_eq!(receiver.len(), 1, "the other has not taken it");
+        let then = pin!(first(pending::<()>(), receiver.recv())).poll(&mut context);
+        assert_eq!(then.map(First::b), Poll::Ready(Some(Ok(1))));
+        assert!(pin!(first(pending::<()>(), receiver.recv())).poll(&mut context).is_pending());
+        sender.try_send(2).unwrap();
+        assert_eq!(
+            receiver.try_recv(),
+            Ok(2),
+            "one that was dropped while it waited takes nothing"
+        );
+    }
 
     #[test]
     fn who_yields_is_woken_and_goes_on_in_the_next_turn() {
@@ -50,7 +107,7 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
-        let mut yields = pin!(first(yield_now(), std::future::pending::<()>()));
+        let mut yields = pin!(first(yield_now(), pending::<()>()));
         assert!(yields.as_mut().poll(&mut context).is_pending());
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert!(yields.as_mut().poll(&mut context).is_ready());

@@ -12,7 +12,6 @@ mod circuit;
 mod laid;
 mod layout;
 
-use std::future::pending;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use std::time::Duration;
 use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState, IntentState};
 use bellrock_services::paths::paths;
-use bellrock_services::wait::first;
+use bellrock_services::wait::{first, until};
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit};
 use laid::Laid;
@@ -161,21 +160,15 @@ impl Circuits {
                     again = Some(again.map_or(kept_until, |again| again.min(kept_until)));
                 }
             }
-            let time = async {
-                match again {
-                    Some(at) => network.sleep_until(at).await,
-                    None => pending().await,
-                }
-            };
+            let time = until(&network, again);
             let network_changes =
                 first(paths.changed(known_paths.version()), hosts.changed(known_hosts.version()));
             let waits = self.laid().iter().any(Laid::waits);
-            match waits {
-                true => {
-                    let switches_change = state.changed(known_state.version());
-                    first(network_changes, first(time, switches_change)).await;
-                }
-                false => first(network_changes, time).await,
+            if waits {
+                let switches_change = state.changed(known_state.version());
+                first(network_changes, first(time, switches_change)).await;
+            } else {
+                first(network_changes, time).await;
             }
         }
     }

@@ -5,12 +5,11 @@
 //! what can be changed meanwhile goes next. So a switch that is slow to answer holds up those pairs alone whose
 //! flows have to be changed in it, and is never sent more than one change of each.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use bellrock_api::{Dpid, Outcome, Port, Programmed};
+use bellrock_services::programming::UnderWay;
 
 use super::flows::Pair;
 
@@ -37,8 +36,9 @@ pub(super) struct Changes {
     /// What is left to do for each pair, but for what is ready or under way.
     left: BTreeMap<Pair, (u64, VecDeque<Edit>)>,
     ready: BTreeMap<Dpid, Vec<Due>>,
-    under_way: BTreeMap<Dpid, (Vec<Due>, Programmed)>,
-    ended: Vec<(Due, Outcome)>,
+    under_way: UnderWay<(Dpid, Vec<Due>)>,
+    /// Switches to which something is under way.
+    busy: BTreeSet<Dpid>,
     last_number: u64,
 }
 
@@ -86,8 +86,8 @@ impl Changes {
 
     /// What can be sent now, to each switch together.
     pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<Due>> {
-        let under_way = &self.under_way;
-        let free = |dpid: &Dpid, _: &mut Vec<Due>| !under_way.contains_key(dpid);
+        let busy = &self.busy;
+        let free = |dpid: &Dpid, _: &mut Vec<Due>| !busy.contains(dpid);
         let mut ready: BTreeMap<Dpid, Vec<Due>> = self.ready.extract_if(.., free).collect();
         for dues in ready.values_mut() {
             dues.retain(|due| self.is_current(due));
@@ -98,23 +98,22 @@ impl Changes {
 
     /// This was sent to a switch.
     pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: Programmed) {
-        self.under_way.insert(dpid, (dues, program));
+        self.busy.insert(dpid);
+        self.under_way.push((dpid, dues), program);
     }
 
-    /// Whether it is known of some what became of them.
-    pub(super) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let ended = &mut self.ended;
-        self.under_way.retain(|_, (dues, program)| {
-            let Poll::Ready(outcomes) = Pin::new(program).poll(context) else { return true };
-            ended.extend(dues.drain(..).zip(outcomes));
-            false
-        });
-        if self.ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    /// Waits until it is known of some what became of them.
+    pub(super) fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
+        self.under_way.some_ended()
     }
 
     /// What became of those that were not replaced meanwhile.
     pub(super) fn take_ended(&mut self) -> Vec<(Due, Outcome)> {
-        let mut ended = std::mem::take(&mut self.ended);
+        let mut ended = Vec::new();
+        for ((dpid, dues), outcomes) in self.under_way.take_ended() {
+            self.busy.remove(&dpid);
+            ended.extend(dues.into_iter().zip(outcomes));
+        }
         ended.retain(|(due, _)| self.is_current(due));
         ended
     }
@@ -126,7 +125,8 @@ impl Changes {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
     use bellrock_api::{HostId, MacAddr, promise};
 
@@ -166,9 +166,9 @@ mod tests {
             promises.push((dpid, promise));
             changes.sent(Dpid(dpid), dues, Programmed::in_parts([(1, answer)]));
         }
-        assert!(changes.poll_ended(&mut context).is_pending());
+        assert!(pin!(changes.some_ended()).poll(&mut context).is_pending());
         promises.remove(0).1.keep(vec![Outcome::Installed]);
-        assert!(changes.poll_ended(&mut context).is_ready());
+        assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
         let ended = changes.take_ended();
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
         assert!(changes.next(pair(2)));
@@ -180,7 +180,7 @@ mod tests {
         changes.begin(pair(1), [add(others, 2)]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
         promises.remove(0).1.keep(vec![Outcome::Installed]);
-        assert!(changes.poll_ended(&mut context).is_ready());
+        assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
         assert_eq!(changes.take_ended(), []);
         let then = ready(&mut changes);
         assert_eq!(pairs(&then), [(slow, vec![pair(3)])]);

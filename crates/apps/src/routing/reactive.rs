@@ -20,11 +20,8 @@
 //! connection ends is read when it comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, pending, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use bellrock_api::{
@@ -32,6 +29,7 @@ use bellrock_api::{
     SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
+use bellrock_services::wait::{first, until};
 
 use super::changes::{Changes, Due, Edit};
 use super::flows::{self, Pair, Traffic};
@@ -157,22 +155,9 @@ impl Routes {
 
     /// Waits for news, for switches to say what became of changes, or until what has failed is tried again.
     async fn next(&mut self, inbox: &Inbox) -> Option<News> {
-        let (network, at) = (&self.network, self.retries.first().map(|(at, _)| *at));
-        let mut retry = pin!(async {
-            match at {
-                Some(at) => network.sleep_until(at).await,
-                None => pending().await,
-            }
-        });
-        let mut told = pin!(inbox.receiver.recv());
-        let changes = &mut self.changes;
-        poll_fn(|context| {
-            if changes.poll_ended(context).is_ready() || retry.as_mut().poll(context).is_ready() {
-                return Poll::Ready(None);
-            }
-            told.as_mut().poll(context).map(Result::ok)
-        })
-        .await
+        let retry = until(&self.network, self.retries.first().map(|(at, _)| *at));
+        let others = first(self.changes.some_ended(), retry);
+        first(others, inbox.receiver.recv()).await.b()?.ok()
     }
 
     fn hear(&mut self, news: News) {

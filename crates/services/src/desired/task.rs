@@ -19,7 +19,7 @@ use super::read::{Known, read};
 use super::switch::{Audit, InSwitch, Reading, Sent};
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
-use crate::wait::first;
+use crate::wait::{first, until};
 
 /// How long a switch has to confirm.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
@@ -54,13 +54,14 @@ pub(super) async fn keep(network: Network, desired: Desired) {
         telling,
         told,
     };
+    let mut tables = None;
     loop {
         let written = desired.0.written.load();
         let switches = network.watch_switches().load();
-        keeper.pass(**written);
+        keeper.pass(**written, tables.take());
         let new_book = desired.0.written.changed(written.version());
         let new_switches = network.watch_switches().changed(switches.version());
-        first(first(new_book, new_switches), keeper.something()).await;
+        tables = first(keeper.something(), first(new_book, new_switches)).await.a().flatten();
     }
 }
 
@@ -95,34 +96,20 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Waits for what is told, for what becomes of changes, and for time.
-    async fn something(&mut self) {
-        let Keeper { network, telling, told, under_way, again, .. } = self;
-        // One that is told here is lost, so nobody takes it: the pass does.
-        let tables = async {
-            while telling.is_empty() {
-                // The sender is held here too: it does not end.
-                let Ok(one) = telling.recv().await else { return };
-                if told.try_send(one).is_err() {
-                    return;
-                }
-            }
-        };
-        let time = async {
-            match again {
-                Some(at) => network.sleep_until(*at).await,
-                None => std::future::pending().await,
-            }
-        };
-        first(first(tables, time), under_way.some_ended()).await;
+    /// Waits for what becomes of changes, for time, and for a switch to tell its tables: these are returned.
+    async fn something(&mut self) -> Option<Told> {
+        let Keeper { network, telling, under_way, again, .. } = self;
+        let others = first(under_way.some_ended(), until(network, *again));
+        // The sender is held here too: there is always one.
+        first(others, telling.recv()).await.b()?.ok()
     }
 
-    /// Brings all switches as far as they can be brought now.
-    fn pass(&mut self, written: u64) {
+    /// Brings all switches as far as they can be brought now. One may have told its tables.
+    fn pass(&mut self, written: u64, tables: Option<Told>) {
         self.again = None;
         self.take_outcomes();
         self.follow_switches();
-        self.take_tables();
+        self.take_tables(tables);
         self.read_tables();
         self.audit();
         self.forgive();
@@ -182,9 +169,11 @@ impl Keeper {
     }
 
     /// Takes what switches have told.
-    fn take_tables(&mut self) {
+    fn take_tables(&mut self, first: Option<Told>) {
         let now = self.network.now();
-        while let Ok(Told { dpid, since, is_audit, tables }) = self.telling.try_recv() {
+        let telling = self.telling.clone();
+        let more = std::iter::from_fn(|| telling.try_recv().ok());
+        for Told { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
             let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
             let Some(switch) = up else { continue };
             if is_audit {

@@ -8,7 +8,7 @@ use bellrock_api::{Network, PortDesc, SwitchInfo, SwitchPort, Switches};
 use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
 use super::{Shared, Told};
-use crate::wait::{first, yield_now};
+use crate::wait::{first, until, yield_now};
 
 /// How often topologies are published where links change all the time: ports that flap cost those who read it no
 /// more than this.
@@ -25,7 +25,7 @@ const TOLD_PER_TURN: usize = 1024;
 pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links) {
     let mut switches = Switches::default();
     let mut seen = None;
-    let mut kept = None;
+    let mut woken_by = None;
     let mut next_topology = Duration::ZERO;
     loop {
         let now = network.now();
@@ -36,12 +36,10 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
             switches = Switches::clone(&published);
         }
         let mut dealt_with = 0;
-        while let Some(told) = kept.take().or_else(|| shared.told.try_recv().ok()) {
+        let more = std::iter::from_fn(|| shared.told.try_recv().ok());
+        for told in woken_by.take().into_iter().chain(more).take(TOLD_PER_TURN) {
             deal(&mut links, &shared, told, &network);
             dealt_with += 1;
-            if dealt_with == TOLD_PER_TURN {
-                break;
-            }
         }
         links.timers(now);
         if now >= next_topology
@@ -60,12 +58,10 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
             continue;
         }
         let changed = network.watch_switches().changed(published.version());
-        let heard = async { kept = shared.told.recv().await.ok() };
         let unpublished = links.has_changed().then_some(next_topology);
-        match links.due().into_iter().chain(unpublished).min() {
-            None => first(heard, changed).await,
-            Some(due) => first(first(heard, changed), network.sleep_until(due)).await,
-        }
+        let due = until(&network, links.due().into_iter().chain(unpublished).min());
+        let told = first(shared.told.recv(), first(changed, due)).await.a();
+        woken_by = told.and_then(Result::ok);
     }
 }
 

@@ -8,7 +8,7 @@ use bellrock_api::{Action, Error, Network, Switch};
 use super::Shared;
 use super::probe::probe;
 use super::tracker::{Probe, Refused, Tracker};
-use crate::wait::{first, yield_now};
+use crate::wait::{first, until, yield_now};
 
 /// Sightings that are dealt with before others have their turn.
 const SIGHTINGS_PER_TURN: usize = 1024;
@@ -16,7 +16,7 @@ const SIGHTINGS_PER_TURN: usize = 1024;
 /// Runs for as long as the controller.
 pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Tracker) {
     let mut seen = 0;
-    let mut kept = None;
+    let mut woken_by = None;
     loop {
         let now = network.now();
         let topology = network.topology().load();
@@ -25,12 +25,10 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
             tracker.topology(&topology, now);
         }
         let mut dealt_with = 0;
-        while let Some(sighting) = kept.take().or_else(|| shared.told.try_recv().ok()) {
+        let more = std::iter::from_fn(|| shared.told.try_recv().ok());
+        for sighting in woken_by.take().into_iter().chain(more).take(SIGHTINGS_PER_TURN) {
             tracker.seen(sighting, &topology, now);
             dealt_with += 1;
-            if dealt_with == SIGHTINGS_PER_TURN {
-                break;
-            }
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared);
@@ -40,11 +38,9 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
             continue;
         }
         let changed = network.topology().changed(seen);
-        let told = async { kept = shared.told.recv().await.ok() };
-        match tracker.due() {
-            None => first(told, changed).await,
-            Some(due) => first(first(told, changed), network.sleep_until(due)).await,
-        }
+        let due = until(&network, tracker.due());
+        let told = first(shared.told.recv(), first(changed, due)).await.a();
+        woken_by = told.and_then(Result::ok);
     }
 }
 
