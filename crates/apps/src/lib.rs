@@ -4,6 +4,7 @@
 //! files, so it runs the same in the controller, in the emulator and in a test. Each has a module of
 //! its own that can be read in one sitting; [`Hub`] is the place to start.
 
+mod backoff;
 pub mod bandwidth;
 mod counters;
 pub mod global_learning;

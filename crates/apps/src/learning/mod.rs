@@ -3,15 +3,14 @@
 //!
 //! What it is for and how it is set is told in the book; here is how it is made.
 //! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
-//!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay, `backoff` waits after a
-//!   refusal, `switch` puts them together: it is the handler. It takes any `hosts::HostTable`, so that the global learning switch is
+//!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay,
+//!   `switch` puts them together: it is the handler. It takes any `hosts::HostTable`, so that the global learning switch is
 //!   the same with another one.
 //! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
 //!   hidden by an old flow, and no old flow leads to where it was.
 //! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding.
 
-mod backoff;
 mod counters;
 mod flaps;
 pub(crate) mod frame;

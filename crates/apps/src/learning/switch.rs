@@ -11,13 +11,13 @@ use bellrock_api::{
 };
 use bellrock_tables::Hashed;
 
-use super::backoff::Backoff;
 use super::counters::Counters;
 use super::flaps::Flaps;
 use super::frame::{Frame, HostKey, Place};
 use super::hosts::{Found, HostTable, Hosts, Learnt, News};
 use super::prepared::{self, Plain, Prepared};
 use super::{LearningSettings, matching};
+use crate::backoff::Backoff;
 
 /// Seconds in which the whole table is looked through for old entries.
 const SWEEP_S: usize = 60;
@@ -493,11 +493,11 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         match code {
             Some(ErrorCode::FlowModTableFull) => {
                 self.counters.table_full += 1;
-                self.flow_mods.refused(switch.now());
+                self.flow_mods.failed(switch.now());
             }
             Some(ErrorCode::RequestBufferUnknown | ErrorCode::RequestBufferEmpty) => {
                 self.counters.buffer_unknown += 1;
-                self.buffers.refused(switch.now());
+                self.buffers.failed(switch.now());
             }
             _ => self.counters.other_errors += 1,
         }

@@ -16,8 +16,8 @@
 //! As long as a switch has not confirmed a change, it is not known what it has: the flow is sent again, or removed,
 //! whatever comes. A pair of which a flow was not confirmed keeps those that lead to it as they are. Where one was
 //! refused, an older one is removed, and the others are changed: the controller delivers what comes there. Both are
-//! tried again after [`RETRY_FIRST`], then after twice as long each time up to [`RETRY_MOST`]. A switch whose
-//! connection ends is read when it comes back.
+//! tried again after a pause, which doubles each time ([`Backoff`]). A switch whose connection ends is read when it
+//! comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +35,7 @@ use super::changes::{Changes, Due, Edit};
 use super::flows::{self, Pair, Traffic};
 use super::left::Left;
 use super::news::{Inbox, News};
+use crate::backoff::Backoff;
 
 /// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
 const MAX_ROUTES: usize = 1 << 18;
@@ -45,13 +46,6 @@ const MAX_NEW_ROUTES: usize = 1 << 16;
 
 /// The flows of a pair are not sent again within this time, whatever packets come.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// A pair of which a flow was refused or not confirmed is tried again after this time, then after twice as long
-/// each time.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-
-/// The longest of these times.
-const RETRY_MOST: Duration = Duration::from_secs(60);
 
 /// News that are dealt with before paths are looked at again.
 const NEWS_PER_TURN: usize = 1024;
@@ -92,9 +86,8 @@ struct Route {
     sent: Duration,
     /// Whether something has failed since the last changes were begun.
     has_failed: bool,
-    /// How long was waited before they were tried again, and until when.
-    pause: Duration,
-    retry: Option<Duration>,
+    /// How long they are left alone then, before they are tried again.
+    backoff: Backoff,
 }
 
 impl Route {
@@ -193,7 +186,7 @@ impl Routes {
             None if self.routes.len() >= MAX_ROUTES => return,
             None => {}
             Some(route) => {
-                let is_recent = now < route.sent + AGAIN_AFTER || route.retry.is_some();
+                let is_recent = now < route.sent + AGAIN_AFTER || !route.backoff.is_over(now);
                 if is_recent || self.is_left(route) || self.changes.has(pair) {
                     return;
                 }
@@ -258,9 +251,6 @@ impl Routes {
         let now = self.network.now();
         while let Some((at, pair)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
             self.retries.remove(&(at, pair));
-            if let Some(route) = self.routes.get_mut(&pair) {
-                route.retry = None;
-            }
             self.stale.insert(pair);
         }
     }
@@ -276,15 +266,12 @@ impl Routes {
             // There is no path now: what is there may do.
             None => return,
         };
-        if route.path == path && (self.changes.has(pair) || route.retry.is_some()) {
+        let now = self.network.now();
+        if route.path == path && (self.changes.has(pair) || !route.backoff.is_over(now)) {
             return;
         }
-        let now = self.network.now();
         let Some(route) = self.routes.get_mut(&pair) else { return };
         (route.path, route.is_known, route.has_failed) = (path, true, false);
-        if let Some(at) = route.retry.take() {
-            self.retries.remove(&(at, pair));
-        }
         let edits = route.edits();
         if !edits.is_empty() {
             route.sent = now;
@@ -353,12 +340,11 @@ impl Routes {
     fn settled(&mut self, pair: Pair) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if route.has_failed {
-            route.pause = (route.pause * 2).clamp(RETRY_FIRST, RETRY_MOST);
-            let at = self.network.now() + route.pause;
-            route.retry = Some(at);
-            self.retries.insert((at, pair));
+            route.backoff.failed(self.network.now());
+            self.retries.insert((route.backoff.until(), pair));
         } else {
-            route.pause = Duration::ZERO;
+            self.retries.remove(&(route.backoff.until(), pair));
+            route.backoff = Backoff::default();
             if route.steps.is_empty() && route.path.is_empty() {
                 self.remove(pair);
             } else if !route.edits().is_empty() {
@@ -378,8 +364,8 @@ impl Routes {
     }
 
     fn remove(&mut self, pair: Pair) {
-        if let Some(at) = self.routes.remove(&pair).and_then(|route| route.retry) {
-            self.retries.remove(&(at, pair));
+        if let Some(route) = self.routes.remove(&pair) {
+            self.retries.remove(&(route.backoff.until(), pair));
         }
     }
 

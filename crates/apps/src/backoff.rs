@@ -1,19 +1,19 @@
-//! How long to leave alone what a switch refused.
+//! How long to leave alone what has failed: what a switch refused, or did not confirm.
 
 use std::time::Duration;
 
-/// The pause after a first refusal. Each refusal that follows a pause doubles it.
+/// The pause after a first failure. Each failure that follows a pause doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// After so long without a refusal the next one counts as a first.
+/// After so long without a failure the next one counts as a first.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Pauses that double from one second to a minute.
-#[derive(Default)]
-pub(super) struct Backoff {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backoff {
     pause: Duration,
     until: Duration,
 }
@@ -21,12 +21,17 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Whether there is no pause at `now`, a time on the controller's clock.
     #[inline]
-    pub(super) fn is_over(&self, now: Duration) -> bool {
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
         now >= self.until
     }
 
-    /// The switch refused. During a pause this says nothing new: it is about what was sent before.
-    pub(super) fn refused(&mut self, now: Duration) {
+    /// When the pause is over.
+    pub(crate) fn until(&self) -> Duration {
+        self.until
+    }
+
+    /// It has failed. During a pause this says nothing new: it is about what was sent before.
+    pub(crate) fn failed(&mut self, now: Duration) {
         if !self.is_over(now) {
             return;
         }
@@ -48,14 +53,14 @@ mod tests {
         let mut now = Duration::from_secs(100);
         assert!(backoff.is_over(now));
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            backoff.refused(now);
-            backoff.refused(now + MS);
+            backoff.failed(now);
+            backoff.failed(now + MS);
             let end = now + Duration::from_secs(seconds);
             assert!(!backoff.is_over(end - MS) && backoff.is_over(end), "{seconds}");
             now = end;
         }
         now += FORGIVEN_AFTER;
-        backoff.refused(now);
+        backoff.failed(now);
         assert!(backoff.is_over(now + FIRST_PAUSE));
     }
 }
