@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
+mod known;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -16,21 +18,15 @@ use bellrock_apps::bandwidth::{
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
+use known::{SETTLED, known};
 
-/// By then discovery has asked all ports.
-const SETTLED: Duration = Duration::from_secs(12);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Four switches in a ring with a host each, on ports that say 10 Gbit/s.
 fn lab(version: Version, settings: BandwidthSettings) -> (Lab, Reservations) {
     let reservations = Reservations::new(settings);
     let lab = Lab::seeded(7).topology(ring(4, 1)).version(version);
-    let mut lab = lab.app(Bandwidth::new(&reservations)).run(Routing::default());
-    lab.run_for(SETTLED);
-    for host in ["h1", "h2", "h3", "h4"] {
-        lab.announce(host);
-    }
-    lab.run_for(Duration::from_secs(1));
+    let lab = known(lab.app(Bandwidth::new(&reservations)).run(Routing::default()));
     (lab, reservations)
 }
 

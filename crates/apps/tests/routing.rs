@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
+mod known;
+
 use std::time::Duration;
 
 use bellrock_api::{MacAddr, Version};
@@ -10,6 +12,7 @@ use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{Named, fat_tree, ring};
+use known::{SETTLED, known};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -21,18 +24,9 @@ const ALL: [(Version, RoutingMode); 4] = [
     (Version::V1_3, Proactive),
 ];
 
-/// By then discovery has asked all ports.
-const SETTLED: Duration = Duration::from_secs(12);
-
 fn lab(topology: Named, version: Version, mode: RoutingMode) -> Lab {
     let app = Routing::new(RoutingSettings { mode, ..RoutingSettings::default() });
-    let mut lab = Lab::seeded(1).topology(topology).version(version).run(app);
-    lab.run_for(SETTLED);
-    // Each host is found when it first speaks.
-    let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
-    hosts.iter().for_each(|host| lab.announce(host));
-    lab.run_for(Duration::from_secs(1));
-    lab
+    known(Lab::seeded(1).topology(topology).version(version).run(app))
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
+mod known;
+
 use std::time::Duration;
 
 use bellrock_api::Version;
@@ -10,23 +12,16 @@ use bellrock_apps::{Routing, RoutingSettings};
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{leaf_spine, ring};
+use known::known;
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
-
-/// By then discovery has asked all ports.
-const SETTLED: Duration = Duration::from_secs(12);
 
 const PING_EVERY: Duration = Duration::from_millis(10);
 
 /// The lab when all hosts are known, in reactive mode.
-fn known(lab: LabBuilder, idle_timeout_s: u16) -> Lab {
+fn reactive(lab: LabBuilder, idle_timeout_s: u16) -> Lab {
     let settings = RoutingSettings { idle_timeout_s, ..RoutingSettings::default() };
-    let mut lab = lab.run(Routing::new(settings));
-    lab.run_for(SETTLED);
-    let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
-    hosts.iter().for_each(|host| lab.announce(host));
-    lab.run_for(Duration::from_secs(1));
-    lab
+    known(lab.run(Routing::new(settings)))
 }
 
 #[test]
@@ -34,7 +29,7 @@ fn a_switch_that_does_not_confirm_holds_up_only_those_whose_flows_are_to_be_chan
     for version in VERSIONS {
         // s1, s2 and s3 with four hosts each, and s4, s5 and s6 between them.
         let lab = Lab::seeded(1).topology(leaf_spine(3, 3, 4)).version(version);
-        let mut lab = known(lab, 60);
+        let mut lab = reactive(lab, 60);
         let pairs: Vec<(String, String)> = (1..=4)
             .flat_map(|from| (5..=12).map(move |to| (format!("h{from}"), format!("h{to}"))))
             .collect();
@@ -71,12 +66,12 @@ fn a_switch_that_does_not_confirm_holds_up_only_those_whose_flows_are_to_be_chan
 fn a_flow_that_is_refused_is_asked_for_seldom_and_is_there_when_there_is_room() {
     const IDLE_S: u16 = 20;
     for version in VERSIONS {
-        let own = known(Lab::seeded(1).topology(ring(4, 3)).version(version), IDLE_S);
+        let own = reactive(Lab::seeded(1).topology(ring(4, 3)).version(version), IDLE_S);
         let own = own.flows("s4").len() as u32;
         // There is room for the flows of the three hosts of s4 to each other, and for no more.
         let network = NetworkSettings { table_capacity: own + 6, ..NetworkSettings::default() };
         let lab = Lab::seeded(1).topology(ring(4, 3)).version(version).network(network);
-        let mut lab = known(lab, IDLE_S);
+        let mut lab = reactive(lab, IDLE_S);
         let at = |lab: &Lab, switch: &str| {
             let mac =
                 |name| lab.topology().hosts().iter().find(|host| host.name == name).unwrap().mac;

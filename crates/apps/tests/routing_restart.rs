@@ -28,7 +28,7 @@ fn app(mode: RoutingMode) -> Routing {
 fn left(mode: RoutingMode) -> Lab {
     let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(Version::V1_3).run(app(mode));
     lab.run_for(SETTLED);
-    ["h1", "h2", "h3", "h4"].into_iter().for_each(|host| lab.announce(host));
+    lab.announce_all();
     lab.run_for(Duration::from_secs(1));
     assert!(lab.ping_all().is_complete() && lab.ping_all().is_complete());
     lab.stop_controller();
@@ -108,7 +108,7 @@ fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
         let mut lab = left(mode);
         lab.start_controller(app(mode));
         lab.run_for(SETTLED);
-        ["h1", "h2", "h3", "h4"].into_iter().for_each(|host| lab.announce(host));
+        lab.announce_all();
         lab.run_for(Duration::from_secs(1));
         // Nothing tells that it has moved: the port that it was at stays up.
         lab.move_host_unseen("h3", "s1");

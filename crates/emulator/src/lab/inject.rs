@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, What, fail};
-use crate::topology::{LinkId, SwitchId};
+use crate::topology::{HostId, LinkId, SwitchId};
 
 /// Something that was planned.
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +135,13 @@ impl Lab {
     pub fn announce(&mut self, host: &str) {
         let host = self.host_id(host);
         self.network.with(host, |host, _, out| host.announce(out));
+    }
+
+    /// Lets all hosts do so, in the order of the topology.
+    pub fn announce_all(&mut self) {
+        for host in (0..self.topology.hosts().len()).map(HostId::of) {
+            self.network.with(host, |host, _, out| host.announce(out));
+        }
     }
 
     /// Hands a switch over to another worker, counted from 0.
