@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellrock_api::Version;
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
-use bellrock_emulator::lab::Lab;
+use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_emulator::topology::ring;
 
 /// By then discovery has asked all ports, and flows have been waited for.
@@ -26,7 +26,11 @@ fn app(mode: RoutingMode) -> Routing {
 
 /// A ring with a host at each switch, in which everybody has talked to everybody; then the controller was stopped.
 fn left(mode: RoutingMode) -> Lab {
-    let mut lab = Lab::seeded(1).topology(ring(4, 1)).version(Version::V1_3).run(app(mode));
+    left_in(Lab::seeded(1), mode)
+}
+
+fn left_in(lab: LabBuilder, mode: RoutingMode) -> Lab {
+    let mut lab = lab.topology(ring(4, 1)).version(Version::V1_3).run(app(mode));
     lab.run_for(SETTLED);
     lab.announce_all();
     lab.run_for(Duration::from_secs(1));
@@ -96,6 +100,28 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
         assert_eq!(OTHERS.map(|switch| flows(&lab, switch)), before, "{mode:?}");
         assert!(lab.ping_all().is_complete(), "{mode:?}");
         assert!(changed <= lab.flows("s1").len() as u64, "{mode:?}: {changed}");
+    }
+}
+
+#[test]
+fn flows_to_a_switch_that_leaves_before_it_has_told_its_own_stay() {
+    /// Longer than a network has to stay as it is, shorter than it is waited at most.
+    const AWAY: Duration = Duration::from_secs(30);
+    /// So long bytes are under way to a switch: it is up before it can have told its flows.
+    const DELAY: Duration = Duration::from_millis(20);
+    const ALL: [&str; 4] = ["s1", "s2", "s3", "s4"];
+    for mode in [Reactive, Proactive] {
+        let mut lab = left_in(Lab::seeded(1).control_delay(DELAY), mode);
+        let before = ALL.map(|switch| flows(&lab, switch));
+        lab.start_controller(app(mode));
+        assert!(lab.run_until(SETTLED, |lab| lab.is_up("s2")), "{mode:?}");
+        lab.disconnect("s2");
+        lab.run_for(AWAY);
+        assert_eq!(ALL.map(|switch| flows(&lab, switch)), before, "{mode:?}");
+        lab.reconnect("s2");
+        lab.run_for(WAITED);
+        assert_eq!(ALL.map(|switch| flows(&lab, switch)), before, "{mode:?}");
+        assert!(lab.ping_all().is_complete(), "{mode:?}");
     }
 }
 

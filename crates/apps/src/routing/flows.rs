@@ -114,20 +114,19 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(1);
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Asks a switch for the flows of the app that it has, and tells the inbox. As long as it is there it is asked until it tells
-/// them: to go on without would be to take away what carries traffic.
+/// them: to go on without would be to take away what carries traffic. Of one that leaves before, nothing is told: it has what
+/// it had.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
         asking.timeout(SHOWS_WITHIN, shows(&asking, dpid)).await;
-        let mut found = Vec::new();
         while asking.switch(dpid).is_some() {
-            if let Some(told) = told(&asking, dpid).await {
-                found = told;
-                break;
+            if let Some(found) = told(&asking, dpid).await {
+                let inbox = asking.extension::<Inbox>();
+                return inbox.tell_in_time(News::Found(dpid, found)).await;
             }
             asking.sleep(ASK_AGAIN).await;
         }
-        asking.extension::<Inbox>().tell_in_time(News::Found(dpid, found)).await;
     });
 }
 

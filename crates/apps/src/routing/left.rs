@@ -2,7 +2,8 @@
 //!
 //! Traffic goes on by the flows that are there, and the controller sees none of it: it does not know the
 //! hosts. So the flows are read, and a host is taken to be where they lead, until it is heard. Nothing
-//! is changed before switches and links have stayed the same for [`QUIET`], or for [`MAX_WAIT`] have not: then
+//! is changed before switches and links have stayed the same for [`QUIET`] and each switch that came up has told its
+//! flows, or for [`MAX_WAIT`] that was not so: then
 //! paths are chosen as the last run has chosen them, and what has to be sent is what has changed meanwhile.
 //!
 //! Whether there was an earlier run shows when all switches are there; the first may be one that has lost its flows.
@@ -39,7 +40,7 @@ pub(super) struct Left {
     places: usize,
     /// Switches whose flows were read.
     read: BTreeSet<Dpid>,
-    /// Switches whose flows are being read.
+    /// Switches whose flows are being read, or will be when they come back: those that left before they told them.
     unread: BTreeSet<Dpid>,
     /// As long as the network is not all there.
     waiting: Option<Waiting>,
