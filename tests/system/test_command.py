@@ -27,13 +27,13 @@ def bellrock(*words, limit_s=COMMAND_LIMIT_S):
 
 
 class Ask(SystemTest):
-    """`bellrock status | switches | hosts | counters`, against what Mininet knows."""
+    """`bellrock status | switches | hosts | flows | counters`, against what Mininet and Open vSwitch know."""
 
-    def ask(self, what):
+    def ask(self, *words):
         """The answer as JSON, and as the lines that people read."""
-        told = bellrock(what, "--control", str(self.controllers[0].control))
-        self.assertEqual((told.returncode, told.stderr), (0, ""), f"bellrock {what}")
-        return self.controllers[0].ask(what), told.stdout.splitlines()
+        told = bellrock(*words, "--control", str(self.controllers[0].control))
+        self.assertEqual((told.returncode, told.stderr), (0, ""), f"bellrock {' '.join(words)}")
+        return self.controllers[0].ask(*words), told.stdout.splitlines()
 
     def start(self, version):
         controller = self.controller()
@@ -89,6 +89,33 @@ class Ask(SystemTest):
         self.assertEqual({(row["vlan"], row["flapping"], row["app"]) for row in answer}, {(None, False, "learning")})
         shown = {(words[2], words[3], words[0]) for words in (line.split() for line in lines[1:])}
         self.assertEqual(shown, expected)
+
+    @on_both_versions
+    def flows(self, version):
+        """What Open vSwitch tells of its flows, with the app's name; one that another has put there is foreign."""
+        _, network = self.start(version)
+        switch = network.switches[0]
+        command("ovs-ofctl", "-O", version, "add-flow", switch.name, "cookie=0x77,priority=9,tcp,tp_dst=23,actions=drop")
+        page, lines = self.ask("flows", switch.dpid)
+        flows = [dict(word.rstrip(",").split("=", 1) for word in line.split() if "=" in word) for line in network.flows(switch.name)]
+        self.assertEqual(page["flows_in_all"], len(flows))
+        self.assertEqual(sorted((int(flow["cookie"], 16), flow["table"]) for flow in flows),
+                         sorted((int(row["cookie"], 16), str(row["table"])) for row in page["flows"]))
+        foreign, = (row for row in page["flows"] if row["app"] is None)
+        self.assertEqual((foreign["cookie"], foreign["priority"], foreign["actions"]), ("0000000000000077", 9, "drop"))
+        self.assertIn("ip_proto=6,tcp_dst=23", foreign["match"])
+        apps = {row["app"] for row in page["flows"]} - {None}
+        self.assertEqual(apps, {"learning"} | ({"controller"} if version == "OpenFlow13" else set()))
+        self.assertTrue(any(row["packets"] > 0 for row in page["flows"] if row["app"] == "learning"))
+        shown, = (line for line in lines if "foreign" in line)
+        self.assertIn("foreign 0x0000000000000077", shown)
+        self.assertEqual(len(lines), 1 + len(flows))
+        sums, _ = self.ask("flows")
+        of = {row["dpid"]: {app["app"]: app["flows"] for app in row["apps"]} for row in sums}
+        self.assertEqual(set(of), {switch.dpid for switch in network.switches})
+        self.assertEqual((of[switch.dpid][None], sum(of[switch.dpid].values())), (1, len(flows)))
+        page, _ = self.ask("flows", switch.dpid, "--app", "foreign")
+        self.assertEqual([row["cookie"] for row in page["flows"]], [foreign["cookie"]])
 
     @on_both_versions
     def counters(self, version):

@@ -118,6 +118,11 @@ impl Network {
         apps.find(|(_, app)| app.owns(cookie)).map(|(name, _)| *name)
     }
 
+    /// The apps of the chain, in order.
+    pub fn apps(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.runtime.state().apps.iter().map(|(name, _)| *name)
+    }
+
     /// The app's place in the chain; `None` for the controller itself.
     #[must_use]
     pub fn app_id(&self) -> Option<AppId> {

@@ -13,8 +13,8 @@ use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
 use super::control::Question;
-use super::network;
 use super::operate::Commands;
+use super::{flows, network};
 
 /// Most hosts in an answer. With more, an answer is cut there, and the command says so.
 pub(super) const MAX_HOSTS: usize = 65_536;
@@ -172,6 +172,7 @@ impl Answers {
             Question::Counters => json(&self.counters()),
             Question::Topology | Question::Links => json(&network::topology(&self.network)),
             Question::Events => json(&network::events(&self.network)),
+            Question::Flows(words) => json(&flows::answer(&self.network, words)?),
             Question::App(command, words) => {
                 json(&self.commands.call(&self.network, command, words)?)
             }

@@ -15,6 +15,7 @@ use super::config::{Config, apps};
 use super::decode::command::Decode;
 use super::demo::Demo;
 use super::emulate::Emulate;
+use super::flows::Flows;
 use super::operate::bandwidth::{Release, Reserve};
 use super::operate::quarantine::Quarantine;
 
@@ -39,6 +40,7 @@ Examples:
   bellrock check bellrock.yaml                  is it right?
   bellrock run --config bellrock.yaml           run with it
   bellrock hosts                                where the hosts are that the apps know
+  bellrock flows a1                             what flows the switch a1 has, and whose they are
   bellrock quarantine add 10.0.0.7              drop all packets of a host, everywhere
   bellrock demo                                 all of it at work, in this terminal
   bellrock emulate --topology tree:3,3          a network for a controller, with a prompt
@@ -70,6 +72,7 @@ pub(super) enum Command {
     Topology(Ask),
     /// List the links between switches
     Links(Ask),
+    Flows(Flows),
     /// List what has happened in the network: links, hosts, and what looks like an attack
     Events(Ask),
     /// List the counters of the workers, of the tasks and of the apps

@@ -1,8 +1,8 @@
 //! The command `bellrock`, one module for each of its parts.
 //!
 //! `args` is the command line, `config` what can be set, `start` the running controller,
-//! `control` the socket by which it is asked, `answers` what it tells there, `show` how that
-//! is printed, `decode` the reader of captures, `bench` the load generator, `emulate` a network to try a
+//! `control` the socket by which it is asked, `answers` what it tells there, `flows` what it asks switches for it,
+//! `show` how that is printed, `decode` the reader of captures, `bench` the load generator, `emulate` a network to try a
 //! controller on, `demo` both in one, `own` the control socket of other programs. This is for the binary; programs use the library.
 
 mod amounts;
@@ -15,6 +15,7 @@ pub mod decode;
 mod demo;
 mod emulate;
 mod ending;
+mod flows;
 mod log;
 mod network;
 mod operate;
@@ -22,6 +23,7 @@ mod own;
 mod services;
 mod show;
 mod start;
+mod wait;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -84,6 +86,10 @@ pub fn main() -> ExitCode {
         Command::Topology(asked) => ask(&asked, &Question::Topology),
         Command::Links(asked) => ask(&asked, &Question::Links),
         Command::Events(asked) => ask(&asked, &Question::Events),
+        Command::Flows(asked) => {
+            let (asked, words) = asked.question();
+            Question::flows(words).map_err(Failure::Wrong).and_then(|flows| ask(asked, &flows))
+        }
         Command::Counters(asked) => ask(&asked, &Question::Counters),
         Command::Quarantine(asked) => tell("quarantine", asked.question()),
         Command::Circuits(asked) => tell("circuits", (&asked, Vec::new())),
@@ -180,6 +186,7 @@ fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
         Question::Links => network::show_links(&serde_json::from_value(answer)?),
         Question::Events => network::show_events(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Counters => show::counters(&serde_json::from_value(answer)?),
+        Question::Flows(_) => flows::show(&serde_json::from_value(answer)?),
         Question::App(command, _) => operate::show(command, answer)?,
     })
 }

@@ -60,6 +60,12 @@ impl Entry {
 }
 
 impl Book {
+    /// How many flows are wanted in a switch.
+    pub(super) fn flows_in(&self, dpid: Dpid) -> usize {
+        let entries = self.switches.get(&dpid).into_iter().flat_map(BTreeMap::values).flatten();
+        entries.filter(|entry| entry.is_flow()).count()
+    }
+
     /// What an intent wants, and nothing else.
     pub(super) fn set(
         &mut self,

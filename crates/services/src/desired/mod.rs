@@ -128,6 +128,14 @@ impl DesiredFlows for Network {
 #[derive(Default)]
 struct OfAllApps(Mutex<BTreeMap<&'static str, Desired>>);
 
+/// How many flows each app that has a desired state wants in a switch now.
+#[must_use]
+pub fn wanted_in(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
+    let all = network.extension::<OfAllApps>();
+    let apps = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+    apps.iter().map(|(app, desired)| (*app, desired.book().flows_in(dpid))).collect()
+}
+
 /// What an app wants in the switches.
 #[derive(Clone)]
 pub struct Desired(Arc<Inner>);

@@ -30,6 +30,8 @@ pub(super) enum Question {
     Topology,
     Links,
     Events,
+    /// The flows of switches, as the words say ([`super::flows`]).
+    Flows(Vec<String>),
     /// A command for an app of the chain, which stands before its words.
     App(&'static str, Vec<String>),
 }
@@ -59,6 +61,7 @@ impl Question {
             Question::Topology => "topology",
             Question::Links => "links",
             Question::Events => "events",
+            Question::Flows(_) => "flows",
             Question::App(command, _) => command,
         }
     }
@@ -68,29 +71,46 @@ impl Question {
     /// # Errors
     /// With a word that would not come through as one.
     pub(super) fn app(command: &'static str, words: Vec<String>) -> Result<Self, String> {
+        Question::App(command, words).checked()
+    }
+
+    /// A question about flows.
+    ///
+    /// # Errors
+    /// With a word that would not come through as one.
+    pub(super) fn flows(words: Vec<String>) -> Result<Self, String> {
+        Question::Flows(words).checked()
+    }
+
+    fn checked(self) -> Result<Self, String> {
         let broken = |word: &&String| {
             word.is_empty() || word.contains(|c: char| c.is_whitespace() || c.is_control())
         };
-        if let Some(word) = words.iter().find(broken) {
+        if let Some(word) = self.words().iter().find(broken) {
             return Err(format!("{word:?} is empty or has a space in it; give one word"));
         }
-        let question = Question::App(command, words);
-        if question.line().len() as u64 > MAX_QUESTION_BYTES {
+        if self.line().len() as u64 > MAX_QUESTION_BYTES {
             return Err(format!(
                 "a question has at most {MAX_QUESTION_BYTES} bytes; say it shorter"
             ));
         }
-        Ok(question)
+        Ok(self)
+    }
+
+    /// The words behind the first.
+    fn words(&self) -> &[String] {
+        match self {
+            Question::Flows(words) | Question::App(_, words) => words,
+            _ => &[],
+        }
     }
 
     /// What is sent, with its line end.
     fn line(&self) -> String {
         let mut line = self.word().to_owned();
-        if let Question::App(_, words) = self {
-            for word in words {
-                line.push(' ');
-                line.push_str(word);
-            }
+        for word in self.words() {
+            line.push(' ');
+            line.push_str(word);
         }
         line + "\n"
     }
@@ -102,12 +122,16 @@ impl Question {
         }
         let mut words = line.split(' ');
         let first = words.next().unwrap_or_default();
+        if first == "flows" {
+            return Ok(Question::Flows(words.map(str::to_owned).collect()));
+        }
         if let Some((command, _)) = COMMANDS.iter().find(|(command, _)| *command == first) {
             return Ok(Question::App(command, words.map(str::to_owned).collect()));
         }
         let fixed = Question::FIXED.map(|fixed| fixed.word());
         let commands = COMMANDS.iter().map(|(command, _)| *command);
-        let words = fixed.into_iter().chain(commands).collect::<Vec<_>>().join(", ");
+        let words =
+            fixed.into_iter().chain(["flows"]).chain(commands).collect::<Vec<_>>().join(", ");
         Err(format!("no such question: {line:?}; there are: {words}"))
     }
 }

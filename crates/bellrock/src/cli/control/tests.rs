@@ -55,6 +55,8 @@ fn every_question_gets_its_answer_and_the_socket_goes_with_the_server() {
     }
     let told = Question::app("quarantine", vec!["add".into(), "10.0.0.7".into()]).unwrap();
     assert_eq!(ask(&place.socket(), &told).unwrap(), "quarantine add 10.0.0.7");
+    let told = Question::flows(vec!["a1".into(), "-".into(), "9".into(), "0".into()]).unwrap();
+    assert_eq!(ask(&place.socket(), &told).unwrap(), "flows a1 - 9 0");
     drop(server);
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "nothing is left behind");
     assert!(matches!(ask(&place.socket(), &Question::Status), Err(AskError::NotRunning(_))));
@@ -93,7 +95,7 @@ fn only_the_owner_has_access_at_every_moment() {
 fn what_is_no_question_is_refused_with_the_reason() {
     let place = Place::new("control-refused");
     let _server = start(&place.socket()).unwrap();
-    let words = "there are: status, switches, hosts, apps, tasks, counters, topology, links, events, quarantine";
+    let words = "there are: status, switches, hosts, apps, tasks, counters, topology, links, events, flows, quarantine";
     for (bytes, reason) in [
         (&b"stop\n"[..], words),
         (b"\n", words),

@@ -11,10 +11,6 @@ pub(super) mod provisioning;
 pub(super) mod quarantine;
 
 use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake};
-use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bellrock_api::Network;
@@ -22,6 +18,7 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::config::apps::AppChoice;
+use super::wait::wait_until;
 
 /// The commands that apps have, whether they are in the chain or not, and the app of each.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
@@ -99,27 +96,11 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 /// # Errors
 /// That there is no answer.
 fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let began = Instant::now();
-    let waker = Arc::new(Unpark(thread::current())).into();
-    let (mut answer, mut context) = (pin!(answer), Context::from_waker(&waker));
-    loop {
-        if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
-            return answer.ok_or_else(|| "the controller is stopping".to_owned());
-        }
-        let Some(left) = COMMAND_TIMEOUT.checked_sub(began.elapsed()) else {
-            let limit = COMMAND_TIMEOUT.as_secs();
-            return Err(format!(
-                "it is not done after {limit} s, and goes on; ask later what came of it"
-            ));
-        };
-        thread::park_timeout(left);
-    }
+    let answer = wait_until(Instant::now() + COMMAND_TIMEOUT, answer).ok_or_else(|| {
+        let limit = COMMAND_TIMEOUT.as_secs();
+        format!("it is not done after {limit} s, and goes on; ask later what came of it")
+    })?;
+    answer.ok_or_else(|| "the controller is stopping".to_owned())
 }
 
 /// What is wrong in the files that the apps of a configuration read.

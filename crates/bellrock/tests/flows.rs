@@ -1,0 +1,200 @@
+//! `bellrock flows`: what the switches of an emulated network have, and whose it is.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of a test fail it by panicking"
+)]
+
+mod running;
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use bellrock::apps::Learning;
+use bellrock::prelude::*;
+use bellrock::{Controller, Running};
+use bellrock_emulator::host::PingSettings;
+use bellrock_emulator::live::{Backoff, Live, LiveSettings};
+use bellrock_emulator::topology::tree;
+use bellrock_session::Versions;
+use serde_json::Value;
+
+use running::{PATIENCE, Place, bellrock, free_address, told};
+
+/// Telnet is dropped, and so is what has not been seen for a minute of something else.
+struct Fence;
+
+impl Handler for Fence {
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let tcp = Match::any().eth_type(0x0800).ip_proto(6);
+        switch.install(&FlowMod::add(&tcp.clone().tcp_dst(23)).priority(4000))?;
+        switch.install(&FlowMod::add(&tcp.tcp_dst(513)).priority(10).idle_timeout(60))?;
+        Ok(())
+    }
+}
+
+/// One switch with two hosts, which can be asked about.
+struct Asked {
+    place: Place,
+    net: Live,
+}
+
+impl Asked {
+    fn new(name: &str, address: SocketAddr, versions: Versions) -> Self {
+        let mut settings = LiveSettings::new(address);
+        settings.network.versions = versions;
+        settings.backoff = Backoff { first: Duration::from_millis(50), ..settings.backoff };
+        let net = Live::new(&tree(1, 2).build().unwrap(), settings).unwrap();
+        Asked { place: Place::new(name), net }
+    }
+
+    fn controller(&self, controller: Controller, address: SocketAddr) -> Running {
+        let controller = controller.app(Learning::default()).listen(address);
+        controller.control_socket_at(self.place.file("control.sock")).start().unwrap()
+    }
+
+    /// Runs the network until it has a switch.
+    fn connect(&mut self, controller: &Running) {
+        let up = |_: &Live| controller.network().switches().len() == 1;
+        assert!(self.net.run_until(PATIENCE, up).unwrap(), "the switch does not come up");
+    }
+
+    fn ping(&mut self) {
+        let topology = self.net.network().topology();
+        let [from, to] = ["h1", "h2"].map(|name| topology.host(name).unwrap());
+        let settings =
+            PingSettings { count: 3, interval: Duration::from_millis(10), ..Default::default() };
+        let ping = self.net.network_mut().ping(from, to, settings).unwrap();
+        let is_over = |net: &Live| net.network().host(from).is_ping_over(ping);
+        assert!(self.net.run_until(PATIENCE, is_over).unwrap());
+        assert!(self.net.network_mut().end_ping(from, ping).unwrap().complete());
+    }
+
+    /// Asks while the network runs: the switch has to answer.
+    fn ask(&mut self, words: &[&str]) -> (i32, String, String) {
+        let control = self.place.file("control.sock");
+        let mut command = bellrock(&["flows"]);
+        command.args(words).args(["--control", &control]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let began = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < PATIENCE, "no answer");
+            self.net.run_for(Duration::from_millis(5)).unwrap();
+        }
+        told(child.wait_with_output().unwrap())
+    }
+
+    fn text(&mut self, words: &[&str]) -> String {
+        let (status, text, error) = self.ask(words);
+        assert_eq!((status, error.as_str()), (0, ""), "{words:?}");
+        text
+    }
+
+    fn json(&mut self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[words, &["--json"]].concat())).unwrap()
+    }
+
+    fn error(&mut self, words: &[&str]) -> String {
+        let (status, text, error) = self.ask(words);
+        assert_eq!((status, text.as_str()), (1, ""), "{words:?}");
+        error
+    }
+}
+
+#[test]
+fn flows_are_told_with_whose_they_are() {
+    for (versions, name) in
+        [(Versions::Only(Version::V1_0), "1.0"), (Versions::Only(Version::V1_3), "1.3")]
+    {
+        let address = free_address();
+        let mut asked = Asked::new(&format!("flows-{name}"), address, versions);
+        let fence = Controller::new().app(per_switch("fence", |_| Fence));
+        let controller = asked.controller(fence, address);
+        asked.connect(&controller);
+        asked.ping();
+
+        let all = asked.json(&[]);
+        let of = |app: &str| {
+            let apps = all[0]["apps"].as_array().unwrap();
+            apps.iter().find(|row| row["app"] == app).unwrap_or(&Value::Null).clone()
+        };
+        assert_eq!(
+            (&all[0]["dpid"], &all[0]["problem"]),
+            (&"0000000000000001".into(), &Value::Null)
+        );
+        assert_eq!(of("fence")["flows"], 2);
+        assert_eq!(of("learning")["flows"], 2, "both ways: {all}");
+        assert!(of("learning")["packets"].as_u64() > Some(2), "{all}");
+        assert_eq!(of("controller")["flows"].as_u64(), (name == "1.3").then_some(1), "table miss");
+        assert!(asked.text(&[]).contains("fence"));
+
+        let page = asked.json(&["1"]);
+        let count = if name == "1.3" { 5 } else { 4 };
+        assert_eq!((&page["version"], &page["flows_in_all"]), (&name.into(), &count.into()));
+        let flows = page["flows"].as_array().unwrap();
+        assert_eq!(flows.len(), count);
+        let first = &flows[0];
+        assert_eq!(first["app"], "fence");
+        assert_eq!(first["match"], "eth_type=0x0800,ip_proto=6,tcp_dst=23");
+        assert_eq!((&first["actions"], &first["packets"]), (&"drop".into(), &0.into()));
+        let cookie = u64::from_str_radix(first["cookie"].as_str().unwrap(), 16).unwrap();
+        assert!(Cookie::of_app("fence").owns(cookie));
+        assert_eq!(flows[1]["idle_timeout_seconds"], 60);
+        assert!(flows.is_sorted_by_key(|flow| std::cmp::Reverse(flow["priority"].as_u64())));
+
+        let text = asked.text(&["1", "--app", "learning"]);
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(text.contains("eth_dst=") && text.contains("output:"), "{text}");
+        let text = asked.text(&["0x1", "--limit", "1"]);
+        assert!(
+            text.ends_with(&format!("(flows 1 to 1 of {count}; --skip 1 lists more)\n")),
+            "{text}"
+        );
+        let text = asked.text(&["1", "--skip", "3"]);
+        assert!(text.ends_with(&format!("(flows 4 to {count} of {count})\n")), "{text}");
+        assert_eq!(
+            asked.text(&["1", "--skip", "9"]),
+            format!("no more flows: there are {count}\n")
+        );
+        assert_eq!(asked.text(&["1", "--app", "foreign"]), "no such flow is there\n");
+
+        let error = asked.error(&["1", "--app", "routing"]);
+        assert!(
+            error.contains("no app \"routing\" runs here; give one of fence, learning, "),
+            "{error}"
+        );
+        let error = asked.error(&["a2"]);
+        assert!(
+            error.contains("switch 00000000000000a2 is not connected; `bellrock switches`"),
+            "{error}"
+        );
+
+        // The next controller does not know that app: its flows are somebody's, and stay.
+        controller.stop();
+        let controller = asked.controller(Controller::new(), address);
+        asked.connect(&controller);
+        let page = asked.json(&["1", "--app", "foreign"]);
+        assert_eq!((&page["flows"][0]["app"], &page["flows_in_all"]), (&Value::Null, &2.into()));
+        let text = asked.text(&["1"]);
+        assert!(text.contains(&format!("foreign 0x{cookie:016x}")), "{text}");
+        assert!(asked.text(&[]).contains("foreign"));
+        controller.stop();
+    }
+}
+
+#[test]
+fn a_question_that_cannot_be_meant_is_refused_before_anybody_is_asked() {
+    for (words, said) in [
+        (&["flows", "s1"][..], "a datapath id is 1 to 16 hexadecimal digits"),
+        (&["flows", "1", "--limit", "0"], "give a whole number from 1 to 10000"),
+        (&["flows", "--app", "learning"], "<SWITCH>"),
+    ] {
+        let (status, _, error) = running::output(&mut bellrock(words));
+        assert_eq!((status, error.contains(said)), (2, true), "{words:?}: {error}");
+    }
+}
