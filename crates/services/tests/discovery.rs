@@ -6,7 +6,7 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{PortConfig, PortMod};
-use bellrock_api::{Dpid, Event, Needs, Port, ToSwitch, Version};
+use bellrock_api::{Dpid, Event, FlowMod, Match, Needs, Port, ToSwitch, Version};
 use bellrock_apps::Learning;
 use bellrock_emulator::lab::Lab;
 use bellrock_services::chain::ServiceSettings;
@@ -15,6 +15,7 @@ use bellrock_services::discovery::{
 };
 use lab::*;
 
+const SWITCHES: [&str; 3] = ["s1", "s2", "s3"];
 const INTERVAL: Duration = DiscoverySettings::INTERVAL;
 
 fn up(version: Version) -> Lab {
@@ -107,6 +108,24 @@ fn a_port_that_flaps_all_the_time_has_the_topology_published_now_and_then() {
     lab.link_down("s1", "s2");
     lab.run_for(PUBLISH_EVERY + pause);
     assert_eq!(ends(&lab), ["1:2", "2:1", "3:1", "3:2"]);
+}
+
+#[test]
+fn links_stay_when_somebody_empties_the_tables() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        settle(&mut lab);
+        let any = Match::any();
+        let empty = ToSwitch::FlowMod(FlowMod::delete(&any));
+        let before: Vec<usize> = SWITCHES.map(|name| lab.flows(name).len()).into();
+        for dpid in 1..=3 {
+            network(&lab).send(Dpid(dpid), &empty).unwrap();
+        }
+        lab.run_for(INTERVAL * (MISSED_ROUNDS + 2));
+        let after: Vec<usize> = SWITCHES.map(|name| lab.flows(name).len()).into();
+        assert_eq!((after, ends(&lab).len()), (before, 6), "{version}");
+        assert!(!events(&lab).contains(&"link_down"), "{version}");
+    }
 }
 
 #[test]

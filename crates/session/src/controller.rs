@@ -6,7 +6,8 @@ mod messages;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, FlowMod, Hello, Match, Out, Port, ToSwitch, Version, frame,
+    Action, Bytes, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port, ToSwitch, Version,
+    frame,
 };
 
 use crate::close::{Close, Stop};
@@ -243,7 +244,7 @@ impl Controller {
 
     /// Writes the entry that sends packets without a flow to the controller, whole and unbuffered,
     /// and says its xid. 1.3 drops them without (1.3.5 §5.4); 1.0 sends them anyway, so nothing is
-    /// written there.
+    /// written there. The switch tells when somebody removes it.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -253,6 +254,7 @@ impl Controller {
         }
         let (any, actions) = (Match::any(), [Action::output(Port::CONTROLLER)]);
         let entry = FlowMod::add(&any).priority(0).cookie(cookie).actions(&actions);
+        let entry = entry.flags(FlowFlags::SEND_FLOW_REM);
         let xid = self.xids.next(xid::SESSION);
         ToSwitch::FlowMod(entry).encode(self.version, xid, out)?;
         Ok(Some(xid))

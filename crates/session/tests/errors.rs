@@ -236,7 +236,14 @@ fn the_table_miss_entry_is_1_3s() {
     let sent = end.controller.table_miss(0x77, &mut end.out).unwrap().unwrap();
     assert_eq!(xid::owner(sent), xid::SESSION);
     let entry = end.sent().remove(0);
-    for part in ["command: Add", "cookie: 119", "priority: 0", "Match(any)", "max_len: 65535"] {
+    for part in [
+        "command: Add",
+        "cookie: 119",
+        "priority: 0",
+        "SEND_FLOW_REM",
+        "Match(any)",
+        "max_len: 65535",
+    ] {
         assert!(entry.contains(part), "{part} in {entry}");
     }
     let mut full = Out::with_capacity(OUT_BYTES);

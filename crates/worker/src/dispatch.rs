@@ -155,6 +155,7 @@ impl Worker {
             Event::ProbeAnswered => self.challenge_met(key),
             Event::PortStatus(status) => self.port_status(key, &status, now),
             Event::FlowRemoved(flow) => {
+                self.keep_table_miss(key, &flow, now, transport);
                 self.each(key, now, |app, handler, switch| {
                     handler.flow_removed(switch, &as_removed_from(app, flow))
                 });

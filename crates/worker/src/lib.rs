@@ -25,6 +25,7 @@ mod log_budget;
 mod mailbox;
 mod removal;
 mod settings;
+mod table_miss;
 mod tasks;
 mod timers;
 mod transport;

@@ -7,11 +7,11 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Capabilities, FlowFlags, FlowStats, FromSwitch, Instructions, List, MultipartReply, Out,
-    PortState, ReplyBody,
+    Capabilities, FlowFlags, FlowRemoved, FlowRemovedReason, FlowStats, FromSwitch, Instructions,
+    List, MatchView, MultipartReply, Out, PortState, ReplyBody,
 };
 use bellrock_api::{
-    App, Cookie, Dpid, Handler, MacAddr, Network, Port, PortDesc, PortReason, PortStatus,
+    App, Cookie, Dpid, Handler, MacAddr, Match, Network, Port, PortDesc, PortReason, PortStatus,
     SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;
@@ -77,6 +77,42 @@ fn a_table_miss_entry_goes_to_1_3_only() {
 }
 
 #[test]
+fn a_table_miss_entry_that_somebody_else_removes_is_put_back() {
+    let any = Match::any();
+    let removed = |cookie, reason| FlowRemoved {
+        cookie,
+        priority: 0,
+        reason,
+        table: 0,
+        duration_sec: 1,
+        duration_nsec: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+        matching: MatchView::from(&any),
+    };
+    let (ours, theirs) = (Cookie::CONTROLLER.with(0), 0xbad);
+    let (deleted, idle) = (FlowRemovedReason::Delete, FlowRemovedReason::IdleTimeout);
+    for (version, cookie, reason, expected) in [
+        (Version::V1_3, ours, deleted, 1),
+        (Version::V1_3, ours, idle, 0),
+        (Version::V1_3, theirs, deleted, 0),
+        (Version::V1_0, ours, deleted, 0),
+    ] {
+        let mut lab = Lab::with_app(Idle);
+        let s = lab.connect(0, version, SwitchDescription::new(5));
+        lab.run();
+        lab.switches[s].take();
+        lab.send(s, &FromSwitch::FlowRemoved(removed(cookie, reason)));
+        lab.run();
+        let adds = lab.switches[s].take();
+        let adds = adds.iter().filter(|text| text.starts_with("flow_mod Add any"));
+        assert_eq!(adds.count(), expected, "{version} {cookie:#x} {reason:?}");
+    }
+}
+
+#[test]
 fn an_app_that_wants_no_packets_gets_no_table_miss_entry() {
     struct Deaf;
     impl App for Deaf {
@@ -107,7 +143,7 @@ fn flows_of_an_earlier_run_go_and_others_stay() {
         cookie,
         packet_count: 0,
         byte_count: 0,
-        matching: bellrock_api::openflow::MatchView::port(Port(number)),
+        matching: MatchView::port(Port(number)),
         instructions: Instructions::none(),
     };
     let ours = Cookie::of_app("Idle");

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Batch, Dpid, FlowMod, Handler, Match, PacketIn, Port, PortDesc, PortReason, PortStatus,
-    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
+    Action, Batch, Dpid, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, Handler, Match,
+    PacketIn, Port, PortDesc, PortReason, PortStatus, Reader, Result, Switch, SwitchInfo,
+    SwitchPort, Topology, Verdict, Wants, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
@@ -201,6 +202,14 @@ impl DiscoverySwitch {
     }
 }
 
+/// Installs the flow that brings announcements. The switch tells when somebody removes it.
+fn bring_announcements(switch: &mut Switch<'_>) -> Result<()> {
+    let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
+    let actions = [Action::output(Port::CONTROLLER)];
+    let flow = FlowMod::add(&lldp).priority(PRIORITY).actions(&actions);
+    switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM)).map(drop)
+}
+
 /// Whether a port is one that links can be at, and up.
 pub(super) fn is_up(desc: &PortDesc) -> bool {
     desc.port.0 > 0 && desc.port <= Port::MAX && desc.is_up()
@@ -216,9 +225,7 @@ impl Wants for DiscoverySwitch {
 
 impl Handler for DiscoverySwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
-        let actions = [Action::output(Port::CONTROLLER)];
-        switch.install(&FlowMod::add(&lldp).priority(PRIORITY).actions(&actions))?;
+        bring_announcements(switch)?;
         self.ask(switch);
         let now = switch.now();
         for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
@@ -244,6 +251,17 @@ impl Handler for DiscoverySwitch {
             switch.packet_out_with(packet, &[])?;
         }
         Ok(verdict)
+    }
+
+    fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
+        let was_deleted = flow.reason == FlowRemovedReason::Delete;
+        let age = Duration::new(flow.duration_sec.into(), flow.duration_nsec);
+        // That of an earlier connection has to go; its place is taken already.
+        let is_older = age > switch.now().saturating_sub(self.since);
+        if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
+            bring_announcements(switch)?;
+        }
+        Ok(())
     }
 
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
