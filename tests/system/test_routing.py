@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.case import on_both_versions
 from harness.discovered import FOUND_S, Discovered
-from harness.network import Pings
+from harness.network import Pings, command
 from harness.topologies import FatTree, Grid, Mesh, Ring, switch_links
 from harness.waiting import until
 from test_moves import MOVING_MAC, PROMPT_S, MovingHost
@@ -18,6 +18,8 @@ MAX_GAP_S = 1.0
 STEADY_S = 1.2
 # Frames that a network without a storm carries over a link while nobody says anything: announcements, and some questions.
 QUIET_FRAMES_PER_S = 20
+# Tables are read this often to find what others have changed, and then put right.
+AUDITED_S = 60 + 10
 # How long host tracking waits for an answer from a host's old place.
 PROBED_S = 1.0
 
@@ -74,6 +76,20 @@ class Routing(Discovered):
     def pingall_loses_nothing_in_a_mesh_reactive(self, version):
         """Each switch linked with each other one."""
         self.pingall(version, Mesh(), "reactive")
+
+    @on_both_versions
+    def tables_that_somebody_empties_are_filled_again(self, version):
+        """An operator removes all flows of a switch: its links stay, at once nobody is unreachable, and within a minute all
+        flows are there again."""
+        self.prepare(version, Ring(), "proactive")
+        self.announce_hosts()
+        hosts = len(self.net.hosts)
+        until(lambda: self.flows_to_hosts() >= hosts, FOUND_S, "flows to all hosts in each switch")
+        command("ovs-ofctl", "-O", version, "del-flows", "s1")
+        until(lambda: self.net.unreachable() == [], PROMPT_S, "everybody is reached again")
+        until(lambda: self.flows_to_hosts() >= hosts, AUDITED_S, "flows to all hosts in each switch, again")
+        self.assertEqual((len(self.links()), self.told("link_down")), (self.ways, []))
+        self.assertEqual([row["event"] for row in self.told("wanted_altered")], ["wanted_altered"])
 
     @on_both_versions
     def pingall_loses_nothing_in_a_mesh_proactive(self, version):
