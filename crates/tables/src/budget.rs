@@ -18,12 +18,25 @@ struct Bytes {
     used: AtomicUsize,
     /// Bytes of `used` for which the kernel was advised to take huge pages, and took the advice.
     huge: AtomicUsize,
+    /// Of a part, what it is taken out of.
+    whole: Option<Reservation>,
 }
 
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Bytes { limit, used: AtomicUsize::new(0), huge: AtomicUsize::new(0) }))
+        Self::within(limit, None)
+    }
+
+    fn within(limit: usize, whole: Option<Reservation>) -> Self {
+        let (used, huge) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self(Arc::new(Bytes { limit, used, huge, whole }))
+    }
+
+    /// A budget of `limit` bytes out of this one, for tables that are to share no more than that; `None` if they are not
+    /// there. They are taken at once, and given back when the last clone and the last table of the part are gone.
+    pub fn part(&self, limit: usize) -> Option<Self> {
+        self.reserve(limit).map(|whole| Self::within(limit, Some(whole)))
     }
 
     /// A budget that refuses nothing; it still counts.
@@ -50,8 +63,10 @@ impl Budget {
 
     /// Counts bytes for which the kernel was advised to take huge pages.
     pub(crate) fn advised(&self, bytes: usize) -> Advised {
+        // Of a part, they are counted where it was taken out of, too.
+        let whole = self.0.whole.as_ref().map(|whole| Box::new(whole.budget.advised(bytes)));
         self.0.huge.fetch_add(bytes, Ordering::Relaxed);
-        Advised { budget: self.clone(), bytes }
+        Advised { budget: self.clone(), bytes, _whole: whole }
     }
 
     /// Takes `bytes` out of the budget until the reservation is dropped; `None` if they are not
@@ -73,6 +88,7 @@ impl Budget {
 pub(crate) struct Advised {
     budget: Budget,
     bytes: usize,
+    _whole: Option<Box<Advised>>,
 }
 
 impl Drop for Advised {
@@ -132,6 +148,23 @@ mod tests {
         drop(first);
         assert_eq!(budget.used(), 40);
         drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_part_is_taken_at_once_and_given_back_with_its_last_table() {
+        let budget = Budget::new(100);
+        let part = budget.part(60).unwrap();
+        assert!(budget.part(41).is_none());
+        assert_eq!((budget.used(), part.used(), part.limit()), (60, 0, 60));
+        let table = part.reserve(10).unwrap();
+        assert!(part.reserve(51).is_none());
+        let advised = part.advised(10);
+        assert_eq!((budget.huge_page_bytes(), part.huge_page_bytes()), (10, 10));
+        drop(part);
+        drop(advised);
+        assert_eq!((budget.used(), budget.huge_page_bytes()), (60, 0));
+        drop(table);
         assert_eq!(budget.used(), 0);
     }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bellrock_api::{Dpid, PacketIn, Port};
 use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 
+use super::near::Near;
 use super::place::{Attachment, SwitchNumber};
 use super::switches::{Corner, Letter};
 use super::ways::Ways;
@@ -37,6 +38,7 @@ pub struct GlobalHosts<T: GlobalTable> {
     corner: Arc<Corner>,
     me: SwitchNumber,
     ways: Ways,
+    near: Near,
     /// A port that led to a switch which is behind another one now.
     rerouted: Option<Port>,
 }
@@ -45,13 +47,46 @@ impl<T: GlobalTable> GlobalHosts<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, dpid: Dpid) -> Self {
         let corner = shared.switches.comes(dpid);
         let (me, ways) = (corner.number, corner.ways());
-        GlobalHosts { shared, corner, me, ways, rerouted: None }
+        let near = Near::new(&shared.near_budget, shared.seed.clone());
+        GlobalHosts { shared, corner, me, ways, near, rerouted: None }
+    }
+
+    /// The same as [`HostTable::with_flows`], by what all switches share.
+    #[inline(never)]
+    fn shared_with_flows(
+        &mut self,
+        in_port: Port,
+        from: HostKey,
+        to: HostKey,
+        now: u32,
+    ) -> Option<Place> {
+        let table = &self.shared.table;
+        let (from, to) = (table.hash(from.0), table.hash(to.0));
+        let here = Attachment::new(self.me, Place::with_flows_at(in_port));
+        let is_here = |from| Attachment(from).is_same_but_for_others(here);
+        let from_is_known = match table.touch_if(from, now, is_here) {
+            Some(from) => Attachment(from).has_flows_there(),
+            None => self.passes_with_flows(from, in_port, now),
+        };
+        if !from_is_known {
+            return None;
+        }
+        let found = table.lookup_fresh(to, now, self.shared.max_age_s)?;
+        let found = self.seen_from_here(Attachment(found))?;
+        if !found.has_flows() || found.port() == in_port {
+            return None;
+        }
+        if T::IS_KEPT_NEAR {
+            self.near.note(from, Place::with_flows_at(in_port), now);
+            self.near.note(to, found, now);
+        }
+        Some(found)
     }
 
     /// The source is at another switch, or its entry was not where it is looked for first.
     #[inline(never)]
-    fn passes_with_flows(&self, from: HostKey, in_port: Port, now: u32) -> bool {
-        let from = self.shared.table.lookup_age(self.hash(from), now);
+    fn passes_with_flows(&self, from: Hashed, in_port: Port, now: u32) -> bool {
+        let from = self.shared.table.lookup_age(from, now);
         from.is_some_and(|(from, _)| {
             let from = Attachment(from);
             from.switch() != self.me
@@ -71,8 +106,9 @@ impl<T: GlobalTable> GlobalHosts<T> {
         let is_fresh = age <= PASSING_S;
         let passes =
             self.ways.lead_over(by) || (is_fresh && (before.is_none() || self.ways.doubt(from)));
-        if passes {
-            self.rerouted = self.ways.set(from, by).or(self.rerouted);
+        if passes && let Some(before) = self.ways.set(from, by) {
+            self.near.forget_port(before);
+            self.rerouted = Some(before);
         }
         passes
     }
@@ -80,11 +116,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
     /// Where a host is for this switch; `None` if the way there is not known.
     #[inline(always)]
     fn seen_from_here(&self, host: Attachment) -> Option<Place> {
-        if host.switch() == self.me {
-            return Some(host.place());
-        }
-        let place = Place::at(self.ways.to(host.switch())?)?;
-        Some(if host.has_flows_elsewhere() { place.with_flows() } else { place })
+        self.ways.place_of(host, self.me)
     }
 
     /// The same; a place without flows if the way there is not known, since there are none then.
@@ -93,7 +125,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
     }
 
     /// Learns a host that nobody knows. `None`: somebody does by now.
-    fn learn_new(&self, host: Hashed, at: Place, now: u32) -> Option<Learnt> {
+    fn learn_new(&mut self, host: Hashed, at: Place, now: u32) -> Option<Learnt> {
         if !self.corner.enter(at) {
             return Some(Learnt::OverLimit { from: None });
         }
@@ -116,7 +148,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
     }
 
     /// A host is here now. `None`: it is not where it was any more, by somebody else's doing.
-    fn learn_move(&self, host: Hashed, was: Attachment, at: Place, now: u32) -> Option<Learnt> {
+    fn learn_move(&mut self, host: Hashed, was: Attachment, at: Place, now: u32) -> Option<Learnt> {
         let from = self.was_from_here(was);
         if !self.corner.enter(at) {
             self.shared.table.remove(host, was.0).ok()?;
@@ -133,7 +165,8 @@ impl<T: GlobalTable> GlobalHosts<T> {
     }
 
     /// A host is not where it was; this switch knows.
-    fn left(&self, host: HostKey, was: Attachment) {
+    fn left(&mut self, host: HostKey, was: Attachment) {
+        self.near.forget(host);
         self.shared.switches.left(host, was, self.me);
     }
 }
@@ -161,25 +194,19 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     #[inline]
     fn are_beyond_cache(&self) -> bool {
-        self.shared.table.bytes_in_use() > CACHED_BYTES
+        !(T::IS_KEPT_NEAR && self.near.is_on()) && self.shared.table.bytes_in_use() > CACHED_BYTES
     }
 
     #[inline(always)]
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
         let in_port = packet.in_port();
-        let table = &self.shared.table;
-        let here = Attachment::new(self.me, Place::with_flows_at(in_port));
-        let is_here = |from| Attachment(from).is_same_but_for_others(here);
-        let from_is_known = match table.touch_if(self.hash(frame.from()), now, is_here) {
-            Some(from) => Attachment(from).has_flows_there(),
-            None => self.passes_with_flows(frame.from(), in_port, now),
-        };
-        if !from_is_known {
-            return None;
+        if T::IS_KEPT_NEAR
+            && self.near.is_on()
+            && let Some(to) = self.near.with_flows(in_port, frame, now)
+        {
+            return Some(to);
         }
-        let to = table.lookup_fresh(self.hash(frame.to()), now, self.shared.max_age_s)?;
-        let to = self.seen_from_here(Attachment(to))?;
-        (to.has_flows() && to.port() != in_port).then_some(to)
+        self.shared_with_flows(in_port, frame.from(), frame.to(), now)
     }
 
     fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
@@ -260,15 +287,18 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn forget_port(&mut self, port: Port) {
         self.ways.forget(port);
+        self.near.forget_port(port);
         if !self.corner.has_hosts(port) {
             return;
         }
+        let GlobalHosts { shared, me, .. } = self;
         let is_there = |value| {
             let host = Attachment(value);
-            host.switch() == self.me && host.place().port() == port
+            host.switch() == *me && host.place().port() == port
         };
-        self.shared.table.remove_where(&mut |_, value| is_there(value), &mut |key, value| {
-            self.left(HostKey(key), Attachment(value));
+        // All of them were behind that port, so none is near any more.
+        shared.table.remove_where(&mut |_, value| is_there(value), &mut |key, value| {
+            shared.switches.left(HostKey(key), Attachment(value), *me);
         });
     }
 
@@ -278,10 +308,13 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     }
 
     fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
-        self.shared.table.age(now, self.shared.max_age_s, 1, &mut |key, value| {
+        self.near.age(now);
+        let GlobalHosts { shared, ways, near, me, .. } = self;
+        shared.table.age(now, shared.max_age_s, 1, &mut |key, value| {
             let (host, was) = (HostKey(key), Attachment(value));
-            self.left(host, was);
-            forgotten(host, self.was_from_here(was));
+            near.forget(host);
+            shared.switches.left(host, was, *me);
+            forgotten(host, ways.place_of(was, *me).unwrap_or_default());
         });
     }
 
@@ -306,8 +339,14 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
             return Some(News::Rerouted(port));
         }
         Some(match self.corner.next_letter()? {
-            Letter::Gone(host, was) => News::Gone(host, self.was_from_here(was)),
-            Letter::Lost => News::Lost,
+            Letter::Gone(host, was) => {
+                self.near.forget(host);
+                News::Gone(host, self.was_from_here(was))
+            }
+            Letter::Lost => {
+                self.near.forget_all();
+                News::Lost
+            }
         })
     }
 }
@@ -316,5 +355,91 @@ impl<T: GlobalTable> Drop for GlobalHosts<T> {
     fn drop(&mut self) {
         self.corner.keep(std::mem::take(&mut self.ways));
         self.shared.switches.goes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::PacketInView;
+    use bellrock_tables::{Budget, SharedTable};
+
+    use super::super::GlobalLearning;
+    use super::*;
+    use crate::learning::LearningSettings;
+    use crate::learning::prepared::tests::packet_in;
+
+    const A: u8 = 1;
+    const B: u8 = 2;
+
+    fn key(host: u8) -> HostKey {
+        HostKey(u64::from_le_bytes([2, 0, 0, 0, 0, host, 0, 0]))
+    }
+
+    fn at(port: u32) -> Place {
+        Place::at(Port(port)).unwrap()
+    }
+
+    /// Where a packet from one host to another goes to straight.
+    fn goes(
+        hosts: &mut GlobalHosts<SharedTable>,
+        [from, to]: [u8; 2],
+        by: u32,
+        now: u32,
+    ) -> Option<Port> {
+        let data = [&[2, 0, 0, 0, 0, to][..], &[2, 0, 0, 0, 0, from], &[8, 0]].concat();
+        let message = packet_in(Port(by), &data);
+        let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
+        let frame = Frame::read(&packet).unwrap();
+        hosts.with_flows(&packet, &frame, now).map(Place::port)
+    }
+
+    #[test]
+    fn what_is_near_is_given_up_when_another_switch_changes_it() {
+        let app =
+            GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
+        let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+        for (host, port) in [(A, 1), (B, 2)] {
+            let host = one.hash(key(host));
+            assert_eq!(one.learn(host, at(port), 10), Learnt::New(at(port), None));
+            assert_eq!(goes(&mut one, [A, B], 1, 10), None, "without flows");
+            assert!(one.note_flows(host, at(port)));
+        }
+        // The table tells it, and then it is near.
+        for _ in 0..2 {
+            assert_eq!(goes(&mut one, [A, B], 1, 13), Some(Port(2)));
+        }
+        assert_eq!(goes(&mut one, [A, B], 3, 13), None, "not where it was");
+        // Nobody has heard of B for three seconds.
+        let b = two.hash(key(B));
+        assert_eq!(two.learn(b, at(5), 13), Learnt::Moved { from: Place::default(), to: at(5) });
+        assert!(one.has_news());
+        assert!(matches!(one.next_news(), Some(News::Gone(host, _)) if host == key(B)));
+        assert_eq!(goes(&mut one, [A, B], 1, 13), None);
+        assert!(one.next_news().is_none() && !one.has_news());
+    }
+
+    #[test]
+    fn what_a_switch_changes_itself_is_not_near_any_more() {
+        let app =
+            GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
+        let mut one = GlobalHosts::new(app.share(Some(1)), Dpid(1));
+        let known = |one: &mut GlobalHosts<SharedTable>| {
+            for (host, port) in [(A, 1), (B, 2)] {
+                let host = one.hash(key(host));
+                let _ = one.learn(host, at(port), 10);
+                assert!(one.note_flows(host, at(port)));
+            }
+            assert_eq!(goes(one, [A, B], 1, 10), Some(Port(2)));
+        };
+        known(&mut one);
+        let b = one.hash(key(B));
+        one.forget(b);
+        assert_eq!(goes(&mut one, [A, B], 1, 10), None);
+        known(&mut one);
+        assert!(matches!(one.learn(b, at(3), 10), Learnt::Moved { .. }));
+        assert_eq!(goes(&mut one, [A, B], 1, 10), None);
+        known(&mut one);
+        one.forget_port(Port(2));
+        assert_eq!(goes(&mut one, [A, B], 1, 10), None);
     }
 }

@@ -5,13 +5,14 @@
 //! - The handler is that of [`crate::learning`], with another table behind it: `hosts` answers its
 //!   questions. So what is said there about flows holds here too.
 //! - `place` is what the table has for a host, `switches` is what else the switches share: how many hosts each
-//!   port has, and letters to other switches whose flows have become wrong. `tables` and `transactions` are the ways to keep the table.
+//!   port has, and letters to other switches whose flows have become wrong. `near` is what a switch keeps of the table at hand. `tables` and `transactions` are the ways to keep the table.
 //! - A host is where it was seen first: a packet comes to the switch that its host is attached to before it comes to
 //!   any other, and that one has written it down before it sends the packet on.
 //! - A switch learns by which port another one is from the packets of that one's hosts. So one packet from a switch
 //!   tells the way to all of its hosts, and flows to them need no flooding.
 
 mod hosts;
+mod near;
 mod place;
 mod switches;
 mod tables;
@@ -46,6 +47,10 @@ pub struct GlobalLearning<T: GlobalTable = SharedTable> {
 /// What all switches share.
 struct Shared<T> {
     table: T,
+    /// The table's.
+    seed: Seed,
+    /// For what switches keep of the table at hand.
+    near_budget: Budget,
     switches: Switches,
     max_age_s: u32,
 }
@@ -71,11 +76,20 @@ impl<T: GlobalTable> GlobalLearning<T> {
         GlobalLearning { seed: Some(seed), ..self }
     }
 
+    /// Nothing where tables have all that there is.
+    fn near_budget(&self) -> Budget {
+        let bytes = if T::IS_KEPT_NEAR { near::NEAR_BYTES } else { 0 };
+        self.budget.part(bytes).unwrap_or(Budget::new(0))
+    }
+
     fn share(&self, seed: Option<u64>) -> Arc<Shared<T>> {
         let make = || {
             let seed = seed.map_or_else(Seed::random, Seed::from_number);
+            let table = T::new(self.settings.max_entries, &self.budget, seed.clone());
             Arc::new(Shared {
-                table: T::new(self.settings.max_entries, &self.budget, seed),
+                table,
+                seed,
+                near_budget: self.near_budget(),
                 switches: Switches::new(self.settings.max_macs_per_port),
                 max_age_s: match self.settings.max_age_s {
                     0 => MAX_AGE_TICKS,

@@ -11,6 +11,9 @@ use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert, SharedTab
 /// What is meant by each is told at [`SharedTable`], which is one.
 #[expect(missing_docs, reason = "see SharedTable")]
 pub trait GlobalTable: Send + Sync + 'static {
+    /// Whether switches keep at hand what they read of it, so that they ask it seldom. Not where it is there to
+    /// show what asking for each packet costs.
+    const IS_KEPT_NEAR: bool = false;
     fn new(bound: usize, budget: &Budget, seed: Seed) -> Self;
     fn hash(&self, key: u64) -> Hashed;
     fn prefetch(&self, at: Hashed);
@@ -40,6 +43,8 @@ pub trait GlobalTable: Send + Sync + 'static {
 }
 
 impl GlobalTable for SharedTable {
+    const IS_KEPT_NEAR: bool = true;
+
     fn new(bound: usize, budget: &Budget, seed: Seed) -> Self {
         SharedTable::with_seed(bound, budget, seed)
     }

@@ -2,7 +2,8 @@
 
 use bellrock_api::Port;
 
-use super::place::SwitchNumber;
+use super::place::{Attachment, SwitchNumber};
+use crate::learning::frame::Place;
 
 /// So many hosts of a switch that come by another port than the one that leads there, with none between
 /// that comes by that, mean that it is behind the other port. Fewer mean that these hosts have moved.
@@ -26,6 +27,16 @@ impl Ways {
     #[inline(always)]
     pub(super) fn to(&self, switch: SwitchNumber) -> Option<Port> {
         self.0.get(switch.index()).map(|way| way.port).filter(|port| *port != UNKNOWN)
+    }
+
+    /// Where a host is for the switch that these are the ways of, `me`; `None` if the way there is not known.
+    #[inline(always)]
+    pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<Place> {
+        if host.switch() == me {
+            return Some(host.place());
+        }
+        let place = Place::at(self.to(host.switch())?)?;
+        Some(if host.has_flows_elsewhere() { place.with_flows() } else { place })
     }
 
     /// A packet of that switch has come by its port.

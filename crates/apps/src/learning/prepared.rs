@@ -216,7 +216,7 @@ impl<'p> Plain<'p> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use bellrock_api::openflow::{self, Bytes, FromSwitch, MatchView, Out, PacketInReason};
     use bellrock_api::{PacketInView, ToSwitch};
     use proptest::prelude::*;
@@ -225,7 +225,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A packet_in of 1.3.
-    pub(in super::super) fn packet_in(port: Port, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn packet_in(port: Port, data: &[u8]) -> Vec<u8> {
         packet_in_of(Version::V1_3, port, data)
     }
 

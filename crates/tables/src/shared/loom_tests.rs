@@ -118,28 +118,34 @@ fn a_touch_brings_nothing_back() {
     });
 }
 
+/// A table of two lines with four keys: three in the first line, the fourth in the second. It goes to the first, as when room
+/// is made; whether it did is what the thread returns.
+fn with_the_fourth_on_its_way() -> (Arc<SharedTable>, thread::JoinHandle<bool>) {
+    let table = table(2);
+    for key in 1..=4 {
+        let _ = insert(&table, key, key);
+    }
+    let mover = {
+        let table = Arc::clone(&table);
+        thread::spawn(move || {
+            let [first, second] = table.lines.homes(table.hash(4));
+            assert_eq!(table.remove(table.hash(1), 1), Ok(()));
+            table.move_entry(4, second, first).is_some()
+        })
+    };
+    (table, mover)
+}
+
 /// A reader finds an entry that is being moved from one of its lines to the other.
 #[test]
 fn an_entry_is_found_while_it_is_moved() {
     loom::model(|| {
-        let table = table(2);
-        for key in 1..=4 {
-            let _ = insert(&table, key, key);
-        }
-        // Three are in the first line, the fourth is in the second. It goes to the first, as when room is made.
-        let mover = {
-            let table = Arc::clone(&table);
-            thread::spawn(move || {
-                let [first, second] = table.lines.homes(table.hash(4));
-                assert_eq!(table.remove(table.hash(1), 1), Ok(()));
-                assert_eq!(table.move_entry(4, second, first), Some(()));
-            })
-        };
+        let (table, mover) = with_the_fourth_on_its_way();
         // It may be disturbed as often as it may try, but for that it is there.
         let busy = table.stats().busy;
         let found = table.lookup(table.hash(4));
         assert!(found == Some(4) || (found.is_none() && table.stats().busy > busy), "{found:?}");
-        mover.join().unwrap();
+        assert!(mover.join().unwrap(), "nobody else writes");
         assert_eq!(table.lookup(table.hash(4)), Some(4));
     });
 }
@@ -148,18 +154,7 @@ fn an_entry_is_found_while_it_is_moved() {
 #[test]
 fn a_change_is_not_lost_by_a_move() {
     loom::model(|| {
-        let table = table(2);
-        for key in 1..=4 {
-            let _ = insert(&table, key, key);
-        }
-        let mover = {
-            let table = Arc::clone(&table);
-            thread::spawn(move || {
-                let [first, second] = table.lines.homes(table.hash(4));
-                assert_eq!(table.remove(table.hash(1), 1), Ok(()));
-                table.move_entry(4, second, first).is_some()
-            })
-        };
+        let (table, mover) = with_the_fourth_on_its_way();
         let changed = table.replace_unseen(table.hash(4), 4, 40);
         assert!(matches!(changed, Ok(()) | Err(NotReplaced::Busy)), "{changed:?}");
         let moved = mover.join().unwrap();
