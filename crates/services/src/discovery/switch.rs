@@ -219,7 +219,8 @@ impl Wants for DiscoverySwitch {
     /// Whether it is LLDP, without a tag.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
-        packet.data().get(12..14) == Some(&frame::ETH_TYPE.to_be_bytes())
+        const LLDP: [u8; 2] = frame::ETH_TYPE.to_be_bytes();
+        packet.data().first_chunk::<14>().is_some_and(|[.., t0, t1]| [*t0, *t1] == LLDP)
     }
 }
 

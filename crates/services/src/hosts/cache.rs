@@ -1,15 +1,24 @@
 //! What a handler remembers of hosts that it has nothing to do with: known hosts at their places, and
 //! hosts that are only passing through.
 //!
-//! It is asked for every packet, so it is flat and small, and is emptied rather than kept up to date.
+//! It is asked for every packet, so it is flat and small, and is emptied rather than kept up to date. A host at a port is one word in
+//! a cache line of eight, which are compared at once: how many of them had to be looked at is nothing that a branch
+//! predictor would guess.
+
+use std::hint::cold_path;
 
 use bellrock_api::{HostId, Port};
 
 /// Hosts that are remembered at most. With more it is emptied, and each is looked at again.
 const MAX_HOSTS: usize = 1 << 13;
 
-/// Room at first.
-const MIN_SLOTS: usize = 1 << 6;
+/// Lines at first.
+const MIN_LINES: usize = 1 << 3;
+
+/// Lines at most. Half of them are for all hosts that it may have; it has the others when two lines of one host were full before.
+const MAX_LINES: usize = 4 * MAX_HOSTS / TAGS_PER_LINE;
+
+const TAGS_PER_LINE: usize = 8;
 
 /// A host as one word: its VLAN in bits 48 to 59, and its address below, the first byte lowest, as a
 /// processor reads it from the packet. Zero is none.
@@ -34,89 +43,133 @@ impl Key {
     }
 }
 
+/// A host at a port, as one word that is never zero.
+///
+/// One host has another tag at each port. Two hosts at two ports have the same with a chance of one in 2^63, whatever
+/// addresses they choose, since a secret is in it; then what is to be told of the one is told later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tag(u64);
+
+const IS_TAG: u64 = 1 << 63;
+
+/// Eight tags by their halves, so that the halves of four are compared by one instruction. Zeros are none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    key: u64,
-    port: u32,
+#[repr(C, align(64))]
+struct Line {
+    low: [u32; TAGS_PER_LINE],
+    high: [u32; TAGS_PER_LINE],
 }
 
-/// A set of hosts, each at a port. Open addressing, at most half full.
+const _: () = assert!(size_of::<Line>() == 64);
+
+impl Line {
+    #[inline(always)]
+    fn has(&self, tag: Tag) -> bool {
+        let (low, high) = (tag.0 as u32, (tag.0 >> 32) as u32);
+        let differ = |nth: usize| self.low[nth] ^ low | self.high[nth] ^ high;
+        (0..TAGS_PER_LINE).fold(false, |same, nth| same | (differ(nth) == 0))
+    }
+
+    /// Puts a tag where none is, if there is such a place.
+    fn put(&mut self, tag: Tag) -> bool {
+        let (low, high) = (tag.0 as u32, (tag.0 >> 32) as u32);
+        let free = self.high.iter().position(|high| *high == 0);
+        let slot = free.and_then(|free| self.low.get_mut(free).zip(self.high.get_mut(free)));
+        slot.map(|its| (*its.0, *its.1) = (low, high)).is_some()
+    }
+
+    fn tags(&self) -> impl Iterator<Item = Tag> {
+        let halves = self.low.into_iter().zip(self.high);
+        let tags = halves.map(|(low, high)| Tag(u64::from(high) << 32 | u64::from(low)));
+        tags.filter(|tag| tag.0 != 0)
+    }
+}
+
+/// A set of hosts, each at a port; at several, if it passes by at them. A tag is in the first of its two lines, or in the second when that was
+/// full. At most half full.
 pub(super) struct Cache {
     /// A power of two.
-    slots: Box<[Slot]>,
+    lines: Box<[Line]>,
     len: usize,
-    /// Odd and secret: who chooses addresses cannot choose where they lie.
+    /// Odd and secret: who chooses addresses cannot choose where they lie, nor what their tags are.
     multiplier: u64,
-    shift: u32,
 }
 
 impl Cache {
     pub(super) fn new(multiplier: u64) -> Self {
-        let mut cache =
-            Cache { slots: Box::default(), len: 0, multiplier: multiplier | 1, shift: 0 };
-        cache.resize(MIN_SLOTS);
-        cache
+        let lines = vec![Line::default(); MIN_LINES].into();
+        Cache { lines, len: 0, multiplier: multiplier | 1 }
     }
 
-    fn resize(&mut self, slots: usize) {
-        let before = std::mem::replace(&mut self.slots, vec![Slot::default(); slots].into());
-        self.shift = u64::BITS - slots.trailing_zeros();
-        self.len = 0;
-        for slot in before.iter().filter(|slot| slot.key != 0) {
-            self.put(*slot);
-        }
+    #[inline(always)]
+    fn tag(&self, Key(host): Key, port: Port) -> Tag {
+        Tag((host ^ u64::from(port.0).wrapping_mul(self.multiplier)) | IS_TAG)
+    }
+
+    /// Both lines of a tag, which may be the same.
+    #[inline(always)]
+    fn homes(&self, Tag(tag): Tag) -> [usize; 2] {
+        // Folded, so that each bit of the address counts in both.
+        let product = u128::from(tag) * u128::from(self.multiplier);
+        let hash = (product as u64) ^ ((product >> 64) as u64);
+        let mask = self.lines.len() - 1;
+        [hash as usize & mask, (hash >> 32) as usize & mask]
     }
 
     /// Whether the host is remembered at this port.
     #[inline(always)]
     pub(super) fn has(&self, key: Key, port: Port) -> bool {
-        let mask = self.slots.len() - 1;
-        let mut at = (key.0.wrapping_mul(self.multiplier) >> self.shift) as usize;
-        // Ends: half of the slots are empty.
-        loop {
-            let slot = self.slots[at & mask];
-            if slot.key == key.0 {
-                return slot.port == port.0;
-            }
-            if slot.key == 0 {
-                return false;
-            }
-            at += 1;
+        let tag = self.tag(key, port);
+        let [first, _] = self.homes(tag);
+        if self.lines[first].has(tag) {
+            return true;
         }
+        cold_path();
+        self.has_second(tag)
     }
 
-    /// Remembers a host at a port, and at no other.
+    #[inline(never)]
+    fn has_second(&self, tag: Tag) -> bool {
+        let [_, second] = self.homes(tag);
+        self.lines[second].has(tag)
+    }
+
+    /// Remembers a host at a port.
     pub(super) fn insert(&mut self, key: Key, port: Port) {
-        if key.0 == 0 {
+        if self.has(key, port) {
             return;
         }
-        if self.len * 2 >= self.slots.len() {
-            match self.len < MAX_HOSTS {
-                true => self.resize(self.slots.len() * 2),
-                false => self.clear(),
+        if self.len >= MAX_HOSTS {
+            self.clear();
+        }
+        let tag = self.tag(key, port);
+        while self.len * 2 >= self.lines.len() * TAGS_PER_LINE || !self.put(tag) {
+            if !self.grow() {
+                self.clear();
             }
         }
-        self.put(Slot { key: key.0, port: port.0 });
+        self.len += 1;
     }
 
-    fn put(&mut self, slot: Slot) {
-        let mask = self.slots.len() - 1;
-        let mut at = (slot.key.wrapping_mul(self.multiplier) >> self.shift) as usize;
-        loop {
-            let here = &mut self.slots[at & mask];
-            if here.key == 0 || here.key == slot.key {
-                self.len += usize::from(here.key == 0);
-                *here = slot;
-                return;
-            }
-            at += 1;
+    /// Puts a tag into one of its lines, if there is room.
+    fn put(&mut self, tag: Tag) -> bool {
+        self.homes(tag).into_iter().any(|line| self.lines[line].put(tag))
+    }
+
+    /// Twice the lines, and all tags in them; false if there are as many as there may be, or too few for these tags.
+    fn grow(&mut self) -> bool {
+        let lines = self.lines.len() * 2;
+        if lines > MAX_LINES {
+            return false;
         }
+        let before = std::mem::replace(&mut self.lines, vec![Line::default(); lines].into());
+        before.iter().flat_map(Line::tags).all(|tag| self.put(tag))
     }
 
     /// Forgets all.
     pub(super) fn clear(&mut self) {
         if self.len > 0 {
-            self.slots.fill(Slot::default());
+            self.lines.fill(Line::default());
             self.len = 0;
         }
     }
@@ -124,7 +177,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     use bellrock_api::MacAddr;
 
@@ -142,20 +195,41 @@ mod tests {
     fn it_knows_what_was_put_in_and_nothing_else() {
         let mut random = fastrand::Rng::with_seed(1);
         let mut cache = Cache::new(random.u64(..));
-        let mut known = BTreeMap::new();
+        let (mut known, mut inserted) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..4 * MAX_HOSTS {
-            let host = HostId::new(MacAddr::from_u64(random.u64(1..30_000)), None);
+            let host = HostId::new(MacAddr::from_u64(random.u64(0..30_000)), None);
             let port = random.u32(1..4);
             cache.insert(Key::of(host), Port(port));
-            known.insert(host, port);
+            known.insert(host);
+            inserted.insert((host, port));
             assert!(cache.has(Key::of(host), Port(port)));
-            assert!(cache.len * 2 <= cache.slots.len() && cache.len <= MAX_HOSTS + 1);
+            assert!(cache.len * 2 <= cache.lines.len() * TAGS_PER_LINE);
+            assert!(cache.len <= MAX_HOSTS && cache.lines.len() <= MAX_LINES);
         }
-        for (host, port) in &known {
-            let wrong = (1..4).filter(|other| other != port);
-            assert!(wrong.into_iter().all(|other| !cache.has(Key::of(*host), Port(other))));
+        for host in &known {
+            for port in 1..8 {
+                assert!(
+                    !cache.has(Key::of(*host), Port(port)) || inserted.contains(&(*host, port))
+                );
+            }
         }
+        let count = cache.lines.iter().flat_map(Line::tags).count();
+        assert_eq!(count, cache.len);
         cache.clear();
-        assert!(known.iter().all(|(host, port)| !cache.has(Key::of(*host), Port(*port))));
+        assert!(inserted.iter().all(|(host, port)| !cache.has(Key::of(*host), Port(*port))));
+    }
+
+    #[test]
+    fn most_are_in_their_first_line() {
+        let mut cache = Cache::new(fastrand::Rng::with_seed(2).u64(..));
+        let host = |n| Key::of(HostId::new(MacAddr::from_u64(n), None));
+        (0..MAX_HOSTS as u64).for_each(|n| cache.insert(host(n), Port(1)));
+        assert!((0..MAX_HOSTS as u64).all(|n| cache.has(host(n), Port(1))), "none was in the way");
+        let in_second = |n: &u64| {
+            let tag = cache.tag(host(*n), Port(1));
+            !cache.lines[cache.homes(tag)[0]].has(tag)
+        };
+        let second = (0..MAX_HOSTS as u64).filter(in_second).count();
+        assert!(second < MAX_HOSTS / 20, "{second} of {MAX_HOSTS} in their second line");
     }
 }
