@@ -132,6 +132,23 @@ fn check_flooding(paths: &Paths, topology: &Topology) {
 }
 
 #[test]
+fn a_link_that_goes_affects_the_paths_over_it_and_no_others() {
+    let mut topology = ring(6);
+    let mut tracker = Tracker::default();
+    let before = tracker.update(&snapshot(&topology));
+    unlink(&mut topology, at(1, 1));
+    let after = tracker.update(&snapshot(&topology));
+    let changes = after.changes_since(&before);
+    assert!(changes.affect(Dpid(1), Dpid(2)) && changes.affect(Dpid(6), Dpid(3)));
+    // Both ways are shortest from 1 to 4; 2 and 4 lie on the other side.
+    assert!(changes.affect(Dpid(1), Dpid(4)));
+    assert!(!changes.affect(Dpid(2), Dpid(4)) && !changes.affect(Dpid(5), Dpid(1)));
+    let back = before.changes_since(&after);
+    assert!(back.affect(Dpid(1), Dpid(2)) && !back.affect(Dpid(2), Dpid(4)));
+    assert!(!after.changes_since(&after).affect(Dpid(1), Dpid(2)));
+}
+
+#[test]
 fn a_ring_has_one_way_to_near_switches_and_two_to_the_opposite_one() {
     let paths = of(&ring(6));
     let ports =
@@ -383,6 +400,33 @@ proptest! {
             let anew = of(&topology);
             prop_assert_eq!(different(&paths, &topology, &seen(&anew, &topology)), None);
             check_flooding(&paths, &topology);
+        }
+    }
+
+    #[test]
+    fn paths_that_a_change_does_not_affect_are_those_of_before(
+        events in prop::collection::vec(prop::collection::vec(event(), 1..4), 1..30),
+    ) {
+        let mut topology = Topology { settled: true, ..Topology::default() };
+        (0..SWITCHES).for_each(|dpid| Event::SwitchUp(dpid).happen(&mut topology));
+        let mut tracker = Tracker::default();
+        let mut before = tracker.update(&snapshot(&topology));
+        for events in events {
+            events.iter().for_each(|event| event.happen(&mut topology));
+            let after = tracker.update(&snapshot(&topology));
+            let changes = after.changes_since(&before);
+            let all = (0..SWITCHES).flat_map(|a| (0..SWITCHES).map(move |b| (Dpid(a), Dpid(b))));
+            for (from, to) in all {
+                let walks = |paths: &Paths| -> Vec<Vec<Hop>> {
+                    (0..8).map(|key| paths.walk(from, to, key).collect()).collect()
+                };
+                if !changes.affect(from, to) {
+                    prop_assert_eq!(walks(&before), walks(&after));
+                    prop_assert_eq!(before.distance(from, to), after.distance(from, to));
+                }
+            }
+            drop(changes);
+            before = after;
         }
     }
 

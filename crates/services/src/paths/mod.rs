@@ -17,6 +17,7 @@
 //! # Bounds
 //! [`MAX_SWITCHES`]. `docs/book/src/internals/paths.md` has what it costs.
 
+mod changes;
 mod flood;
 mod graph;
 mod repair;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 use bellrock_api::{Dpid, Port, Snapshot, SwitchPort, Topology};
 
+pub use changes::Changes;
 use flood::Flood;
 pub use graph::MAX_SWITCHES;
 use graph::{Graph, Index, Node, Way, number};

@@ -1,0 +1,73 @@
+//! Between which switches paths are not what they were.
+
+use std::sync::Arc;
+
+use bellrock_api::Dpid;
+
+use super::{Hop, Paths};
+
+/// Links, in each direction, that are looked at one by one; if more have changed, all paths may have.
+const MAX_CHANGED: usize = 64;
+
+/// What differs between two versions of [`Paths`]. What [`Paths::changes_since`] returns.
+pub struct Changes<'p> {
+    before: &'p Paths,
+    after: &'p Paths,
+    /// The ends of links that are gone, and of those that have come.
+    gone: Vec<(Dpid, Dpid)>,
+    come: Vec<(Dpid, Dpid)>,
+}
+
+impl Paths {
+    /// What differs from another version.
+    #[must_use]
+    pub fn changes_since<'p>(&'p self, before: &'p Paths) -> Changes<'p> {
+        Changes { before, after: self, gone: before.not_in(self), come: self.not_in(before) }
+    }
+
+    /// The ends of links that another version has not.
+    fn not_in(&self, other: &Paths) -> Vec<(Dpid, Dpid)> {
+        let mut missing = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            // A version that follows another shares what has not changed, as long as numbers stay.
+            let is_numbered_so = Arc::ptr_eq(&self.numbers, &other.numbers);
+            if is_numbered_so && other.nodes.get(at).is_some_and(|its| Arc::ptr_eq(node, its)) {
+                continue;
+            }
+            let its: Vec<Hop> = other.hops_of(node.dpid).collect();
+            let hops = self.hops_of(node.dpid).filter(|hop| !its.contains(hop));
+            missing.extend(hops.map(|hop| (hop.from.dpid, hop.to.dpid)));
+        }
+        missing
+    }
+
+    fn hops_of(&self, dpid: Dpid) -> impl Iterator<Item = Hop> {
+        let nodes = self.number(dpid).and_then(|index| self.nodes.get(index));
+        nodes.into_iter().flat_map(|node| node.ways.iter().map(|way| self.hop(node, way)))
+    }
+}
+
+impl Changes<'_> {
+    /// Whether a shortest path from one switch to another may be another one than before, for some key. If not,
+    /// [`Paths::walk`] is the same for all.
+    ///
+    /// The distance is looked at, and whether a link that has gone was on any of the shortest paths, or one
+    /// that has come is: if none, these are the same paths. It takes a few look-ups for each link that has
+    /// changed.
+    #[must_use]
+    pub fn affect(&self, from: Dpid, to: Dpid) -> bool {
+        self.gone.len() + self.come.len() > MAX_CHANGED
+            || self.before.distance(from, to) != self.after.distance(from, to)
+            || self.gone.iter().any(|link| self.before.is_on_way(*link, from, to))
+            || self.come.iter().any(|link| self.after.is_on_way(*link, from, to))
+    }
+}
+
+impl Paths {
+    /// Whether a link is on a shortest path.
+    fn is_on_way(&self, (near, far): (Dpid, Dpid), from: Dpid, to: Dpid) -> bool {
+        let hops = |from, to| self.distance(from, to).map(u32::from);
+        let by_link = hops(from, near).zip(hops(far, to)).map(|(to_it, on)| to_it + 1 + on);
+        by_link.is_some() && by_link == hops(from, to)
+    }
+}
