@@ -1,5 +1,4 @@
-//! Flows on their way to switches: those of a pair one after the other, those of different pairs beside each
-//! other.
+//! Flows on their way to switches: those of a pair stage by stage, those of different pairs beside each other.
 //!
 //! A switch gets together all that can be changed in it, and then nothing more until it has said what became of it;
 //! what can be changed meanwhile goes next. So a switch that is slow to answer holds up those pairs alone whose
@@ -30,11 +29,22 @@ pub(super) struct Due {
     number: u64,
 }
 
+/// Changes of a pair's flows that do not wait for each other.
+pub(super) type Stage = Vec<Edit>;
+
+/// What is left to do for a pair.
+struct Left {
+    number: u64,
+    /// How many changes of the stage that was begun last have not ended.
+    waits_for: usize,
+    stages: VecDeque<Stage>,
+}
+
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Changes {
-    /// What is left to do for each pair, but for what is ready or under way.
-    left: BTreeMap<Pair, (u64, VecDeque<Edit>)>,
+    /// The pairs whose changes have not all ended.
+    left: BTreeMap<Pair, Left>,
     ready: BTreeMap<Dpid, Vec<Due>>,
     under_way: UnderWay<(Dpid, Vec<Due>)>,
     /// Switches to which something is under way.
@@ -43,11 +53,13 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Has these done for a pair, each when the one before was confirmed, in place of what was still to be done for it.
-    pub(super) fn begin(&mut self, pair: Pair, edits: impl IntoIterator<Item = Edit>) {
+    /// Has these done for a pair, each stage when the one before was confirmed, in place of what was still to be done for
+    /// it.
+    pub(super) fn begin(&mut self, pair: Pair, stages: impl IntoIterator<Item = Stage>) {
         self.last_number += 1;
-        self.left.insert(pair, (self.last_number, edits.into_iter().collect()));
-        self.next(pair);
+        let stages = stages.into_iter().collect();
+        self.left.insert(pair, Left { number: self.last_number, waits_for: 0, stages });
+        self.go_on(pair);
     }
 
     /// Whether something is left to do for a pair.
@@ -55,33 +67,48 @@ impl Changes {
         self.left.contains_key(&pair)
     }
 
-    /// The next change of a pair is ready. `false`: there was none left.
+    /// A change of a pair has ended. If it was the last of its stage, the next one is ready. `false`: there was none left.
     pub(super) fn next(&mut self, pair: Pair) -> bool {
-        let Some((number, edits)) = self.left.get_mut(&pair) else { return false };
-        let Some(edit) = edits.pop_front() else {
-            self.left.remove(&pair);
-            return false;
-        };
-        self.ready.entry(edit.at).or_default().push(Due { pair, edit, number: *number });
+        if let Some(left) = self.left.get_mut(&pair) {
+            left.waits_for = left.waits_for.saturating_sub(1);
+        }
+        self.go_on(pair)
+    }
+
+    fn go_on(&mut self, pair: Pair) -> bool {
+        let Some(left) = self.left.get_mut(&pair) else { return false };
+        while left.waits_for == 0 {
+            let Some(stage) = left.stages.pop_front() else {
+                self.left.remove(&pair);
+                return false;
+            };
+            left.waits_for = stage.len();
+            for edit in stage {
+                let due = Due { pair, edit, number: left.number };
+                self.ready.entry(edit.at).or_default().push(due);
+            }
+        }
         true
     }
 
     /// Has this done for a pair before what is left to do.
     pub(super) fn insert(&mut self, pair: Pair, edit: Edit) {
-        if let Some((_, edits)) = self.left.get_mut(&pair) {
-            edits.push_front(edit);
+        if let Some(left) = self.left.get_mut(&pair) {
+            left.stages.push_front(vec![edit]);
         }
     }
 
-    /// Whether flows are left that lead to what was changed.
+    /// Whether later stages have flows that lead to what was changed.
     pub(super) fn has_adds(&self, pair: Pair) -> bool {
         let left = self.left.get(&pair);
-        left.is_some_and(|(_, edits)| edits.iter().any(|edit| edit.port.is_some()))
+        left.is_some_and(|left| left.stages.iter().flatten().any(|edit| edit.port.is_some()))
     }
 
-    /// Nothing more is done for a pair. What was sent is not taken back.
+    /// No further stage is begun for a pair.
     pub(super) fn give_up(&mut self, pair: Pair) {
-        self.left.remove(&pair);
+        if let Some(left) = self.left.get_mut(&pair) {
+            left.stages.clear();
+        }
     }
 
     /// What can be sent now, to each switch together.
@@ -119,7 +146,7 @@ impl Changes {
     }
 
     fn is_current(&self, due: &Due) -> bool {
-        self.left.get(&due.pair).is_some_and(|(number, _)| *number == due.number)
+        self.left.get(&due.pair).is_some_and(|left| left.number == due.number)
     }
 }
 
@@ -156,8 +183,8 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let mut changes = Changes::default();
         let (slow, others) = (9, 5);
-        changes.begin(pair(1), [add(slow, 1), add(1, 1)]);
-        changes.begin(pair(2), [add(others, 1), add(1, 1)]);
+        changes.begin(pair(1), [vec![add(slow, 1)], vec![add(1, 1)]]);
+        changes.begin(pair(2), [vec![add(others, 1)], vec![add(1, 1)]]);
         let sent = ready(&mut changes);
         assert_eq!(pairs(&sent), [(others, vec![pair(2)]), (slow, vec![pair(1)])]);
         let mut promises = Vec::new();
@@ -173,11 +200,11 @@ mod tests {
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
         assert!(changes.next(pair(2)));
         // What comes for the slow switch waits, and is not sent again and again.
-        changes.begin(pair(3), [add(slow, 2)]);
-        changes.begin(pair(3), [add(slow, 3)]);
+        changes.begin(pair(3), [vec![add(slow, 2)]]);
+        changes.begin(pair(3), [vec![add(slow, 3)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(2)])]);
         // Who has another way now does not wait for it, and does not hear of it any more.
-        changes.begin(pair(1), [add(others, 2)]);
+        changes.begin(pair(1), [vec![add(others, 2)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
         promises.remove(0).1.keep(vec![Outcome::Installed]);
         assert!(pin!(changes.some_ended()).poll(&mut context).is_ready());
@@ -190,27 +217,39 @@ mod tests {
     #[test]
     fn what_is_inserted_is_done_before_what_is_left() {
         let mut changes = Changes::default();
-        changes.begin(pair(1), [add(1, 1), add(2, 1), Edit { at: Dpid(3), port: None }]);
+        let removal = |at| Edit { at: Dpid(at), port: None };
+        changes.begin(pair(1), [vec![add(1, 1)], vec![add(2, 1)], vec![removal(3)]]);
         changes.take_ready();
         assert!(changes.has_adds(pair(1)));
-        changes.insert(pair(1), Edit { at: Dpid(1), port: None });
+        changes.insert(pair(1), removal(1));
         for (at, has_adds) in [(1, true), (2, false), (3, false)] {
             assert!(changes.next(pair(1)));
             assert_eq!(pairs(&ready(&mut changes)), [(at, vec![pair(1)])]);
             assert_eq!(changes.has_adds(pair(1)), has_adds);
         }
-        changes.give_up(pair(1));
-        assert!(!changes.has(pair(1)) && !changes.next(pair(1)));
+        assert!(!changes.next(pair(1)) && !changes.has(pair(1)));
     }
 
     #[test]
-    fn each_change_of_a_pair_waits_for_the_one_before() {
+    fn a_stage_waits_for_all_of_the_one_before() {
         let mut changes = Changes::default();
-        changes.begin(pair(1), [add(1, 1), add(2, 1)]);
-        assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(1)])]);
+        changes.begin(pair(1), [vec![], vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
+        assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(1)]), (2, vec![pair(1)])]);
+        assert!(changes.next(pair(1)));
         assert_eq!(ready(&mut changes), []);
         assert!(changes.next(pair(1)));
-        assert_eq!(pairs(&ready(&mut changes)), [(2, vec![pair(1)])]);
+        assert_eq!(pairs(&ready(&mut changes)), [(3, vec![pair(1)])]);
         assert!(changes.has(pair(1)) && !changes.next(pair(1)) && !changes.has(pair(1)));
+    }
+
+    #[test]
+    fn a_pair_that_is_given_up_is_done_when_its_stage_is() {
+        let mut changes = Changes::default();
+        changes.begin(pair(1), [vec![add(1, 1), add(2, 1)], vec![add(3, 1)]]);
+        ready(&mut changes);
+        changes.give_up(pair(1));
+        assert!(changes.next(pair(1)) && changes.has(pair(1)));
+        assert!(!changes.next(pair(1)) && !changes.has(pair(1)));
+        assert_eq!(ready(&mut changes), []);
     }
 }

@@ -72,8 +72,8 @@ impl Left {
     pub(super) fn look_into(&mut self, dpid: Dpid) {
         if let Some(waiting) = &mut self.waiting {
             waiting.since = self.network.now();
-            self.unread.insert(dpid);
         }
+        self.unread.insert(dpid);
         look_for(&self.network, dpid);
     }
 
@@ -97,6 +97,11 @@ impl Left {
             let is_new = self.ends.entry(traffic.destination()).or_default().insert(end);
             self.places += usize::from(is_new);
         }
+    }
+
+    /// Whether it is known which flows a switch has that is up.
+    pub(super) fn is_read(&self, dpid: Dpid) -> bool {
+        !self.unread.contains(&dpid)
     }
 
     /// Paths have changed.

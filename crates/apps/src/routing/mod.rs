@@ -17,6 +17,7 @@
 mod changes;
 mod counters;
 mod flows;
+mod index;
 mod left;
 mod neighbours;
 mod news;

@@ -5,7 +5,7 @@
 //!
 //! # When a path changes
 //! A link fails, a host moves, a shorter path comes up: the flows of a pair that have to go another way are
-//! changed one after the other, from the destination on, and each is confirmed before the next. So a flow that was
+//! changed in stages, from the destination on, and each is confirmed before the next ([`Route::stages`]). So a flow that was
 //! changed leads to flows that were, and to the destination; one that was not leads where it led, or into
 //! the new path: never in a circle. All that is to be changed in a switch at a time goes together. A switch that is
 //! slow to confirm holds up those pairs alone that it has a flow of ([`changes`](super::changes)). Flows that are
@@ -31,8 +31,9 @@ use bellrock_api::{
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::wait::{first, until};
 
-use super::changes::{Changes, Due, Edit};
+use super::changes::{Changes, Due, Edit, Stage};
 use super::flows::{self, Pair, Traffic};
+use super::index::Index;
 use super::left::Left;
 use super::news::{Inbox, News};
 use crate::backoff::Backoff;
@@ -97,13 +98,34 @@ impl Route {
         self.steps.extend(port.map(|port| (dpid, port)));
     }
 
-    /// What leads from what is there to its path: from the destination on, and removals last.
-    fn edits(&self) -> Vec<Edit> {
-        let (path, steps) = (&self.path, &self.steps);
-        let new = path.iter().filter(|step| !steps.contains(step));
-        let adds = new.map(|(at, port)| Edit { at: *at, port: Some(*port) });
-        let needless = steps.iter().filter(|(at, _)| path.iter().all(|(kept, _)| kept != at));
-        adds.chain(needless.map(|(at, _)| Edit { at: *at, port: None })).collect()
+    /// Whether flows are where they are to be, and nowhere else.
+    fn is_right(&self) -> bool {
+        self.path.len() == self.steps.len()
+            && self.path.iter().all(|step| self.steps.contains(step))
+    }
+
+    /// What leads from what is there to its path, from the destination on, and removals last.
+    ///
+    /// Switches that have no flow of the pair are changed together, up to the next that has another, or of which it is not
+    /// known: that one is changed by itself, when they have confirmed. As long as one of them is not changed, packets that
+    /// come there go nowhere but to the controller, and from one that is changed they get to the destination or to such a
+    /// one. So it does not matter which is changed first.
+    fn stages(&self, is_read: impl Fn(Dpid) -> bool) -> Vec<Stage> {
+        let (mut stages, mut new) = (Vec::new(), Stage::new());
+        for step @ (at, port) in &self.path {
+            let edit = Edit { at: *at, port: Some(*port) };
+            match self.steps.iter().find(|(its, _)| its == at) {
+                Some(there) if there == step => {}
+                None if is_read(*at) => new.push(edit),
+                _ => stages.extend([std::mem::take(&mut new), vec![edit]]),
+            }
+        }
+        let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
+        let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
+        let removals = needless.map(|(at, _)| Edit { at: *at, port: None }).collect();
+        stages.extend([new, removals]);
+        stages.retain(|stage| !stage.is_empty());
+        stages
     }
 }
 
@@ -115,6 +137,7 @@ struct Routes {
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
     routes: BTreeMap<Pair, Route>,
+    index: Index,
     /// Those that do not follow these yet, perhaps.
     stale: BTreeSet<Pair>,
     changes: Changes,
@@ -136,6 +159,7 @@ impl Routes {
             watch,
             idle_timeout_s,
             routes: BTreeMap::new(),
+            index: Index::default(),
             stale: BTreeSet::new(),
             changes: Changes::default(),
             retries: BTreeSet::new(),
@@ -174,8 +198,14 @@ impl Routes {
     }
 
     fn place(&self, host: HostId) -> Option<SwitchPort> {
-        let known = self.hosts.get(host.mac, host.vlan).map(|host| host.at);
-        known.or_else(|| self.left.place(host, &self.paths))
+        place(host, &self.hosts, &self.left, &self.paths)
+    }
+
+    /// The route of a pair that has none.
+    fn insert(&mut self, pair: Pair, route: Route) {
+        let (hosts, left, paths) = (&self.hosts, &self.left, &self.paths);
+        self.index.insert(pair, |host| place(host, hosts, left, paths));
+        self.routes.insert(pair, route);
     }
 
     /// Two hosts talk: they get flows. Packets that come before these are there are delivered by the
@@ -190,7 +220,7 @@ impl Routes {
                 if is_recent || self.is_left(route) || self.changes.has(pair) {
                     return;
                 }
-                if !route.edits().is_empty() {
+                if !route.is_right() {
                     // It has flows; those that lead to them come after them.
                     self.stale.insert(pair);
                     return;
@@ -204,7 +234,7 @@ impl Routes {
         }
         let steps = path.clone();
         let route = Route { path, steps, is_known: true, sent: now, ..Route::default() };
-        self.routes.insert(pair, route);
+        self.insert(pair, route);
     }
 
     /// Whether it is one of an earlier run that is not to be changed yet.
@@ -216,34 +246,38 @@ impl Routes {
     fn follow(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
-        let moved = match hosts.version() == self.hosts.version() {
-            true => BTreeSet::new(),
-            false => moved(&self.hosts, &hosts),
-        };
-        (self.paths, self.hosts) = (paths, hosts);
+        let is_new_host = hosts.version() != self.hosts.version();
+        let before = std::mem::replace(&mut self.paths, paths);
+        self.hosts = hosts;
         if is_new_path {
             self.left.paths_changed();
         }
         let was_whole = std::mem::replace(&mut self.is_whole, self.left.is_over(&self.paths));
-        let is_all = is_new_path || was_whole != self.is_whole;
-        if self.is_whole && (is_all || !moved.is_empty()) {
-            let hosts = &self.hosts;
-            self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
+        let is_first = was_whole != self.is_whole;
+        if is_new_path || is_new_host || is_first {
+            self.find_stale(&before);
+        }
+        if is_first {
+            self.stale.extend(self.routes.keys());
         }
         self.retry();
-        let mut stale = std::mem::take(&mut self.stale);
-        let pairs: Vec<Pair> = match is_all {
-            true => self.routes.keys().copied().collect(),
-            false => {
-                let has_moved =
-                    |pair: &&Pair| [pair.from, pair.to].iter().any(|it| moved.contains(it));
-                if !moved.is_empty() {
-                    stale.extend(self.routes.keys().filter(has_moved));
-                }
-                stale.into_iter().collect()
-            }
-        };
-        pairs.into_iter().for_each(|pair| self.lead(pair));
+        for pair in std::mem::take(&mut self.stale) {
+            self.lead(pair);
+        }
+    }
+
+    /// Finds the pairs whose hosts are elsewhere now, and those between which paths are not what they were.
+    fn find_stale(&mut self, before: &Snapshot<Paths>) {
+        let (hosts, paths) = (&self.hosts, &self.paths);
+        if self.is_whole {
+            self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), paths);
+        }
+        let left = &self.left;
+        self.stale.extend(self.index.follow_hosts(|host| place(host, hosts, left, paths)));
+        if before.version() != paths.version() {
+            let changes = paths.changes_since(before);
+            self.stale.extend(self.index.between(|from, to| changes.affect(from, to)));
+        }
     }
 
     /// What has failed is tried again when its time has come.
@@ -272,12 +306,12 @@ impl Routes {
         }
         let Some(route) = self.routes.get_mut(&pair) else { return };
         (route.path, route.is_known, route.has_failed) = (path, true, false);
-        let edits = route.edits();
-        if !edits.is_empty() {
+        let is_right = route.is_right();
+        if !is_right {
             route.sent = now;
         }
-        if !edits.is_empty() || self.changes.has(pair) {
-            self.changes.begin(pair, edits);
+        if !is_right || self.changes.has(pair) {
+            self.changes.begin(pair, route.stages(|dpid| self.left.is_read(dpid)));
         }
         if !self.changes.has(pair) {
             self.settled(pair);
@@ -329,10 +363,10 @@ impl Routes {
             };
             if !may_go_on && self.changes.has_adds(pair) {
                 self.changes.give_up(pair);
-            } else if self.changes.next(pair) {
-                continue;
             }
-            self.settled(pair);
+            if !self.changes.next(pair) {
+                self.settled(pair);
+            }
         }
     }
 
@@ -347,7 +381,7 @@ impl Routes {
             route.backoff = Backoff::default();
             if route.steps.is_empty() && route.path.is_empty() {
                 self.remove(pair);
-            } else if !route.edits().is_empty() {
+            } else if !route.is_right() {
                 // A switch has lost what it had meanwhile.
                 self.stale.insert(pair);
             }
@@ -364,6 +398,7 @@ impl Routes {
     }
 
     fn remove(&mut self, pair: Pair) {
+        self.index.remove(pair);
         if let Some(route) = self.routes.remove(&pair) {
             self.retries.remove(&(route.backoff.until(), pair));
         }
@@ -397,7 +432,7 @@ impl Routes {
                     continue;
                 }
                 new += 1;
-                self.routes.insert(pair, Route { sent: now, ..Route::default() });
+                self.insert(pair, Route { sent: now, ..Route::default() });
             }
             if let Some(route) = self.routes.get_mut(&pair) {
                 route.set(dpid, Some(port));
@@ -427,56 +462,52 @@ impl Routes {
     }
 }
 
-/// The hosts that are not where they were.
-fn moved(before: &Hosts, now: &Hosts) -> BTreeSet<HostId> {
-    let place = |hosts: &Hosts, id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
-    let new = now.iter().filter(|host| place(before, host.id) != Some(host.at));
-    let gone = before.iter().filter(|host| place(now, host.id).is_none());
-    new.chain(gone).map(|host| host.id).collect()
+/// Where a host is: as is known, and otherwise where the flows of the last run lead.
+fn place(host: HostId, hosts: &Hosts, left: &Left, paths: &Paths) -> Option<SwitchPort> {
+    let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
+    known.or_else(|| left.place(host, paths))
 }
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::{Host, MacAddr};
-
     use super::*;
 
-    fn host(n: u8, port: u32, addresses: &[&str]) -> Host {
-        Host {
-            id: HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None),
-            at: SwitchPort::new(Dpid(1), Port(port)),
-            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
-            since: Duration::ZERO,
-        }
+    fn edit(at: u64, port: Option<u32>) -> Edit {
+        Edit { at: Dpid(at), port: port.map(Port) }
     }
 
-    #[test]
-    fn hosts_whose_addresses_change_have_not_moved() {
-        let mut before = Hosts::default();
-        (1..=4).for_each(|n| before.insert(host(n, 1, &[])));
-        let mut now = before.clone();
-        now.insert(host(1, 1, &["10.0.0.1"]));
-        assert_eq!(moved(&before, &now), BTreeSet::new());
-        now.insert(host(2, 2, &[]));
-        now.remove(host(3, 1, &[]).id);
-        now.insert(host(5, 1, &[]));
-        let expected = [2, 3, 5].map(|n| host(n, 0, &[]).id);
-        assert_eq!(moved(&before, &now), BTreeSet::from(expected));
+    /// A route to the first of these, and what is in switches.
+    fn route(path: &[u64], steps: &[(u64, Port)]) -> Route {
+        let path = path.iter().map(|dpid| (Dpid(*dpid), Port(1))).collect();
+        let steps = steps.iter().map(|(dpid, port)| (Dpid(*dpid), *port)).collect();
+        Route { path, steps, ..Route::default() }
     }
 
     #[test]
     fn what_is_not_known_to_be_there_is_sent_again_or_removed() {
-        let [near, far, old] = [1, 2, 3].map(Dpid);
-        let mut route = Route { path: vec![(near, Port(1)), (far, Port(1))], ..Route::default() };
-        route.set(old, Some(Port(1)));
-        let edit = |at, port: Option<u32>| Edit { at, port: port.map(Port) };
-        let all = [edit(near, Some(1)), edit(far, Some(1)), edit(old, None)];
-        assert_eq!(route.edits(), all);
-        route.set(far, Some(Port(1)));
-        assert_eq!(route.edits(), [all[0], all[2]]);
-        [near, far, old].into_iter().for_each(|dpid| route.set(dpid, Some(UNKNOWN)));
-        assert_eq!(route.edits(), all);
-        route.path = vec![(near, Port(1))];
-        assert_eq!(route.edits(), [all[0], edit(far, None), all[2]]);
+        let [add_near, add_far, remove] = [edit(1, Some(1)), edit(2, Some(1)), edit(3, None)];
+        let mut route = route(&[1, 2], &[(3, Port(1))]);
+        assert_eq!(route.stages(|_| true), [vec![add_near, add_far], vec![remove]]);
+        route.set(Dpid(2), Some(Port(1)));
+        assert_eq!(route.stages(|_| true), [[add_near], [remove]]);
+        [1, 2, 3].into_iter().for_each(|dpid| route.set(Dpid(dpid), Some(UNKNOWN)));
+        assert_eq!(route.stages(|_| true), [[add_near], [add_far], [remove]]);
+        route.path = vec![(Dpid(1), Port(1))];
+        assert_eq!(route.stages(|_| true), [vec![add_near], vec![edit(2, None), remove]]);
+        assert!(!route.is_right());
+        route.steps = route.path.clone();
+        assert!(route.is_right() && route.stages(|_| true).is_empty());
+    }
+
+    #[test]
+    fn a_flow_that_may_lead_elsewhere_waits_for_all_that_are_nearer_and_all_that_are_farther_wait_for_it()
+     {
+        // 3 and 6 lead elsewhere, 5 is as it is to be, and what 8 has was not read.
+        let steps = [(3, Port(2)), (5, Port(1)), (6, Port(2))];
+        let route = route(&[1, 2, 3, 4, 5, 6, 7, 8, 9], &steps);
+        let stages = route.stages(|dpid| dpid != Dpid(8));
+        let at: Vec<Vec<u64>> =
+            stages.iter().map(|stage| stage.iter().map(|edit| edit.at.0).collect()).collect();
+        assert_eq!(at, [vec![1, 2], vec![3], vec![4], vec![6], vec![7], vec![8], vec![9]]);
     }
 }

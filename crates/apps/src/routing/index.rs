@@ -1,0 +1,135 @@
+//! Which pairs of hosts something is about: those that a change may move, and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellrock_api::{Dpid, HostId, SwitchPort};
+
+use super::flows::Pair;
+
+/// The pairs that have routes, by their hosts and by the switches of these.
+#[derive(Default)]
+pub(super) struct Index {
+    hosts: BTreeMap<HostId, OfHost>,
+    /// By the switch that they are from, and the one that they are to.
+    switches: BTreeMap<(Dpid, Dpid), BTreeSet<Pair>>,
+}
+
+#[derive(Default)]
+struct OfHost {
+    at: Option<SwitchPort>,
+    pairs: BTreeSet<Pair>,
+}
+
+impl Index {
+    /// One more pair, and where its hosts are.
+    pub(super) fn insert(&mut self, pair: Pair, place: impl Fn(HostId) -> Option<SwitchPort>) {
+        for host in [pair.from, pair.to] {
+            let new = || OfHost { at: place(host), pairs: BTreeSet::new() };
+            self.hosts.entry(host).or_insert_with(new).pairs.insert(pair);
+        }
+        self.join_switches(pair);
+    }
+
+    /// It has no route any more.
+    pub(super) fn remove(&mut self, pair: Pair) {
+        self.leave_switches(pair);
+        for host in [pair.from, pair.to] {
+            if let Some(of_host) = self.hosts.get_mut(&host) {
+                of_host.pairs.remove(&pair);
+                if of_host.pairs.is_empty() {
+                    self.hosts.remove(&host);
+                }
+            }
+        }
+    }
+
+    /// Looks where hosts are now. The pairs of those that are elsewhere.
+    pub(super) fn follow_hosts(
+        &mut self,
+        place: impl Fn(HostId) -> Option<SwitchPort>,
+    ) -> BTreeSet<Pair> {
+        let now = self.hosts.iter().map(|(host, of_host)| (*host, of_host, place(*host)));
+        let moved = now.filter(|(_, of_host, now)| *now != of_host.at);
+        let (moved, pairs): (Vec<_>, Vec<_>) =
+            moved.map(|(host, of_host, now)| ((host, now), of_host.pairs.iter().copied())).unzip();
+        let pairs: BTreeSet<Pair> = pairs.into_iter().flatten().collect();
+        pairs.iter().for_each(|pair| self.leave_switches(*pair));
+        for (host, now) in moved {
+            if let Some(of_host) = self.hosts.get_mut(&host) {
+                of_host.at = now;
+            }
+        }
+        pairs.iter().for_each(|pair| self.join_switches(*pair));
+        pairs
+    }
+
+    /// The pairs between such switches.
+    pub(super) fn between(
+        &self,
+        affected: impl Fn(Dpid, Dpid) -> bool,
+    ) -> impl Iterator<Item = Pair> {
+        let switches = self.switches.iter().filter(move |((from, to), _)| affected(*from, *to));
+        switches.flat_map(|(_, pairs)| pairs.iter().copied())
+    }
+
+    fn join_switches(&mut self, pair: Pair) {
+        if let Some(ends) = self.ends(pair) {
+            self.switches.entry(ends).or_default().insert(pair);
+        }
+    }
+
+    fn leave_switches(&mut self, pair: Pair) {
+        if let Some(ends) = self.ends(pair)
+            && let Some(pairs) = self.switches.get_mut(&ends)
+        {
+            pairs.remove(&pair);
+            if pairs.is_empty() {
+                self.switches.remove(&ends);
+            }
+        }
+    }
+
+    fn ends(&self, pair: Pair) -> Option<(Dpid, Dpid)> {
+        let at = |host: HostId| Some(self.hosts.get(&host)?.at?.dpid);
+        Some((at(pair.from)?, at(pair.to)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::{MacAddr, Port};
+
+    use super::*;
+
+    fn host(n: u8) -> HostId {
+        HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None)
+    }
+
+    fn pair(from: u8, to: u8) -> Pair {
+        Pair { from: host(from), to: host(to) }
+    }
+
+    #[test]
+    fn a_change_is_about_the_pairs_between_its_switches_and_those_of_hosts_that_move() {
+        let at = |dpid: u64| Some(SwitchPort::new(Dpid(dpid), Port(1)));
+        let mut index = Index::default();
+        let before = |of: HostId| if of == host(9) { None } else { at(of.mac.0[5].into()) };
+        for (from, to) in [(1, 2), (2, 1), (1, 3), (9, 1)] {
+            index.insert(pair(from, to), before);
+        }
+        let between = |index: &Index, a, b| -> Vec<Pair> {
+            index.between(|from, to| (from, to) == (Dpid(a), Dpid(b))).collect()
+        };
+        assert_eq!(between(&index, 1, 2), [pair(1, 2)]);
+        assert_eq!(index.follow_hosts(before), BTreeSet::new());
+        let after = |of: HostId| if of == host(2) { at(7) } else { at(of.mac.0[5].into()) };
+        let moved = index.follow_hosts(after);
+        assert_eq!(moved, BTreeSet::from([pair(1, 2), pair(2, 1), pair(9, 1)]));
+        assert_eq!((between(&index, 1, 2), between(&index, 1, 7)), (vec![], vec![pair(1, 2)]));
+        assert_eq!(between(&index, 9, 1), [pair(9, 1)], "it is known now");
+        for all in [pair(1, 2), pair(2, 1), pair(1, 3), pair(9, 1)] {
+            index.remove(all);
+        }
+        assert!(index.hosts.is_empty() && index.switches.is_empty());
+    }
+}
