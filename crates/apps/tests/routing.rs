@@ -12,6 +12,7 @@ use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{Named, fat_tree, ring};
+use bellrock_services::programming::DRAIN;
 use known::{SETTLED, known};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -182,6 +183,26 @@ fn flows_of_hosts_that_are_silent_go_and_come_back_when_they_talk() {
     assert_eq!(flows(&lab), 0, "{:?}", lab.flows("s1"));
     assert!(lab.ping("h1", "h3") && lab.ping("h1", "h3"));
     assert!(flows(&lab) >= 6);
+}
+
+#[test]
+fn old_flows_go_when_packets_have_left_them() {
+    for version in VERSIONS {
+        let mut lab = lab(ring(4, 1), version, Reactive);
+        assert!(lab.ping("h1", "h3") && lab.ping("h1", "h3"));
+        let has_flow = |lab: &Lab, switch: &str| {
+            let ends = ["eth_src=00:00:00:00:00:01", "eth_dst=00:00:00:00:00:03"];
+            lab.flows(switch).iter().any(|flow| ends.iter().all(|end| flow.contains(end)))
+        };
+        let (old, new) = if has_flow(&lab, "s2") { ("s2", "s4") } else { ("s4", "s2") };
+        assert!(has_flow(&lab, old) && !has_flow(&lab, new), "{version}");
+        lab.link_down("s1", old);
+        lab.run_for(DRAIN / 2);
+        assert!(has_flow(&lab, old) && has_flow(&lab, new), "{version}");
+        lab.run_for(DRAIN);
+        assert!(!has_flow(&lab, old) && has_flow(&lab, new), "{version}");
+        assert!(lab.ping("h1", "h3"), "{version}");
+    }
 }
 
 #[test]

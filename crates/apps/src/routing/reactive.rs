@@ -9,8 +9,8 @@
 //! changed leads to flows that were, and to the destination; one that was not leads where it led, or into
 //! the new path: never in a circle. All that is to be changed in a switch at a time goes together. A switch that is
 //! slow to confirm holds up those pairs alone that it has a flow of ([`changes`](super::changes)). Flows that are
-//! not needed any more are removed last; a packet that still needed one comes to the controller, and is
-//! delivered.
+//! not needed any more are removed when all others are confirmed and [`DRAIN`] is over: packets that were on their way
+//! have left them, and what moves does not wait for what goes.
 //!
 //! # What fails
 //! As long as a switch has not confirmed a change, it is not known what it has: the flow is sent again, or removed,
@@ -29,6 +29,7 @@ use bellrock_api::{
     SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
+use bellrock_services::programming::DRAIN;
 use bellrock_services::wait::{first, until};
 
 use super::changes::{Changes, Due, Edit, Stage};
@@ -89,6 +90,8 @@ struct Route {
     has_failed: bool,
     /// How long they are left alone then, before they are tried again.
     backoff: Backoff,
+    /// When packets have left the flows that are not needed any more, if all others are confirmed.
+    drained: Option<Duration>,
 }
 
 impl Route {
@@ -104,7 +107,14 @@ impl Route {
             && self.path.iter().all(|step| self.steps.contains(step))
     }
 
-    /// What leads from what is there to its path, from the destination on, and removals last.
+    /// The flows that are not needed any more.
+    fn removals(&self) -> Stage {
+        let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
+        let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
+        needless.map(|(at, _)| Edit { at: *at, port: None }).collect()
+    }
+
+    /// What makes flows lead along its path, from the destination on.
     ///
     /// Switches that have no flow of the pair are changed together, up to the next that has another, or of which it is not
     /// known: that one is changed by itself, when they have confirmed. As long as one of them is not changed, packets that
@@ -120,10 +130,7 @@ impl Route {
                 _ => stages.extend([std::mem::take(&mut new), vec![edit]]),
             }
         }
-        let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
-        let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
-        let removals = needless.map(|(at, _)| Edit { at: *at, port: None }).collect();
-        stages.extend([new, removals]);
+        stages.push(new);
         stages.retain(|stage| !stage.is_empty());
         stages
     }
@@ -141,8 +148,8 @@ struct Routes {
     /// Those that do not follow these yet, perhaps.
     stale: BTreeSet<Pair>,
     changes: Changes,
-    /// What has failed, and when it is tried again.
-    retries: BTreeSet<(Duration, Pair)>,
+    /// When pairs are looked at again: what has failed is tried again then, or what is not needed any more goes.
+    again: BTreeSet<(Duration, Pair)>,
     left: Left,
     /// Whether the network is all there, so that flows of an earlier run may be changed.
     is_whole: bool,
@@ -162,7 +169,7 @@ impl Routes {
             index: Index::default(),
             stale: BTreeSet::new(),
             changes: Changes::default(),
-            retries: BTreeSet::new(),
+            again: BTreeSet::new(),
             is_whole: false,
             left: Left::new(network.clone()),
             flow_mods: BTreeMap::new(),
@@ -170,10 +177,10 @@ impl Routes {
         }
     }
 
-    /// Waits for news, for switches to say what became of changes, or until what has failed is tried again.
+    /// Waits for news, for switches to say what became of changes, or until a pair is looked at again.
     async fn next(&mut self, inbox: &Inbox) -> Option<News> {
-        let retry = until(&self.network, self.retries.first().map(|(at, _)| *at));
-        let others = first(self.changes.some_ended(), retry);
+        let again = until(&self.network, self.again.first().map(|(at, _)| *at));
+        let others = first(self.changes.some_ended(), again);
         first(others, inbox.receiver.recv()).await.b()?.ok()
     }
 
@@ -260,7 +267,7 @@ impl Routes {
         if is_first {
             self.stale.extend(self.routes.keys());
         }
-        self.retry();
+        self.look_again();
         for pair in std::mem::take(&mut self.stale) {
             self.lead(pair);
         }
@@ -280,11 +287,11 @@ impl Routes {
         }
     }
 
-    /// What has failed is tried again when its time has come.
-    fn retry(&mut self) {
+    /// Looks again at those whose time has come.
+    fn look_again(&mut self) {
         let now = self.network.now();
-        while let Some((at, pair)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
-            self.retries.remove(&(at, pair));
+        while let Some((at, pair)) = self.again.first().copied().filter(|(at, _)| *at <= now) {
+            self.again.remove(&(at, pair));
             self.stale.insert(pair);
         }
     }
@@ -306,12 +313,14 @@ impl Routes {
         }
         let Some(route) = self.routes.get_mut(&pair) else { return };
         (route.path, route.is_known, route.has_failed) = (path, true, false);
-        let is_right = route.is_right();
-        if !is_right {
-            route.sent = now;
+        let mut stages = route.stages(|dpid| self.left.is_read(dpid));
+        if !stages.is_empty() {
+            (route.sent, route.drained) = (now, None);
+        } else if route.path.is_empty() || route.drained.is_some_and(|at| at <= now) {
+            stages.push(route.removals());
         }
-        if !is_right || self.changes.has(pair) {
-            self.changes.begin(pair, route.stages(|dpid| self.left.is_read(dpid)));
+        if !stages.is_empty() || self.changes.has(pair) {
+            self.changes.begin(pair, stages);
         }
         if !self.changes.has(pair) {
             self.settled(pair);
@@ -375,16 +384,22 @@ impl Routes {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if route.has_failed {
             route.backoff.failed(self.network.now());
-            self.retries.insert((route.backoff.until(), pair));
-        } else {
-            self.retries.remove(&(route.backoff.until(), pair));
-            route.backoff = Backoff::default();
-            if route.steps.is_empty() && route.path.is_empty() {
-                self.remove(pair);
-            } else if !route.is_right() {
-                // A switch has lost what it had meanwhile.
-                self.stale.insert(pair);
-            }
+            self.again.insert((route.backoff.until(), pair));
+            return;
+        }
+        self.again.remove(&(route.backoff.until(), pair));
+        route.backoff = Backoff::default();
+        if route.path.is_empty() && route.steps.is_empty() {
+            self.remove(pair);
+        } else if route.is_right() {
+            route.drained = None;
+        } else if !route.path.iter().all(|step| route.steps.contains(step)) {
+            // A switch has lost what it had meanwhile.
+            self.stale.insert(pair);
+        } else if route.drained.is_none() {
+            let at = self.network.now() + DRAIN;
+            route.drained = Some(at);
+            self.again.insert((at, pair));
         }
     }
 
@@ -400,7 +415,10 @@ impl Routes {
     fn remove(&mut self, pair: Pair) {
         self.index.remove(pair);
         if let Some(route) = self.routes.remove(&pair) {
-            self.retries.remove(&(route.backoff.until(), pair));
+            self.again.remove(&(route.backoff.until(), pair));
+            if let Some(at) = route.drained {
+                self.again.remove(&(at, pair));
+            }
         }
     }
 
@@ -485,18 +503,24 @@ mod tests {
 
     #[test]
     fn what_is_not_known_to_be_there_is_sent_again_or_removed() {
-        let [add_near, add_far, remove] = [edit(1, Some(1)), edit(2, Some(1)), edit(3, None)];
+        let (add_near, add_far, remove) = (edit(1, Some(1)), edit(2, Some(1)), edit(3, None));
         let mut route = route(&[1, 2], &[(3, Port(1))]);
-        assert_eq!(route.stages(|_| true), [vec![add_near, add_far], vec![remove]]);
+        assert_eq!(route.stages(|_| true), [[add_near, add_far]]);
         route.set(Dpid(2), Some(Port(1)));
-        assert_eq!(route.stages(|_| true), [[add_near], [remove]]);
+        assert_eq!(route.stages(|_| true), [[add_near]]);
         [1, 2, 3].into_iter().for_each(|dpid| route.set(Dpid(dpid), Some(UNKNOWN)));
-        assert_eq!(route.stages(|_| true), [[add_near], [add_far], [remove]]);
+        assert_eq!(
+            (route.stages(|_| true), route.removals()),
+            (vec![vec![add_near], vec![add_far]], vec![remove])
+        );
         route.path = vec![(Dpid(1), Port(1))];
-        assert_eq!(route.stages(|_| true), [vec![add_near], vec![edit(2, None), remove]]);
+        assert_eq!(route.stages(|_| true), [[add_near]]);
+        assert_eq!(route.removals(), [edit(2, None), remove]);
         assert!(!route.is_right());
         route.steps = route.path.clone();
-        assert!(route.is_right() && route.stages(|_| true).is_empty());
+        assert!(
+            route.is_right() && route.stages(|_| true).is_empty() && route.removals().is_empty()
+        );
     }
 
     #[test]
