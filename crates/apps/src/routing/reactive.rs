@@ -488,6 +488,8 @@ fn place(host: HostId, hosts: &Hosts, left: &Left, paths: &Paths) -> Option<Swit
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn edit(at: u64, port: Option<u32>) -> Edit {
@@ -533,5 +535,56 @@ mod tests {
         let at: Vec<Vec<u64>> =
             stages.iter().map(|stage| stage.iter().map(|edit| edit.at.0).collect()).collect();
         assert_eq!(at, [vec![1, 2], vec![3], vec![4], vec![6], vec![7], vec![8], vec![9]]);
+    }
+
+    /// Switches of these tests have the numbers below.
+    const SWITCHES: usize = 8;
+
+    /// The flow of each switch in the tests below: the switch that it leads to, or the host.
+    type Flows = BTreeMap<u64, u64>;
+    const HOST: u64 = 99;
+
+    fn is_circle(flows: &Flows, from: u64) -> bool {
+        let hops = std::iter::successors(Some(from), |at| flows.get(at).copied());
+        hops.take(SWITCHES + 2).count() > SWITCHES + 1
+    }
+
+    proptest! {
+        /// Whatever was there, as far as it led in no circle, in whatever order switches do what they are sent
+        /// together.
+        #[test]
+        fn at_no_moment_do_flows_lead_in_a_circle(
+            order in Just((0..SWITCHES as u64).collect::<Vec<_>>()).prop_shuffle(),
+            leads_to in prop::collection::vec(prop::option::of(0..SWITCHES), SWITCHES),
+            known in prop::collection::vec(0..4, SWITCHES),
+            path in Just((0..SWITCHES as u64).collect::<Vec<_>>()).prop_shuffle(),
+            hops in 1..=SWITCHES,
+            first in Just((0..SWITCHES as u64).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let mut flows = Flows::new();
+            for (at, next) in leads_to.iter().enumerate() {
+                // To one that stands before it, so that it is no circle.
+                let next = next.map(|next| if at == 0 { HOST } else { order[next % at] });
+                flows.extend(next.map(|next| (order[at], next)));
+            }
+            let (unread, unconfirmed) = (0, 1);
+            let mut route = Route::default();
+            for (at, next) in &flows {
+                let port = if known[*at as usize] == unconfirmed { UNKNOWN } else { Port(*next as u32) };
+                route.set(Dpid(*at), (known[*at as usize] != unread).then_some(port));
+            }
+            let nexts = std::iter::once(&HOST).chain(&path);
+            let new: Flows = path.iter().zip(nexts).take(hops).map(|(at, to)| (*at, *to)).collect();
+            route.path = path.iter().take(hops).map(|at| (Dpid(*at), Port(new[at] as u32))).collect();
+            for mut stage in route.stages(|dpid| known[dpid.0 as usize] != unread) {
+                stage.sort_by_key(|edit| first.iter().position(|at| *at == edit.at.0));
+                for edit in stage {
+                    flows.insert(edit.at.0, edit.port.unwrap().0.into());
+                    let circle = flows.keys().find(|at| is_circle(&flows, **at));
+                    prop_assert_eq!(circle, None, "{:?}", flows);
+                }
+            }
+            prop_assert!(new.iter().all(|(at, to)| flows.get(at) == Some(to)), "{:?}", flows);
+        }
     }
 }
