@@ -7,8 +7,11 @@
 //! 16,000 routes, of which a failure moves 1,000. A route is the path of the packets from one host to another,
 //! with a flow at each switch.
 //!
-//! Time is taken from the moment at which the link goes down until the last of the changed flows is
-//! confirmed by a barrier, those that are removed last included. It is looked at every half millisecond.
+//! Time is taken from the moment at which the link goes down until all routes that went over it lead around it, each
+//! flow of them confirmed by a barrier at its switch. It is looked at every half millisecond. Old flows that are not
+//! needed any more carry nothing by then: they are removed when packets have had time to leave them ([`DRAIN`]), and
+//! that is not waited for. On the way it is noted when the link is known to be down, when paths are, and when
+//! the first and the last change is sent.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,6 +24,8 @@ use bellrock_emulator::live::{Live, LiveSettings};
 use bellrock_emulator::topology::{HostSpec, LinkId, LinkShape, Node, SwitchSpec, Topology};
 use bellrock_engine::{Engine, Monitor, Settings};
 use bellrock_services::chain::{ServiceSettings, chain};
+use bellrock_services::paths::paths;
+use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
 
 const SWITCHES: u32 = 206;
@@ -75,7 +80,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         times.push(bench.fail(link)?);
     }
     engine.stop();
-    tell("all confirmed, ms", &mut times);
+    let changes = times.first().map_or((0, 0), |first| (first.moved, first.removed));
+    println!("{} changes of flows, and {} removed later", changes.0, changes.1);
+    println!("{rounds} failures; ms from the failure on:    median     p99     max");
+    tell("the link is known to be down", &times, |times| times.detected);
+    tell("paths are known", &times, |times| times.paths);
+    tell("the first change is sent", &times, |times| times.first_sent);
+    tell("the last change is sent", &times, |times| times.last_sent);
+    tell("all are confirmed", &times, |times| times.confirmed);
     Ok(())
 }
 
@@ -191,13 +203,7 @@ impl Bench {
         let mut best: Option<(LinkId, usize)> = None;
         for (one, other) in self.pairs_of_switches() {
             for link in self.topology.links_between(one, other) {
-                let ends = self.live.network().link_ends(link);
-                let crossing = ends.map(|end| {
-                    let out = format!(" output:{}", end.port);
-                    let name = self.topology.name(end.node).to_owned();
-                    self.flows_ending(&name, &out)
-                });
-                let crossing = crossing.iter().sum::<usize>();
+                let crossing = self.flows_over(link);
                 let is_better =
                     |(_, best): (_, usize)| crossing.abs_diff(routes) < best.abs_diff(routes);
                 if best.is_none_or(is_better) {
@@ -206,6 +212,16 @@ impl Bench {
             }
         }
         best.unwrap_or_else(|| unreachable!("there are links"))
+    }
+
+    /// How many of the app's flows lead into a link, at either end.
+    fn flows_over(&self, link: LinkId) -> usize {
+        let ends = self.live.network().link_ends(link);
+        let flows = ends.map(|end| {
+            let name = self.topology.name(end.node).to_owned();
+            self.flows_ending(&name, &format!(" output:{}", end.port))
+        });
+        flows.iter().sum()
     }
 
     /// How many of the app's flows at a switch end with this, as text.
@@ -221,20 +237,66 @@ impl Bench {
         links.filter(switches).collect()
     }
 
-    /// Takes a link down, and up again when all is well; how long it took until all was.
-    fn fail(&mut self, link: LinkId) -> Result<Duration, Box<dyn Error>> {
-        let before = self.changes().0;
+    /// Takes a link down, and up again when all is well; what happened when until then.
+    fn fail(&mut self, link: LinkId) -> Result<Times, Box<dyn Error>> {
+        let network = self.monitor.network();
+        let (known, paths) = (network.topology().clone(), paths(&network));
+        let (before, paths_before) = (self.changes().0, paths.load().version());
+        let mut times = Times::default();
         let began = Instant::now();
         self.live.network_mut().set_link(link, false);
-        while self.changes().0 == before && began.elapsed() < PATIENCE {
+        let mut last = (before, before);
+        // Old flows go after the drain delay. Before, nothing comes for a while when all have moved; if that is missed, the
+        // removals are counted with them.
+        while times.moved == 0 || began.elapsed() < times.confirmed + DRAIN / 2 {
             self.live.turn(LOOK_EVERY)?;
+            let (now, changes) = (began.elapsed(), self.changes());
+            let is_known = known.load().links.len() < 2 * LINKS;
+            note(&mut times.detected, is_known, now);
+            note(&mut times.paths, paths.load().version() != paths_before, now);
+            note(&mut times.first_sent, changes.0 != before, now);
+            if changes.0 != last.0 {
+                times.last_sent = now;
+            }
+            if changes != last {
+                times.confirmed = now;
+                // Those that are under way have not moved yet.
+                times.moved = if changes.0 == changes.1 { changes.1 - before } else { 0 };
+            }
+            last = changes;
+            if now > PATIENCE {
+                return Err("nothing is moved away from the link".into());
+            }
         }
-        let ended = self.settle()?;
-        self.live.network_mut().set_link(link, true);
-        let network = self.monitor.network();
-        self.live.run_until(PATIENCE, |_| network.topology().load().links.len() == 2 * LINKS)?;
         self.settle()?;
-        Ok(ended - began)
+        let left = self.flows_over(link);
+        if left > 0 {
+            return Err(format!("{left} flows lead over the failed link still").into());
+        }
+        times.removed = self.changes().0 - before - times.moved;
+        self.live.network_mut().set_link(link, true);
+        self.live.run_until(PATIENCE, |_| known.load().links.len() == 2 * LINKS)?;
+        self.settle()?;
+        Ok(times)
+    }
+}
+
+/// When what happened after a failure.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    detected: Duration,
+    paths: Duration,
+    first_sent: Duration,
+    last_sent: Duration,
+    confirmed: Duration,
+    /// Changes that move flows, and those that remove old ones.
+    moved: u64,
+    removed: u64,
+}
+
+fn note(when: &mut Duration, has_happened: bool, now: Duration) {
+    if has_happened && when.is_zero() {
+        *when = now;
     }
 }
 
@@ -248,14 +310,10 @@ fn changes(monitor: &Monitor) -> (u64, u64) {
     (sum("changes_sent"), ended)
 }
 
-fn tell(what: &str, times: &mut [Duration]) {
+fn tell(what: &str, times: &[Times], which: impl Fn(&Times) -> Duration) {
+    let mut times: Vec<Duration> = times.iter().map(which).collect();
     times.sort_unstable();
     let ms = |at: usize| times[at.min(times.len() - 1)].as_secs_f64() * 1e3;
-    println!(
-        "{what}: median {:.1}, p99 {:.1}, worst {:.1} of {} failures",
-        ms(times.len() / 2),
-        ms(times.len() * 99 / 100),
-        ms(times.len()),
-        times.len()
-    );
+    let (median, p99) = (ms(times.len() / 2), ms(times.len() * 99 / 100));
+    println!("    {what:<36}{median:>7.1} {p99:>7.1} {:>7.1}", ms(times.len()));
 }
