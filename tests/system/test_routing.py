@@ -20,6 +20,8 @@ STEADY_S = 1.2
 QUIET_FRAMES_PER_S = 20
 # Tables are read this often to find what others have changed, and then put right.
 AUDITED_S = 60 + 10
+# Within this a host tells again to which multicast groups of IPv6 it has come (Linux: 1 s), which goes to everybody.
+REPORTED_S = 1.5
 # How long host tracking waits for an answer from a host's old place.
 PROBED_S = 1.0
 
@@ -157,6 +159,13 @@ class Routing(Discovered):
             return [pair for pair, ping in pings if ping.wait() != 0]
 
         until(lambda: unanswered() == [], FOUND_S, "all hosts reach each other, and so are known")
+
+        def is_quiet():
+            before = self.app_counter("routing", "floods")
+            time.sleep(REPORTED_S)
+            return self.app_counter("routing", "floods") == before
+
+        until(is_quiet, FOUND_S, "hosts have told which groups they are in")
         for host in self.net.hosts:
             host.cmd("ip -6 neigh flush all")
         answered, floods = (self.app_counter("routing", name) for name in ("answered", "floods"))
