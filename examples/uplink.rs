@@ -5,19 +5,21 @@ use bellrock::prelude::*;
 
 const PORT: Port = Port(1);
 
+#[derive(Default)]
 struct Uplink {
     /// `None` if the switch's version could not say what the flow is.
     flow: Option<FlowTemplate>,
 }
 
-/// The flow of one host. Which one it names here does not matter: each copy gets its own.
-fn prepare(switch: &SwitchInfo) -> Uplink {
-    let host = Match::any().in_port(Port(2)).eth_src(MacAddr::ZERO);
-    let flow = FlowMod::add(&host).idle_timeout(60).actions(const { &[Action::output(PORT)] });
-    Uplink { flow: FlowTemplate::new(switch.version, &flow).ok() }
-}
-
 impl Handler for Uplink {
+    /// Prepares the flow of one host. Which one it names here does not matter: each copy gets its own.
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let host = Match::any().in_port(Port(2)).eth_src(MacAddr::ZERO);
+        let flow = FlowMod::add(&host).idle_timeout(60).actions(const { &[Action::output(PORT)] });
+        self.flow = Some(switch.template(&flow)?);
+        Ok(())
+    }
+
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         let (Some(flow), Some(host)) = (&self.flow, packet.eth_src()) else {
             return Ok(Verdict::Pass);
@@ -33,5 +35,5 @@ impl Handler for Uplink {
 }
 
 fn main() -> bellrock::Result {
-    bellrock::run(per_switch("uplink", prepare))
+    bellrock::run(per_switch("uplink", |_| Uplink::default()))
 }

@@ -59,8 +59,8 @@ impl<'b> Batch<'b> {
     }
 
     /// Adds the packet_ins that the stream has from `start` on, up to the first message that is
-    /// something else, or a packet_in out of the common ([`PacketInView::common`]); where that is.
-    /// Adds no more when they have more than `max_bytes`.
+    /// something else, or a packet_in out of the common ([`PacketInView::common`]), or does not end within
+    /// `max_bytes`; where that is.
     #[inline]
     pub fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
         // The version is a constant in each of the two.
@@ -72,20 +72,18 @@ impl<'b> Batch<'b> {
 
     #[inline(always)]
     fn fill_of(&mut self, version: Version, start: usize, max_bytes: usize) -> usize {
-        let mut rest = self.stream.get(start..).unwrap_or(&[]);
-        let enough = rest.len().saturating_sub(max_bytes);
+        let rest = self.stream.get(start..).unwrap_or(&[]);
+        let mut rest = rest.get(..max_bytes).unwrap_or(rest);
+        let end = start + rest.len();
         let mut len = self.len;
         for slot in self.messages.iter_mut().skip(len) {
-            if rest.len() < enough {
-                break;
-            }
             let Some((message, behind)) = PacketInView::split_common(version, rest) else { break };
             *slot = message;
             rest = behind;
             len += 1;
         }
         self.added(len);
-        self.stream.len() - rest.len()
+        end - rest.len()
     }
 
     /// Adds one message, a packet_in of this batch's version, of any form. Only while [`Batch::is_full`] is false:
@@ -192,13 +190,15 @@ impl<'b> Batch<'b> {
             if let Some(packet) = PacketInView::common(version, message) {
                 match handler.packet_in(switch, &PacketIn::new(packet)) {
                     Ok(Verdict::Consume) => {}
-                    other => self.not_consumed(switch, other),
+                    Ok(Verdict::Pass) => self.pass(),
+                    Err(error) => self.failed(switch, error),
                 }
             } else {
                 cold_path();
                 match out_of_the_common(message, switch, handler) {
                     Ok(Verdict::Consume) => {}
-                    other => self.not_consumed(switch, other),
+                    Ok(Verdict::Pass) => self.pass(),
+                    Err(error) => self.failed(switch, error),
                 }
             }
             self.waiting &= self.waiting - 1;
@@ -250,14 +250,17 @@ impl<'b> Batch<'b> {
         self.waiting.trailing_zeros() as usize % BATCH_PACKETS
     }
 
-    #[inline(never)]
-    fn not_consumed(&mut self, switch: &mut Switch<'_>, verdict: Result<Verdict>) {
+    #[inline]
+    fn pass(&mut self) {
         self.passed |= 1 << self.current();
-        if let Err(error) = verdict {
-            switch.undo_to(self.mark);
-            self.errors += 1;
-            self.last_error = Some(error);
-        }
+    }
+
+    #[cold]
+    fn failed(&mut self, switch: &mut Switch<'_>, error: Error) {
+        self.pass();
+        switch.undo_to(self.mark);
+        self.errors += 1;
+        self.last_error = Some(error);
     }
 
     /// Forgets all packets, for the next ones.

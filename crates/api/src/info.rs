@@ -127,11 +127,6 @@ impl Cookie {
         self.0 | (number & !Self::MASK)
     }
 
-    /// The upper half, which all of the app's cookies have.
-    pub(crate) const fn high(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
     /// Whether a flow's cookie is one of this app's.
     #[must_use]
     pub const fn owns(self, cookie: u64) -> bool {

@@ -33,6 +33,7 @@ mod packet;
 mod switch;
 mod switches;
 mod task;
+mod template;
 mod topology;
 mod transaction;
 mod waiting;
@@ -44,9 +45,8 @@ pub use batch::{BATCH_PACKETS, Batch, Wants};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
     Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowCommand, FlowFlags, FlowMod,
-    FlowRemoved, FlowRemovedReason, FlowTemplate, Instruction, MacAddr, Match, PacketInReason,
-    PacketInView, Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch,
-    Version,
+    FlowRemoved, FlowRemovedReason, Instruction, MacAddr, Match, PacketInReason, PacketInView,
+    Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch, Version,
 };
 pub use confirm::{
     Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,
@@ -69,6 +69,7 @@ pub use packet::{PacketIn, VlanTag};
 pub use switch::{Requests, Switch, Xid};
 pub use switches::Switches;
 pub use task::{MakeTask, NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TaskWork, TimerId};
+pub use template::FlowTemplate;
 pub use topology::{Link, ParseSwitchPortError, SwitchPort, Topology};
 pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,

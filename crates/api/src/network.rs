@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use bellrock_openflow::{RequestBody, ToSwitch};
+use bellrock_openflow::{FlowMod, RequestBody, ToSwitch, Version};
 
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, Hosts, Interrupt, Outcome,
-    Program, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches, Topology, Transaction,
-    Watch,
+    Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, FlowTemplate, Hosts,
+    Interrupt, Outcome, Program, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches,
+    Topology, Transaction, Watch,
 };
 
 /// What a runtime offers behind a [`Network`]: a controller, the emulator's lab, a test.
@@ -127,6 +127,15 @@ impl Network {
     #[must_use]
     pub fn app_id(&self) -> Option<AppId> {
         self.app.map(|(_, id)| id)
+    }
+
+    /// Prepares flows of the app for all switches of a version, as [`Switch::template`](crate::Switch::template)
+    /// does for one.
+    ///
+    /// # Errors
+    /// As there; [`Error::NotAnApp`] for the controller itself.
+    pub fn template(&self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+        self.app_id().ok_or(Error::NotAnApp)?.template(version, flow)
     }
 
     /// The time since the controller started.

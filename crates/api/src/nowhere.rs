@@ -22,6 +22,12 @@ impl Nowhere {
     pub fn network() -> Network {
         Network::new(Arc::new(Nowhere::default()))
     }
+
+    /// A handle to one, of an app.
+    #[must_use]
+    pub fn network_of(name: &'static str, app: AppId) -> Network {
+        Network::of_app(Arc::new(Nowhere::default()), name, app)
+    }
 }
 
 impl Runtime for Nowhere {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, FlowTemplate, List, Match,
-    MultipartRequest, Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
+    Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, List, Match, MultipartRequest,
+    Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
 };
 
-use crate::{AppId, Cookie, Dpid, Error, PacketIn, Result, SwitchInfo};
+use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
 /// A transaction id: what comes back in the switch's answers and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +51,6 @@ pub struct Switch<'a> {
     requests: &'a mut dyn Requests,
     now: Duration,
     app: AppId,
-    /// The upper half of the app's cookies, as it goes into messages.
-    cookie_high: [u8; 4],
 }
 
 impl<'a> Switch<'a> {
@@ -67,8 +65,7 @@ impl<'a> Switch<'a> {
         now: Duration,
         app: AppId,
     ) -> Self {
-        let cookie_high = app.cookie().high().to_be_bytes();
-        Switch { info, out, xids, requests, now, app, cookie_high }
+        Switch { info, out, xids, requests, now, app }
     }
 
     /// What is known of it.
@@ -196,9 +193,20 @@ impl<'a> Switch<'a> {
         self.write(&ToSwitch::FlowMod(flow))
     }
 
+    /// Prepares flows that are installed by the million, alike but for a dozen values: for
+    /// [`Switch::install_for`] and [`Switch::install_from`], at switches of this one's version.
+    ///
+    /// # Errors
+    /// Those of [`Switch::install`]; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
+    ///
+    /// [`MAX_TEMPLATE_LEN`]: bellrock_openflow::MAX_TEMPLATE_LEN
+    pub fn template(&self, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+        self.app.template(self.info.version, flow)
+    }
+
     /// Adds, changes or removes flows as a template says: what [`Switch::install`] does, for flows
     /// that are installed by the million. The flow_mod gets its values then, and is
-    /// [finished](Filling::finish), which fails where the template's priority is above 4095.
+    /// [finished](Filling::finish).
     ///
     /// # Errors
     /// [`Error::Encode`], also for a template of another version.
@@ -208,11 +216,7 @@ impl<'a> Switch<'a> {
             let what = "a flow template of another version";
             return Err(EncodeError::Unsupported { what, version: self.info.version }.into());
         }
-        let xid = self.xids.next(self.app.owner());
-        let mut flow = template.fill(xid, self.out)?;
-        flow.cookie_high(self.cookie_high);
-        flow.band(self.app.band());
-        Ok(flow)
+        Ok(template.fill(self.xids.next_count(), self.out)?)
     }
 
     /// The same for the flow of a packet, which has its values from the start that the packet's message
@@ -226,11 +230,7 @@ impl<'a> Switch<'a> {
         packet: &PacketIn<'_>,
         template: &'f FlowTemplate,
     ) -> Result<Filling<'f>> {
-        let xid = self.xids.next(self.app.owner());
-        let mut flow = template.fill_for(packet, xid, self.out)?;
-        flow.cookie_high(self.cookie_high);
-        flow.band(self.app.band());
-        Ok(flow)
+        Ok(template.fill_for(packet, self.xids.next_count(), self.out)?)
     }
 
     /// Removes this app's flows that `matching` covers and that send to `out_port`

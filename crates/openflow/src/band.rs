@@ -68,16 +68,10 @@ impl PriorityBand {
             None
         }
     }
-
-    /// The upper byte of its lowest priority.
-    #[inline]
-    pub(crate) const fn high(self) -> u8 {
-        self.high
-    }
 }
 
 /// What a priority is in a band, if it can be one.
-pub(crate) const fn within(priority: u16) -> Option<u16> {
+const fn within(priority: u16) -> Option<u16> {
     match priority {
         FlowMod::DEFAULT_PRIORITY => Some(PriorityBand::MIDDLE),
         PriorityBand::PRIORITIES.. => None,

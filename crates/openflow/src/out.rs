@@ -16,9 +16,10 @@ pub struct Out {
 }
 
 impl Out {
-    /// An empty buffer that holds `capacity` bytes.
+    /// An empty buffer that holds `capacity` bytes, or 4 GiB of that if it is more.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.min(u32::MAX as usize);
         Out { bytes: vec![0; capacity].into_boxed_slice(), len: 0 }
     }
 
@@ -75,9 +76,10 @@ impl Out {
     pub(crate) fn window<const N: usize>(
         &mut self,
     ) -> Result<(&mut [u8; N], &mut usize), EncodeError> {
-        let Some(room) = self.bytes.get_mut(self.len..) else { return Err(EncodeError::Full) };
-        let Some(window) = room.first_chunk_mut() else { return Err(EncodeError::Full) };
-        Ok((window, &mut self.len))
+        // As 32 bits, so that the compiler knows that the end does not overflow.
+        let start = self.len as u32 as usize;
+        let room = self.bytes.get_mut(start..start + N).and_then(<[u8]>::first_chunk_mut);
+        Ok((room.ok_or(EncodeError::Full)?, &mut self.len))
     }
 
     /// Writes one message: header, then what `body` writes, then the length.

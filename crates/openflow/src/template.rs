@@ -13,12 +13,11 @@ use std::fmt;
 use std::hint::cold_path;
 use std::mem::offset_of;
 
-use crate::band;
 use crate::field::FIELDS;
-use crate::wire::{v10, v13};
+use crate::wire::{self, v10, v13};
 use crate::{
     Action, EncodeError, Field, FlowMod, HEADER_LEN, Instruction, Match, Out, PacketInView, Port,
-    PriorityBand, ToSwitch, Version,
+    ToSwitch, Version, xid,
 };
 
 /// Bytes of the longest template, and of all that is copied at a time.
@@ -53,7 +52,7 @@ const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 ///
 /// let any = Match::any().in_port(Port(1)).eth_dst(MacAddr([0; 6]));
 /// let flow = FlowMod::add(&any).idle_timeout(60).actions(const { &[Action::output(Port(1))] });
-/// let template = FlowTemplate::new(Version::V1_3, &flow)?;
+/// let template = FlowTemplate::new(Version::V1_3, 1, &flow)?;
 ///
 /// let mut out = Out::with_capacity(4096);
 /// let mut flow = template.fill(7, &mut out)?;
@@ -69,7 +68,8 @@ pub struct FlowTemplate {
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`]; and the other version.
+    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`]; and the other version, and
+    /// [`OTHER_LEN`].
     missing: u64,
     /// Where the value of each field stands; 0 for those that have no place.
     places: [u8; FIELDS],
@@ -77,22 +77,20 @@ pub struct FlowTemplate {
     ports_at: [u8; 2],
     /// The port of the output that the message ends with, if it does.
     output_at: u8,
-    /// The upper byte of its priority within a band.
-    priority_high: u8,
 }
 
 impl FlowTemplate {
-    /// Encodes `flow`, whose match has the fields that will get other values; what they are now
-    /// does not matter to those. Fields with masks keep their values, and in 1.0 those do that its
-    /// match has no bytes of their own for: ARP operation, ICMP type and code.
+    /// Encodes `flow`, for this owner of transaction ids ([`xid`]). Its match has the fields that will get
+    /// other values; what they are now does not matter to those. Fields with masks keep their values, and
+    /// in 1.0 those do that its match has no bytes of their own for: ARP operation, ICMP type and code.
     ///
     /// # Errors
     /// What the version cannot say; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
-    pub fn new(version: Version, flow: &FlowMod<'_>) -> Result<Self, EncodeError> {
+    pub fn new(version: Version, owner: u8, flow: &FlowMod<'_>) -> Result<Self, EncodeError> {
         let matching = flow.matching.to_match();
         let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
         ToSwitch::FlowMod(FlowMod { matching: (&matching).into(), ..*flow })
-            .encode(version, 0, &mut out)
+            .encode(version, xid::xid(owner, 0), &mut out)
             .map_err(|error| match error {
                 EncodeError::Full => EncodeError::TooLong { what: "flow template" },
                 other => other,
@@ -117,9 +115,8 @@ impl FlowTemplate {
                     Version::V1_3 => size_of::<v13::Output>() - offset_of!(v13::Output, port),
                 };
         }
-        let in_band = band::within(flow.priority);
-        if in_band.is_some() {
-            fields |= BANDED;
+        if version == Version::V1_3 || len == V10_LEN {
+            fields |= OTHER_LEN;
         }
         Ok(FlowTemplate {
             message,
@@ -129,7 +126,6 @@ impl FlowTemplate {
             places,
             ports_at,
             output_at: output_at as u8,
-            priority_high: (in_band.unwrap_or_default() >> 8) as u8,
         })
     }
 
@@ -139,15 +135,15 @@ impl FlowTemplate {
         self.version
     }
 
-    /// Begins to write the flow_mod: it gets its values then, and is there when it is
-    /// [finished](Filling::finish). What gets no value keeps that of the template; it has no
-    /// buffered packet unless it is given one.
+    /// Begins to write the flow_mod, under the transaction id of its owner with this count: it gets its
+    /// values then, and is there when it is [finished](Filling::finish). What gets no value keeps that of
+    /// the template; it has no buffered packet unless it is given one.
     ///
     /// # Errors
     /// [`EncodeError::Full`] where less than [`MAX_TEMPLATE_LEN`] bytes (and a few) are left.
     #[inline(always)]
-    pub fn fill<'f>(&'f self, xid: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
-        self.fill_as(self.version, xid, out)
+    pub fn fill<'f>(&'f self, count: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
+        self.fill_as(self.version, count, out)
     }
 
     /// The same for the flow of a packet, with what its message says: its ingress port, and the buffer
@@ -159,12 +155,12 @@ impl FlowTemplate {
     pub fn fill_for<'f>(
         &'f self,
         packet: &PacketInView<'_>,
-        xid: u32,
+        count: u32,
         out: &'f mut Out,
     ) -> Result<Filling<'f>, EncodeError> {
         // Where the packet is one of a batch its version is a constant, and so are all places of 1.0.
         let version = packet.version();
-        let mut filling = self.fill_as(version, xid, out)?;
+        let mut filling = self.fill_as(version, count, out)?;
         let at = filling.place(Field::InPort);
         match packet.wire_in_port() {
             InPort::V10(number) => filling.put(at, &number),
@@ -179,7 +175,7 @@ impl FlowTemplate {
     fn fill_as<'f>(
         &'f self,
         version: Version,
-        xid: u32,
+        count: u32,
         out: &'f mut Out,
     ) -> Result<Filling<'f>, EncodeError> {
         let (message, out_len) = out.window::<WINDOW_LEN>()?;
@@ -187,13 +183,8 @@ impl FlowTemplate {
             message[from..to].copy_from_slice(&self.message[from..to]);
         };
         match version {
-            Version::V1_0 => {
-                copy(0, V10_LEN);
-                if self.len > V10_LEN {
-                    cold_path();
-                    copy(V10_LEN, MAX_TEMPLATE_LEN);
-                }
-            }
+            // What flows with other actions have behind that, they get at the end.
+            Version::V1_0 => copy(0, V10_LEN),
             Version::V1_3 => {
                 copy(0, V13_LINK_LEN);
                 if self.len > V13_LINK_LEN {
@@ -205,18 +196,49 @@ impl FlowTemplate {
                 }
             }
         }
-        let (len, filled) = (self.len, version_bit(version));
-        let mut filling = Filling { template: self, version, message, len, out_len, filled };
-        filling.put(XID_AT, &xid.to_be_bytes());
+        let filled = version_bit(version) | OTHER_LEN;
+        let mut filling = Filling { template: self, version, message, out_len, filled };
+        let owned = u32::from_be_bytes(self.xid_bytes()) | count & xid::MAX_COUNT;
+        filling.put(XID_AT, &owned.to_be_bytes());
         Ok(filling)
     }
 
+    /// The transaction id of its owner, with no count yet.
+    #[inline(always)]
+    fn xid_bytes(&self) -> [u8; 4] {
+        std::array::from_fn(|nth| self.message[usize::from(XID_AT) + nth])
+    }
+
+    /// The end of what is wrong, or of another length than nearly all are.
     #[cold]
-    fn explain(&self, filled: u64) -> EncodeError {
-        let what = match filled & self.missing {
+    fn finish_other(
+        &self,
+        filled: u64,
+        message: &mut [u8; WINDOW_LEN],
+        out_len: &mut usize,
+    ) -> Result<(), EncodeError> {
+        let unfit = filled & self.missing;
+        if unfit != OTHER_LEN {
+            return Err(self.explain(unfit & !OTHER_LEN));
+        }
+        if let Some(end) = message.get_mut(V10_LEN..self.len) {
+            // Of all that can be filled in, only the port of an output can stand there.
+            let output_at = usize::from(self.output_at);
+            let port_at = output_at..output_at + V10_PORT_LEN;
+            let is_set = |at: &usize| filled & OUTPUT != 0 && port_at.contains(at);
+            for (byte, at) in end.iter_mut().zip(V10_LEN..).filter(|(_, at)| !is_set(at)) {
+                *byte = self.message[at];
+            }
+        }
+        *out_len += self.len;
+        Ok(())
+    }
+
+    #[cold]
+    fn explain(&self, unfit: u64) -> EncodeError {
+        let what = match unfit {
             other if other & VERSIONS != 0 => "a flow template of another version",
             OUTPUT => "an output port in a flow template that does not end with an output",
-            BANDED => return EncodeError::Range { what: "priority in a band (0 to 4095)" },
             _ => "a field that its flow template has no place for",
         };
         EncodeError::Unsupported { what, version: self.version }
@@ -231,7 +253,6 @@ pub struct Filling<'f> {
     /// That of the template. A constant where this is called, if it can be.
     version: Version,
     message: &'f mut [u8; WINDOW_LEN],
-    len: usize,
     out_len: &'f mut usize,
     /// What was given, with the bits of [`FlowTemplate::missing`]. They are constants where this is
     /// called, so that the sum is one too.
@@ -244,8 +265,8 @@ const OUTPUT: u64 = 1 << 0;
 const PORTS: u64 = 1 << 1;
 /// Those of the two versions.
 const VERSIONS: u64 = version_bit(Version::V1_0) | version_bit(Version::V1_3);
-/// That of the priority within a band.
-const BANDED: u64 = 1 << 4;
+/// That of the length: missing in a template of 1.0 that is not [`V10_LEN`] long. Filled in always.
+const OTHER_LEN: u64 = 1 << 4;
 const OTHER_BITS: u32 = 5;
 const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
 
@@ -364,12 +385,8 @@ impl Filling<'_> {
         match self.version {
             // The controller is one of the reserved ports.
             Version::V1_0 if port.is_physical_v10() => self.put(at, &(port.0 as u16).to_be_bytes()),
-            _ if port == Port::CONTROLLER => {
-                cold_path();
-                let what = "an output to the controller by a flow template";
-                return Err(EncodeError::Unsupported { what, version: self.version });
-            }
-            _ => self.port(at, port)?,
+            Version::V1_3 if port != Port::CONTROLLER => self.put(at, &port.0.to_be_bytes()),
+            version => self.put(at, &reserved_v10(version, port)?),
         }
         Ok(())
     }
@@ -381,26 +398,12 @@ impl Filling<'_> {
     #[inline(always)]
     pub fn finish(self) -> Result<(), EncodeError> {
         if self.filled & self.template.missing != 0 {
-            return Err(self.template.explain(self.filled));
+            let Filling { template, message, out_len, filled, .. } = self;
+            return template.finish_other(filled, message, out_len);
         }
-        *self.out_len += self.len;
+        // In 1.0 it is known, see `OTHER_LEN`.
+        *self.out_len += if self.version == Version::V1_0 { V10_LEN } else { self.template.len };
         Ok(())
-    }
-
-    /// The upper half of the cookie, big-endian.
-    #[inline(always)]
-    pub fn cookie_high(&mut self, half: [u8; 4]) {
-        self.put(cookie_at(self.version), &half);
-    }
-
-    /// Puts the flow into a band: the template's priority is one of the band's. [`Filling::finish`] fails
-    /// if it cannot be.
-    #[inline(always)]
-    pub fn band(&mut self, band: PriorityBand) {
-        self.filled |= BANDED;
-        // Bands begin at multiples of 4096, so the lower byte is right as it is: that of the default
-        // priority and of a band's middle is 0 in both.
-        self.put(priority_at(self.version), &[self.template.priority_high | band.high()]);
     }
 
     #[inline(always)]
@@ -440,23 +443,10 @@ const TRANSPORTS: [[Field; 2]; 3] = [
     [Field::UdpSrc, Field::UdpDst],
     [Field::SctpSrc, Field::SctpDst],
 ];
-const XID_AT: u8 = 4;
+const V10_PORT_LEN: usize = 2;
+const XID_AT: u8 = offset_of!(wire::Header, xid) as u8;
 const OXM_HEADER_LEN: usize = 4;
 const V10_FLOW_AT: usize = HEADER_LEN + size_of::<v10::Match>();
-
-const fn cookie_at(version: Version) -> u8 {
-    match version {
-        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, cookie)) as u8,
-        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, cookie)) as u8,
-    }
-}
-
-const fn priority_at(version: Version) -> u8 {
-    match version {
-        Version::V1_0 => (V10_FLOW_AT + offset_of!(v10::FlowMod, priority)) as u8,
-        Version::V1_3 => (HEADER_LEN + offset_of!(v13::FlowMod, priority)) as u8,
-    }
-}
 
 const fn buffer_at(version: Version) -> u8 {
     match version {
@@ -475,6 +465,17 @@ fn v10_value<const N: usize>(field: Field, mut value: [u8; N]) -> [u8; N] {
         _ => {}
     }
     value
+}
+
+/// The number of a reserved port that an output can have, in 1.0.
+#[cold]
+#[inline(never)]
+fn reserved_v10(version: Version, port: Port) -> Result<[u8; V10_PORT_LEN], EncodeError> {
+    if port == Port::CONTROLLER {
+        let what = "an output to the controller by a flow template";
+        return Err(EncodeError::Unsupported { what, version });
+    }
+    Ok(port.to_v10()?.to_be_bytes())
 }
 
 /// The fields whose values can be replaced, a bit each, and where the value of each stands.

@@ -44,12 +44,18 @@ impl Counter {
     /// The next one, with this owner.
     #[inline]
     pub fn next(&mut self, owner: u8) -> u32 {
+        xid(owner, self.next_count())
+    }
+
+    /// The count of the next one, whoever is its owner.
+    #[inline]
+    pub fn next_count(&mut self) -> u32 {
         self.0 += 1;
         if self.0 > MAX_COUNT {
             std::hint::cold_path();
             self.0 = 1;
         }
-        xid(owner, self.0)
+        self.0
     }
 }
 

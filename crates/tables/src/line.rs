@@ -61,13 +61,14 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     }
 
     /// The value of `key`, if it lies here and was last seen at `now` or not longer than `max_age`
-    /// before. `None` may also be a key zero that was not looked for closely.
+    /// before, which is read only where it is needed. `None` may also be a key zero that was not looked for
+    /// closely.
     #[inline(always)]
-    pub(crate) fn fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+    pub(crate) fn fresh(&self, key: u64, now: u32, max_age: &u32) -> Option<V> {
         let slot = self.likely(key)?;
         let seen = self.stamps[slot];
         // Most hits come within the tick of the last one.
-        if seen != stamp(now) && (seen & OCCUPIED == 0 || age(seen, now) > max_age) {
+        if seen != stamp(now) && (seen & OCCUPIED == 0 || age(seen, now) > *max_age) {
             return None;
         }
         Some(self.values[slot])
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(line.find(0), Some(2));
         assert_eq!(line.take(2).value, 9);
         assert_eq!(line.find(0), None);
-        assert_eq!((line.touch(0, 1), line.fresh(0, 1, 1)), (None, None));
+        assert_eq!((line.touch(0, 1), line.fresh(0, 1, &1)), (None, None));
     }
 
     #[test]
@@ -172,10 +173,10 @@ mod tests {
         }
         for (slot, key) in keys.into_iter().enumerate() {
             let value = Some(slot as u32);
-            assert_eq!((line.fresh(key, 5, 0), line.fresh(key, 7, 2)), (value, value));
-            assert_eq!((line.fresh(key, 8, 2), line.fresh(key ^ 1, 5, 2)), (None, None));
+            assert_eq!((line.fresh(key, 5, &0), line.fresh(key, 7, &2)), (value, value));
+            assert_eq!((line.fresh(key, 8, &2), line.fresh(key ^ 1, 5, &2)), (None, None));
             assert_eq!((line.touch(key, 8), line.touch(key ^ 1, 8)), (value, None));
-            assert_eq!(line.fresh(key, 8, 0), value);
+            assert_eq!(line.fresh(key, 8, &0), value);
         }
     }
 

@@ -168,15 +168,16 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// The value of a key whose entry is at most `max_age` ticks old.
     #[inline]
     pub fn lookup_fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
-        self.lookup_fresh_hashed(self.hash(key), now, max_age)
+        self.lookup_fresh_hashed(self.hash(key), now, &max_age)
     }
 
-    /// [`FlatTable::lookup_fresh`] of a key that this table has hashed.
+    /// [`FlatTable::lookup_fresh`] of a key that this table has hashed. `max_age` is read only for an entry
+    /// that was not seen at `now`, which is rare.
     #[inline(always)]
-    pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: u32) -> Option<V> {
+    pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: &u32) -> Option<V> {
         match self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age)) {
             Some(value) => Some(value),
-            None => self.fresh_elsewhere(at.key, now, max_age),
+            None => self.fresh_elsewhere(at.key, now, *max_age),
         }
     }
 
@@ -186,7 +187,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     #[inline(never)]
     fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
         let second = self.main.second_line(self.hash(key));
-        match second.and_then(|line| line.fresh(key, now, max_age)) {
+        match second.and_then(|line| line.fresh(key, now, &max_age)) {
             Some(value) => Some(value),
             None => self.fresh_anywhere(key, now, max_age),
         }

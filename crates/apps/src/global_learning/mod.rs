@@ -21,7 +21,7 @@ mod ways;
 
 use std::sync::{Arc, OnceLock};
 
-use bellrock_api::{App, Cookie, Network, SwitchInfo};
+use bellrock_api::{App, Network, SwitchInfo};
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
@@ -121,7 +121,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
         let shared = self.share(self.seed.or_else(|| network.seed()));
         LearningSwitch::new(
             self.settings,
-            self.prepared.of(info.version, &self.settings, Cookie::of_app(NAME)),
+            self.prepared.of(info.version, &self.settings, network),
             GlobalHosts::new(shared, info.dpid),
         )
     }

@@ -2,6 +2,7 @@
 //! port has. And what a learning switch asks of it, so that it can have another kind.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use bellrock_api::{PacketIn, Port, SwitchInfo};
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
@@ -158,11 +159,15 @@ impl HostTable for Hosts {
 
     #[inline(always)]
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
-        // That an address is a group's is not looked at: the table has none of those. The destination first, since
-        // after the touch the compiler would read again what it has read of the table.
+        // That an address is a group's is not looked at: the table has none of those. A reserved port of 1.0 is
+        // taken for one that nobody is behind.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
+        // The table's numbers are read again for the second look-up, from the first-level cache, where they are
+        // needed. In registers, for both, there would be none left for the packet.
+        compiler_fence(Ordering::SeqCst);
         let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
-        if from != Place::with_flows_at(packet.in_port()) || !from.has_flows() || !to.has_flows() {
+        let in_port = Port(packet.in_port_number());
+        if from != Place::with_flows_at(in_port) || !from.has_flows() || !to.has_flows() {
             return None;
         }
         (to != from).then_some(to)
@@ -275,7 +280,7 @@ impl Hosts {
     /// Where a host is, if it was seen lately.
     #[inline(always)]
     fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
-        self.table.lookup_fresh_hashed(host, now, self.max_age)
+        self.table.lookup_fresh_hashed(host, now, &self.max_age)
     }
 
     /// Counts a host at a port, if the port may have one more.

@@ -20,7 +20,7 @@ pub(crate) mod prepared;
 mod settings;
 mod switch;
 
-use bellrock_api::{App, Cookie, Network, SwitchInfo};
+use bellrock_api::{App, Network, SwitchInfo};
 use bellrock_tables::Budget;
 
 use prepared::ByVersion;
@@ -73,7 +73,7 @@ impl App for Learning {
         let seed = self.seed.or_else(|| network.seed());
         LearningSwitch::new(
             self.settings,
-            self.prepared.of(info.version, &self.settings, Cookie::of_app(NAME)),
+            self.prepared.of(info.version, &self.settings, network),
             hosts::Hosts::new(&self.settings, &self.budget, seed, info),
         )
     }

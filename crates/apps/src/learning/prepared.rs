@@ -6,8 +6,8 @@ use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
 
 use bellrock_api::{
-    Action, Cookie, EncodeError, Field, Filling, FlowMod, FlowTemplate, MacAddr, Match, PacketIn,
-    Port, Version,
+    Action, EncodeError, Field, Filling, FlowMod, FlowTemplate, MacAddr, Match, Network, PacketIn,
+    Port, Result, Version,
 };
 use etherparse::ip_number;
 
@@ -35,14 +35,14 @@ impl ByVersion {
         &self,
         version: Version,
         settings: &LearningSettings,
-        cookie: Cookie,
+        network: &Network,
     ) -> Prepared {
         let ByVersion([v1_0, v1_3]) = self;
         let slot = match version {
             Version::V1_0 => v1_0,
             Version::V1_3 => v1_3,
         };
-        let prepare = || Prepared::new(settings, cookie, version).unwrap_or(Prepared::Nothing);
+        let prepare = || Prepared::new(settings, network, version).unwrap_or(Prepared::Nothing);
         slot.get_or_init(prepare).clone()
     }
 }
@@ -69,17 +69,16 @@ impl ByTag {
 impl Prepared {
     pub(super) fn new(
         settings: &LearningSettings,
-        cookie: Cookie,
+        network: &Network,
         version: Version,
-    ) -> Result<Self, EncodeError> {
+    ) -> Result<Self> {
         let template = |matching: &Match| {
             let flow = FlowMod::add(matching)
-                .cookie(cookie.with(0))
                 .priority(settings.priority)
                 .idle_timeout(settings.idle_timeout_s)
                 .hard_timeout(settings.hard_timeout_s)
                 .actions(const { &[Action::output(Port(1))] });
-            FlowTemplate::new(version, &flow)
+            network.template(version, &flow)
         };
         // The values do not matter, but for what the other fields depend on.
         let link =
@@ -89,7 +88,7 @@ impl Prepared {
             let by_tag = ByTag { untagged: template(&link)?, tagged: template(&tagged)? };
             return Ok(Prepared::L2(Arc::new(by_tag)));
         }
-        let exact = |protocol: u8, ports: [Field; 2]| {
+        let exact = |protocol: u8, ports: [Field; 2]| -> Result<ByTag> {
             let network = |link: Match| {
                 [Field::Ipv4Src, Field::Ipv4Dst, ports[0], ports[1]].into_iter().fold(
                     link.eth_type(ETH_TYPE_IPV4).ip_dscp(0).ip_proto(protocol),
@@ -118,10 +117,10 @@ pub(super) fn fill_link(
     frame: &Frame,
     port: Port,
 ) -> Result<(), EncodeError> {
-    flow.output(port)?;
     if let Some(header) = packet.data().first_chunk() {
         flow.set_eth(header);
     }
+    flow.output(port)?;
     // The templates for packets without a tag say so already.
     if let Some(tag) = frame.vlan {
         flow.set(Field::VlanVid, &(Match::VLAN_PRESENT | tag.id).to_be_bytes());
@@ -170,30 +169,31 @@ impl<'p> Plain<'p> {
         templates: &'p ByProtocol,
     ) -> Option<Self> {
         const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
-        const FRAGMENT: u16 = 0x3fff;
+        // Of the bytes from the flags on: those that are set in a fragment, and the protocol.
+        const FRAGMENT_AND_PROTOCOL: u32 = u32::from_le_bytes([0x3f, 0xff, 0, 0xff]);
+        const WHOLE_TCP: u32 = u32::from_le_bytes([0, 0, 0, TCP]);
+        const WHOLE_UDP: u32 = u32::from_le_bytes([0, 0, 0, UDP]);
         let network = packet.data().get(frame.header_len()..)?;
         let header: &[u8; IPV4_HEADER_LEN + UDP_HEADER_LEN] = network.first_chunk()?;
-        let ([_, len, _, fragment, ..], _) = header.as_chunks() else { return None };
-        if frame.eth_type != ETH_TYPE_IPV4
-            || header[0] != VERSION_4_WITHOUT_OPTIONS
-            || u16::from_be_bytes(*fragment) & FRAGMENT != 0
-        {
+        let [version, _, l0, l1, _, _, flags @ .., _, _] = header.first_chunk::<12>()?;
+        if frame.eth_type != ETH_TYPE_IPV4 || *version != VERSION_4_WITHOUT_OPTIONS {
             return None;
         }
-        let len = usize::from(u16::from_be_bytes(*len));
-        let (by_tag, transport_header_len) = match header[9] {
-            TCP => {
-                let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
-                let len = Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?;
-                (&templates.tcp, len)
-            }
-            UDP => {
-                // The rarer of the two: TCP is asked for first.
-                cold_path();
-                (&templates.udp, UDP_HEADER_LEN)
-            }
-            _ => return None,
-        };
+        let len = usize::from(u16::from_be_bytes([*l0, *l1]));
+        let (by_tag, transport_header_len) =
+            match u32::from_le_bytes(*flags) & FRAGMENT_AND_PROTOCOL {
+                WHOLE_TCP => {
+                    let words = *network.get(IPV4_HEADER_LEN + TCP_DATA_OFFSET_AT)? >> 4;
+                    let len = Some(usize::from(words) * 4).filter(|len| *len >= TCP_HEADER_LEN)?;
+                    (&templates.tcp, len)
+                }
+                WHOLE_UDP => {
+                    // The rarer of the two: TCP is asked for first.
+                    cold_path();
+                    (&templates.udp, UDP_HEADER_LEN)
+                }
+                _ => return None,
+            };
         let is_whole = IPV4_HEADER_LEN + transport_header_len <= len && len <= network.len();
         if is_whole { Some(Plain { by_tag, header: header.first_chunk()? }) } else { None }
     }
@@ -217,8 +217,8 @@ impl<'p> Plain<'p> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use bellrock_api::openflow::{self, Bytes, FromSwitch, MatchView, Out, PacketInReason};
-    use bellrock_api::{PacketInView, ToSwitch};
+    use bellrock_api::openflow::{self, Bytes, FromSwitch, MatchView, Out, PacketInReason, xid};
+    use bellrock_api::{AppId, Nowhere, PacketInView, ToSwitch};
     use proptest::prelude::*;
 
     use super::super::matching;
@@ -266,6 +266,14 @@ pub(crate) mod tests {
         )
     }
 
+    fn app() -> AppId {
+        AppId::new(0, "learning").unwrap()
+    }
+
+    fn network() -> Network {
+        Nowhere::network_of("learning", app())
+    }
+
     /// The flow_mod of a plain packet by its template; `None` for other packets.
     fn by_template(prepared: &Prepared, packet: &PacketIn<'_>, frame: &Frame) -> Option<Vec<u8>> {
         let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
@@ -287,17 +295,15 @@ pub(crate) mod tests {
     ) -> Vec<u8> {
         let actions = [Action::output(Port(9))];
         let flow = FlowMod::add(matching)
-            .cookie(COOKIE.with(0))
             .priority(settings.priority)
             .idle_timeout(settings.idle_timeout_s)
             .buffer_id(packet.buffer_id())
             .actions(&actions);
         let mut out = Out::with_capacity(4096);
-        ToSwitch::FlowMod(flow).encode(version, 7, &mut out).unwrap();
+        let flow = ToSwitch::FlowMod(app().own(version, &flow).unwrap());
+        flow.encode(version, xid::xid(app().owner(), 7), &mut out).unwrap();
         out.as_slice().to_vec()
     }
-
-    const COOKIE: Cookie = Cookie::of_app("learning");
 
     proptest! {
         #[test]
@@ -307,7 +313,7 @@ pub(crate) mod tests {
             for version in [Version::V1_0, Version::V1_3] {
                 let message = packet_in_of(version, Port(port), &data);
                 let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
-                let prepared = Prepared::new(&settings, COOKIE, version).unwrap();
+                let prepared = Prepared::new(&settings, &network(), version).unwrap();
                 let Some(frame) = Frame::read(&packet) else { continue };
                 if let Some(short) = by_template(&prepared, &packet, &frame) {
                     let matching = matching::exact(&packet, &frame, version);
@@ -326,7 +332,7 @@ pub(crate) mod tests {
         let frame = Frame::read(&packet).unwrap();
         let settings =
             LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
-        let prepared = Prepared::new(&settings, COOKIE, Version::V1_3).unwrap();
+        let prepared = Prepared::new(&settings, &network(), Version::V1_3).unwrap();
         let Prepared::Exact(templates) = prepared else { panic!("exact templates") };
         let plain = Plain::read(&packet, &frame, &templates).unwrap();
         assert!(std::ptr::eq(plain.by_tag, &templates.udp));

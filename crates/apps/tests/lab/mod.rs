@@ -140,14 +140,15 @@ impl Lab {
 impl<H: Handler> Lab<H> {
     pub fn with_app(version: Version, app: &impl App<Handler = H>) -> Self {
         let info = switch_info(version);
-        let handler = app.switch_up(&Nowhere::network(), &info);
+        let id = AppId::new(0, app.name()).unwrap();
+        let handler = app.switch_up(&Nowhere::network_of(app.name(), id), &info);
         Lab {
             info,
             out: Out::with_capacity(1 << 20),
             xids: xid::Counter::default(),
             now: Duration::from_secs(1_000),
             handler,
-            app: AppId::new(0, app.name()).unwrap(),
+            app: id,
         }
     }
 

@@ -1,16 +1,18 @@
 //! A packet_in that is read where it stands: the one message that comes by the million.
 
+use std::hint::cold_path;
+
 use zerocopy::FromBytes;
 
 use super::packet::{PacketIn, PacketInReason, buffer_from_wire};
 use super::{FromSwitch, Message};
 use crate::template::InPort;
 use crate::wire::{v10, v13};
-use crate::{Port, Version, frame};
+use crate::{MAX_MESSAGE_LEN, Port, Version, frame};
 
-/// Version and type of a packet_in.
-const V10_PACKET_IN: [u8; 2] = [1, 10];
-const V13_PACKET_IN: [u8; 2] = [4, 10];
+/// The first four bytes of a packet_in, with a length of zero: version, type and length.
+const V10_PACKET_IN: u32 = u32::from_be_bytes([1, 10, 0, 0]);
+const V13_PACKET_IN: u32 = u32::from_be_bytes([4, 10, 0, 0]);
 
 /// A match of 1.3 (type OXM, 12 bytes) with nothing but an ingress port: all before the port.
 const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
@@ -28,7 +30,8 @@ pub struct PacketInView<'a> {
 /// What is before the packet.
 #[derive(Clone, Copy)]
 enum Head<'a> {
-    V10(&'a v10::PacketInHead),
+    /// It is at the start of the message, which is never shorter.
+    V10,
     V13(&'a v13::PacketInHead),
     /// Of 1.3, with another match. Read once.
     Other {
@@ -47,25 +50,23 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     #[inline(always)]
     pub fn split_common(version: Version, stream: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let (head_len, len) = match version {
-            Version::V1_0 => {
-                let (head, _) = v10::PacketInHead::ref_from_prefix(stream).ok()?;
-                if head.version_and_kind != V10_PACKET_IN {
-                    return None;
-                }
-                (size_of_val(head), head.length.get())
-            }
+        let (head_len, packet_in) = match version {
+            Version::V1_0 => (size_of::<v10::PacketInHead>(), V10_PACKET_IN),
             Version::V1_3 => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(stream).ok()?;
-                if head.fixed.version_and_kind != V13_PACKET_IN || head.match_head != MATCH_IN_PORT
-                {
+                if head.match_head != MATCH_IN_PORT {
                     return None;
                 }
-                (size_of_val(head), head.fixed.length.get())
+                (size_of_val(head), V13_PACKET_IN)
             }
         };
-        let len = usize::from(len);
-        if len < head_len { None } else { stream.split_at_checked(len) }
+        // What is left is the length, if version and type are the right ones; otherwise it is no length.
+        let len = u32::from_be_bytes(*stream.first_chunk()?).wrapping_sub(packet_in) as usize;
+        if (head_len..=MAX_MESSAGE_LEN).contains(&len) {
+            stream.split_at_checked(len)
+        } else {
+            None
+        }
     }
 
     /// The packet_in that is a whole message, cut off by [`PacketInView::split_common`] or [`frame`], if
@@ -74,7 +75,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub fn common(version: Version, message: &'a [u8]) -> Option<Self> {
         let head = match version {
-            Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
+            Version::V1_0 => Head::V10,
             Version::V1_3 => {
                 let (head, _) = v13::PacketInHead::ref_from_prefix(message).ok()?;
                 if head.match_head != MATCH_IN_PORT {
@@ -97,7 +98,7 @@ impl<'a> PacketInView<'a> {
             return None;
         };
         let head = match version {
-            Version::V1_0 => Head::V10(v10::PacketInHead::ref_from_prefix(message).ok()?.0),
+            Version::V1_0 => Head::V10,
             Version::V1_3 => {
                 let (fixed, _) = v13::PacketInFixed::ref_from_prefix(message).ok()?;
                 Head::Other { fixed, in_port: packet.in_port(), data: packet.data.0 }
@@ -106,11 +107,22 @@ impl<'a> PacketInView<'a> {
         Some(PacketInView { head, message })
     }
 
+    /// Of a message of 1.0. That it is whole is looked at here, so that who has looked at the length of the
+    /// packet need not look again.
+    #[inline(always)]
+    fn v10(&self) -> v10::PacketIn {
+        let Ok((head, _)) = v10::PacketInHead::ref_from_prefix(self.message) else {
+            cold_path();
+            return v10::PacketIn::default();
+        };
+        head.packet_in
+    }
+
     /// What all forms of 1.3 have.
     #[inline(always)]
     fn v13(&self) -> Option<&'a v13::PacketIn> {
         match self.head {
-            Head::V10(_) => None,
+            Head::V10 => None,
             Head::V13(head) => Some(&head.fixed.packet_in),
             Head::Other { fixed, .. } => Some(&fixed.packet_in),
         }
@@ -121,7 +133,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub fn version(&self) -> Version {
         match self.head {
-            Head::V10(_) => Version::V1_0,
+            Head::V10 => Version::V1_0,
             Head::V13(_) | Head::Other { .. } => Version::V1_3,
         }
     }
@@ -130,7 +142,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub(crate) fn wire_in_port(&self) -> InPort {
         match self.head {
-            Head::V10(head) => InPort::V10(head.packet_in.in_port.to_bytes()),
+            Head::V10 => InPort::V10(self.v10().in_port.to_bytes()),
             Head::V13(head) => InPort::V13(head.in_port.to_bytes()),
             Head::Other { in_port, .. } => InPort::V13(in_port.0.to_be_bytes()),
         }
@@ -140,7 +152,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub(crate) fn wire_buffer_id(&self) -> [u8; 4] {
         let buffer_id = match self.head {
-            Head::V10(head) => head.packet_in.buffer_id,
+            Head::V10 => self.v10().buffer_id,
             Head::V13(head) => head.fixed.packet_in.buffer_id,
             Head::Other { fixed, .. } => fixed.packet_in.buffer_id,
         };
@@ -166,7 +178,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub fn total_len(&self) -> u16 {
         match self.head {
-            Head::V10(head) => head.packet_in.total_len.get(),
+            Head::V10 => self.v10().total_len.get(),
             Head::V13(head) => head.fixed.packet_in.total_len.get(),
             Head::Other { fixed, .. } => fixed.packet_in.total_len.get(),
         }
@@ -176,7 +188,7 @@ impl<'a> PacketInView<'a> {
     #[must_use]
     pub fn reason(&self) -> PacketInReason {
         PacketInReason::from_wire(match self.head {
-            Head::V10(head) => head.packet_in.reason,
+            Head::V10 => self.v10().reason,
             Head::V13(head) => head.fixed.packet_in.reason,
             Head::Other { fixed, .. } => fixed.packet_in.reason,
         })
@@ -199,9 +211,21 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub fn in_port(&self) -> Port {
         match self.head {
-            Head::V10(head) => Port::from_v10(head.packet_in.in_port.get()),
+            Head::V10 => Port::from_v10(self.v10().in_port.get()),
             Head::V13(head) => Port(head.in_port.get()),
             Head::Other { in_port, .. } => in_port,
+        }
+    }
+
+    /// The number of its ingress port, as its message has it: what [`Port`] has, but for the reserved ports of
+    /// 1.0, which have 16 bits there, and the numbers of no port in this form.
+    #[must_use]
+    #[inline(always)]
+    pub fn in_port_number(&self) -> u32 {
+        match self.head {
+            Head::V10 => self.v10().in_port.get().into(),
+            Head::V13(head) => head.in_port.get(),
+            Head::Other { in_port, .. } => in_port.0,
         }
     }
 
@@ -210,7 +234,7 @@ impl<'a> PacketInView<'a> {
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
         match self.head {
-            Head::V10(_) => self.message.get(size_of::<v10::PacketInHead>()..).unwrap_or(&[]),
+            Head::V10 => self.message.get(size_of::<v10::PacketInHead>()..).unwrap_or(&[]),
             Head::V13(_) => self.message.get(size_of::<v13::PacketInHead>()..).unwrap_or(&[]),
             Head::Other { data, .. } => data,
         }

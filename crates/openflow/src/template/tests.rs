@@ -6,6 +6,7 @@ use super::*;
 use crate::{Bytes, FromSwitch, MacAddr, MatchView, PacketIn, PacketInReason};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const OWNER: u8 = 3;
 const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
 
 /// A buffer full of old bytes shows whether each one that counts is written.
@@ -18,7 +19,7 @@ fn dirty() -> Out {
 
 fn written(version: Version, flow: FlowMod<'_>) -> Vec<u8> {
     let mut out = dirty();
-    ToSwitch::FlowMod(flow).encode(version, 9, &mut out).unwrap();
+    ToSwitch::FlowMod(flow).encode(version, xid::xid(OWNER, 9), &mut out).unwrap();
     out.as_slice().to_vec()
 }
 
@@ -44,7 +45,7 @@ fn a_filled_template_is_what_the_encoder_writes() {
     for version in BOTH {
         let (one, two) = (tcp(1, 1), tcp(0xff00, 77));
         let flow = |matching| FlowMod::add(matching).cookie(5).idle_timeout(60).actions(TO_ONE);
-        let template = FlowTemplate::new(version, &flow(&one)).unwrap();
+        let template = FlowTemplate::new(version, OWNER, &flow(&one)).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.in_port(Port(0xff00)).unwrap();
@@ -55,12 +56,11 @@ fn a_filled_template_is_what_the_encoder_writes() {
         filling.set(Field::IpDscp, &[77 % 64]);
         filling.set(Field::Ipv4Src, &[10, 0, 1, 77]);
         filling.set_ports(&(1077 << 16 | 2077_u32).to_be_bytes());
-        filling.cookie_high([0, 0, 0, 3]);
         filling.buffer_id(4);
         filling.output(Port(6)).unwrap();
         filling.finish().unwrap();
         let to_six = [Action::output(Port(6))];
-        let expected = flow(&two).cookie(3 << 32 | 5).buffer_id(Some(4)).actions(&to_six);
+        let expected = flow(&two).buffer_id(Some(4)).actions(&to_six);
         assert_eq!(out.as_slice(), written(version, expected), "{version}");
     }
 }
@@ -70,7 +70,7 @@ fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1)).untagged();
         let flow = FlowMod::add(&matching).buffer_id(Some(8)).actions(TO_ONE);
-        let template = FlowTemplate::new(version, &flow).unwrap();
+        let template = FlowTemplate::new(version, OWNER, &flow).unwrap();
         let mut out = dirty();
         template.fill(9, &mut out).unwrap().finish().unwrap();
         assert_eq!(out.as_slice(), written(version, flow), "{version}");
@@ -87,8 +87,8 @@ fn what_is_not_filled_in_stays_and_what_is_dropped_was_never_there() {
 fn what_has_no_place_is_an_error_and_nothing_is_written() {
     for version in BOTH {
         let matching = Match::any().in_port(Port(1));
-        let output = FlowTemplate::new(version, &FlowMod::add(&matching).actions(TO_ONE));
-        let drop = FlowTemplate::new(version, &FlowMod::add(&matching)).unwrap();
+        let output = FlowTemplate::new(version, OWNER, &FlowMod::add(&matching).actions(TO_ONE));
+        let drop = FlowTemplate::new(version, OWNER, &FlowMod::add(&matching)).unwrap();
         let output = output.unwrap();
         let mut out = dirty();
         type Fill = dyn Fn(&mut Filling<'_>) -> Result<(), EncodeError>;
@@ -125,7 +125,7 @@ fn addresses_and_ports_go_in_by_pairs() {
                 .ipv4_dst(Ipv4Addr::new(10, 0, 0, dst));
             addresses.udp_src(1000 + u16::from(src)).udp_dst(1000 + u16::from(dst))
         };
-        let template = FlowTemplate::new(version, &FlowMod::add(&flow(1, 1))).unwrap();
+        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&flow(1, 1))).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.set_ipv4(&[10, 0, 0, 5, 10, 0, 0, 6]);
@@ -153,7 +153,7 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
             let packet = PacketInView::of_any_form(message.as_slice()).unwrap();
             let any = Match::any().in_port(Port(1));
             let flow = FlowMod::add(&any).actions(TO_ONE);
-            let template = FlowTemplate::new(version, &flow).unwrap();
+            let template = FlowTemplate::new(version, OWNER, &flow).unwrap();
             let mut out = dirty();
             template.fill_for(&packet, 9, &mut out).unwrap().finish().unwrap();
             let matching = Match::any().in_port(port);
@@ -161,10 +161,10 @@ fn the_flow_of_a_packet_has_its_port_and_its_buffer() {
             assert_eq!(out.as_slice(), written(version, expected), "{version}");
 
             let other = BOTH.into_iter().find(|other| *other != version).unwrap();
-            let other = FlowTemplate::new(other, &flow).unwrap();
+            let other = FlowTemplate::new(other, OWNER, &flow).unwrap();
             let refused = other.fill_for(&packet, 9, &mut out).unwrap().finish();
             assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
-            let no_port = FlowTemplate::new(version, &FlowMod::add(&Match::any())).unwrap();
+            let no_port = FlowTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
             let refused = no_port.fill_for(&packet, 9, &mut out).unwrap().finish();
             assert!(matches!(refused, Err(EncodeError::Unsupported { .. })), "{refused:?}");
         }
@@ -179,13 +179,13 @@ fn an_ethernet_header_gives_its_addresses_and_nothing_else() {
     };
     for version in BOTH {
         let (one, two) = (link(1), link(77));
-        let template = FlowTemplate::new(version, &FlowMod::add(&one)).unwrap();
+        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&one)).unwrap();
         let mut out = dirty();
         let mut filling = template.fill(9, &mut out).unwrap();
         filling.set_eth(&[2, 0, 0, 0, 2, 77, 2, 0, 0, 0, 1, 77, 0x86, 0xdd]);
         filling.finish().unwrap();
         assert_eq!(out.as_slice(), written(version, FlowMod::add(&two)), "{version}");
-        let none = FlowTemplate::new(version, &FlowMod::add(&Match::any())).unwrap();
+        let none = FlowTemplate::new(version, OWNER, &FlowMod::add(&Match::any())).unwrap();
         let mut filling = none.fill(9, &mut out).unwrap();
         filling.set_eth(&[0; 14]);
         assert!(matches!(filling.finish(), Err(EncodeError::Unsupported { .. })));
@@ -196,38 +196,42 @@ fn an_ethernet_header_gives_its_addresses_and_nothing_else() {
 fn a_full_buffer_and_a_template_that_is_too_long_are_errors() {
     let any = Match::any();
     for version in BOTH {
-        let template = FlowTemplate::new(version, &FlowMod::add(&any)).unwrap();
+        let template = FlowTemplate::new(version, OWNER, &FlowMod::add(&any)).unwrap();
         let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
         assert_eq!(template.fill(9, &mut out).err(), Some(EncodeError::Full));
         let many = [Action::output(Port(1)); 40];
         assert_eq!(
-            FlowTemplate::new(version, &FlowMod::add(&any).actions(&many)).err(),
+            FlowTemplate::new(version, OWNER, &FlowMod::add(&any).actions(&many)).err(),
             Some(EncodeError::TooLong { what: "flow template" })
         );
     }
 }
 
 #[test]
-fn a_flow_in_a_band_has_a_priority_of_the_band() {
-    let any = Match::any();
-    let band = PriorityBand::of_place(2).unwrap();
+fn a_flow_of_any_length_is_what_the_encoder_writes() {
+    let any = Match::any().in_port(Port(1));
+    let flow = |count: usize, last: u32| -> Vec<Action<'static>> {
+        (1..count).map(|_| Action::output(Port(7))).chain([Action::output(Port(last))]).collect()
+    };
     for version in BOTH {
-        let mut out = dirty();
-        for (priority, lifted) in
-            [(0, 0xd000), (0xabc, 0xdabc), (FlowMod::DEFAULT_PRIORITY, 0xd800)]
-        {
-            out.clear();
-            let flow = FlowMod::add(&any).priority(priority);
-            let template = FlowTemplate::new(version, &flow).unwrap();
+        for count in 0..12 {
+            let (one, two) = (flow(count, 1), flow(count, 9));
+            let template = |actions| FlowMod::add(&any).actions(actions);
+            let (one, two) = match count {
+                0 => (template(&[]), template(&[])),
+                _ => (template(&one), template(&two)),
+            };
+            let template = FlowTemplate::new(version, OWNER, &one).unwrap();
+            let mut out = dirty();
             let mut filling = template.fill(9, &mut out).unwrap();
-            filling.band(band);
+            if count > 0 {
+                filling.output(Port(9)).unwrap();
+            }
             filling.finish().unwrap();
-            assert_eq!(out.as_slice(), written(version, flow.priority(lifted)));
+            assert_eq!(out.as_slice(), written(version, two), "{version} {count}");
+            template.fill(9, &mut out).unwrap().finish().unwrap();
+            let both = [written(version, two), written(version, one)].concat();
+            assert_eq!(out.as_slice(), both, "{version} {count}, not filled in");
         }
-        let above = FlowTemplate::new(version, &FlowMod::add(&any).priority(4096)).unwrap();
-        let mut filling = above.fill(9, &mut out).unwrap();
-        filling.band(band);
-        let refused = filling.finish();
-        assert!(matches!(refused, Err(EncodeError::Range { .. })), "{refused:?}");
     }
 }

@@ -1,0 +1,90 @@
+//! Flows that are alike, of one app.
+
+use bellrock_openflow::{EncodeError, Filling, FlowMod, Out, PacketInView, Version};
+
+use crate::{AppId, Result};
+
+/// A flow_mod of an app that is encoded once, and then installed by the million with other values: those of
+/// the fields in its match, its buffer, and the port of the output action that ends it.
+///
+/// Made by [`Switch::template`](crate::Switch::template), or for all switches of a version by
+/// [`Network::template`](crate::Network::template); installed by
+/// [`Switch::install_for`](crate::Switch::install_for) and
+/// [`Switch::install_from`](crate::Switch::install_from). It has its app's cookie and band of priorities, and its
+/// flows are that app's: what the switch answers goes there, whichever handler installs them.
+///
+/// See [`bellrock_openflow::FlowTemplate`] for what of it can get other values.
+#[derive(Clone, Debug)]
+pub struct FlowTemplate(bellrock_openflow::FlowTemplate);
+
+impl FlowTemplate {
+    /// The version that it is for.
+    #[must_use]
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.0.version()
+    }
+
+    /// See [`bellrock_openflow::FlowTemplate::fill`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub fn fill<'f>(&'f self, count: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
+        self.0.fill(count, out)
+    }
+
+    /// See [`bellrock_openflow::FlowTemplate::fill_for`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub fn fill_for<'f>(
+        &'f self,
+        packet: &PacketInView<'_>,
+        count: u32,
+        out: &'f mut Out,
+    ) -> Result<Filling<'f>, EncodeError> {
+        self.0.fill_for(packet, count, out)
+    }
+}
+
+impl AppId {
+    /// Prepares flows of this app.
+    ///
+    /// # Errors
+    /// Those of [`AppId::own`], what the version cannot say, and a flow_mod of more than
+    /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
+    pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+        let flow = self.own(version, flow)?;
+        Ok(FlowTemplate(bellrock_openflow::FlowTemplate::new(version, self.owner(), &flow)?))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use bellrock_openflow::{Action, Match, Out, Port, ToSwitch, xid};
+
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn its_flows_are_those_that_the_app_installs_one_by_one() {
+        let app = AppId::new(2, "app").unwrap();
+        let (any, to_one) = (Match::any(), [Action::output(Port(1))]);
+        for version in [Version::V1_0, Version::V1_3] {
+            for priority in [0, 0xabc, FlowMod::DEFAULT_PRIORITY] {
+                let flow = FlowMod::add(&any).priority(priority).cookie(7).actions(&to_one);
+                let template = app.template(version, &flow).unwrap();
+                let (mut filled, mut encoded) = (Out::with_capacity(512), Out::with_capacity(512));
+                template.fill(9, &mut filled).unwrap().finish().unwrap();
+                let flow = ToSwitch::FlowMod(app.own(version, &flow).unwrap());
+                flow.encode(version, xid::xid(app.owner(), 9), &mut encoded).unwrap();
+                assert_eq!(filled.as_slice(), encoded.as_slice(), "{version} {priority}");
+            }
+            let above = app.template(version, &FlowMod::add(&any).priority(4096));
+            assert_eq!(above.err(), Some(Error::Priority { priority: 4096 }));
+        }
+    }
+}
