@@ -139,10 +139,9 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         warn!(worker = start.index, core = core.id, "the worker could not be pinned to its core");
     }
     let registry = start.poll.registry().try_clone()?;
-    let high_water = start.settings.limits.high_water_bytes;
     let thread = Thread {
         worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
-        sockets: Sockets::new(registry, high_water),
+        sockets: Sockets::new(registry, &start.settings.limits),
         poll: start.poll,
         waits: Waits::new(start.idle),
         ready: VecDeque::new(),
@@ -317,6 +316,7 @@ impl Thread {
             match self.sockets.take_turn(key) {
                 Turn::Gone => {}
                 Turn::Paused => self.worker.counters().pauses.add(1),
+                Turn::Later => self.ready.push_back(key),
                 Turn::Read => {
                     if self.worker.read(key, self.sockets.now, &mut self.sockets) {
                         self.make_ready(key);
