@@ -297,3 +297,48 @@ impl Transport for Sockets {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use std::io::Write;
+
+    use mio::Poll;
+
+    use super::*;
+
+    /// Reads what `peer` writes, all at once.
+    fn read(sockets: &mut Sockets, peer: &mut std::net::TcpStream, bytes: usize) {
+        peer.write_all(&vec![7; bytes]).unwrap();
+        let waiting = |sockets: &mut Sockets| {
+            let stream = &sockets.get(0).unwrap().stream;
+            stream.peek(&mut vec![0; bytes]).is_ok_and(|waiting| waiting == bytes)
+        };
+        while !waiting(sockets) {
+            std::thread::yield_now();
+        }
+        let outcome = sockets.read(0, &mut vec![0; bytes]);
+        assert_eq!(outcome, ReadOutcome::Bytes { n: bytes, more: true });
+    }
+
+    #[test]
+    fn who_was_read_more_than_the_share_lets_turns_go_by() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let poll = Poll::new().unwrap();
+        let limits = Limits { bytes_per_turn: 8192, ..Limits::default() };
+        let mut sockets = Sockets::new(poll.registry().try_clone().unwrap(), &limits);
+        sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+        let mut turns_let_go_by = |bytes: usize| {
+            read(&mut sockets, &mut peer, bytes);
+            (0..10).position(|_| sockets.take_turn(0) == Turn::Read).unwrap()
+        };
+        assert_eq!([4096, 8192, 100, 8192].map(&mut turns_let_go_by), [0, 1, 0, 1]);
+        // Half a share too much, twice, is one turn.
+        assert_eq!([6144, 6144, 6144].map(&mut turns_let_go_by), [0, 1, 0]);
+        // What was not used of the share is not saved up.
+        assert_eq!([1, 1, 8192].map(&mut turns_let_go_by), [0, 0, 1]);
+    }
+}
