@@ -340,6 +340,43 @@ fn what_is_wrong_is_said_with_where_it_came_from() {
 }
 
 #[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let place = Place::new("all-wrong");
+    let (file, key) = (place.file("bad.yaml"), place.file("no.key"));
+    let said = |text: &str, expected: &[&str]| {
+        fs::write(&file, text).unwrap();
+        for command in [&["check", &file][..], &["run", "--config", &file]] {
+            let (status, _, error) = output(&mut bellrock(command));
+            let lines: Vec<_> = error.lines().collect();
+            assert_eq!((status, lines.len()), (2, expected.len()), "{error}");
+            for (line, expected) in lines.iter().zip(expected) {
+                assert!(line.contains(expected), "{expected:?} is not in {line}");
+            }
+        }
+    };
+    let circuits = "apps:\n- provisioning:\n    circuits:\n";
+    said(
+        &format!("{circuits}    - red 2:1\n    - blue 1:1 4:2\n    - green 1:4095:1 3:x\n"),
+        &[":4:7: `circuits` cannot be \"red 2:1\"", ":6:7: `circuits` cannot be \"green "],
+    );
+    said(
+        &format!("{circuits}    - blue 1:1 4:2\n    - green 3:1 1:1\n    - blue 5:1 5:2\n"),
+        &[":5:7: `circuits` cannot be \"green 3:1 1:1\"", "there are two circuits \"blue\""],
+    );
+    said(
+        &format!(
+            "apps: [learning, quarantine, bandwidth]\ndiscovery_key_file: {key}\npin: [0]\nworkers: 2\n"
+        ),
+        &[
+            "\"quarantine\" stands behind",
+            "\"bandwidth\" stands behind",
+            "names 1 cores",
+            "no.key: ",
+        ],
+    );
+}
+
+#[test]
 fn check_and_config_agree() {
     let place = Place::new("check");
     let file = place.file("bellrock.yaml");

@@ -1,6 +1,6 @@
 //! Circuits as operators write them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -130,28 +130,33 @@ impl fmt::Display for Circuit {
     }
 }
 
-/// Whether these circuits can be together, as far as that can be known before the network is.
-pub(super) fn check(circuits: &[Circuit], needed: usize, have: usize) -> Result<(), Conflict> {
-    let mut of = BTreeMap::new();
+/// Circuits that cannot be together, as far as that can be known before the network is: each with what it has
+/// in common with one before it, and its place.
+#[must_use]
+pub fn conflicts(circuits: &[Circuit]) -> Vec<(usize, Conflict)> {
+    let mut names = BTreeSet::new();
+    let mut of: BTreeMap<Endpoint, &String> = BTreeMap::new();
+    let mut conflicts = Vec::new();
     for (index, circuit) in circuits.iter().enumerate() {
-        if circuits.iter().take(index).any(|other| other.name == circuit.name) {
-            return Err(Conflict::Name(circuit.name.clone()));
+        if !names.insert(&circuit.name) {
+            conflicts.push((index, Conflict::Name(circuit.name.clone())));
         }
         for endpoint in &circuit.endpoints {
-            if let Some(first) = of.insert(*endpoint, &circuit.name) {
-                let (first, second) = (first.clone(), circuit.name.clone());
-                return Err(Conflict::Endpoint { endpoint: *endpoint, first, second });
+            if let Some(first) = of.get(endpoint) {
+                let (first, second) = ((*first).clone(), circuit.name.clone());
+                let endpoint = *endpoint;
+                conflicts.push((index, Conflict::Endpoint { endpoint, first, second }));
+            } else {
+                of.insert(*endpoint, &circuit.name);
             }
         }
     }
-    if needed > have {
-        return Err(Conflict::Vlans { circuits: circuits.len(), needed, have });
-    }
-    Ok(())
+    conflicts
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ProvisioningSettings;
     use super::*;
 
     #[test]
@@ -173,15 +178,26 @@ mod tests {
 
     #[test]
     fn what_cannot_be_together_is_named() {
-        let check = |texts: &[&str]| {
+        let told = |texts: &[&str]| {
             let circuits: Vec<Circuit> = texts.iter().map(|text| text.parse().unwrap()).collect();
-            check(&circuits, circuits.len(), 2).map_err(|error| error.to_string())
+            let told = |(index, conflict): (usize, Conflict)| (index, conflict.to_string());
+            conflicts(&circuits).into_iter().map(told).collect::<Vec<_>>()
         };
-        assert_eq!(check(&["blue a1:1 a2:1", "red a1:1:7 a2:1:7"]), Ok(()));
-        assert!(check(&["blue a1:1 a2:1", "blue a3:1 a4:1"]).unwrap_err().contains("two circuits"));
-        let twice = check(&["blue a1:1 a2:1", "red a1:1 a4:1"]).unwrap_err();
+        assert_eq!(told(&["blue a1:1 a2:1", "red a1:1:7 a2:1:7"]), []);
+        let all = told(&["blue a1:1 a2:1", "red a1:1 a4:1", "blue a3:1 a3:1"]);
+        let [(1, twice), (2, name), (2, itself)] = &all[..] else { panic!("{all:?}") };
         assert!(twice.contains("is an endpoint of \"blue\" and of \"red\""), "{twice}");
-        let many = check(&["a a1:1 a2:1", "b a1:2 a2:2", "c a1:3 a2:3"]).unwrap_err();
-        assert!(many.contains("`vlans` has 2"), "{many}");
+        assert!(name.contains("two circuits"), "{name}");
+        assert!(itself.contains("is an endpoint of \"blue\" and of \"blue\""), "{itself}");
+    }
+
+    #[test]
+    fn circuits_have_enough_vlans() {
+        let mut settings = ProvisioningSettings { vlans: 2000..=2015, ..Default::default() };
+        settings.circuits = ["a a1:1 a2:1", "b a1:2 a2:2"].map(|text| text.parse().unwrap()).into();
+        assert_eq!(settings.check(), Ok(()));
+        settings.circuits.push("c a1:3 a2:3".parse().unwrap());
+        let wrong = settings.check().unwrap_err().to_string();
+        assert!(wrong.contains("need 24 VLANs, and `vlans` has 16"), "{wrong}");
     }
 }

@@ -21,7 +21,7 @@ use bellrock_services::desired::{Desired, DesiredFlows, DesiredState, IntentStat
 use bellrock_services::paths::paths;
 use bellrock_services::wait::{first, until};
 
-pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit};
+pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
 use laid::Laid;
 pub use laid::SETTLE_WITHIN;
 use layout::View;
@@ -49,10 +49,14 @@ impl ProvisioningSettings {
     /// Whether the circuits can be together.
     ///
     /// # Errors
-    /// [`Conflict`].
+    /// The first [`Conflict`].
     pub fn check(&self) -> Result<(), Conflict> {
-        let needed = self.circuits.len() * usize::from(VLANS_PER_CIRCUIT);
-        circuit::check(&self.circuits, needed, self.vlans.len())
+        if let Some((_, conflict)) = conflicts(&self.circuits).into_iter().next() {
+            return Err(conflict);
+        }
+        let (circuits, have) = (self.circuits.len(), self.vlans.len());
+        let needed = circuits * usize::from(VLANS_PER_CIRCUIT);
+        if needed > have { Err(Conflict::Vlans { circuits, needed, have }) } else { Ok(()) }
     }
 }
 

@@ -175,7 +175,8 @@ impl Overrides {
                 continue;
             };
             let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-            if let Err(error) = (setting.set)(config, &texts) {
+            let items = (setting.set)(config, &texts).err().map(|wrong| wrong.0);
+            for error in items.into_iter().flatten() {
                 let value = texts.get(error.item).copied().unwrap_or_default();
                 wrong.push(format!("{origin} cannot be {value:?}; give {}", error.expected));
             }

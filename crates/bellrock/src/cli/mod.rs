@@ -140,21 +140,27 @@ fn configure(run: &Run) -> Result<Config, Failure> {
         wrong.extend(config.choose_apps(&apps).err());
     }
     if wrong.is_empty() {
-        wrong.extend(config.contradiction());
-        wrong.extend(operate::check_files(&config));
+        wrong.extend(config.contradictions());
+        wrong.extend(wrong_files(&config));
     }
     if wrong.is_empty() { Ok(config) } else { Err(Failure::Wrong(wrong.join("\n"))) }
 }
 
 fn check_file(path: &Path) -> Result<(), Failure> {
     let config = Config::from_file(path)?;
-    if let Some(contradiction) = config.contradiction() {
-        return Err(Failure::Wrong(format!("{}: {contradiction}", path.display())));
-    }
-    if let Some(wrong) = operate::check_files(&config) {
-        return Err(Failure::Wrong(wrong));
+    let contradictions = config.contradictions().into_iter();
+    let located = contradictions.map(|wrong| format!("{}: {wrong}", path.display()));
+    let wrong: Vec<_> = located.chain(wrong_files(&config)).collect();
+    if !wrong.is_empty() {
+        return Err(Failure::Wrong(wrong.join("\n")));
     }
     print(&format!("{}: all right\n", path.display()))
+}
+
+/// What is wrong in the files that a configuration names.
+fn wrong_files(config: &Config) -> impl Iterator<Item = String> {
+    let key = services::settings(&config.services).err().map(|error| error.to_string());
+    operate::check_files(config).into_iter().chain(key)
 }
 
 /// Has an app of the running controller do what the words say.

@@ -208,20 +208,15 @@ impl Config {
         }
     }
 
-    /// What no setting alone gets wrong.
-    pub(crate) fn contradiction(&self) -> Option<String> {
-        self.contradiction_of_apps().or_else(|| self.contradiction_of_workers())
-    }
-
-    fn contradiction_of_apps(&self) -> Option<String> {
-        let conflict = self.apps.iter().find_map(|app| match app {
+    /// All that no setting alone gets wrong.
+    pub(crate) fn contradictions(&self) -> Vec<String> {
+        let conflicts = self.apps.iter().filter_map(|app| match app {
             AppChoice::Provisioning(settings) => settings.check().err(),
             _ => None,
         });
-        if let Some(conflict) = conflict {
-            return Some(format!("the app \"provisioning\": {conflict}"));
-        }
-        (0..self.apps.len()).find_map(|place| self.misplaced(place))
+        let conflicts = conflicts.map(|conflict| format!("the app \"provisioning\": {conflict}"));
+        let misplaced = (0..self.apps.len()).filter_map(|place| self.misplaced(place));
+        conflicts.chain(misplaced).chain(self.contradiction_of_workers()).collect()
     }
 
     /// An app's place in the chain decides whose flows a switch looks at first.
@@ -331,7 +326,8 @@ fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &
         [text] if setting.many => text.split(',').map(str::trim).collect(),
         _ => texts,
     };
-    if let Err(wrong) = (setting.set)(to, &split) {
+    let wrong = (setting.set)(to, &split).err().map(|wrong| wrong.0);
+    for wrong in wrong.into_iter().flatten() {
         let place = items.get(wrong.item).unwrap_or(&items[0]).place;
         problems.add(place, wrong_value(key, split.get(wrong.item).copied(), &wrong.expected));
     }

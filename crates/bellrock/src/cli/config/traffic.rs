@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 
 use bellrock_api::SwitchPort;
 use bellrock_apps::bandwidth::{BandwidthSettings, HostName, Kbps};
-use bellrock_apps::provisioning::{Circuit, ProvisioningSettings};
+use bellrock_apps::provisioning::{Circuit, ProvisioningSettings, conflicts};
 
 use super::apps::AppChoice;
 use super::settings::{Setting, one};
-use super::values::{self, Read, Wrong};
+use super::values::{self, Read, Wrong, WrongItem};
 
 pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
@@ -66,6 +66,14 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
             let right =
                 |text: &str| text.parse::<Circuit>().map_err(|error| format!("a circuit: {error}"));
             let circuits = values::each(texts, right)?;
+            let conflicts = conflicts(&circuits).into_iter().map(|(item, conflict)| WrongItem {
+                item,
+                expected: format!("circuits that can be together: {conflict}"),
+            });
+            let conflicts: Vec<_> = conflicts.collect();
+            if !conflicts.is_empty() {
+                return Err(Wrong(conflicts));
+            }
             provisioning(choice, |settings| settings.circuits = circuits)
         },
         show: |choice| {

@@ -6,9 +6,13 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// Values that a setting cannot have: one at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong(pub(crate) Vec<WrongItem>);
+
 /// A value that a setting cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct WrongItem {
     /// Which of several values, from 0.
     pub(crate) item: usize,
     /// What would be right: the end of a sentence that begins with "give".
@@ -17,7 +21,7 @@ pub(crate) struct Wrong {
 
 impl From<String> for Wrong {
     fn from(expected: String) -> Self {
-        Wrong { item: 0, expected }
+        Wrong(vec![WrongItem { item: 0, expected }])
     }
 }
 
@@ -26,9 +30,14 @@ pub(crate) type Read<T> = Result<T, String>;
 
 /// Applies a reader of one value to each of several.
 pub(crate) fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result<Vec<T>, Wrong> {
-    let read =
-        |(item, value): (usize, &&str)| read(value).map_err(|expected| Wrong { item, expected });
-    values.iter().enumerate().map(read).collect()
+    let (mut right, mut wrong) = (Vec::with_capacity(values.len()), Vec::new());
+    for (item, value) in values.iter().enumerate() {
+        match read(value) {
+            Ok(value) => right.push(value),
+            Err(expected) => wrong.push(WrongItem { item, expected }),
+        }
+    }
+    if wrong.is_empty() { Ok(right) } else { Err(Wrong(wrong)) }
 }
 
 /// A whole number in a range. `T` is wide enough for the range.
