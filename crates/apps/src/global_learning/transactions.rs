@@ -16,8 +16,9 @@ use super::GlobalTable;
 /// Entries in a bucket, on the average, when the table is full.
 const ENTRIES_PER_BUCKET: usize = 4;
 
-/// Most entries of a bucket. Of the buckets of a full table three in ten thousand would have more.
-const MAX_ENTRIES_PER_BUCKET: usize = 12;
+/// Most entries of a bucket. Of the buckets of a full table one in a million million would have more: what is evicted from a
+/// table that is not full was wanted.
+const MAX_ENTRIES_PER_BUCKET: usize = 24;
 
 /// Bytes of an entry with its share of the bucket and the variable, to tell whether the table is in the cache.
 const BYTES_PER_ENTRY: usize = 128;
