@@ -57,8 +57,9 @@ impl Near {
     /// says nothing.
     #[inline(always)]
     pub(super) fn with_flows(&self, in_port: Port, frame: &Frame, now: u32) -> Option<Place> {
-        let find =
-            |host: HostKey| self.hosts.lookup_fresh_hashed(self.hosts.hash(host.0), now, &MAX_AGE_S);
+        let find = |host: HostKey| {
+            self.hosts.lookup_fresh_hashed(self.hosts.hash(host.0), now, &MAX_AGE_S)
+        };
         let to = find(frame.to())?;
         let from = find(frame.from())?;
         (from == Place::with_flows_at(in_port) && to != from).then_some(to)
