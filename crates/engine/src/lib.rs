@@ -15,6 +15,7 @@
 mod acceptor;
 mod engine;
 mod halt;
+mod held;
 mod idle;
 mod linger;
 mod monitor;

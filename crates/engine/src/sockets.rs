@@ -9,6 +9,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use tracing::{debug, warn};
 
+use crate::held::{HELD_BYTES, Held};
 use crate::linger::Lingering;
 use crate::queue::{Queue, write_some};
 
@@ -21,6 +22,10 @@ pub(crate) struct Sockets {
     /// Keys with a queue, to find those that take nothing.
     blocked: Vec<Key>,
     registry: Registry,
+    /// Answers of this round that wait for others.
+    held: Held,
+    /// Whether short answers wait: there are others in this round.
+    holds: bool,
     high_water: usize,
     /// Bytes of a switch that are its fair share of a round: half of what one read takes at most. A call that
     /// brings much is cheap for each packet, and a switch that was given more than its share waits for the
@@ -57,6 +62,8 @@ impl Sockets {
             failed: Vec::new(),
             blocked: Vec::new(),
             registry,
+            held: Held::default(),
+            holds: false,
             high_water: limits.high_water_bytes,
             share: (limits.bytes_per_turn / 2).max(1),
             now: Duration::ZERO,
@@ -110,6 +117,54 @@ impl Sockets {
     /// Marks a socket as ready to be read. `true`: it has to be put on the ready list.
     pub(crate) fn mark_ready(&mut self, key: Key) -> bool {
         self.get(key).is_some_and(|socket| !std::mem::replace(&mut socket.ready, true))
+    }
+
+    /// A round of so many switches begins.
+    pub(crate) fn begin_round(&mut self, switches: usize) {
+        self.holds = switches > 1;
+    }
+
+    /// It is over: nothing waits any more.
+    pub(crate) fn end_round(&mut self) {
+        self.holds = false;
+        self.release();
+    }
+
+    /// Writes what waits for others.
+    fn release(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        for (key, answer) in held.iter() {
+            self.write(key, answer);
+        }
+        held.clear();
+        self.held = held;
+    }
+
+    /// Writes to a socket what it takes, and queues the rest. Returns how much is queued then.
+    fn write(&mut self, key: Key, bytes: &[u8]) -> usize {
+        let now = self.now;
+        let Some(socket) = self.get(key).filter(|socket| !socket.failed) else { return 0 };
+        if !socket.queue.is_empty() {
+            socket.queue.push(bytes);
+            return socket.queue.len();
+        }
+        match write_some(&mut socket.stream, bytes) {
+            Ok(n) if n == bytes.len() => 0,
+            Ok(n) => {
+                socket.queue.push(bytes.get(n..).unwrap_or(&[]));
+                socket.blocked_since = now;
+                let queued = socket.queue.len();
+                if !std::mem::replace(&mut socket.blocked, true) {
+                    self.blocked.push(key);
+                }
+                queued
+            }
+            Err(error) => {
+                debug!(key, %error, "write failed");
+                self.fail(key);
+                0
+            }
+        }
     }
 
     /// The socket leaves the ready list to be read, or not: too much waits to be written to it, and it comes
@@ -231,32 +286,23 @@ impl Transport for Sockets {
     }
 
     fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
-        let now = self.now;
-        let Some(socket) = self.get(key).filter(|socket| !socket.failed) else { return 0 };
-        if !socket.queue.is_empty() {
-            socket.queue.push(bytes);
-            return socket.queue.len();
+        let is_short = bytes.len() <= HELD_BYTES;
+        if !is_short || self.held.has(key) {
+            self.release();
         }
-        match write_some(&mut socket.stream, bytes) {
-            Ok(n) if n == bytes.len() => 0,
-            Ok(n) => {
-                socket.queue.push(bytes.get(n..).unwrap_or(&[]));
-                socket.blocked_since = now;
-                let queued = socket.queue.len();
-                if !std::mem::replace(&mut socket.blocked, true) {
-                    self.blocked.push(key);
-                }
-                queued
-            }
-            Err(error) => {
-                debug!(key, %error, "write failed");
-                self.fail(key);
-                0
-            }
+        let is_free = |socket: &mut Socket| !socket.failed && socket.queue.is_empty();
+        if !self.holds || !is_short || !self.get(key).is_some_and(is_free) {
+            return self.write(key, bytes);
         }
+        self.held.push(key, bytes);
+        if self.held.is_full() {
+            self.release();
+        }
+        0
     }
 
     fn close(&mut self, key: Key) {
+        self.release();
         let Some(mut socket) = self.slots.get_mut(key).and_then(Option::take) else { return };
         if let Err(error) = self.registry.deregister(&mut socket.stream) {
             debug!(key, %error, "deregistering failed");
@@ -267,6 +313,7 @@ impl Transport for Sockets {
     }
 
     fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
+        self.release();
         // One that has failed stays: its worker is about to hear of it.
         let socket = self.get(key).filter(|socket| !socket.failed)?;
         let blocked = std::mem::take(&mut socket.blocked);
@@ -299,13 +346,14 @@ impl Transport for Sockets {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails so")]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
 
     use mio::Poll;
 
     use super::*;
+    use crate::held::HELD_ANSWERS;
 
     /// Reads what `peer` writes, all at once.
     fn read(sockets: &mut Sockets, peer: &mut std::net::TcpStream, bytes: usize) {
@@ -340,5 +388,58 @@ mod tests {
         assert_eq!([6144, 6144, 6144].map(&mut turns_let_go_by), [0, 1, 0]);
         // What was not used of the share is not saved up.
         assert_eq!([1, 1, 8192].map(&mut turns_let_go_by), [0, 0, 1]);
+    }
+
+    #[test]
+    fn short_answers_of_a_round_wait_for_others_and_keep_their_order() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let poll = Poll::new().unwrap();
+        let mut sockets = Sockets::new(poll.registry().try_clone().unwrap(), &Limits::default());
+        let mut peers: Vec<_> = (0..HELD_ANSWERS + 1)
+            .map(|key| {
+                let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (stream, _) = listener.accept().unwrap();
+                stream.set_nonblocking(true).unwrap();
+                peer.set_nonblocking(true).unwrap();
+                sockets.insert(key, TcpStream::from_std(stream)).unwrap();
+                peer
+            })
+            .collect();
+        let mut got = |key: usize| {
+            let mut buffer = vec![0; 2 * HELD_BYTES];
+            match peers[key].read(&mut buffer) {
+                Ok(n) => buffer[..n].to_vec(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Vec::new(),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        // Alone, none waits.
+        sockets.begin_round(1);
+        sockets.send(0, b"a");
+        assert_eq!(got(0), b"a");
+        sockets.end_round();
+        // With others, they wait until so many are there, or the round is over.
+        sockets.begin_round(HELD_ANSWERS + 1);
+        (0..HELD_ANSWERS - 1).for_each(|key| assert_eq!(sockets.send(key, b"b"), 0));
+        assert_eq!(got(0), b"");
+        sockets.send(HELD_ANSWERS - 1, b"b");
+        sockets.send(HELD_ANSWERS, b"c");
+        assert_eq!(
+            (got(0), got(HELD_ANSWERS - 1), got(HELD_ANSWERS)),
+            (b"b".into(), b"b".into(), b"".into())
+        );
+        sockets.end_round();
+        assert_eq!(got(HELD_ANSWERS), b"c");
+        (1..HELD_ANSWERS - 1).for_each(|key| assert_eq!(got(key), b"b"));
+        // A further answer, or a long one, does not overtake those that wait, and nothing is lost with a close.
+        sockets.begin_round(2);
+        sockets.send(1, b"d");
+        sockets.send(1, b"e");
+        sockets.send(2, &[7; HELD_BYTES + 1]);
+        assert_eq!((got(1), got(2).len()), (b"de".into(), HELD_BYTES + 1));
+        sockets.send(3, b"f");
+        sockets.close(3);
+        assert_eq!(got(3), b"f");
+        sockets.end_round();
     }
 }

@@ -311,8 +311,10 @@ impl Thread {
 
     /// One turn for each switch that was ready when the round began.
     fn read_ready(&mut self) {
-        for _ in 0..self.ready.len() {
-            let Some(key) = self.ready.pop_front() else { return };
+        let switches = self.ready.len();
+        self.sockets.begin_round(switches);
+        for _ in 0..switches {
+            let Some(key) = self.ready.pop_front() else { break };
             match self.sockets.take_turn(key) {
                 Turn::Gone => {}
                 Turn::Paused => self.worker.counters().pauses.add(1),
@@ -324,6 +326,7 @@ impl Thread {
                 }
             }
         }
+        self.sockets.end_round();
     }
 
     /// Connections that failed, stalled, or are being closed.
