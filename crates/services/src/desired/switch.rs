@@ -65,6 +65,8 @@ pub(super) enum Reading {
 /// Whether the tables are looked at again, though nothing is known to have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audit {
+    /// No: they were never told.
+    Not,
     /// At this time, or later.
     At(Duration),
     /// They are being read.
@@ -105,7 +107,7 @@ impl InSwitch {
             version: info.version,
             known: None,
             reading: Reading::At(Duration::ZERO),
-            audit: Audit::At(Duration::MAX),
+            audit: Audit::Not,
             is_fresh: false,
             refused: Refused::default(),
             refused_until: None,

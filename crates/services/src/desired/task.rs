@@ -234,7 +234,7 @@ impl Keeper {
     fn audit(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
-        let is_audited = |switch: &&InSwitch| !matches!(switch.audit, Audit::At(_));
+        let is_audited = |switch: &&InSwitch| matches!(switch.audit, Audit::Now | Audit::Overtaken);
         let audited = self.switches.values().filter(is_audited).count();
         let mut free = AUDITS_AT_A_TIME.saturating_sub(audited);
         for (dpid, switch) in &mut self.switches {
