@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::Dpid;
-use bellrock_services::desired::{IntentState, Wanted};
+use bellrock_services::desired::{Commit, DesiredState, IntentState, NotCommitted};
 
 use super::CircuitState;
 use super::circuit::Circuit;
@@ -19,8 +18,8 @@ pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 /// What came of laying a circuit.
 #[derive(Default)]
 pub(super) struct Laid {
-    /// What desired state was told last, and when.
-    layout: Option<(Layout, Duration)>,
+    /// What was committed last.
+    last: Option<Last>,
     /// Its generation.
     generation: u16,
     /// Earlier generations that switches may have still.
@@ -31,18 +30,26 @@ pub(super) struct Laid {
     waits_until: Option<Duration>,
 }
 
+/// What was committed, and when.
+struct Last {
+    layout: Layout,
+    commit: Commit,
+    since: Duration,
+}
+
 impl Laid {
-    /// Lays a circuit, which has a number and VLANs from a first one on. What desired state is to be told, if it
-    /// is something else than before.
+    /// Lays a circuit, which has a number and VLANs from a first one on. What is to be committed, if it is something
+    /// else than before; the switches were as far as `state` says.
     pub(super) fn lay(
         &mut self,
         circuit: &Circuit,
         (number, first_vlan): (u32, u16),
         view: &View<'_>,
-        progress: IntentState,
+        state: &DesiredState,
         now: Duration,
-    ) -> Option<&[(u32, Dpid, Wanted)]> {
-        if progress == IntentState::Settled {
+    ) -> Option<Layout> {
+        let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
+        if progress == Some(IntentState::Settled) {
             self.leaving = 0;
         }
         (self.problem, self.waits_until) = (None, None);
@@ -54,11 +61,11 @@ impl Laid {
                 return None;
             }
         };
-        if let Some((layout, since)) = &self.layout {
-            if *layout == next {
+        if let Some(last) = &self.last {
+            if last.layout == next {
                 return None;
             }
-            let patience = *since + SETTLE_WITHIN;
+            let patience = last.since + SETTLE_WITHIN;
             if self.leaving + 1 >= generations(circuit) && now < patience {
                 self.waits_until = Some(patience);
                 return None;
@@ -67,23 +74,29 @@ impl Laid {
             self.generation = (self.generation + 1) % generations(circuit);
             next = lay(self.generation).ok()?;
         }
-        let (layout, _) = self.layout.insert((next, now));
-        Some(&layout.entries)
+        Some(next)
     }
 
-    /// How the circuit is, when the switches are so far at what was laid last.
-    pub(super) fn state(&self, progress: IntentState) -> CircuitState {
-        match (&self.problem, &self.layout, progress) {
-            (Some(why), ..) => CircuitState::Down(why.clone()),
-            (None, _, IntentState::Refused(dpid, why)) => {
-                CircuitState::Down(format!("switch {dpid}: {why}"))
-            }
-            (None, Some((layout, _)), IntentState::Settled | IntentState::Leaving)
-                if !self.waits() =>
-            {
-                CircuitState::Up { bare_links: layout.bare.len() }
-            }
-            _ => CircuitState::Installing,
+    /// Notes that a layout was committed.
+    pub(super) fn committed(&mut self, layout: Layout, commit: Commit, since: Duration) {
+        self.last = Some(Last { layout, commit, since });
+    }
+
+    /// How the circuit is now.
+    pub(super) fn state(&self) -> CircuitState {
+        match (&self.problem, &self.last) {
+            (Some(why), _) => CircuitState::Down(why.clone()),
+            (None, Some(last)) => match last.commit.state() {
+                IntentState::Refused(dpid, why) => {
+                    CircuitState::Down(NotCommitted::Refused(dpid, why).to_string())
+                }
+                IntentState::Away(dpid) => CircuitState::Down(NotCommitted::Away(dpid).to_string()),
+                IntentState::Settled | IntentState::Leaving if !self.waits() => {
+                    CircuitState::Up { bare_links: last.layout.bare.len() }
+                }
+                _ => CircuitState::Installing,
+            },
+            (None, None) => CircuitState::Installing,
         }
     }
 

@@ -4,20 +4,21 @@
 //! - `layout` is what a circuit is in the network as it is now: its flows, and on 1.3 a fast-failover
 //!   group with a detour at each link of a circuit of two endpoints.
 //! - `laid` is a circuit's way from one layout to the next.
-//! - Here a task lays all circuits anew whenever the network changes, and gives what it laid to
-//!   [desired state](bellrock_services::desired), which installs the difference in an order without holes,
-//!   also after a restart.
+//! - Here a task lays all circuits anew whenever the network changes, and commits what it laid to
+//!   [desired state](bellrock_services::desired), which installs the difference in an order without holes, each
+//!   flow confirmed, also after a restart.
 
 mod circuit;
 mod laid;
 mod layout;
 
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
-use bellrock_services::desired::{Desired, DesiredFlows, DesiredState, IntentState};
+use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
 use bellrock_services::wait::{first, until};
 
@@ -91,8 +92,8 @@ pub struct Circuits(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     settings: ProvisioningSettings,
-    /// Since the app has started.
-    desired: OnceLock<Desired>,
+    /// Whether the app has started.
+    is_kept: AtomicBool,
     /// What came of laying each circuit, in the order of the settings; empty until that has been tried.
     laid: Mutex<Vec<Laid>>,
 }
@@ -100,12 +101,6 @@ struct Inner {
 /// The intent of a circuit. 0 is nobody's.
 fn intent(index: usize) -> u32 {
     index as u32 + 1
-}
-
-/// How far the switches are at a circuit.
-fn progress(desired: &Desired, state: &DesiredState, index: usize) -> IntentState {
-    let told = state.intents.get(&intent(index)).filter(|_| desired.is_current(state));
-    told.copied().unwrap_or(IntentState::Due)
 }
 
 impl Circuits {
@@ -123,10 +118,8 @@ impl Circuits {
     pub fn list(&self) -> Vec<CircuitStatus> {
         let laid = self.laid();
         let state_of = |index: usize| {
-            let (Some(laid), Some(desired)) = (laid.get(index), self.0.desired.get()) else {
-                return CircuitState::Down("links are still being discovered".to_owned());
-            };
-            laid.state(progress(desired, &desired.state().load(), index))
+            let discovering = || CircuitState::Down("links are still being discovered".to_owned());
+            laid.get(index).map_or_else(discovering, Laid::state)
         };
         let circuits = self.0.settings.circuits.iter().enumerate();
         circuits
@@ -139,7 +132,6 @@ impl Circuits {
 
     /// Lays all circuits whenever the network changes.
     async fn keep(self, network: Network, desired: Desired) {
-        (0..self.0.settings.circuits.len()).for_each(|index| desired.follow(intent(index)));
         let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
         let (mut is_complete, mut settled_at) = (false, None);
         loop {
@@ -191,11 +183,9 @@ impl Circuits {
         let tags = settings.vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
         let circuits = laid.iter_mut().zip(&settings.circuits).zip(tags).enumerate();
         for (index, ((laid, circuit), first_vlan)) in circuits {
-            let progress = progress(desired, state, index);
-            if let Some(entries) =
-                laid.lay(circuit, (index as u32, first_vlan), view, progress, now)
-            {
-                desired.set_tree(intent(index), entries.iter().cloned());
+            if let Some(layout) = laid.lay(circuit, (index as u32, first_vlan), view, state, now) {
+                let commit = desired.commit_tree(intent(index), layout.entries.iter().cloned());
+                laid.committed(layout, commit, now);
             }
         }
         laid.iter().filter_map(Laid::waits_until).min()
@@ -243,9 +233,10 @@ impl App for Provisioning {
     }
 
     fn start(&self, network: &Network) {
-        let (Provisioning(circuits), desired) = (self, network.desired());
-        if circuits.0.desired.set(desired.clone()).is_ok() {
-            network.spawn("lay circuits", circuits.clone().keep(network.clone(), desired));
+        let Provisioning(circuits) = self;
+        if !circuits.0.is_kept.swap(true, Ordering::Relaxed) {
+            let keeping = circuits.clone().keep(network.clone(), network.desired());
+            network.spawn("lay circuits", keeping);
         }
     }
 

@@ -16,8 +16,10 @@ pub(super) struct Book {
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents at some time of this run: flows with them are not another's.
     pub(super) known: BTreeSet<u32>,
-    /// Intents of which the app wants to know how far they are.
-    pub(super) followed: BTreeSet<u32>,
+    /// Intents of which the app wants to know how far they are, and how many of it do.
+    followed: BTreeMap<u32, usize>,
+    /// Those of them that are to be asked of switches again which have refused them.
+    asked_again: BTreeSet<u32>,
     pub(super) complete: bool,
     /// All switches are to be looked at.
     all_changed: bool,
@@ -164,6 +166,32 @@ impl Book {
                 entry.told = Some((version, form.of_flow(app, flow)));
             }
         }
+    }
+
+    /// Somebody wants to know how far an intent is from now on, and has it asked of all switches.
+    pub(super) fn follow(&mut self, intent: u32) {
+        *self.followed.entry(intent).or_default() += 1;
+        self.asked_again.insert(intent);
+    }
+
+    /// Somebody does not any more.
+    pub(super) fn unfollow(&mut self, intent: u32) {
+        if let Some(followers) = self.followed.get_mut(&intent) {
+            *followers -= 1;
+            if *followers == 0 {
+                self.followed.remove(&intent);
+            }
+        }
+    }
+
+    /// The intents that somebody wants to know of.
+    pub(super) fn followed(&self) -> impl Iterator<Item = u32> {
+        self.followed.keys().copied()
+    }
+
+    /// Those that are to be asked again of switches that have refused them, since this was last asked.
+    pub(super) fn take_asked_again(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.asked_again)
     }
 
     /// Whether what is farther waits for what is nearer.

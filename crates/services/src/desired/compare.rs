@@ -50,8 +50,8 @@ pub(super) struct Difference {
 /// What a switch has refused, so that it is not asked again at once.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// The last change of each place.
-    places: HashMap<Place, (Change, Refusal)>,
+    /// The last change of each place, and of which intent.
+    places: HashMap<Place, (u32, Change, Refusal)>,
     last: Option<Refusal>,
 }
 
@@ -65,9 +65,19 @@ enum Place {
 }
 
 impl Refused {
-    pub(super) fn note(&mut self, Due { change, made, .. }: Due, why: Refusal) {
-        self.places.insert(made.place(), (change, why));
+    pub(super) fn note(&mut self, Due { intent, change, made }: Due, why: Refusal) {
+        self.places.insert(made.place(), (intent, change, why));
         self.last = Some(why);
+    }
+
+    /// Forgets what was refused of these intents. Whether that was something.
+    pub(super) fn forget(&mut self, intents: &BTreeSet<u32>) -> bool {
+        let before = self.places.len();
+        self.places.retain(|_, (intent, ..)| !intents.contains(intent));
+        if self.places.is_empty() {
+            self.last = None;
+        }
+        self.places.len() < before
     }
 
     /// Why this was refused, if it was.
@@ -75,7 +85,8 @@ impl Refused {
         if self.places.is_empty() {
             return None;
         }
-        self.places.get(&made.place()).filter(|(its, _)| its == change).map(|(_, why)| *why)
+        let refused = self.places.get(&made.place()).filter(|(_, its, _)| its == change);
+        refused.map(|(.., why)| *why)
     }
 
     /// Why the last of it was refused.

@@ -40,6 +40,7 @@
 //! as installed that the switch has not confirmed or told.
 
 mod book;
+mod commit;
 mod compare;
 mod order;
 mod read;
@@ -53,6 +54,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, Error, Flow, GroupEntry, MeterEntry, Network, Refusal, Watch};
 
 use book::{Book, Entry};
+pub use commit::{Commit, NotCommitted};
 
 /// After how long a switch that did not tell its tables is asked again.
 pub const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -163,19 +165,21 @@ pub struct DesiredState {
     pub refused: BTreeMap<Dpid, WhyNot>,
     /// Changes that were sent since the controller started.
     pub changes_sent: u64,
-    /// How far each intent is that the app [follows](Desired::follow).
+    /// How far each intent is that somebody has a [`Commit`] of.
     pub intents: BTreeMap<u32, IntentState>,
 }
 
-/// How far the switches that are up are at one intent.
+/// How far the switches are at one intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntentState {
-    /// They have what it wants, and nothing that it has wanted before.
+    /// They have what it wants, and those that are up have nothing that it has wanted before.
     Settled,
     /// They have what it wants; flows that it has wanted before are about to go.
     Leaving,
     /// Something is to be changed, or a switch has yet to tell its tables.
     Due,
+    /// This switch is not up: what it has is not known.
+    Away(Dpid),
     /// This switch cannot be given all that it wants there.
     Refused(Dpid, WhyNot),
 }
@@ -248,16 +252,32 @@ impl Desired {
         self.put(intent, false, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
     }
 
-    /// Has [`DesiredState::intents`] tell of this intent from now on.
-    pub fn follow(&self, intent: u32) {
-        self.book().followed.insert(intent);
-        self.wrote();
+    /// Wants this as by [`Desired::set`], and has it confirmed: the [`Commit`] tells when all switches have it, or
+    /// which one refuses. What a switch has refused of this intent before is asked of it again at once.
+    pub fn commit<W: Into<Wanted>>(
+        &self,
+        intent: u32,
+        entries: impl IntoIterator<Item = (Dpid, W)>,
+    ) -> Commit {
+        self.book().follow(intent);
+        self.set(intent, entries);
+        Commit::new(self.clone(), intent)
     }
 
-    /// Wants nothing under this number any more.
-    pub fn withdraw(&self, intent: u32) {
-        self.book().set(intent, false, std::iter::empty());
-        self.wrote();
+    /// The same as by [`Desired::set_tree`].
+    pub fn commit_tree<W: Into<Wanted>>(
+        &self,
+        intent: u32,
+        entries: impl IntoIterator<Item = (u32, Dpid, W)>,
+    ) -> Commit {
+        self.book().follow(intent);
+        self.set_tree(intent, entries);
+        Commit::new(self.clone(), intent)
+    }
+
+    /// Wants nothing under this number any more. Who wants to know when it is gone waits for the [`Commit`].
+    pub fn withdraw(&self, intent: u32) -> Commit {
+        self.commit(intent, std::iter::empty::<(Dpid, Wanted)>())
     }
 
     fn put<W: Into<Wanted>>(

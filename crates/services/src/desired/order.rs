@@ -106,6 +106,12 @@ impl Lacking {
         self.intents.get(&intent).is_some_and(|of_intent| of_intent.due > 0)
     }
 
+    /// A switch that is not up and should have something that an intent wants.
+    pub(super) fn away(&self, intent: u32) -> Option<Dpid> {
+        let entries = &self.intents.get(&intent)?.entries;
+        entries.iter().find(|(_, why)| **why == Why::Away).map(|((_, dpid), _)| *dpid)
+    }
+
     /// The intents of which something is due.
     pub(super) fn due(&self) -> impl Iterator<Item = u32> {
         self.intents.iter().filter(|(_, of_intent)| of_intent.due > 0).map(|(intent, _)| *intent)
@@ -159,6 +165,7 @@ mod tests {
             lacking.set(NEAR, lacks(&[(7, 0, why)]));
             assert_eq!((lacking.nearest(7), lacking.is_due(7)), (Some(0), false));
             assert!(!lacking.is_due_at(NEAR, None));
+            assert_eq!(lacking.away(7), (why == Why::Away).then_some(NEAR));
         }
     }
 }

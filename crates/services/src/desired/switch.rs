@@ -41,6 +41,8 @@ pub(super) struct InSwitch {
     without_groups: BTreeSet<u32>,
     /// Flows that are to go.
     leaving: Vec<Leaving>,
+    /// Intents of changes that were sent, until the switch has confirmed them, or told its tables.
+    unconfirmed: BTreeSet<u32>,
     /// Groups and meters that are to go.
     unused: Vec<Due>,
     /// A program is on its way. What comes due meanwhile goes with the next.
@@ -118,6 +120,7 @@ impl InSwitch {
             stuck: BTreeMap::new(),
             without_groups: BTreeSet::new(),
             leaving: Vec::new(),
+            unconfirmed: BTreeSet::new(),
             unused: Vec::new(),
             is_under_way: false,
             is_overtaken: false,
@@ -178,9 +181,19 @@ impl InSwitch {
         !self.leaving.is_empty()
     }
 
-    /// The intents of the flows that are to go.
+    /// The intents that have flows here which are to go, or may have: something of them is on its way.
     pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
-        self.leaving.iter().map(|leaving| leaving.due.intent)
+        let leaving = self.leaving.iter().map(|leaving| leaving.due.intent);
+        leaving.chain(self.unconfirmed.iter().copied())
+    }
+
+    /// It has told its tables.
+    pub(super) fn told(&mut self, now: Duration, known: Known) {
+        self.is_fresh = self.known.is_none();
+        self.known = Some(known);
+        self.unconfirmed.clear();
+        self.reading = Reading::Not;
+        self.audit = Audit::At(now + AUDIT_EVERY);
     }
 
     /// The intents that want something here which it cannot be given, and why not.
@@ -224,6 +237,7 @@ impl InSwitch {
         if self.is_under_way && self.audit == Audit::Now {
             self.audit = Audit::Overtaken;
         }
+        self.unconfirmed.extend(going.iter().map(|(_, due)| due.intent));
         let known = &mut self.known;
         let send = |(distance, due): (Option<u32>, Due)| {
             let before = known.as_mut().and_then(|known| known.forget(&due.made));
@@ -247,6 +261,7 @@ impl InSwitch {
     pub(super) fn ended(&mut self, now: Duration, all: Vec<Sent>, outcomes: Vec<Outcome>) -> Ended {
         let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
         (self.is_under_way, self.is_overtaken) = (false, false);
+        self.unconfirmed.clear();
         for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
             let known = match outcome {
                 Outcome::Installed => {
@@ -270,6 +285,7 @@ impl InSwitch {
                 // It may be there or not: the switch will tell.
                 Outcome::Unknown(_) => {
                     self.reading = Reading::At(now + READ_AGAIN);
+                    self.unconfirmed.insert(due.intent);
                     None
                 }
             };

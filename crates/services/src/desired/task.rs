@@ -116,6 +116,7 @@ impl Keeper {
         let desired = self.desired.clone();
         let mut book = desired.book();
         self.changed.extend(book.take_changed(self.switches.keys().copied()));
+        self.ask_again(&book.take_asked_again());
         self.compare(&mut book);
         self.look_at_leaving(&book);
         self.send(&book);
@@ -196,9 +197,7 @@ impl Keeper {
                 let event = Event::ForeignFlows { dpid, flows: known.foreign };
                 self.network.events().publish(now, event);
             }
-            switch.is_fresh = switch.known.is_none();
-            (switch.known, switch.reading) = (Some(known), Reading::Not);
-            switch.audit = Audit::At(now + AUDIT_EVERY);
+            switch.told(now, known);
             self.changed.insert(dpid);
         }
     }
@@ -271,6 +270,15 @@ impl Keeper {
             }
         }
         later.into_iter().for_each(|at| self.try_again(at));
+    }
+
+    /// Forgets what switches have refused of these intents.
+    fn ask_again(&mut self, intents: &BTreeSet<u32>) {
+        for (dpid, switch) in &mut self.switches {
+            if switch.refused.forget(intents) {
+                self.changed.insert(*dpid);
+            }
+        }
     }
 
     /// Finds out what is lacking at the switches that have changed.
@@ -346,13 +354,15 @@ impl Keeper {
         }
     }
 
-    /// How far the intents are that the app follows.
+    /// How far the intents are that somebody wants to know of.
     fn intents(&self, book: &Book) -> BTreeMap<u32, IntentState> {
-        let followed = book.followed.iter().map(|intent| match self.lacking.is_due(*intent) {
-            true => (*intent, IntentState::Due),
-            false => (*intent, IntentState::Settled),
-        });
-        let mut intents: BTreeMap<u32, IntentState> = followed.collect();
+        let state = |intent| match self.lacking.away(intent) {
+            Some(dpid) => IntentState::Away(dpid),
+            None if self.lacking.is_due(intent) => IntentState::Due,
+            None => IntentState::Settled,
+        };
+        let mut intents: BTreeMap<u32, IntentState> =
+            book.followed().map(|intent| (intent, state(intent))).collect();
         if intents.is_empty() {
             return intents;
         }

@@ -1,0 +1,133 @@
+//! What is committed to desired state in a lab: it is told when it is there, or why it is not.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod flows;
+
+use std::time::Duration;
+
+use bellrock_api::openflow::MessageKind;
+use bellrock_api::{Dpid, Flow, Match, MeterEntry, Port, Version};
+use bellrock_emulator::check::Way;
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::ring;
+use bellrock_services::desired::{Commit, DesiredFlows, IntentState, NotCommitted, Wanted, WhyNot};
+use flows::{Hand, NAME, flows_of};
+
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// Long enough to see what is on its way.
+const CONTROL_DELAY: Duration = Duration::from_millis(50);
+
+fn lab(version: Version) -> (Lab, Hand) {
+    let hand = Hand::default();
+    let lab = Lab::seeded(1).version(version).topology(ring(3, 1)).control_delay(CONTROL_DELAY);
+    (lab.run(hand.clone()), hand)
+}
+
+fn flow(number: u32, port: u32) -> Flow {
+    Flow::new(Match::any().in_port(Port(number))).priority(7).output(Port(port))
+}
+
+fn commit(hand: &Hand, intent: u32, flows: impl IntoIterator<Item = (Dpid, Flow)>) -> Commit {
+    hand.network().desired().commit(intent, flows)
+}
+
+/// What becomes of it, and when it is known.
+fn outcome(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitted> {
+    let network = hand.network();
+    let outcome = hand.run(async move { commit.confirmed(&network, WITHIN).await });
+    assert!(lab.run_until(2 * WITHIN, |_| outcome.lock().unwrap().is_some()));
+    outcome.lock().unwrap().unwrap()
+}
+
+/// The barrier requests that a switch was sent.
+fn barriers(lab: &Lab, switch: &str) -> usize {
+    let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
+    to_switch.filter(|message| message.kind() == Some(MessageKind::BarrierRequest)).count()
+}
+
+#[test]
+fn it_is_confirmed_when_every_switch_has_said_so() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let (mut lab, hand) = lab(version);
+        let before = ["s1", "s2", "s3"].map(|switch| barriers(&lab, switch));
+        let path = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
+        assert_eq!(path.state(), IntentState::Due);
+        assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
+        assert_eq!(flows_of(&lab, NAME).len(), 3);
+        let after = ["s1", "s2", "s3"].map(|switch| barriers(&lab, switch));
+        assert!(before.iter().zip(&after).all(|(before, after)| after > before));
+        // Nothing is sent for what is there.
+        let again = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
+        assert_eq!(outcome(&mut lab, &hand, again), Ok(()));
+        assert_eq!(["s1", "s2", "s3"].map(|switch| barriers(&lab, switch)), after);
+    }
+}
+
+#[test]
+fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    // There is no such meter, until the other intent makes it.
+    let metered = || [(Dpid(3), flow(1, 2)), (Dpid(2), flow(1, 2).meter(9)), (Dpid(1), flow(1, 2))];
+    let path = commit(&hand, 1, metered());
+    let error = outcome(&mut lab, &hand, path).unwrap_err();
+    assert!(matches!(error, NotCommitted::Refused(Dpid(2), WhyNot::Refused(_))), "{error}");
+    assert!(
+        error.to_string().starts_with("switch 0000000000000002: the switch refuses it"),
+        "{error}"
+    );
+    let there: Vec<Dpid> = flows_of(&lab, NAME).into_iter().map(|(dpid, ..)| dpid).collect();
+    assert_eq!(there, [Dpid(3)], "nothing leads to the switch that refuses");
+
+    let meter = MeterEntry::drop_above_kbps(9, 1000);
+    hand.network().desired().set(2, [(Dpid(2), Wanted::Meter(meter))]);
+    lab.run_for(Duration::from_secs(1));
+    let again = commit(&hand, 1, metered());
+    assert_eq!(outcome(&mut lab, &hand, again), Ok(()), "30 s are not over yet");
+    assert_eq!(flows_of(&lab, NAME).len(), 3);
+
+    let (mut lab, hand) = self::lab(Version::V1_0);
+    let error = commit(&hand, 1, metered());
+    let error = outcome(&mut lab, &hand, error).unwrap_err();
+    assert!(matches!(error, NotCommitted::Refused(Dpid(2), WhyNot::Unsayable(_))), "{error}");
+}
+
+#[test]
+fn a_switch_that_is_away_or_silent_is_told() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    lab.disconnect("s2");
+    lab.run_for(Duration::from_secs(1));
+    let path = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
+    assert_eq!(outcome(&mut lab, &hand, path), Err(NotCommitted::Away(Dpid(2))));
+    lab.reconnect("s2");
+    assert!(lab.run_until(Duration::from_secs(20), Lab::is_all_up));
+    let path = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
+    assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
+
+    lab.silence("s3");
+    let other = commit(&hand, 2, [(Dpid(3), flow(2, 1))]);
+    let error = outcome(&mut lab, &hand, other).unwrap_err();
+    assert_eq!(error, NotCommitted::Unconfirmed(WITHIN));
+    assert_eq!(error.to_string(), "the switches have not confirmed it within 5 s");
+}
+
+/// Somebody gives up waiting while a switch has the flow and its answer is on its way.
+#[test]
+fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+    assert!(lab.run_until(WITHIN, |lab| !flows_of(lab, NAME).is_empty()));
+    assert_eq!(path.state(), IntentState::Due);
+    let (network, withdrawn) = (hand.network(), hand.network().desired().withdraw(1));
+    let gone = hand.run(async move { withdrawn.settled(&network, WITHIN).await });
+    assert!(lab.run_until(WITHIN, |_| gone.lock().unwrap().is_some()));
+    assert_eq!(gone.lock().unwrap().unwrap(), Ok(()));
+    assert_eq!(flows_of(&lab, NAME), []);
+    drop(path);
+    assert!(hand.network().desired().state().load().intents.len() <= 1);
+    hand.network().desired().set(2, [(Dpid(1), flow(2, 1))]);
+    lab.run_for(Duration::from_secs(1));
+    let state = hand.network().desired().state().load();
+    assert_eq!(state.intents.len(), 0, "nobody has a commit any more");
+}
