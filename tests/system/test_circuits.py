@@ -8,6 +8,7 @@ from harness.controller import START_LIMIT_S, listening_ports
 from harness.network import command
 from harness.topologies import Ring
 from harness.waiting import until
+from test_hitless import Stream, assert_nothing_lost
 
 FOUND_S = 30
 # A circuit is laid anew within this after a link is lost; on OpenFlow 1.3 its frames went around long before.
@@ -18,6 +19,8 @@ IPERF_S = 4
 RATE_BITS_PER_S = 2_000_000
 TOLERANCE = 3
 QUEUE = 1
+# Where nobody listens.
+DEAF_PORT = 6699
 
 
 class Circuits(SystemTest):
@@ -76,6 +79,39 @@ class Bandwidth(SystemTest):
         self.assertEqual(controller.ask("release", "1"), [])
         time.sleep(1)
         self.assertGreater(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s after the release")
+
+    def test_a_lost_connection_and_a_restart_cost_no_packet_openflow13(self):
+        """The switch where packets come in loses its controller for a while, and then the controller starts anew."""
+        controller, network = self.start("OpenFlow13")
+        first, last = network["h1"], network["h2"]
+        controller.ask("reserve", first.IP(), last.IP(), "20M")
+
+        def flow():
+            """The reservation's flow in the first switch: how many packets it has seen, and for how many seconds it is there."""
+            told = [line for line in network.flows("s1") if "meter:1" in line]
+            self.assertEqual(len(told), 1, told)
+            return [float(re.search(rf"{what}=([0-9.]+)", told[0])[1]) for what in ("n_packets", "duration")]
+
+        def state():
+            return [entry["state"] for entry in controller.ask("reservations")]
+
+        stream = Stream(first, last)
+        time.sleep(1)
+        before = flow()
+        # Without any controller configured Open vSwitch would remove its flows.
+        command("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{DEAF_PORT}")
+        until(lambda: state() == ["unknown"], FOUND_S, "the switch is missed")
+        command("ovs-vsctl", "set-controller", "s1", "tcp:127.0.0.1:6653")
+        network.await_connected()
+        until(lambda: state() == ["installed"], FOUND_S, "it is back")
+        between = flow()
+        self.assertEqual(controller.stop(), 0, "exit status after SIGTERM")
+        controller = self.controller(config={"apps": ["bandwidth", "routing"]})
+        network.await_connected()
+        until(lambda: len(controller.ask("links")["links"]) == 8, FOUND_S, "all links are found again")
+        after = flow()
+        self.assertTrue(all(old < new for old, new in zip(before + between, between + after)), (before, between, after))
+        assert_nothing_lost(self, [stream])
 
     def test_what_cannot_be_kept_is_refused_openflow10(self):
         controller, network = self.start("OpenFlow10")

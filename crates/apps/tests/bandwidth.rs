@@ -10,14 +10,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bellrock_api::{Answer, Dpid, Port, SwitchPort, Version};
+use bellrock_api::{Answer, Cookie, Dpid, FlowMod, Match, Port, SwitchPort, ToSwitch, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
-    Bandwidth, BandwidthSettings, Line, NotReleased, NotReserved, Request, Reservation,
-    Reservations, State,
+    AWAY_FOR, Bandwidth, BandwidthSettings, KEEP_LEFT_FLOWS, Line, NotReleased, NotReserved,
+    RETRY_LOST, Request, Reservation, Reservations, State,
 };
 use bellrock_emulator::lab::Lab;
-use bellrock_emulator::topology::ring;
+use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::topology::{linear, ring};
+use bellrock_services::desired::AUDIT_EVERY;
 use known::{SETTLED, known};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -318,4 +320,135 @@ fn what_a_line_carries_is_known_from_either_end() {
         assert!(error.to_string().contains("carries 10M, less than 20M"), "{error}");
         reserve(&mut lab, &book, request(from, to, "10M")).unwrap();
     }
+}
+
+/// Four switches in a line: there is no other path.
+fn line_lab() -> (Lab, Reservations) {
+    let reservations = Reservations::new(BandwidthSettings::default());
+    let lab = Lab::seeded(7).topology(linear(4, 1)).version(Version::V1_3);
+    let lab = known(lab.app(Bandwidth::new(&reservations)).run(Routing::default()));
+    (lab, reservations)
+}
+
+/// The flow of the first reservation in a switch, as it is told, and how many packets it has seen.
+fn flow_of_first(lab: &Lab, switch: &str) -> Option<(String, u64)> {
+    let cookie = Cookie::of_app("bandwidth");
+    let tables = lab.switch(switch).datapath().tables();
+    let mut flows = tables.iter().flat_map(|(_, table)| table.flows().collect::<Vec<_>>());
+    let (_, flow) = flows.find(|(_, flow)| cookie.owns(flow.cookie))?;
+    Some((flow.matching().to_string(), flow.packet_count))
+}
+
+#[test]
+fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_path() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    assert!(lab.ping("h1", "h4"));
+    let before = flow_of_first(&lab, "s2").unwrap();
+    assert!(before.1 > 0, "{before:?}");
+
+    lab.disconnect("s2");
+    lab.run_for(Duration::from_secs(3));
+    assert_eq!(book.list()[0].state, State::Unknown(Dpid(2)));
+    assert!(lab.ping("h1", "h4"), "its packets go on");
+    lab.reconnect("s2");
+    assert!(lab.run_until(Duration::from_secs(20), |_| {
+        matches!(book.list()[0].state, State::Installed(_))
+    }));
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
+    let after = flow_of_first(&lab, "s2").unwrap();
+    assert!(after.0 == before.0 && after.1 > before.1, "it is the same flow: {before:?} {after:?}");
+
+    // Who comes back without its flows gets them again.
+    lab.restart("s2", false);
+    lab.run_for(SETTLED * 2);
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
+    assert!(flow_of_first(&lab, "s2").is_some());
+
+    // Who stays away has had his time.
+    lab.disconnect("s2");
+    lab.run_for(AWAY_FOR - Duration::from_secs(5));
+    assert_eq!(book.list()[0].state, State::Unknown(Dpid(2)));
+    assert!(!reserved(&book).is_empty());
+    lab.run_for(Duration::from_secs(15));
+    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    assert_eq!(reserved(&book), []);
+    assert_eq!(flow_of_first(&lab, "s1"), None);
+}
+
+#[test]
+fn what_somebody_else_removes_is_put_back() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    let any = Match::any();
+    let all = FlowMod::delete(&any).cookie_mask(Cookie::of_app("bandwidth").with(0), Cookie::MASK);
+    lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(all)).unwrap();
+    assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s2").is_none()));
+    assert!(lab.run_until(2 * AUDIT_EVERY, |lab| flow_of_first(lab, "s2").is_some()));
+    assert!(matches!(book.list()[0].state, State::Installed(_)));
+}
+
+/// Nobody has promised the next run what this one has.
+#[test]
+fn reservations_end_with_the_controller_and_their_flows_go_without_a_gap() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    assert!(lab.ping("h1", "h4") && flow_of_first(&lab, "s2").is_some());
+    lab.stop_controller();
+    lab.run_for(Duration::from_secs(2));
+    assert!(lab.ping("h1", "h4"), "while no controller runs");
+    let next = Reservations::new(BandwidthSettings::default());
+    lab.start_chain(vec![Box::new(Bandwidth::new(&next)), Box::new(Routing::default())]);
+    let is_there = |lab: &Lab| flow_of_first(lab, "s2").is_some();
+    let mut kept_s = 0;
+    while is_there(&lab) && kept_s < 120 {
+        assert!(lab.ping("h1", "h4"), "after {kept_s} s");
+        lab.run_for(Duration::from_secs(1));
+        kept_s += 1;
+    }
+    assert!(kept_s >= KEEP_LEFT_FLOWS.as_secs(), "{kept_s} s");
+    for switch in ["s1", "s2", "s3", "s4"] {
+        lab.run_for(Duration::from_secs(1));
+        assert!(lab.ping("h1", "h4"), "they are gone");
+        assert_eq!(flow_of_first(&lab, switch), None);
+    }
+    let first = reserve(&mut lab, &next, request("10.0.0.1", "10.0.0.4", "300M")).unwrap();
+    assert_eq!((first.id, switches(&first)), (1, vec![1, 2, 3, 4]));
+}
+
+/// Somebody fills the table of a switch with flows of his own, in the place of the reservation's.
+#[test]
+fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and_then() {
+    const CAPACITY: u32 = 50;
+    let book = Reservations::new(BandwidthSettings::default());
+    let network = NetworkSettings { table_capacity: CAPACITY, ..NetworkSettings::default() };
+    let lab = Lab::seeded(7).topology(linear(4, 1)).version(Version::V1_3).network(network);
+    let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+
+    let any = Match::any();
+    let ours = FlowMod::delete(&any).cookie_mask(Cookie::of_app("bandwidth").with(0), Cookie::MASK);
+    let send = |lab: &Lab, flow: FlowMod<'_>| {
+        lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(flow)).unwrap();
+    };
+    send(&lab, ours);
+    for port in 0..CAPACITY {
+        let matching = Match::any().in_port(Port(1000 + port));
+        send(&lab, FlowMod::add(&matching).cookie(0xbad).priority(1));
+    }
+    let lost =
+        |_: &Lab| matches!(&book.list()[0].state, State::Lost(why) if why.contains("refuses"));
+    assert!(lab.run_until(2 * AUDIT_EVERY, lost), "{:?}", book.list());
+    lab.run_for(Duration::from_secs(5));
+    assert_eq!(reserved(&book), []);
+    assert_eq!(flow_of_first(&lab, "s1"), None, "nothing leads to the switch that has no room");
+
+    let sent = lab.counter("changes_sent");
+    lab.run_for(4 * RETRY_LOST);
+    let tried = lab.counter("changes_sent") - sent;
+    assert!((4..100).contains(&tried), "{tried} changes in two minutes");
+    let theirs = FlowMod::delete(&any).cookie_mask(0xbad, u64::MAX);
+    send(&lab, theirs);
+    assert!(lab.run_until(2 * RETRY_LOST, |_| matches!(book.list()[0].state, State::Installed(_))));
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
 }

@@ -2,18 +2,30 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Change, Dpid, Flow, HostId, MeterEntry, Network, Promise, SwitchPort};
+use bellrock_api::{HostId, Network, Promise, SwitchPort};
+use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
-use bellrock_services::programming::{CommitError, FlowProgramming, Plan};
 
 use super::ledger::{Way, give_back, take_one};
-use super::route::{Route, carries};
+use super::route::{Route, Standing, carries};
 use super::{
     Kbps, Line, NotReleased, NotReserved, Order, Orders, Reservation, Reservations, State, next,
 };
 
 /// Paths that are tried, the shortest first.
 pub const ALTERNATIVES: usize = 8;
+
+/// How long the switches of a path may take to confirm a reservation.
+pub const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long switches may take to have nothing left of what was reserved, before others can have it all the same.
+pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a reservation is kept on a path with a switch that is not connected, when there is no other path.
+pub const AWAY_FOR: Duration = Duration::from_secs(30);
+
+/// How often it is looked at meanwhile, if nothing changes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// After how long a reservation that is lost is tried again, if nothing has changed before.
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
@@ -32,6 +44,8 @@ pub(super) struct Asked {
 struct Held {
     route: Route,
     way: Way,
+    /// Since when it is not known whether packets get through.
+    unknown_since: Option<Duration>,
 }
 
 /// Reserves, answers, and keeps the reservation until it is released.
@@ -42,26 +56,21 @@ pub(super) async fn hold(
     wait: Duration,
     answer: Promise<Result<Reservation, NotReserved>>,
 ) {
-    let task = Holding { network, book, asked };
-    let mut held = match task.obtain(None, wait).await {
-        Ok(held) => Some(held),
-        Err(error) => {
+    let task = Holding { desired: network.desired(), network, book, asked };
+    let first = match task.reserve(wait).await {
+        Ok(held) => held,
+        Err(why) => {
             task.book.close(task.asked.id);
-            return answer.keep(Err(error));
+            return answer.keep(Err(why));
         }
     };
-    if let Some(told) = task.note(&held, None) {
+    if let Some(told) = task.note_installed(&first) {
         answer.keep(Ok(told));
     }
+    let mut held = Some(first);
     loop {
         match task.next(&held).await {
-            Order::Look if task.is_intact(&held) => {}
-            Order::Look => {
-                let moved = task.obtain(held.take(), Duration::ZERO).await;
-                let why = moved.as_ref().err().map(ToString::to_string);
-                held = moved.ok();
-                task.note(&held, why);
-            }
+            Order::Look => held = task.look(held).await,
             Order::Release(answer) => {
                 let released = match held {
                     Some(held) => task.let_go(held).await,
@@ -78,79 +87,150 @@ pub(super) async fn hold(
 /// A route, and what each of its lines carries, in kbit/s.
 type Candidate = (Route, Vec<(Line, u64)>);
 
+/// A route on which the bandwidth is taken.
+type Found = (Route, Way);
+
 struct Holding {
     network: Network,
+    desired: Desired,
     book: Reservations,
     asked: Asked,
 }
 
 impl Holding {
-    /// The next order. What is lost is looked for now and then without one.
+    /// The next order. What is not as it should be is looked at now and then without one.
     async fn next(&self, held: &Option<Held>) -> Order {
         let order = next(&self.asked.orders);
-        match held {
-            Some(_) => order.await,
-            None => self.network.timeout(RETRY_LOST, order).await.unwrap_or(Order::Look),
-        }
+        let look_after = match held {
+            None => RETRY_LOST,
+            Some(held) if held.unknown_since.is_some() => LOOK_EVERY,
+            Some(_) => return order.await,
+        };
+        self.network.timeout(look_after, order).await.unwrap_or(Order::Look)
     }
 
-    fn note(&self, held: &Option<Held>, why_not: Option<String>) -> Option<Reservation> {
-        let state = match held {
-            Some(held) => State::Installed(held.route.ports().collect()),
-            None => State::Lost(why_not.unwrap_or_default()),
-        };
+    fn note(&self, state: State) -> Option<Reservation> {
         self.book.note(self.asked.id, state)
     }
 
-    fn is_intact(&self, held: &Option<Held>) -> bool {
-        let paths = paths(&self.network).load();
-        held.as_ref().is_some_and(|held| held.route.is_intact(&self.network, &paths))
+    fn note_installed(&self, held: &Held) -> Option<Reservation> {
+        self.note(State::Installed(held.route.ports().collect()))
     }
 
-    /// Takes the bandwidth on the first path that has it, and installs the flows there, in the place of those
-    /// of the path before. If that fails, nothing is held any more. What flows use is given back when they are
-    /// gone.
-    async fn obtain(&self, before: Option<Held>, wait: Duration) -> Result<Held, NotReserved> {
-        let mut routes = match self.routes() {
-            Ok(routes) => routes,
-            Err(error) => {
-                if let Some(before) = before {
-                    // Who refuses to remove a flow that leads nowhere does it no good and no harm.
-                    let _ = self.let_go(before).await;
-                }
-                return Err(error);
-            }
-        };
-        let taken = self.take(&routes, before.as_ref(), wait).await;
-        let Some((index, way)) = taken else {
-            if let Some(before) = before {
-                self.let_go(before).await.ok();
-            }
-            return Err(self.taken(&routes));
-        };
-        let (route, _) = routes.swap_remove(index);
-        let (route_before, way_before) = before.map(|before| (before.route, before.way)).unzip();
-        let installed = self.install(route_before.as_ref(), &route).await;
-        if let Err(error) = installed {
-            self.remove(&[route_before.as_slice(), &[route]].concat()).await.ok();
-            self.give_back(&way).await;
-            if let Some(before) = way_before {
-                self.give_back(&before.without(&way)).await;
-            }
-            return Err(error.into());
+    /// Looks how it is after something has changed, and moves it to another path where it has to.
+    async fn look(&self, held: Option<Held>) -> Option<Held> {
+        let Some(held) = held else { return self.noted(self.reserve(Duration::ZERO).await) };
+        let standing = held.route.standing(&self.network);
+        if standing == Standing::Intact {
+            return self.stay(held).await;
         }
-        if let Some(before) = way_before {
-            self.give_back(&before.without(&way)).await;
+        match (self.find(Some(&held), Duration::ZERO).await, standing) {
+            (Ok(found), _) => self.noted(self.lay(found, Some(held)).await),
+            (Err(_), Standing::Unknown(dpid)) if !self.is_given_up(&held) => {
+                self.note(State::Unknown(dpid));
+                Some(self.unknown(held))
+            }
+            (Err(why), _) => self.lose(held, why).await,
+        }
+    }
+
+    /// Its path is there. Its flows may not be, where a switch was away or refuses something.
+    async fn stay(&self, held: Held) -> Option<Held> {
+        let state = self.desired.state().load();
+        let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
+        if held.unknown_since.is_none() && !is_refused {
+            return Some(held);
+        }
+        let commit = self.commit(&held.route);
+        match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
+            Ok(()) => self.noted(Ok(Held { unknown_since: None, ..held })),
+            Err(error @ NotCommitted::Refused(..)) => self.lose(held, error.into()).await,
+            Err(error) if self.is_given_up(&held) => self.lose(held, error.into()).await,
+            Err(_) => Some(self.unknown(held)),
+        }
+    }
+
+    fn unknown(&self, held: Held) -> Held {
+        let since = held.unknown_since.unwrap_or_else(|| self.network.now());
+        Held { unknown_since: Some(since), ..held }
+    }
+
+    async fn lose(&self, held: Held, why: NotReserved) -> Option<Held> {
+        // Who refuses to remove a flow that leads nowhere does it no good and no harm.
+        let _ = self.let_go(held).await;
+        self.noted(Err(why))
+    }
+
+    fn is_given_up(&self, held: &Held) -> bool {
+        held.unknown_since.is_some_and(|since| self.network.now() >= since + AWAY_FOR)
+    }
+
+    /// Notes what came of it.
+    fn noted(&self, held: Result<Held, NotReserved>) -> Option<Held> {
+        match held {
+            Ok(held) => {
+                self.note_installed(&held);
+                Some(held)
+            }
+            Err(why) => {
+                self.note(State::Lost(why.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Takes the bandwidth on a path, and installs the flows.
+    async fn reserve(&self, wait: Duration) -> Result<Held, NotReserved> {
+        self.lay(self.find(None, wait).await?, None).await
+    }
+
+    /// Takes the bandwidth on the first path that has it, beside what it has on the path before.
+    async fn find(&self, before: Option<&Held>, wait: Duration) -> Result<Found, NotReserved> {
+        let mut routes = self.routes()?;
+        match self.take(&routes, before, wait).await {
+            Some((index, way)) => Ok((routes.swap_remove(index).0, way)),
+            None => Err(self.taken(&routes)),
+        }
+    }
+
+    /// Installs the flows of a route in the place of those of the path before. If that fails, nothing is held any
+    /// more. What flows use is given back when they are gone.
+    async fn lay(&self, (route, way): Found, before: Option<Held>) -> Result<Held, NotReserved> {
+        let commit = self.commit(&route);
+        let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
+        // Whoever is slow to remove what nobody uses any more does not hold up others for ever.
+        let _ = match (&confirmed, &before) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(_)) => commit.settled(&self.network, CLEAR_WITHIN).await,
+            (Err(_), _) => self.withdraw().await,
+        };
+        if let Some(before) = before {
+            self.give_back(&before.way.without(&way)).await;
             self.book.look_for_lost();
         }
-        Ok(Held { route, way })
+        match confirmed {
+            Ok(()) => Ok(Held { route, way, unknown_since: None }),
+            Err(error) => {
+                self.give_back(&way).await;
+                Err(error.into())
+            }
+        }
     }
 
     /// Removes the flows, and gives back what was taken.
-    async fn let_go(&self, held: Held) -> Result<(), CommitError> {
-        let removed = self.remove(&[held.route]).await;
+    async fn let_go(&self, held: Held) -> Result<(), NotCommitted> {
+        let withdrawn = self.withdraw().await;
         self.give_back(&held.way).await;
-        removed
+        withdrawn
+    }
+
+    fn commit(&self, route: &Route) -> Commit {
+        let Asked { id, rate, queue, .. } = self.asked;
+        self.desired.commit(id, route.entries(id, rate, queue))
+    }
+
+    async fn withdraw(&self) -> Result<(), NotCommitted> {
+        self.desired.withdraw(self.asked.id).settled(&self.network, CLEAR_WITHIN).await
     }
 
     /// The shortest paths whose lines carry so much, and what each of their lines carries.
@@ -240,73 +320,5 @@ impl Holding {
 
     async fn give_back(&self, way: &Way) {
         self.network.transaction(|tx| give_back(tx, way, self.asked.rate.0)).await;
-    }
-
-    /// Installs the flows of a route, from its end to its beginning, in the place of those of the route
-    /// before.
-    async fn install(&self, before: Option<&Route>, route: &Route) -> Result<(), CommitError> {
-        let mut plan = Plan::tree();
-        let meter = self.meter_of(route);
-        let meter_before = before.and_then(|before| self.meter_of(before));
-        if let Some(dpid) = meter.filter(|_| meter != meter_before) {
-            // An earlier run of the controller may have left one with this number.
-            self.network.program(dpid, vec![Change::RemoveMeter(self.asked.id)]).await;
-            plan = plan.meter(dpid, self.meter());
-        }
-        if let Some(dpid) = meter_before.filter(|_| meter != meter_before) {
-            plan = plan.remove_meter(dpid, self.meter());
-        }
-        let mut old = before.map_or_else(Vec::new, |before| self.flows_left(before));
-        for (distance, (dpid, flow)) in (0..).zip(route.flows(self.asked.id, self.asked.queue)) {
-            let same = |(at, old): &(Dpid, Flow)| (at, &old.matching) == (&dpid, &flow.matching);
-            plan = match old.iter().position(same) {
-                Some(index) => plan.replace_at(distance, dpid, old.swap_remove(index).1, flow),
-                None => plan.add_at(distance, dpid, flow),
-            };
-        }
-        for (dpid, flow) in old {
-            plan = plan.remove(dpid, flow);
-        }
-        self.network.commit(plan).await.map(drop)
-    }
-
-    /// Removes the flows of routes, and their meters.
-    async fn remove(&self, routes: &[Route]) -> Result<(), CommitError> {
-        let mut plan = Plan::tree();
-        for route in routes {
-            for (dpid, flow) in self.flows_left(route) {
-                plan = plan.remove(dpid, flow);
-            }
-            if let Some(dpid) = self.meter_of(route) {
-                plan = plan.remove_meter(dpid, self.meter());
-            }
-        }
-        match plan.is_empty() {
-            true => Ok(()),
-            false => self.network.commit(plan).await.map(drop),
-        }
-    }
-
-    /// The flows of a route, but for those that went with their switches.
-    fn flows_left(&self, route: &Route) -> Vec<(Dpid, Flow)> {
-        let switches = self.network.switches();
-        let mut flows = route.flows(self.asked.id, self.asked.queue);
-        flows.retain(|(dpid, _)| {
-            let step = route.steps.iter().find(|step| step.dpid == *dpid);
-            step.is_some_and(|step| step.is_up(&switches))
-        });
-        flows
-    }
-
-    /// The switch that has the meter of a route, unless it has gone with it.
-    fn meter_of(&self, route: &Route) -> Option<Dpid> {
-        let first = route.steps.first().filter(|_| self.asked.queue.is_none())?;
-        first.is_up(&self.network.switches()).then_some(first.dpid)
-    }
-
-    fn meter(&self) -> MeterEntry {
-        // Rates have been read as 32 bits.
-        let kbps = u32::try_from(self.asked.rate.0).unwrap_or(u32::MAX);
-        MeterEntry::drop_above_kbps(self.asked.id, kbps)
     }
 }

@@ -14,24 +14,29 @@ mod ledger;
 mod names;
 mod route;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::{
-    Answer, App, Dpid, HostId, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch, promise,
+    Answer, App, Dpid, HostId, LeftFlows, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch,
+    promise,
 };
+use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
-use bellrock_services::programming::CommitError;
 
-pub use hold::{ALTERNATIVES, RETRY_LOST};
+pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
 use ledger::Ledger;
 pub use ledger::Line;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
+pub use route::LINKS_WITHIN;
 
 /// Most reservations at a time. Their numbers, 1 to this, are those of their meters too.
 pub const MAX_RESERVATIONS: u32 = 10_000;
+
+/// How long the flows of reservations of an earlier run are kept, from when the links are found.
+pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
 
 /// What can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +89,9 @@ pub enum State {
     Pending,
     /// Its flows are confirmed; packets leave switches by these ports.
     Installed(Vec<SwitchPort>),
+    /// This switch of its path is not connected, or has come up just now, and there is no other path: whether packets
+    /// get through is not known. It is kept for [`AWAY_FOR`].
+    Unknown(Dpid),
     /// Its path broke, and there is no other yet. It holds nothing; it is tried again when the network changes,
     /// when another is released, and after [`RETRY_LOST`].
     Lost(String),
@@ -178,7 +186,7 @@ pub enum NotReserved {
     Gone(HostId),
     /// The flows could not be installed, and what was reserved is given back.
     #[error("{0}")]
-    NotInstalled(#[from] CommitError),
+    NotInstalled(#[from] NotCommitted),
 }
 
 fn known_queues(known: &[String]) -> String {
@@ -197,7 +205,7 @@ pub enum NotReleased {
     Unknown(u32),
     /// It is released, but flows of it are left.
     #[error("it is released, but flows of it may be left: {0}")]
-    FlowsLeft(CommitError),
+    FlowsLeft(NotCommitted),
 }
 
 /// The handle by which bandwidth is reserved. All clones are the same.
@@ -351,6 +359,32 @@ impl Reservations {
         }
     }
 
+    /// Has those reservations look that pass a switch which refuses something, each time that there is another.
+    async fn look_whenever_refused(self, desired: Desired) {
+        let mut before = desired.state().load();
+        loop {
+            let state = desired.state().changed(before.version()).await;
+            let is_new = |dpid: &&Dpid| !before.refused.contains_key(dpid);
+            let new: BTreeSet<Dpid> = state.refused.keys().filter(is_new).copied().collect();
+            if !new.is_empty() {
+                self.look_at(&new);
+            }
+            before = state;
+        }
+    }
+
+    /// Has those reservations look that pass one of these switches. One that is lost is not among them: it would be made
+    /// to try again by its own refusal.
+    fn look_at(&self, switches: &BTreeSet<Dpid>) {
+        for entry in self.book().values() {
+            if let State::Installed(ports) = &entry.told.state
+                && ports.iter().any(|port| switches.contains(&port.dpid))
+            {
+                give(&entry.orders, Order::Look);
+            }
+        }
+    }
+
     fn book(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
         // Each change of it is one insertion, removal or assignment.
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
@@ -389,6 +423,18 @@ async fn next(orders: &Orders) -> Order {
     .await
 }
 
+/// Reservations end with the controller, and what an earlier run left is nobody's. Its flows carry packets still, so they
+/// stay until whoever carries all others has found out where hosts are.
+async fn let_left_go(network: Network, desired: Desired) {
+    let paths = paths(&network);
+    let mut known = paths.load();
+    while !known.is_settled() {
+        known = paths.changed(known.version()).await;
+    }
+    network.sleep(KEEP_LEFT_FLOWS).await;
+    desired.complete();
+}
+
 /// The app.
 #[derive(Clone, Default)]
 pub struct Bandwidth(Reservations);
@@ -416,15 +462,27 @@ impl App for Bandwidth {
         Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
     }
 
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Keep
+    }
+
     fn start(&self, network: &Network) {
         let Bandwidth(reservations) = self;
         if reservations.0.network.set(network.clone()).is_ok() {
+            let desired = network.desired();
+            network.spawn("flows of an earlier run", let_left_go(network.clone(), desired.clone()));
+            let its = reservations.clone();
+            let whenever_refused = move || its.clone().look_whenever_refused(desired.clone());
+            network.supervise("look when switches refuse", whenever_refused);
             let (its, paths) = (reservations.clone(), paths(network));
             let whenever_paths = move || its.clone().look_whenever(paths.clone());
             network.supervise("look when paths change", whenever_paths);
             let (its, hosts) = (reservations.clone(), network.hosts().clone());
             let whenever_hosts = move || its.clone().look_whenever(hosts.clone());
             network.supervise("look when hosts change", whenever_hosts);
+            let (its, switches) = (reservations.clone(), network.watch_switches().clone());
+            let whenever_switches = move || its.clone().look_whenever(switches.clone());
+            network.supervise("look when switches change", whenever_switches);
         }
     }
 

@@ -3,19 +3,32 @@
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Dpid, Flow, Host, HostId, Match, Network, Port, SwitchPort, Switches, Version,
+    Action, Dpid, Flow, Host, HostId, Match, MeterEntry, Network, Port, SwitchPort, Switches,
+    Version,
 };
-use bellrock_services::paths::{Path, Paths};
+use bellrock_services::desired::Wanted;
+use bellrock_services::paths::{Path, Paths, paths};
 
 use super::{BandwidthSettings, Kbps, Line, NotReserved};
 
+/// How long the links of a switch that has come up may take to be found: two rounds of discovery.
+pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How a route is in the network as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The hosts are where they were, and the lines between are up.
+    Intact,
+    /// This switch is not connected, or has come up just now: packets may or may not pass it.
+    Unknown(Dpid),
+    Broken,
+}
+
 /// What a route makes of one switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) dpid: Dpid,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    dpid: Dpid,
     version: Version,
-    /// When the switch came up. If it has come up again since, its flows are gone.
-    up_since: Duration,
     in_port: Port,
     out_port: Port,
 }
@@ -25,7 +38,7 @@ pub(super) struct Step {
 pub(super) struct Route {
     from: HostId,
     to: HostId,
-    pub(super) steps: Vec<Step>,
+    steps: Vec<Step>,
 }
 
 impl Route {
@@ -36,57 +49,86 @@ impl Route {
         let (ins, outs) =
             (std::iter::once(from.at.port).chain(ins), outs.chain(std::iter::once(to.at.port)));
         let steps = path.switches().zip(ins.zip(outs)).map(|(dpid, (in_port, out_port))| {
-            let info = switches.get(dpid)?;
-            let (version, up_since) = (info.version, info.since);
-            Some(Step { dpid, version, up_since, in_port, out_port })
+            Some(Step { dpid, version: switches.get(dpid)?.version, in_port, out_port })
         });
         Some(Route { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
     }
 
     /// The lines that it takes, that of the sending host included.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> {
-        let outs =
-            self.steps.iter().map(|step| Line::From(SwitchPort::new(step.dpid, step.out_port)));
-        let first =
-            self.steps.first().map(|step| Line::To(SwitchPort::new(step.dpid, step.in_port)));
+        let outs = self.ports().map(Line::From);
+        let first = self.steps.first().map(|step| Line::To(step.from()));
         first.into_iter().chain(outs)
     }
 
     /// The ports that it leaves switches by.
     pub(super) fn ports(&self) -> impl Iterator<Item = SwitchPort> {
-        self.steps.iter().map(|step| SwitchPort::new(step.dpid, step.out_port))
+        self.steps.iter().map(Step::to)
     }
 
-    /// Whether it is still one, and its flows can be there: the hosts are where they were, the lines are up,
-    /// and no switch has come up again.
-    pub(super) fn is_intact(&self, network: &Network, paths: &Paths) -> bool {
+    /// The switches that it passes.
+    pub(super) fn switches(&self) -> impl Iterator<Item = Dpid> {
+        self.steps.iter().map(|step| step.dpid)
+    }
+
+    /// Whether packets still get through by it.
+    pub(super) fn standing(&self, network: &Network) -> Standing {
         let (switches, hosts) = (network.switches(), network.hosts().load());
-        let joined = |pair: &[Step]| {
-            let [step, next] = pair else { return false };
-            let hop = paths.hop_at(SwitchPort::new(step.dpid, step.out_port));
-            hop.is_some_and(|hop| hop.to == SwitchPort::new(next.dpid, next.in_port))
-        };
+        let (topology, paths) = (network.topology().load(), paths(network).load());
         let at = |id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
-        let first = self.steps.first().map(|step| SwitchPort::new(step.dpid, step.in_port));
-        let last = self.steps.last().map(|step| SwitchPort::new(step.dpid, step.out_port));
-        self.steps.iter().all(|step| step.is_up(&switches))
-            && self.steps.windows(2).all(joined)
-            && (at(self.from), at(self.to)) == (first, last)
+        let first = self.steps.first().map(Step::from);
+        let last = self.steps.last().map(Step::to);
+        let is_sound = |step: &Step| {
+            let info = switches.get(step.dpid);
+            info.is_none_or(|info| {
+                let ports_are_up = topology.is_up(step.from()) && topology.is_up(step.to());
+                info.version == step.version && ports_are_up
+            })
+        };
+        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(is_sound) {
+            return Standing::Broken;
+        }
+        if let Some(away) = self.switches().find(|dpid| switches.get(*dpid).is_none()) {
+            return Standing::Unknown(away);
+        }
+        let is_parted = |pair: &&[Step]| {
+            let [step, next] = pair else { return false };
+            paths.hop_at(step.to()).is_none_or(|hop| hop.to != next.from())
+        };
+        let parted: Vec<Dpid> =
+            self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid).collect();
+        let now = network.now();
+        let is_new =
+            |dpid: &Dpid| switches.get(*dpid).is_some_and(|info| now < info.since + LINKS_WITHIN);
+        match parted.iter().copied().find(is_new) {
+            Some(new) => Standing::Unknown(new),
+            None if parted.is_empty() => Standing::Intact,
+            None => Standing::Broken,
+        }
     }
 
-    /// Its flows, from the last switch to the first: who sends by a new one finds all that follow it.
-    pub(super) fn flows(&self, id: u32, queue: Option<u32>) -> Vec<(Dpid, Flow)> {
+    /// What it needs in the switches, from the last to the first: who sends by a new flow finds all that follow it.
+    /// Without a queue the rate is kept where packets come in, by a meter with this number.
+    pub(super) fn entries(
+        &self,
+        meter: u32,
+        rate: Kbps,
+        queue: Option<u32>,
+    ) -> Vec<(Dpid, Wanted)> {
+        // Rates have been read as 32 bits.
+        let kbps = u32::try_from(rate.0).unwrap_or(u32::MAX);
+        let limit = MeterEntry::drop_above_kbps(meter, kbps);
+        let first = self.steps.first().filter(|_| queue.is_none());
+        let meters = first.map(|step| (step.dpid, limit.into()));
         let flow = |(index, step): (usize, &Step)| {
             let matching =
                 Match::any().in_port(step.in_port).eth_src(self.from.mac).eth_dst(self.to.mac);
-            let matching = match self.from.vlan {
+            let flow = Flow::new(match self.from.vlan {
                 Some(vlan) => matching.vlan_id(vlan),
                 None => matching.untagged(),
-            };
-            let flow = Flow::new(matching).number(id);
+            });
             let flow = match (queue, step.version) {
-                // The rate is kept where the packets come in.
-                (None, _) if index == 0 => flow.meter(id).output(step.out_port),
+                (None, _) if index == 0 => flow.meter(meter).output(step.out_port),
                 (None, _) => flow.output(step.out_port),
                 (Some(queue), Version::V1_0) => {
                     flow.actions(&[Action::Enqueue { port: step.out_port, queue }])
@@ -95,9 +137,9 @@ impl Route {
                     flow.actions(&[Action::SetQueue(queue), Action::output(step.out_port)])
                 }
             };
-            (step.dpid, flow)
+            (step.dpid, flow.into())
         };
-        self.steps.iter().enumerate().rev().map(flow).collect()
+        self.steps.iter().enumerate().rev().map(flow).chain(meters).collect()
     }
 
     /// Whether the switch where packets come in has meters.
@@ -110,9 +152,14 @@ impl Route {
 }
 
 impl Step {
-    /// Whether the switch has not gone since, and its flows with it.
-    pub(super) fn is_up(&self, switches: &Switches) -> bool {
-        switches.get(self.dpid).is_some_and(|info| info.since == self.up_since)
+    /// The port by which packets come in.
+    fn from(&self) -> SwitchPort {
+        SwitchPort::new(self.dpid, self.in_port)
+    }
+
+    /// The port by which they leave.
+    fn to(&self) -> SwitchPort {
+        SwitchPort::new(self.dpid, self.out_port)
     }
 }
 

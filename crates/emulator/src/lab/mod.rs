@@ -167,10 +167,19 @@ impl Lab {
     /// One runs already, or the machine has no random numbers.
     #[track_caller]
     pub fn start_controller(&mut self, app: impl App) {
+        self.start_chain(vec![Box::new(app)]);
+    }
+
+    /// The same with several apps, in this order.
+    ///
+    /// # Panics
+    /// One runs already, the machine has no random numbers, or the apps cannot be together.
+    #[track_caller]
+    pub fn start_chain(&mut self, apps: Vec<Box<dyn DynApp>>) {
         if self.control.controller.is_some() {
             fail(&LabError::Controller("a controller runs already; stop_controller() stops it"));
         }
-        if let Err(error) = self.start(vec![Box::new(app)]) {
+        if let Err(error) = self.start(apps) {
             fail(&error);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Host, Network};
+use bellrock_api::{Dpid, Host, Network};
 use bellrock_apps::bandwidth::{
     HostName, Kbps, NotOneHost, NotReserved, Request, Reservation, Reservations, State,
 };
@@ -90,9 +90,9 @@ pub(crate) struct Row {
     to: String,
     rate_kbps: u64,
     queue: Option<String>,
-    /// `pending`, `installed` or `lost`.
+    /// `pending`, `installed`, `unknown` or `lost`.
     state: String,
-    /// Why it is lost.
+    /// Why it is not known how it is, or why it is lost.
     why: Option<String>,
     /// The ports by which packets leave switches.
     path: Vec<String>,
@@ -104,6 +104,7 @@ fn row(reservation: &Reservation) -> Row {
         State::Installed(ports) => {
             ("installed", None, ports.iter().map(ToString::to_string).collect())
         }
+        State::Unknown(dpid) => ("unknown", Some(away(*dpid)), Vec::new()),
         State::Lost(why) => ("lost", Some(why.clone()), Vec::new()),
     };
     Row {
@@ -116,6 +117,10 @@ fn row(reservation: &Reservation) -> Row {
         why,
         path,
     }
+}
+
+fn away(dpid: Dpid) -> String {
+    format!("switch {dpid} is not connected, or its links are not found yet")
 }
 
 /// Reserves. The answer is the reservation, as the only one of a list.
@@ -208,7 +213,7 @@ pub(crate) fn kept(book: &Reservations) -> Vec<(String, How)> {
     let how = |reservation: &Reservation| {
         let Reservation { id, from, to, rate, .. } = reservation;
         let how = match &reservation.state {
-            State::Pending => How::UnderWay,
+            State::Pending | State::Unknown(_) => How::UnderWay,
             State::Installed(_) => How::Up,
             State::Lost(why) => How::Down(why.clone()),
         };
