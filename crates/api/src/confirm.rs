@@ -109,9 +109,14 @@ pub enum RequestError {
     /// The switch refused it.
     #[error("the switch refused the request: {0}")]
     Refused(Refusal),
-    /// No reply came in time, or one that cannot be read, or that is too large to be kept.
+    /// No reply came in time, or one that cannot be read.
     #[error("the switch did not answer the request")]
     Unanswered,
+    /// The reply was larger than what is kept of one.
+    #[error(
+        "the switch's answer is larger than what is kept of one; set max_multipart_bytes higher"
+    )]
+    TooLarge,
     /// The connection ended first.
     #[error("the connection to the switch ended before it answered")]
     Disconnected,

@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::waiting::Waiting;
-use crate::{Dpid, HostId, Link, Refusal, SwitchPort};
+use crate::{Dpid, HostId, Link, Refusal, RequestError, SwitchPort};
 
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
 pub const EVENTS_KEPT: usize = 4096;
@@ -145,6 +145,16 @@ pub enum Event {
         /// Flows that were changed, removed, or added under the app's cookie.
         flows: usize,
     },
+    /// A switch does not tell its tables, so that an app cannot find out what is to be changed in them. It is asked
+    /// again.
+    TablesUntold {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Why.
+        why: RequestError,
+    },
     /// A switch refuses something that an app wants in it.
     WantedRefused {
         /// The app.
@@ -221,6 +231,7 @@ impl Event {
             Event::ForeignFlows { .. } => "foreign_flows",
             Event::Reconciled { .. } => "reconciled",
             Event::WantedAltered { .. } => "wanted_altered",
+            Event::TablesUntold { .. } => "tables_untold",
             Event::WantedRefused { .. } => "wanted_refused",
         }
     }
@@ -288,6 +299,12 @@ impl fmt::Display for Event {
                 write!(
                     f,
                     "somebody else changed {flows} flows of {app} in switch {dpid}; they are put back"
+                )
+            }
+            Event::TablesUntold { app, dpid, why } => {
+                write!(
+                    f,
+                    "switch {dpid} did not tell its tables, for what {app} wants in it: {why}"
                 )
             }
             Event::WantedRefused { app, dpid, why } => {

@@ -7,11 +7,12 @@ mod flows;
 use std::time::Duration;
 
 use bellrock_api::openflow::MessageKind;
-use bellrock_api::{Dpid, Flow, Match, MeterEntry, Port, Version};
+use bellrock_api::{Dpid, Event, Flow, FlowMod, Match, MeterEntry, Port, ToSwitch, Version};
 use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{Commit, DesiredFlows, IntentState, NotCommitted, Wanted, WhyNot};
+use bellrock_worker::Settings;
 use flows::{Hand, NAME, flows_of};
 
 const WITHIN: Duration = Duration::from_secs(5);
@@ -130,4 +131,43 @@ fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
     lab.run_for(Duration::from_secs(1));
     let state = hand.network().desired().state().load();
     assert_eq!(state.intents.len(), 0, "nobody has a commit any more");
+}
+
+/// A switch has more flows of others than a reply may have.
+#[test]
+fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version_can_say_whose_it_means()
+ {
+    for version in [Version::V1_0, Version::V1_3] {
+        let hand = Hand::default();
+        let mut settings = Settings::default();
+        settings.session.max_multipart_bytes = 64 << 10;
+        let lab = Lab::seeded(1).version(version).topology(ring(3, 1)).worker_settings(settings);
+        let mut lab = lab.run(hand.clone());
+        let desired = hand.network().desired();
+        lab.run_for(Duration::from_secs(1));
+        for port in 0..2000 {
+            let matching = Match::any().in_port(Port(1000 + port));
+            let theirs = ToSwitch::FlowMod(FlowMod::add(&matching).cookie(0xbad).priority(1));
+            lab.controller().unwrap().send(Dpid(1), &theirs).unwrap();
+        }
+        lab.run_for(Duration::from_secs(1));
+        lab.restart("s1", true);
+        lab.run_for(Duration::from_secs(10));
+        let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+        let told = hand.network().events().latest(usize::MAX);
+        let untold = told.iter().filter(|told| matches!(told.event, Event::TablesUntold { .. }));
+        let untold: Vec<String> = untold.map(|told| told.event.to_string()).collect();
+        match version {
+            Version::V1_3 => {
+                assert_eq!((outcome(&mut lab, &hand, path), untold), (Ok(()), vec![]));
+                assert_eq!(desired.state().load().unread, 0);
+            }
+            Version::V1_0 => {
+                assert_eq!(outcome(&mut lab, &hand, path), Err(NotCommitted::Unconfirmed(WITHIN)));
+                assert_eq!(untold.len(), 1, "{untold:?}");
+                assert!(untold[0].contains("set max_multipart_bytes higher"), "{untold:?}");
+                assert_eq!(desired.state().load().unread, 1);
+            }
+        }
+    }
 }

@@ -331,6 +331,13 @@ impl Worker {
         }
     }
 
+    /// The reply to a request of a task's grew too large.
+    pub(crate) fn reply_too_large(&mut self, key: Key, xid: u32) {
+        if let Some(promise) = self.take_asked(key, xid) {
+            promise.keep(Err(RequestError::TooLarge));
+        }
+    }
+
     /// What was sent under this id will not be answered, or not in a way that can be read.
     pub(crate) fn confirm_unanswered<T: Transport>(
         &mut self,

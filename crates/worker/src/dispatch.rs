@@ -191,7 +191,7 @@ impl Worker {
                     self.cleaned(key, None, now, transport);
                 }
                 self.not_removed(key, xid, now);
-                self.confirm_unanswered(key, xid, now, transport);
+                self.reply_too_large(key, xid);
             }
             Event::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {

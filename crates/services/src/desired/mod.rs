@@ -55,8 +55,10 @@ use bellrock_api::{Dpid, Error, Flow, GroupEntry, MeterEntry, Network, Refusal, 
 
 use book::{Book, Entry};
 pub use commit::{Commit, NotCommitted};
+pub use read::flows_told;
 
-/// After how long a switch that did not tell its tables is asked again.
+/// After how long a switch that did not tell its tables is asked again. One that would tell more than is kept of a reply is
+/// asked after [`AUDIT_EVERY`].
 pub const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// After how long a switch is asked again for what it has refused.

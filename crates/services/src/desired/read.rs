@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use bellrock_api::openflow::{FlowStatsRequest, GroupDesc, Meter, MeterConfig, RequestBody};
 use bellrock_api::{
-    Cookie, Dpid, FlowKey, Match, Network, ReplyBody, RequestError, ToldFlow, ToldForm, Version,
+    Cookie, Dpid, FlowKey, Match, Network, Reply, ReplyBody, RequestError, Requested, ToldFlow,
+    ToldForm, Version,
 };
 
 /// What is in a switch of what an app has put there, as far as it is known.
@@ -18,15 +19,37 @@ pub(super) struct Known {
     pub(super) foreign: usize,
 }
 
+/// Which flows a switch is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Those of everybody, to count those of nobody.
+    All,
+    /// Those of the app, where the version can say that (1.3). 1.0 tells all.
+    Own,
+}
+
+/// The flows that a switch has of the app whose `network` it is, by what tells one from another.
+///
+/// # Errors
+/// [`RequestError`].
+pub async fn flows_told(
+    network: &Network,
+    dpid: Dpid,
+    version: Version,
+) -> Result<HashMap<FlowKey, ToldFlow>, RequestError> {
+    let reply = ask_for_flows(network, dpid, version, Asked::Own).await?;
+    Ok(flows_in(&reply, network, version)?.0)
+}
+
 /// Reads the tables of a switch.
 pub(super) async fn read(
     network: &Network,
     dpid: Dpid,
     version: Version,
+    asked: Asked,
 ) -> Result<Known, RequestError> {
     let mut known = Known::default();
-    let all = Match::any();
-    let flows = network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)));
+    let flows = ask_for_flows(network, dpid, version, asked);
     if version == Version::V1_3 {
         let groups = network.request(dpid, RequestBody::GroupDesc);
         let meters = network.request(dpid, RequestBody::MeterConfig(Meter::ALL));
@@ -42,18 +65,44 @@ pub(super) async fn read(
             known.meters = meters.iter().map(|meter| (meter.meter, meter_told(&meter))).collect();
         }
     }
-    let reply = flows.await?;
-    let Ok(ReplyBody::Flow(flows)) = reply.body() else { return Err(RequestError::Unanswered) };
-    let mut form = ToldForm::new(version);
-    for flow in flows {
+    let reply = match flows.await {
+        // Those of others may be many; they are not counted then.
+        Err(RequestError::TooLarge) if asked == Asked::All && version == Version::V1_3 => {
+            ask_for_flows(network, dpid, version, Asked::Own).await?
+        }
+        reply => reply?,
+    };
+    (known.flows, known.foreign) = flows_in(&reply, network, version)?;
+    Ok(known)
+}
+
+/// Asks for flows. It is sent at once.
+fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) -> Requested {
+    let any = Match::any();
+    let mut request = FlowStatsRequest::all(&any);
+    if asked == Asked::Own && version == Version::V1_3 {
+        (request.cookie, request.cookie_mask) = (network.cookie().with(0), Cookie::MASK);
+    }
+    network.request(dpid, RequestBody::Flow(request))
+}
+
+/// The flows of the app in a reply, and how many are of no app.
+fn flows_in(
+    reply: &Reply,
+    network: &Network,
+    version: Version,
+) -> Result<(HashMap<FlowKey, ToldFlow>, usize), RequestError> {
+    let Ok(ReplyBody::Flow(told)) = reply.body() else { return Err(RequestError::Unanswered) };
+    let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
+    for flow in told {
         if network.cookie().owns(flow.cookie) {
             let told = form.of_stats(&flow)?;
-            known.flows.insert(told.key.clone(), told);
+            flows.insert(told.key.clone(), told);
         } else if network.app_of(flow.cookie).is_none() {
-            known.foreign += 1;
+            foreign += 1;
         }
     }
-    Ok(known)
+    Ok((flows, foreign))
 }
 
 /// A reply, where the switch does not refuse the question.

@@ -24,6 +24,8 @@ pub(super) struct InSwitch {
     pub(super) known: Option<Known>,
     pub(super) reading: Reading,
     pub(super) audit: Audit,
+    /// It was told that it does not tell its tables.
+    pub(super) is_untold: bool,
     /// It has told its tables for the first time, and they are not compared yet.
     pub(super) is_fresh: bool,
     pub(super) refused: Refused,
@@ -110,6 +112,7 @@ impl InSwitch {
             known: None,
             reading: Reading::At(Duration::ZERO),
             audit: Audit::Not,
+            is_untold: false,
             is_fresh: false,
             refused: Refused::default(),
             refused_until: None,
@@ -192,7 +195,7 @@ impl InSwitch {
         self.is_fresh = self.known.is_none();
         self.known = Some(known);
         self.unconfirmed.clear();
-        self.reading = Reading::Not;
+        (self.reading, self.is_untold) = (Reading::Not, false);
         self.audit = Audit::At(now + AUDIT_EVERY);
     }
 

@@ -15,7 +15,7 @@ use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
 use super::book::Book;
 use super::compare::{Refused, difference};
 use super::order::{AtSwitch, Lacking, Why};
-use super::read::{Known, read};
+use super::read::{Asked, Known, read};
 use super::switch::{Audit, InSwitch, Reading, Sent};
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
@@ -189,9 +189,18 @@ impl Keeper {
             if switch.reading != Reading::Now {
                 continue;
             }
-            let Ok(known) = tables else {
-                switch.reading = Reading::At(now + READ_AGAIN);
-                continue;
+            let known = match tables {
+                Ok(known) => known,
+                Err(why) => {
+                    let again =
+                        if why == RequestError::TooLarge { AUDIT_EVERY } else { READ_AGAIN };
+                    switch.reading = Reading::At(now + again);
+                    if !std::mem::replace(&mut switch.is_untold, true) {
+                        let event = Event::TablesUntold { app: self.network.app(), dpid, why };
+                        self.network.events().publish(now, event);
+                    }
+                    continue;
+                }
             };
             if known.foreign > 0 && first_to_read(&self.network, dpid, since) {
                 let event = Event::ForeignFlows { dpid, flows: known.foreign };
@@ -409,7 +418,8 @@ fn spawn_read(
     let (since, version) = (switch.since, switch.version);
     let (reader, told) = (network.clone(), told.clone());
     let task = network.spawn(format!("read the tables of {dpid}"), async move {
-        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version));
+        let asked = if is_audit { Asked::Own } else { Asked::All };
+        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked));
         let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
         // The keeper goes with the controller only.
         let _ = told.try_send(Told { dpid, since, is_audit, tables });
