@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use bellrock_api::{AppId, Flow, Match, Version};
+use bellrock_api::{AppId, Dpid, Flow, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
 use bellrock_apps::{Learning, LearningSettings};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
 use bellrock_emulator::network::LoggedMessage;
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::tree;
+use bellrock_services::desired::AUDIT_EVERY;
 use bellrock_tables::Budget;
 
 const SEED: u64 = 42;
@@ -27,6 +28,7 @@ on_both_versions!(
     addresses_and_prefixes_are_cut_off_too,
     a_switch_that_comes_up_has_the_drops_before_anything_else,
     a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go,
+    drops_that_somebody_removes_are_put_back,
     a_list_with_a_bad_line_changes_nothing
 );
 
@@ -149,12 +151,18 @@ fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(ver
     assert_eq!(drops_removed(&lab) - removed, of_guest, "those of the guest, and no others");
     assert!(answered(&mut lab, guests, WHILE) >= 199, "who is not listed any more is back");
 
+    let added = drops_added(&lab);
     switches.iter().for_each(|switch| lab.disconnect(switch));
     lab.run_for(WHILE);
     switches.iter().for_each(|switch| lab.reconnect(switch));
     assert!(lab.run_until(BACK_WITHIN, Lab::is_all_up));
     lab.run_for(WHILE);
     assert_eq!(cut_off(&lab), before, "other connections");
+    assert_eq!(
+        drops_added(&lab) - added,
+        2 * switches.len(),
+        "with the first bytes, and not again"
+    );
     assert_eq!(drops_removed(&lab) - removed, of_guest, "none is removed");
     assert!(answered(&mut lab, others, WHILE) >= 199, "who never was listed notices nothing");
     again.remove(host).unwrap();
@@ -162,6 +170,51 @@ fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(ver
     for pings in &pings {
         assert!(answered(&mut lab, pings, WHILE) >= 199, "it is back");
     }
+}
+
+/// Somebody removes drops and adds one in the app's name; nobody else's flows are touched when that is put right.
+fn drops_that_somebody_removes_are_put_back(version: Version) {
+    let lists = BlockLists::default();
+    let mut lab = lab(version, &lists);
+    lists.set_file(BlockList::parse("10.0.0.1\n10.0.0.2\n").unwrap());
+    lab.run_for(WHILE);
+    let drops = |lab: &Lab| -> Vec<String> {
+        let flows = lab.flows("s2").into_iter().filter(|flow| flow.ends_with(" drop"));
+        flows
+            .map(|flow| {
+                flow[flow.find("priority").unwrap()..flow.find(" cookie").unwrap()].to_owned()
+            })
+            .collect()
+    };
+    let before = drops(&lab);
+    assert_eq!(before.len(), 8);
+    let app = AppId::new(0, "quarantine").unwrap();
+    let priority = app.band().lift(Flow::new(Match::any()).priority).unwrap();
+    let send = |lab: &Lab, flow: FlowMod<'_>| {
+        let flow = flow.priority(priority).cookie(app.cookie().with(0));
+        lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(flow)).unwrap();
+    };
+    let (from, other) = (
+        Match::any().eth_type(0x0800).ipv4_src([10, 0, 0, 1].into()),
+        Match::any().in_port(Port(99)),
+    );
+    send(&lab, FlowMod::delete(&from));
+    send(&lab, FlowMod::add(&other));
+    lab.run_for(WHILE);
+    assert_eq!(drops(&lab).len(), 8);
+    assert_ne!(drops(&lab), before);
+    lab.run_for(AUDIT_EVERY);
+    assert_eq!(drops(&lab), before);
+    assert!(!lab.ping("h1", "h9") && lab.ping("h3", "h9"));
+}
+
+/// How many drops the switches were sent.
+fn drops_added(lab: &Lab) -> usize {
+    let is_one = |message: &&LoggedMessage| {
+        let text = message.to_string();
+        text.contains(" ADD ") && text.ends_with("actions=drop")
+    };
+    ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
 /// How many removals of the app's flows the switches were sent: one by one, or all at once by their cookie (1.3).

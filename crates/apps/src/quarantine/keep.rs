@@ -1,0 +1,222 @@
+//! The drops of one switch: a task brings them to what the lists say whenever they change, and looks now and then
+//! whether the switch has them still.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender};
+use bellrock_api::{
+    AppId, Change, Dpid, Event, Flow, FlowKey, Network, RequestError, ToldFlow, ToldForm, Version,
+};
+use bellrock_services::desired::{AUDIT_EVERY, flows_told};
+use bellrock_services::wait::{First, first, until};
+
+use super::list::Blocked;
+use super::lists::{BlockLists, Gaps};
+
+/// How long it takes until a switch that has refused a drop is asked for it again, and one that has not told its
+/// flows for them.
+pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Switches that tell their drops at a time: those of a long list are some megabytes.
+pub const READS_AT_A_TIME: usize = 16;
+
+/// How long a switch has to tell them.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// Changes that are on their way to a switch at a time, so that a long list leaves room for others'
+/// messages.
+const CHANGES_AT_A_TIME: usize = 1000;
+
+/// Keeps the drops of a switch, for as long as it is up.
+pub(super) async fn keep(
+    network: Network,
+    (dpid, version): (Dpid, Version),
+    lists: BlockLists,
+    turns: Turns,
+) {
+    let Some(app) = network.app_id() else { return };
+    let mut drops = Drops {
+        network,
+        app,
+        dpid,
+        version,
+        confirmed: BTreeSet::new(),
+        left: Vec::new(),
+        is_known: false,
+        read_at: Duration::ZERO,
+    };
+    let mut wanted = lists.wanted().load();
+    let mut again = None;
+    loop {
+        let changed = lists.wanted().changed(wanted.version());
+        // A change of the lists does not wait for what the switch tells: it is asked again behind that.
+        let told = first(drops.told(&turns), until(&drops.network, again));
+        let told = match first(changed, told).await {
+            First::A(changed) => {
+                wanted = changed;
+                None
+            }
+            First::B(told) => told.a(),
+        };
+        let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
+            wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
+        if let Some(told) = told {
+            drops.compare(told, &known);
+        }
+        let mut gaps = drops.change(&known).await;
+        // Behind the drops that are wanted: a prefix may have come into the place of its parts.
+        drops.remove_left().await;
+        again = (!gaps.is_empty()).then(|| drops.network.now() + TRY_AGAIN_AFTER);
+        let why = format!("OpenFlow {version} does not know IPv6");
+        gaps.extend(unknown.into_iter().map(|blocked| (blocked, why.clone())));
+        lists.note_gaps(dpid, gaps);
+    }
+}
+
+/// What the switch tells.
+type Told = Result<HashMap<FlowKey, ToldFlow>, RequestError>;
+
+struct Drops {
+    network: Network,
+    app: AppId,
+    dpid: Dpid,
+    version: Version,
+    /// Who is dropped, as the switch has told or confirmed.
+    confirmed: BTreeSet<Blocked>,
+    /// Flows that it has told and nobody wants: of an earlier run, or listed before it came up and not any more.
+    left: Vec<ToldFlow>,
+    /// Whether that is all that it has of the app: what it has otherwise is somebody else's doing.
+    is_known: bool,
+    /// When it is to tell its drops.
+    read_at: Duration,
+}
+
+impl Drops {
+    /// Has the switch tell its drops, when it is time.
+    async fn told(&self, turns: &Turns) -> Told {
+        self.network.sleep_until(self.read_at).await;
+        let _turn = turns.next().await;
+        let told = flows_told(&self.network, self.dpid, self.version);
+        self.network.timeout(READ_WITHIN, told).await.unwrap_or(Err(RequestError::Unanswered))
+    }
+
+    /// Finds out who of these is dropped, and which flows nobody wants.
+    fn compare(&mut self, told: Told, known: &BTreeSet<Blocked>) {
+        let now = self.network.now();
+        self.read_at = now + AUDIT_EVERY;
+        let told = match told {
+            Ok(told) => told,
+            Err(RequestError::TooLarge) => return,
+            Err(_) => {
+                self.read_at = now + TRY_AGAIN_AFTER;
+                return;
+            }
+        };
+        let mut form = ToldForm::new(self.version);
+        let mut wanted = HashSet::new();
+        let mut missing = 0;
+        let before = std::mem::take(&mut self.confirmed);
+        for blocked in known {
+            let mut is_whole = true;
+            for flow in drops(*blocked).filter_map(|flow| form.of_flow(self.app, &flow).ok()) {
+                let is_there = told.get(&flow.key) == Some(&flow);
+                is_whole &= is_there;
+                missing += usize::from(!is_there && before.contains(blocked));
+                wanted.insert(flow.key);
+            }
+            if is_whole {
+                self.confirmed.insert(*blocked);
+            }
+        }
+        self.left = told.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
+        let altered = missing + self.left.len();
+        if std::mem::replace(&mut self.is_known, true) && altered > 0 {
+            let (app, dpid) = (self.network.app(), self.dpid);
+            let event = Event::WantedAltered { app, dpid, flows: altered };
+            self.network.events().publish(now, event);
+        }
+    }
+
+    /// Changes whom the switch drops to these, and tells what it could not.
+    async fn change(&mut self, wanted: &BTreeSet<Blocked>) -> Gaps {
+        // First who comes, so that nobody slips through where a prefix takes the place of its parts.
+        let come = wanted.difference(&self.confirmed).map(|blocked| (true, *blocked));
+        let go = self.confirmed.difference(wanted).map(|blocked| (false, *blocked));
+        let changes: Vec<(bool, Blocked, Change)> = come
+            .chain(go)
+            .flat_map(|(comes, blocked)| {
+                let change = if comes { Change::Add } else { Change::Remove };
+                drops(blocked).map(move |flow| (comes, blocked, change(flow)))
+            })
+            .collect();
+        let mut gaps = Gaps::new();
+        for some in changes.chunks(CHANGES_AT_A_TIME) {
+            let sent = some.iter().map(|(.., change)| change.clone()).collect();
+            let outcomes = self.network.program(self.dpid, sent).await;
+            for ((comes, blocked, _), outcome) in some.iter().zip(outcomes) {
+                if !outcome.is_installed() {
+                    gaps.insert(*blocked, outcome.to_string());
+                } else if *comes {
+                    self.confirmed.insert(*blocked);
+                } else {
+                    self.confirmed.remove(blocked);
+                }
+            }
+        }
+        // Where one flow of several was refused, all are tried again.
+        for blocked in gaps.keys() {
+            if wanted.contains(blocked) {
+                self.confirmed.remove(blocked)
+            } else {
+                self.confirmed.insert(*blocked)
+            };
+        }
+        gaps
+    }
+
+    /// Removes the flows that nobody wants. If it cannot, the switch is to tell again what it has.
+    async fn remove_left(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        for some in left.chunks(CHANGES_AT_A_TIME) {
+            let changes = some.iter().cloned().map(Change::RemoveTold).collect();
+            let outcomes = self.network.program(self.dpid, changes).await;
+            if !outcomes.iter().all(|outcome| outcome.is_installed()) {
+                (self.is_known, self.read_at) = (false, self.network.now() + TRY_AGAIN_AFTER);
+            }
+        }
+    }
+}
+
+/// The flows that drop a host's packets.
+pub(super) fn drops(blocked: Blocked) -> impl Iterator<Item = Flow> {
+    blocked.matches().into_iter().map(Flow::new)
+}
+
+/// Whose turn it is to tell its drops. All clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Turns(Sender<()>, Receiver<()>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        let (taken, given_back) = async_channel::bounded(READS_AT_A_TIME);
+        Turns(taken, given_back)
+    }
+}
+
+impl Turns {
+    /// Waits for a turn. It is over when what is returned is dropped.
+    async fn next(&self) -> Turn {
+        // Both ends are held here: it cannot fail.
+        let _ = self.0.send(()).await;
+        Turn(self.1.clone())
+    }
+}
+
+struct Turn(Receiver<()>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _ = self.0.try_recv();
+    }
+}
