@@ -4,7 +4,7 @@ use std::hint::cold_path;
 
 use bellrock_openflow::{PacketInView, Version};
 
-use crate::{Error, Handler, PacketIn, Result, Switch, Verdict};
+use crate::{AppId, Error, Handler, PacketIn, Result, Switch, Verdict};
 
 /// Most packets in a batch: enough prefetches in flight, and a bit each in one word.
 pub const BATCH_PACKETS: usize = 64;
@@ -29,7 +29,7 @@ pub struct Batch<'b> {
     mark: usize,
     /// Errors of handlers, and the last of them.
     errors: u64,
-    last_error: Option<Error>,
+    last_error: Option<(AppId, Error)>,
 }
 
 impl<'b> Batch<'b> {
@@ -155,9 +155,9 @@ impl<'b> Batch<'b> {
         self.waiting | self.passed == 0
     }
 
-    /// Errors that handlers returned, and the last of them.
+    /// Errors that handlers returned, and the last of them with the app that it is of.
     #[must_use]
-    pub fn errors(&self) -> (u64, Option<Error>) {
+    pub fn errors(&self) -> (u64, Option<(AppId, Error)>) {
         (self.errors, self.last_error)
     }
 
@@ -260,7 +260,7 @@ impl<'b> Batch<'b> {
         self.pass();
         switch.undo_to(self.mark);
         self.errors += 1;
-        self.last_error = Some(error);
+        self.last_error = Some((switch.app(), error));
     }
 
     /// Forgets all packets, for the next ones.

@@ -68,6 +68,11 @@ impl<'a> Switch<'a> {
         Switch { info, out, xids, requests, now, app }
     }
 
+    /// The app whose event it is.
+    pub(crate) fn app(&self) -> AppId {
+        self.app
+    }
+
     /// What is known of it.
     #[must_use]
     #[inline]

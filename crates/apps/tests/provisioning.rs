@@ -9,7 +9,7 @@ use bellrock_apps::Learning;
 use bellrock_apps::provisioning::{CircuitState, Circuits, Provisioning, ProvisioningSettings};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::network::NetworkSettings;
-use bellrock_emulator::topology::{Named, leaf_spine, linear, ring, single, tree};
+use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, linear, ring, single, tree};
 
 /// By then discovery has asked all ports.
 const SETTLED: Duration = Duration::from_secs(12);
@@ -97,6 +97,21 @@ fn a_circuit_survives_each_link_of_its_path() {
             assert!(lab.ping("h1", "h3") && lab.ping("h3", "h1"), "{version} {a} {b}");
             assert_eq!(states(&all), [CircuitState::Up { bare_links }], "{version} {a} {b}");
         }
+    }
+}
+
+/// Three tags for detours in each generation are enough where data centres need them: within a pod, and between pods.
+#[test]
+fn every_link_has_a_detour_in_leaf_spine_and_fat_trees() {
+    for (topology, ends) in [
+        (leaf_spine(4, 4, 1), ["1:1 4:1", "2:1 3:1"]),
+        (fat_tree(4), ["7:1 8:1", "7:2 14:1"]),
+        (fat_tree(6), ["d:1 e:1", "d:2 2d:1"]),
+    ] {
+        let all = circuits(&[&format!("one {}", ends[0]), &format!("other {}", ends[1])]);
+        let lab = lab(topology, Version::V1_3, &all);
+        let all_have = [CircuitState::Up { bare_links: 0 }, CircuitState::Up { bare_links: 0 }];
+        assert_eq!(states(&all), all_have, "{} switches", lab.topology().switches().len());
     }
 }
 
@@ -190,13 +205,23 @@ fn hosts_are_joined_where_they_are_once_they_are_seen() {
 #[test]
 fn a_circuit_that_cannot_be_says_why_and_the_others_stay() {
     // In a ring ports 2 and 3 of a switch lead to its neighbours.
-    let all = circuits(&["good 1:1 2:1", "inside 3:2 4:1", "nowhere 9:1 3:1", "gone 4:77 3:1:5"]);
+    let all = circuits(&[
+        "good 1:1 2:1",
+        "inside 3:2 4:1",
+        "nowhere 9:1 3:1",
+        "gone 4:77 3:1:5",
+        "both 9:2 4:78",
+    ]);
     let mut lab = lab(ring(4, 1), Version::V1_3, &all);
     let states = states(&all);
     assert!(is_up(&states[0]) && lab.ping("h1", "h2"));
     assert!(down(&states[1]).contains("leads to another switch"), "{states:?}");
     assert!(down(&states[2]).contains("switch 0000000000000009 is not up"), "{states:?}");
     assert!(down(&states[3]).contains("port 0000000000000004:77 is not up"), "{states:?}");
+    assert_eq!(
+        down(&states[4]),
+        "switch 0000000000000009 is not up; port 0000000000000004:78 is not up"
+    );
 }
 
 /// A new controller finds the circuits as they are, and their frames notice nothing; also where they have the tags

@@ -134,10 +134,11 @@ impl Worker {
             let unhandled = packets as u64 - u64::from(batch.consumed());
             self.counters.packet_ins_unhandled.add(unhandled);
         }
-        if let (errors @ 1.., Some(error)) = batch.errors() {
+        if let (errors @ 1.., Some((of, error))) = batch.errors() {
             self.counters.handler_errors.add(errors);
             if self.log.allows(now, &self.counters) {
-                warn!(dpid = %up.info.dpid, errors, last = %error, "handlers failed over packets");
+                let app = self.apps.iter().find(|app| app.id == of).map_or("", |app| app.name);
+                warn!(dpid = %up.info.dpid, app, errors, last = %error, "handlers failed over packets");
             }
         }
     }

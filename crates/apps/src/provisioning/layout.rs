@@ -62,6 +62,8 @@ pub(super) enum NotLaid {
     NoPort(SwitchPort),
     #[error("port {0} leads to another switch; an endpoint is where hosts are")]
     Inside(SwitchPort),
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Endpoints(Vec<NotLaid>),
     #[error("two of its endpoints are the same: {0}")]
     Same(SwitchPort),
     #[error("no path leads from switch {0} to switch {1}")]
@@ -118,8 +120,7 @@ pub(super) struct Own {
 
 /// Lays a circuit.
 pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout, NotLaid> {
-    let places = circuit.endpoints.iter().map(|endpoint| place(*endpoint, view));
-    let places = places.collect::<Result<Vec<_>, _>>()?;
+    let places = places(circuit, view)?;
     for (index, one) in places.iter().enumerate() {
         let same =
             |other: &&Place| (other.at, other.vlan, other.host) == (one.at, one.vlan, one.host);
@@ -147,6 +148,20 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
     }
     laying.fence();
     Ok(laying.laid)
+}
+
+/// Where all endpoints are, or what is wrong with each that is nowhere.
+fn places(circuit: &Circuit, view: &View<'_>) -> Result<Vec<Place>, NotLaid> {
+    let (mut places, mut wrong) = (Vec::new(), Vec::new());
+    for endpoint in &circuit.endpoints {
+        match place(*endpoint, view) {
+            Ok(place) => places.push(place),
+            // A switch that is not up is told once, however many of its ports are endpoints.
+            Err(why) if wrong.contains(&why) => {}
+            Err(why) => wrong.push(why),
+        }
+    }
+    if wrong.is_empty() { Ok(places) } else { Err(NotLaid::Endpoints(wrong)) }
 }
 
 fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
