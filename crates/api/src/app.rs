@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use bellrock_openflow::{ErrorMessage, FlowRemoved, PortStatus, ReplyBody};
+use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, PortStatus, ReplyBody};
 
 use crate::{Batch, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
 
@@ -22,6 +22,10 @@ pub enum LeftFlows {
     /// for.
     #[default]
     Remove,
+    /// Its handler is asked about each of them before it sees anything else ([`Handler::adopt`]). Those
+    /// that it does not take on are removed, one by one: for an app that can tell from a flow whether it would
+    /// install it today.
+    Adopt,
     /// They stay, and the app takes them on: for an app that compares what is there with what it
     /// wants, and changes the difference.
     Keep,
@@ -92,7 +96,7 @@ pub trait App: Send + Sync + 'static {
     fn start(&self, _network: &Network) {}
 
     /// A switch is up: its handshake is over, and the flows that an earlier run of this app left
-    /// in it are removed, unless it takes them on ([`App::left_flows`]).
+    /// in it are removed, unless it keeps them or is to be asked about each ([`App::left_flows`]).
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
 }
 
@@ -103,7 +107,21 @@ pub trait App: Send + Sync + 'static {
 /// switches, is disabled: it gets no more events, and its flows stay.
 #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
 pub trait Handler: Send + 'static {
-    /// The first event, right after [`App::switch_up`] made the handler.
+    /// An earlier run of this app has left this flow in the switch: whether this one takes it on. If not, it
+    /// is removed. For apps with [`LeftFlows::Adopt`]; once for each such flow, before all other
+    /// events, so that what they install is not removed with what was there.
+    ///
+    /// Its priority is the one that the app gave. A flow that is not in the app's band, because the
+    /// chain was another one, is removed without a question. So are all flows of a switch that does not tell them in time,
+    /// or tells too many; but in 1.0, where they cannot be told from those of others, they stay.
+    ///
+    /// # Errors
+    /// What could not be sent to the switch. The flow is removed.
+    fn adopt(&mut self, switch: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The first event, but for [`Handler::adopt`], right after [`App::switch_up`] made the handler.
     ///
     /// # Errors
     /// What could not be sent to the switch.

@@ -45,8 +45,9 @@ pub use batch::{BATCH_PACKETS, Batch, Wants};
 pub use bellrock_openflow as openflow;
 pub use bellrock_openflow::{
     Action, EncodeError, ErrorCode, ErrorMessage, Field, Filling, FlowCommand, FlowFlags, FlowMod,
-    FlowRemoved, FlowRemovedReason, Instruction, MacAddr, Match, PacketInReason, PacketInView,
-    Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch, Version,
+    FlowRemoved, FlowRemovedReason, FlowStats, Instruction, MacAddr, Match, PacketInReason,
+    PacketInView, Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch,
+    Version,
 };
 pub use confirm::{
     Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,

@@ -42,7 +42,7 @@ pub mod prelude {
         Network, PacketIn, Port, PortStatus, ReplyBody, Result, Switch, SwitchInfo, TVar, ToSwitch,
         Transaction, Verdict, Version, Watch, Xid, atomically, try_atomically,
     };
-    pub use bellrock_api::{Flow, LeftFlows};
+    pub use bellrock_api::{Flow, FlowStats, LeftFlows};
     pub use bellrock_services::desired::{Desired, DesiredFlows};
     pub use bellrock_services::programming::{FlowProgramming, Plan};
 }

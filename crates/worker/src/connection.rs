@@ -56,10 +56,20 @@ pub(crate) enum Stage {
     Handshake,
     /// Another connection has its datapath id, and is asked whether it is alive.
     Claiming { info: Arc<SwitchInfo>, until: Duration },
-    /// Its datapath id is its own; the flows that it was left with are being listed (1.0).
-    Cleaning { info: Arc<SwitchInfo>, xid: u32, until: Duration },
+    /// Its datapath id is its own; the flows that it was left with are being listed.
+    Cleaning(Cleaning),
     /// The apps have it.
     Up(Up),
+}
+
+/// A switch that is asked for its flows.
+pub(crate) struct Cleaning {
+    pub(crate) info: Arc<SwitchInfo>,
+    /// The request.
+    pub(crate) xid: u32,
+    pub(crate) until: Duration,
+    /// Packet-ins that have come meanwhile, as they came. They are the apps' when it is up.
+    pub(crate) early: Vec<u8>,
 }
 
 /// A switch that the apps have.
@@ -82,7 +92,7 @@ impl Stage {
     /// What is known of the switch, where its datapath id is the connection's own.
     pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
         match self {
-            Stage::Cleaning { info, .. } | Stage::Up(Up { info, .. }) => Some(info),
+            Stage::Cleaning(Cleaning { info, .. }) | Stage::Up(Up { info, .. }) => Some(info),
             Stage::Handshake | Stage::Claiming { .. } => None,
         }
     }
@@ -90,7 +100,7 @@ impl Stage {
     pub(crate) fn info_mut(&mut self) -> Option<&mut Arc<SwitchInfo>> {
         match self {
             Stage::Claiming { info, .. }
-            | Stage::Cleaning { info, .. }
+            | Stage::Cleaning(Cleaning { info, .. })
             | Stage::Up(Up { info, .. }) => Some(info),
             Stage::Handshake => None,
         }

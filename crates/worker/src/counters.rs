@@ -109,6 +109,8 @@ counters! {
     mail_undeliverable,
     /// Flows that an earlier run had left and that were removed when their switch came up.
     stale_flows_removed,
+    /// Flows that an earlier run had left and that their app has taken on.
+    flows_adopted,
     /// Log lines about switches that were not written, because too many came.
     log_lines_left_out,
 }

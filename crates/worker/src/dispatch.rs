@@ -321,9 +321,40 @@ impl Worker {
         now: Duration,
         event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
     ) {
+        let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
+        self.at(key, place, now, event);
+    }
+
+    /// Asks an app whether it takes on a flow that an earlier run of it has left.
+    pub(crate) fn adopts(
+        &mut self,
+        key: Key,
+        place: usize,
+        flow: FlowStats<'_>,
+        now: Duration,
+    ) -> bool {
+        let mut adopted = false;
+        self.at(key, place, now, |app, handler, switch| {
+            // Another chain had other bands: its flows stand above or below those that they stood below or
+            // above then.
+            if let Some(priority) = app.band().lower(flow.priority) {
+                adopted = handler.adopt(switch, &FlowStats { priority, ..flow })?;
+            }
+            Ok(())
+        });
+        adopted
+    }
+
+    /// Calls the handler of the app at this place of the chain.
+    fn at(
+        &mut self,
+        key: Key,
+        place: usize,
+        now: Duration,
+        event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(Up { info, handlers, .. }) = &mut connection.stage else { return };
-        let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
         let (Some(handler), Some(app)) = (handlers.get_mut(place), self.apps.get(place)) else {
             return;
         };

@@ -108,8 +108,12 @@ pub(crate) const DUPLICATE_CLAIMANTS: usize = 4;
 /// closed: each has a bound of its own, but many of them together would not.
 pub(crate) const UNFINISHED_REPLY_BYTES: usize = 256 * 1024 * 1024;
 
-/// How long a 1.0 switch has to tell its flows before it comes up without having been cleaned.
+/// How long a switch has to tell the flows that it was left with before it comes up without.
 pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
+
+/// Bytes of packet-ins that are kept for the apps while their switch tells its flows; further ones are
+/// dropped.
+pub(crate) const EARLY_PACKET_BYTES: usize = 64 * 1024;
 
 /// Messages in a worker's mailbox; a sender that finds it full gets an error.
 pub(crate) const MAILBOX_MESSAGES: usize = 16 * 1024;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bellrock_api::openflow::Out;
+use bellrock_api::openflow::{FlowStats, List, Out};
 use bellrock_api::{AppId, Batch, Cookie, SwitchInfo};
 use bellrock_session::{Close, Controller, Event};
 use slab::Slab;
@@ -234,7 +234,7 @@ impl Worker {
             };
             if let Ok(Some((n, Event::PacketIn { .. }))) = next {
                 if !takes_packets {
-                    self.counters.packet_ins_early.add(1);
+                    self.early_packet(key, stream.get(used..used + n).unwrap_or(&[]), now);
                 } else if connection.limit.as_mut().is_none_or(|limit| limit.pass(now)) {
                     batch.push(stream.get(used..used + n).unwrap_or(&[]));
                     batch_bytes += n;
@@ -385,7 +385,7 @@ impl Worker {
                 self.counters.duplicates_refused.add(1);
                 self.close(key, End::Duplicate(dpid), now, transport);
             }
-            Stage::Cleaning { until, .. } if *until <= now => {
+            Stage::Cleaning(cleaning) if cleaning.until <= now => {
                 self.cleaned(key, None, now, transport);
             }
             Stage::Up(up) if up.next_tick <= now => {
@@ -408,7 +408,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let stage = match &connection.stage {
             Stage::Handshake => None,
-            Stage::Claiming { until, .. } | Stage::Cleaning { until, .. } => Some(*until),
+            Stage::Claiming { until, .. } => Some(*until),
+            Stage::Cleaning(cleaning) => Some(cleaning.until),
             Stage::Up(up) => Some(up.next_tick),
         };
         let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);
@@ -429,8 +430,16 @@ impl Worker {
         self.claim(key, info, now, transport);
     }
 
-    /// The switch is this worker's, and clean: the apps get it.
-    pub(crate) fn up(&mut self, key: Key, info: Arc<SwitchInfo>, now: Duration) {
+    /// The switch is this worker's, and has told the flows that apps are to be asked about, if there are
+    /// such apps: the apps get it.
+    pub(crate) fn up<T: Transport>(
+        &mut self,
+        key: Key,
+        info: Arc<SwitchInfo>,
+        left: Option<List<'_, FlowStats<'_>>>,
+        now: Duration,
+        transport: &mut T,
+    ) {
         let id = self.id(key);
         let apps = self.shared.apps();
         let handlers = handlers(apps, &self.apps, &info, &self.counters);
@@ -452,6 +461,9 @@ impl Worker {
         }
         connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK, changed: false });
         self.counters.switches_up.add(1);
+        if let Some(flows) = left {
+            self.adopt(key, flows, now, transport);
+        }
         self.first_event(key, now);
         self.set_timer(key);
     }

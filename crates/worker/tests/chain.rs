@@ -8,12 +8,12 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    FlowCommand, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest, FromSwitch,
-    Instructions, List, MatchView, MultipartReply, Out, RequestBody,
+    FlowCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, MatchView,
+    RequestBody,
 };
 use bellrock_api::{
-    App, Cookie, DynApp, Error, FlowFlags, FlowMod, Handler, LeftFlows, Match, Network, PacketIn,
-    Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+    App, Cookie, DynApp, Error, FlowMod, Handler, LeftFlows, Match, Network, PacketIn, Port,
+    PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, Settings};
 use lab::{Lab, Notes, SwitchId, quietly};
@@ -108,45 +108,6 @@ fn tell(lab: &mut Lab, switch: SwitchId, what: u8, whose: u8) {
     lab.run();
 }
 
-/// The flow_mods that a switch was sent: command, cookie and priority; forgotten then.
-fn flow_mods(lab: &mut Lab, switch: SwitchId) -> Vec<(FlowCommand, u64, u16)> {
-    let received = std::mem::take(&mut lab.switches[switch].received);
-    let flow = |message: &Vec<u8>| match ToSwitch::decode(message).unwrap().body {
-        ToSwitch::FlowMod(flow) => Some((flow.command, flow.cookie, flow.priority)),
-        _ => None,
-    };
-    received.iter().filter_map(flow).collect()
-}
-
-/// The flows that a switch tells: cookie, priority and where they send to.
-fn told(version: Version, flows: &[(u64, u16, Port)]) -> Vec<u8> {
-    let matching = Match::any().in_port(Port(1));
-    let actions: Vec<_> =
-        flows.iter().map(|(_, _, port)| [bellrock_api::Action::output(*port)]).collect();
-    let stats: Vec<_> = flows
-        .iter()
-        .zip(&actions)
-        .map(|((cookie, priority, _), actions)| FlowStats {
-            table: 0,
-            duration_sec: 1,
-            duration_nsec: 0,
-            priority: *priority,
-            idle_timeout: 0,
-            hard_timeout: 0,
-            flags: FlowFlags::empty(),
-            cookie: *cookie,
-            packet_count: 0,
-            byte_count: 0,
-            matching: (&matching).into(),
-            instructions: Instructions::apply(actions),
-        })
-        .collect();
-    let reply = MultipartReply::of(ReplyBody::Flow(List::of(&stats)));
-    let mut out = Out::with_capacity(1 << 16);
-    FromSwitch::MultipartReply(reply).encode(version, 0, &mut out).unwrap();
-    MultipartReply::split(version, out.as_slice()).unwrap().2.to_vec()
-}
-
 #[test]
 fn the_first_app_s_flows_are_above_those_of_the_second_whoever_came_first() {
     for version in VERSIONS {
@@ -155,7 +116,7 @@ fn the_first_app_s_flows_are_above_those_of_the_second_whoever_came_first() {
         let s = lab.up(version, 5);
         tell(&mut lab, s, INSTALL, 2);
         tell(&mut lab, s, INSTALL, 1);
-        let [(_, below, low), (_, above, high)] = flow_mods(&mut lab, s)[..] else {
+        let [(_, below, low), (_, above, high)] = lab.flow_mods(s)[..] else {
             panic!("two flows");
         };
         assert!(Cookie::of_app("second").owns(below) && Cookie::of_app("first").owns(above));
@@ -181,7 +142,7 @@ fn an_app_is_told_the_priorities_of_its_own_flows_as_it_gave_them() {
         let s = lab.up(version, 5);
         let cookies = [Cookie::of_app("first"), Cookie::of_app("second")].map(|c| c.with(0));
         let flows = [(cookies[0], 0xf064, Port(2)), (cookies[1], 0xe007, Port(2)), (9, 9, Port(2))];
-        lab.switches[s].flows = Some(told(version, &flows));
+        lab.switches[s].flows = Some(lab::told(version, &flows));
         tell(&mut lab, s, ASK, 1);
         tell(&mut lab, s, ASK, 2);
         assert_eq!(first.seen.take(), ["0x64 0xe007 0x9"]);
@@ -220,9 +181,9 @@ fn in_1_0_an_app_s_flows_are_removed_one_by_one_and_others_stay() {
         (0xdead, 0xe001, Port(2)),
         (ours.with(8), 0x0005, Port(3)),
     ];
-    lab.switches[s].flows = Some(told(Version::V1_0, &flows));
+    lab.switches[s].flows = Some(lab::told(Version::V1_0, &flows));
     tell(&mut lab, s, REMOVE, 2);
-    let removed = flow_mods(&mut lab, s);
+    let removed = lab.flow_mods(s);
     let strict = |(command, _, priority): &(FlowCommand, u64, u16)| (*command, *priority);
     let expected = [(FlowCommand::DeleteStrict, 0xe001), (FlowCommand::DeleteStrict, 0x0005)];
     assert!(removed.iter().map(strict).eq(expected), "{removed:x?}");
@@ -267,12 +228,10 @@ fn the_flows_of_an_earlier_run_stay_for_an_app_that_takes_them_on() {
         let s = lab.connect(0, version, bellrock_session::SwitchDescription::new(5));
         let (kept, old) = (Cookie::of_app("keeps"), Cookie::of_app("removes"));
         let flows = [(kept.with(1), 0xf001, Port(2)), (old.with(1), 0xe001, Port(2))];
-        lab.switches[s].flows = Some(told(version, &flows));
+        lab.switches[s].flows = Some(lab::told(version, &flows));
         lab.run();
-        let removed: Vec<_> = flow_mods(&mut lab, s)
-            .into_iter()
-            .filter(|(command, ..)| command.is_delete())
-            .collect();
+        let removed: Vec<_> =
+            lab.flow_mods(s).into_iter().filter(|(command, ..)| command.is_delete()).collect();
         assert_eq!(removed.len(), 1, "{removed:x?}");
         match version {
             Version::V1_0 => assert_eq!(removed[0].2, 0xe001),
@@ -293,7 +252,7 @@ fn an_app_that_panics_again_and_again_is_disabled_and_the_others_go_on() {
         }
         assert!(!lab.shared.app_states()[0].disabled);
         tell(&mut lab, switches[0], INSTALL, 1);
-        assert_eq!(flow_mods(&mut lab, switches[0]).len(), 1, "it still works");
+        assert_eq!(lab.flow_mods(switches[0]).len(), 1, "it still works");
         tell(&mut lab, switches[0], PANIC, 1);
     });
     let states = lab.shared.app_states();
@@ -303,7 +262,7 @@ fn an_app_that_panics_again_and_again_is_disabled_and_the_others_go_on() {
     for s in switches {
         tell(&mut lab, s, INSTALL, 1);
         tell(&mut lab, s, INSTALL, 2);
-        let flows = flow_mods(&mut lab, s);
+        let flows = lab.flow_mods(s);
         assert!(flows.len() == 1 && Cookie::of_app("good").owns(flows[0].1), "{flows:x?}");
         assert!(!lab.is_closed(s));
     }
@@ -331,7 +290,7 @@ fn the_runtime_s_own_entry_is_below_all_bands() {
     let mut lab = chain(&[Told::new("app", 1)]);
     let s = lab.connect(0, Version::V1_3, bellrock_session::SwitchDescription::new(5));
     lab.run();
-    let flows = flow_mods(&mut lab, s);
+    let flows = lab.flow_mods(s);
     let (_, cookie, priority) = flows.last().unwrap();
     assert_eq!(*priority, 0);
     assert!(!Cookie::of_app("app").owns(*cookie), "it is no app's");

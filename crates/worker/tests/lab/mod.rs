@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Bytes, FromSwitch, MatchView, Message, MultipartKind, MultipartReply, Out, PacketIn,
-    PacketInReason, ReplyBody, RequestBody, ToSwitch, frame,
+    Bytes, FlowCommand, FlowStats, FromSwitch, Instructions, List, MatchView, Message,
+    MultipartKind, MultipartReply, Out, PacketIn, PacketInReason, ReplyBody, RequestBody, ToSwitch,
+    frame,
 };
-use bellrock_api::{Cookie, DynApp, ErrorCode, ErrorMessage, Port, Version};
+use bellrock_api::{Cookie, DynApp, ErrorCode, ErrorMessage, FlowFlags, Match, Port, Version};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
     Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
@@ -128,6 +129,8 @@ pub struct FakeSwitch {
     pub flows: Option<Vec<u8>>,
     /// The xid of the flow stats request.
     pub asked_for_flows: Option<u32>,
+    /// The cookie that it asked for, and its mask.
+    pub asked_for_cookie: (u64, u64),
     /// It answers no barrier; the xids of those that came.
     pub ignored_barriers: Option<Vec<u32>>,
     /// Flows whose cookies have this in their lower half it refuses.
@@ -196,6 +199,7 @@ impl Lab {
             gone: false,
             flows: Some(Vec::new()),
             asked_for_flows: None,
+            asked_for_cookie: (0, 0),
             ignored_barriers: None,
             refused: Vec::new(),
         });
@@ -317,6 +321,16 @@ impl Lab {
         }
     }
 
+    /// The flow_mods that a switch was sent: command, cookie and priority; forgotten then.
+    pub fn flow_mods(&mut self, id: SwitchId) -> Vec<(FlowCommand, u64, u16)> {
+        let received = std::mem::take(&mut self.switches[id].received);
+        let flow = |message: &Vec<u8>| match ToSwitch::decode(message).unwrap().body {
+            ToSwitch::FlowMod(flow) => Some((flow.command, flow.cookie, flow.priority)),
+            _ => None,
+        };
+        received.iter().filter_map(flow).collect()
+    }
+
     fn step_switch(&mut self, id: SwitchId) {
         let switch = &mut self.switches[id];
         let Some(wire) = self.workers[switch.worker].1.0.get_mut(&switch.key) else { return };
@@ -363,10 +377,11 @@ impl FakeSwitch {
                     FromSwitch::Error(error).encode(version, xid, &mut self.out).unwrap();
                 }
                 if let ToSwitch::MultipartRequest(request) = body
-                    && let RequestBody::Flow(_) = request.body
+                    && let RequestBody::Flow(request) = request.body
                 {
                     let version = self.session.version();
                     self.asked_for_flows = Some(xid);
+                    self.asked_for_cookie = (request.cookie, request.cookie_mask);
                     if let Some(flows) = &self.flows {
                         let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows);
                         let reply = FromSwitch::MultipartReply(MultipartReply::of(body.unwrap()));
@@ -386,6 +401,35 @@ impl FakeSwitch {
         let received = std::mem::take(&mut self.received);
         received.iter().map(|message| describe(message)).collect()
     }
+}
+
+/// The flows that a switch tells: cookie, priority and where they send to.
+pub fn told(version: Version, flows: &[(u64, u16, Port)]) -> Vec<u8> {
+    let matching = Match::any().in_port(Port(1));
+    let actions: Vec<_> =
+        flows.iter().map(|(_, _, port)| [bellrock_api::Action::output(*port)]).collect();
+    let stats: Vec<_> = flows
+        .iter()
+        .zip(&actions)
+        .map(|((cookie, priority, _), actions)| FlowStats {
+            table: 0,
+            duration_sec: 1,
+            duration_nsec: 0,
+            priority: *priority,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            flags: FlowFlags::empty(),
+            cookie: *cookie,
+            packet_count: 0,
+            byte_count: 0,
+            matching: (&matching).into(),
+            instructions: Instructions::apply(actions),
+        })
+        .collect();
+    let reply = MultipartReply::of(ReplyBody::Flow(List::of(&stats)));
+    let mut out = Out::with_capacity(1 << 16);
+    FromSwitch::MultipartReply(reply).encode(version, 0, &mut out).unwrap();
+    MultipartReply::split(version, out.as_slice()).unwrap().2.to_vec()
 }
 
 /// The messages of a byte string, as text.
