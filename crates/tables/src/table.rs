@@ -268,9 +268,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
 
     #[inline(never)]
     fn insert_new(&mut self, at: Hashed, entry: Entry<V>) -> Insert<V> {
-        self.step_resize();
-        self.grow_early();
-        let full = self.len >= self.room() && !self.grow();
+        let full = self.is_full();
         let Some(place) = self.place(at, full) else {
             return self.insert_over_neighbour(at, entry, full);
         };
@@ -287,6 +285,26 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
             }
             None => self.refuse(),
         }
+    }
+
+    /// Inserts an entry whose key is new, seen at `now`, if no other has to go for it; whether it did.
+    pub fn insert_if_room(&mut self, at: Hashed, value: V, now: u32) -> bool {
+        debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
+        if self.find(at).is_some() || self.is_full() {
+            return false;
+        }
+        let Some(place) = self.place(at, false) else { return false };
+        let entry = Entry { key: at.key, value, stamp: stamp(now) };
+        self.main.line_mut(place.line).put(place.slot, entry);
+        self.len += 1;
+        true
+    }
+
+    /// Whether one more entry needs the place of another. Grows where it has to and can, or a step of it.
+    fn is_full(&mut self) -> bool {
+        self.step_resize();
+        self.grow_early();
+        self.len >= self.room() && !self.grow()
     }
 
     /// A free slot for a new entry. A table that is not full and has none, grows once more if it is at

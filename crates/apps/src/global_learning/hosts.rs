@@ -24,6 +24,7 @@ use super::ways::Ways;
 use super::{GlobalTable, Shared};
 use crate::learning::frame::{Frame, HostKey, Place};
 use crate::learning::hosts::{CACHED_BYTES, Found, HostTable, Learnt, News};
+use crate::learning::left::Ends;
 
 /// A host that its own switch saw so lately, in seconds, has not moved: its packet passes by.
 const PASSING_S: u32 = 2;
@@ -273,6 +274,10 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
                 Err(NotReplaced::Absent | NotReplaced::Busy) => return false,
             }
         }
+        false
+    }
+
+    fn adopt(&mut self, _: &Ends, _: u32) -> bool {
         false
     }
 

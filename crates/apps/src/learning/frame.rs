@@ -132,6 +132,14 @@ const VLAN_SHIFT: u32 = 48;
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
+    /// The host with this address in this VLAN, 0 for none; `None` for an address that no station can have.
+    pub(super) fn of_station(mac: MacAddr, vlan: u16) -> Option<Self> {
+        let [a, b, c, d, e, f] = mac.0;
+        let address = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        let is_station = address != 0 && address & GROUP == 0;
+        is_station.then_some(HostKey(u64::from(vlan) << VLAN_SHIFT | address))
+    }
+
     #[inline(always)]
     pub(crate) fn mac(self) -> MacAddr {
         let [a, b, c, d, e, f, ..] = self.0.to_le_bytes();
@@ -217,6 +225,11 @@ mod tests {
             assert_eq!((frame.to().vlan(), frame.to().mac()), (vlan, dst));
         }
         assert_eq!(frame(&priority_only).to(), frame(&[]).to());
+        let tagged = frame(&[0x81, 0x00, 0x00, 0x07]);
+        assert_eq!(HostKey::of_station(src, 7), Some(tagged.from()));
+        assert_eq!(HostKey::of_station(dst, 0), Some(frame(&[]).to()));
+        assert_eq!(HostKey::of_station(MacAddr::BROADCAST, 0), None);
+        assert_eq!(HostKey::of_station(MacAddr::ZERO, 7), None);
     }
 
     #[test]

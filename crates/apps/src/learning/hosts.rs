@@ -9,6 +9,7 @@ use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
 
 use super::LearningSettings;
 use super::frame::{Frame, HostKey, Place};
+use super::left::Ends;
 
 /// Most ports of a switch with hosts behind them; hosts behind further ports are not learnt, as if
 /// those ports were over their limit. Far above what switches have.
@@ -55,6 +56,10 @@ pub(crate) trait HostTable: Send + 'static {
     /// there may be none.
     #[must_use]
     fn note_flows(&mut self, host: Hashed, at: Place) -> bool;
+
+    /// An earlier run has left a flow with these ends: whether it may stay. If so, both hosts are where it says,
+    /// and have flows. Nobody else is forgotten for it.
+    fn adopt(&mut self, ends: &Ends, now: u32) -> bool;
 
     /// Forgets a host that [`HostTable::find`] says is stale.
     fn forget(&mut self, host: Hashed);
@@ -196,6 +201,15 @@ impl HostTable for Hosts {
         true
     }
 
+    fn adopt(&mut self, ends: &Ends, now: u32) -> bool {
+        let Some(from_is_new) = self.take_on(ends.from, now) else { return false };
+        let adopted = self.take_on(ends.to, now).is_some();
+        if !adopted && from_is_new {
+            self.forget(self.hash(ends.from.0));
+        }
+        adopted
+    }
+
     fn forget(&mut self, host: Hashed) {
         if let Some(place) = self.table.remove(host.key()) {
             self.leave(place);
@@ -275,6 +289,24 @@ impl Hosts {
                 Learnt::NoMemory
             }
         }
+    }
+
+    /// Takes a host to be at a place with flows, if it may be there; whether it is new, and then as if it had just been
+    /// seen. `None`: it is elsewhere, or there is no room for it.
+    fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
+        let host = self.hash(host);
+        if let Some(known) = self.table.lookup_hashed(host) {
+            let is_there = known.port() == at.port();
+            return (is_there && self.note_flows(host, known)).then_some(false);
+        }
+        if !self.enter(at) {
+            return None;
+        }
+        if !self.table.insert_if_room(host, at.with_flows(), now) {
+            self.leave(at);
+            return None;
+        }
+        Some(true)
     }
 
     /// Where a host is, if it was seen lately.

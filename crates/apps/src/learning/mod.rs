@@ -4,7 +4,7 @@
 //! What it is for and how it is set is told in the book; here is how it is made.
 //! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
 //!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay,
-//!   `switch` puts them together: it is the handler. It takes any `hosts::HostTable`, so that the global learning switch is
+//!   `left` reads flows that an earlier run has left, `switch` puts them together: it is the handler. It takes any `hosts::HostTable`, so that the global learning switch is
 //!   the same with another one.
 //! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
@@ -15,12 +15,13 @@ mod counters;
 mod flaps;
 pub(crate) mod frame;
 pub(crate) mod hosts;
+pub(crate) mod left;
 mod matching;
 pub(crate) mod prepared;
 mod settings;
 mod switch;
 
-use bellrock_api::{App, Network, SwitchInfo};
+use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
 use bellrock_tables::Budget;
 
 use prepared::ByVersion;
@@ -67,6 +68,10 @@ impl App for Learning {
 
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Adopt
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> LearningSwitch {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use bellrock_api::{
-    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry, Match,
-    PacketIn, Port, PortReason, PortStatus, Result, Switch, Verdict, Xid,
+    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, HostEntry,
+    Match, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, Verdict, Xid,
 };
 use bellrock_tables::Hashed;
 
@@ -16,7 +16,7 @@ use super::flaps::Flaps;
 use super::frame::{Frame, HostKey, Place};
 use super::hosts::{Found, HostTable, Hosts, Learnt, News};
 use super::prepared::{self, Plain, Prepared};
-use super::{LearningSettings, matching};
+use super::{LearningSettings, left, matching};
 use crate::backoff::Backoff;
 
 /// Seconds in which the whole table is looked through for old entries.
@@ -450,6 +450,15 @@ fn seconds(now: Duration) -> u32 {
 }
 
 impl<H: HostTable> Handler for LearningSwitch<H> {
+    fn adopt(&mut self, switch: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
+        self.now_s = seconds(switch.now());
+        let info = switch.info();
+        let is_up = |port| info.port(port).is_some_and(PortDesc::is_up);
+        let ends = left::ends(flow, info.version, &self.settings);
+        let ends = ends.filter(|ends| ends.ports().into_iter().all(is_up));
+        Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now_s)))
+    }
+
     #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         let installed = self.install_known(switch, packet);

@@ -172,3 +172,23 @@ fn a_replaced_value_leaves_the_age() {
     assert_eq!(table.replace_hashed(table.hash(8), 2), None);
     assert_eq!(table.iter_ages(130).collect::<Vec<_>>(), [(7, 2, 30)]);
 }
+
+#[test]
+fn where_there_is_no_room_nothing_goes_for_a_new_entry() {
+    const COUNT: u64 = 300;
+    let tight = Budget::new(2048);
+    let budgeted = FlatTable::with_seed(LARGE, &tight, Seed::from_number(1));
+    for mut table in [table(100, 1), budgeted, table(0, 1)] {
+        let bound = table.bound();
+        let taken: Vec<u64> = (0..COUNT)
+            .filter(|key| table.insert_if_room(table.hash(*key), *key as u32, 5))
+            .collect();
+        assert!(taken.len() <= bound && taken.len() < COUNT as usize, "{}", taken.len());
+        assert_eq!((table.len(), table.stats().evicted), (taken.len(), 0));
+        for key in taken {
+            assert_eq!(table.lookup_fresh(key, 6, 1), Some(key as u32));
+            assert!(!table.insert_if_room(table.hash(key), 0, 7), "it is there");
+            assert_eq!(table.lookup_fresh(key, 6, 1), Some(key as u32));
+        }
+    }
+}

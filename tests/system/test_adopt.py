@@ -1,0 +1,125 @@
+"""Learning switches whose controller restarts, or whose connections are lost, go on with the flows that they have."""
+
+import itertools
+import re
+import signal
+import time
+
+import test_hitless
+import test_moves
+from harness.capture import FLOW_MOD, PACKET_IN
+from harness.case import SystemTest, on_both_versions
+from harness.network import Line
+from harness.openvswitch import command
+from harness.waiting import until
+
+CONNECTED_LIMIT_S = 10
+# What differs between two listings of the same flow, and only grows.
+AGE = re.compile(r" duration=([\d.]+)s,.* n_packets=(\d+),")
+# Nobody listens there. A switch without any controller would remove its flows.
+NOWHERE = "tcp:127.0.0.1:6699"
+CONTROLLER = "tcp:127.0.0.1:6653"
+
+
+class Adopted(SystemTest):
+    """A line of two switches. h1, at the first, and h2 and h3, at the second, send to each other all the time."""
+
+    time_limit_s = 90 + test_hitless.RESTART_LIMIT_S * test_hitless.restarts()
+
+    def talk(self, version):
+        self.bellrock = self.controller(app=self.app)
+        self.net = self.network(Line(switches=2, hosts=(1, 2, 2)), version)
+        self.assertEqual(self.net.ping_all(), 0.0)
+        # What does not come by itself does not come while datagrams are counted.
+        self.net.net.staticArp()
+        pairs = [(self.net[a], self.net[b]) for a, b in (("h1", "h2"), ("h2", "h1"), ("h3", "h1"))]
+        streams = [test_hitless.Stream(a, b, port=test_hitless.PORT + index) for index, (a, b) in enumerate(pairs)]
+        time.sleep(1)
+        return streams
+
+    def learnt(self):
+        """The flows of the app: since when each is there, and how many packets it has seen."""
+        flows = {}
+        for switch in self.net.switches:
+            for line in self.net.flows(switch.name):
+                if "dl_src=" in line:
+                    duration, packets = AGE.search(line).groups()
+                    flows[switch.name, test_hitless.STATISTICS.sub("", line)] = (float(duration), int(packets))
+        self.assertGreaterEqual(len(flows), 2 * 2 * 2, "two directions of two pairs at two switches")
+        return flows
+
+    def goes_on(self, version, streams, breaks):
+        """Breaks the control channels again and again; no datagram is lost, and each flow is the one that it was."""
+        before = self.learnt()
+        capture = self.capture()
+        connects = sum(breaks)
+        self.assert_well_formed(capture)
+        # In 1.3 each connect brings the table-miss entry, which takes the place of the one that is there.
+        own = connects if version == "OpenFlow13" else 0
+        types = capture.message_types()
+        self.assertEqual(types.count(FLOW_MOD) - own, 0, f"flow_mods of {connects} connects")
+        self.assertEqual(types.count(PACKET_IN), 0, "packets that no flow took")
+        after = self.learnt()
+        self.assertEqual(after.keys(), before.keys())
+        for flow, (duration, packets) in before.items():
+            self.assertGreater(after[flow][0], duration, f"{flow} was installed anew")
+            self.assertGreaterEqual(after[flow][1], packets, f"{flow} was installed anew")
+        test_hitless.assert_nothing_lost(self, streams)
+
+    def restarts(self):
+        """Each brings a connect of both switches."""
+        for how, _ in zip(itertools.cycle((signal.SIGTERM, signal.SIGKILL)), range(test_hitless.restarts())):
+            self.assertEqual(self.bellrock.stop(how), 0 if how == signal.SIGTERM else -how, "exit status")
+            until(lambda: not any(self.net.ovs.connected(switch.name) for switch in self.net.switches), CONNECTED_LIMIT_S,
+                  "no switch has a controller")
+            self.bellrock = self.controller(app=self.app)
+            self.net.await_connected(CONNECTED_LIMIT_S)
+            yield len(self.net.switches)
+
+    def reconnects(self):
+        """Each brings a connect of the first switch."""
+        for _ in range(test_hitless.restarts()):
+            command("ovs-vsctl", "set-controller", "s1", NOWHERE)
+            until(lambda: not self.net.ovs.connected("s1"), CONNECTED_LIMIT_S, "the first switch has lost its controller")
+            time.sleep(1)
+            command("ovs-vsctl", "set-controller", "s1", CONTROLLER)
+            self.net.await_connected(CONNECTED_LIMIT_S)
+            yield 1
+
+
+class AdoptedByLearning(Adopted):
+    """The app `learning`."""
+
+    app = "learning"
+
+    @on_both_versions
+    def restarts_lose_nothing(self, version):
+        """The controller ends in peace, and is killed, and the next one takes the flows on."""
+        self.goes_on(version, self.talk(version), self.restarts())
+
+    @on_both_versions
+    def reconnects_lose_nothing(self, version):
+        """The first switch loses its controller for a second."""
+        self.goes_on(version, self.talk(version), self.reconnects())
+
+
+class MovedMeanwhile(test_moves.MovingHost, SystemTest):
+    """A host goes to another port while there is no controller, and its old port stays up."""
+
+    app = "learning"
+
+    @on_both_versions
+    def is_reached_again(self, version):
+        """Within a second of its first packet, a unicast one: the flows that were taken on do not hide it."""
+        bellrock = self.controller(app=self.app)
+        self.net = self.network(test_moves.Branches(switches=1), version)
+        self.prepare_hosts()
+        self.assertEqual(bellrock.stop(), 0)
+        until(lambda: not self.net.connected(), CONNECTED_LIMIT_S, "the switch has lost its controller")
+        moved_at = self.move(old_port_stays_up=True)
+        bellrock = self.controller(app=self.app)
+        self.net.await_connected(CONNECTED_LIMIT_S)
+        self.assertGreater(sum(worker["flows_adopted"] for worker in bellrock.ask("counters")["workers"]), 0)
+        spoke_at = self.speak(broadcast=False)
+        self.assert_back(spoke_at, test_moves.PROMPT_S)
+        self.assert_silent(moved_at, spoke_at)
