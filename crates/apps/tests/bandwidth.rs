@@ -374,6 +374,10 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
     assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
     assert_eq!(reserved(&book), []);
     assert_eq!(flow_of_first(&lab, "s1"), None);
+    lab.disconnect("s1");
+    lab.run_for(Duration::from_secs(1));
+    let other = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
+    assert_eq!(other.to_string(), "switch 0000000000000001 is not connected, and a host is there");
 }
 
 #[test]

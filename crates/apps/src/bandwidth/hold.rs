@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{HostId, Network, Promise, SwitchPort};
+use bellrock_api::{Host, HostId, Network, Promise, SwitchPort};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
 
@@ -241,6 +241,10 @@ impl Holding {
         let ends = [host(from)?, host(to)?];
         if ends[0].at == ends[1].at {
             return Err(NotReserved::SamePort(ends[0].at));
+        }
+        let is_away = |host: &&Host| switches.get(host.at.dpid).is_none();
+        if let Some(host) = ends.into_iter().find(is_away) {
+            return Err(NotReserved::NotConnected(host.at.dpid));
         }
         let (settings, paths) = (&self.book.0.settings, paths(&self.network).load());
         let carries = |line: Line| carries(line, settings, &switches, &paths);

@@ -142,6 +142,9 @@ pub enum NotReserved {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// The switch of a host is away.
+    #[error("switch {0} is not connected, and a host is there")]
+    NotConnected(Dpid),
     /// The switch where packets come in speaks 1.0.
     #[error(
         "unsupported: switch {0} speaks OpenFlow 1.0, which has no meters; name a queue that is set up in the \
