@@ -203,8 +203,11 @@ fn drops_that_somebody_removes_are_put_back(version: Version) {
     lab.run_for(WHILE);
     assert_eq!(drops(&lab).len(), 8);
     assert_ne!(drops(&lab), before);
+    let (added, removed) = (drops_added(&lab), drops_removed(&lab));
     lab.run_for(AUDIT_EVERY);
     assert_eq!(drops(&lab), before);
+    let changed = (drops_added(&lab) - added, drops_removed(&lab) - removed);
+    assert_eq!(changed, (1, 1), "the difference, and nothing else");
     assert!(!lab.ping("h1", "h9") && lab.ping("h3", "h9"));
 }
 
@@ -250,4 +253,12 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
     lists.remove(hosts[1]).unwrap();
     lab.run_for(WHILE + CUT_OFF_WITHIN);
     assert_eq!(refused(&lists), 0, "{:?}", lists.entries());
+    // Of one that has a flow of its two, that one goes too.
+    lists.add(hosts[0]).unwrap();
+    lab.run_for(WHILE);
+    assert_eq!(refused(&lists), 1, "{:?}", lists.entries());
+    hosts.iter().for_each(|host| drop(lists.remove(*host)));
+    lab.run_for(CUT_OFF_WITHIN);
+    let left = lab.flows("s1").iter().filter(|flow| flow.ends_with(" drop")).count();
+    assert_eq!(left, 0, "{:#?}", lab.flows("s1"));
 }

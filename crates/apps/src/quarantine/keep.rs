@@ -1,7 +1,7 @@
 //! The drops of one switch: a task brings them to what the lists say whenever they change, and looks now and then
 //! whether the switch has them still.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
@@ -42,6 +42,8 @@ pub(super) async fn keep(
         dpid,
         version,
         confirmed: BTreeSet::new(),
+        partly: BTreeSet::new(),
+        missing: BTreeMap::new(),
         left: Vec::new(),
         is_known: false,
         read_at: Duration::ZERO,
@@ -84,6 +86,10 @@ struct Drops {
     version: Version,
     /// Who is dropped, as the switch has told or confirmed.
     confirmed: BTreeSet<Blocked>,
+    /// Who may be dropped in part: some of the flows were refused, or are not known to be there or to be gone.
+    partly: BTreeSet<Blocked>,
+    /// What it lacks of those of whom it has something, as it has just told.
+    missing: BTreeMap<Blocked, Vec<Flow>>,
     /// Flows that it has told and nobody wants: of an earlier run, or listed before it came up and not any more.
     left: Vec<ToldFlow>,
     /// Whether that is all that it has of the app: what it has otherwise is somebody else's doing.
@@ -115,22 +121,27 @@ impl Drops {
         };
         let mut form = ToldForm::new(self.version);
         let mut wanted = HashSet::new();
-        let mut missing = 0;
+        let mut altered = 0;
         let before = std::mem::take(&mut self.confirmed);
+        self.partly.clear();
         for blocked in known {
-            let mut is_whole = true;
-            for flow in drops(*blocked).filter_map(|flow| form.of_flow(self.app, &flow).ok()) {
-                let is_there = told.get(&flow.key) == Some(&flow);
-                is_whole &= is_there;
-                missing += usize::from(!is_there && before.contains(blocked));
-                wanted.insert(flow.key);
+            let mut missing = Vec::new();
+            for flow in drops(*blocked) {
+                let Ok(as_told) = form.of_flow(self.app, &flow) else { continue };
+                if told.get(&as_told.key) != Some(&as_told) {
+                    missing.push(flow);
+                }
+                wanted.insert(as_told.key);
             }
-            if is_whole {
+            altered += if before.contains(blocked) { missing.len() } else { 0 };
+            if missing.is_empty() {
                 self.confirmed.insert(*blocked);
+            } else {
+                self.missing.insert(*blocked, missing);
             }
         }
         self.left = told.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
-        let altered = missing + self.left.len();
+        altered += self.left.len();
         if std::mem::replace(&mut self.is_known, true) && altered > 0 {
             let (app, dpid) = (self.network.app(), self.dpid);
             let event = Event::WantedAltered { app, dpid, flows: altered };
@@ -140,16 +151,17 @@ impl Drops {
 
     /// Changes whom the switch drops to these, and tells what it could not.
     async fn change(&mut self, wanted: &BTreeSet<Blocked>) -> Gaps {
+        let mut missing = std::mem::take(&mut self.missing);
         // First who comes, so that nobody slips through where a prefix takes the place of its parts.
-        let come = wanted.difference(&self.confirmed).map(|blocked| (true, *blocked));
-        let go = self.confirmed.difference(wanted).map(|blocked| (false, *blocked));
-        let changes: Vec<(bool, Blocked, Change)> = come
-            .chain(go)
-            .flat_map(|(comes, blocked)| {
-                let change = if comes { Change::Add } else { Change::Remove };
-                drops(blocked).map(move |flow| (comes, blocked, change(flow)))
-            })
-            .collect();
+        let mut changes: Vec<(bool, Blocked, Change)> = Vec::new();
+        for blocked in wanted.difference(&self.confirmed) {
+            let flows = missing.remove(blocked).unwrap_or_else(|| drops(*blocked).collect());
+            changes.extend(flows.into_iter().map(|flow| (true, *blocked, Change::Add(flow))));
+        }
+        for blocked in self.confirmed.union(&self.partly).filter(|its| !wanted.contains(its)) {
+            let flows = drops(*blocked);
+            changes.extend(flows.map(|flow| (false, *blocked, Change::Remove(flow))));
+        }
         let mut gaps = Gaps::new();
         for some in changes.chunks(CHANGES_AT_A_TIME) {
             let sent = some.iter().map(|(.., change)| change.clone()).collect();
@@ -162,15 +174,13 @@ impl Drops {
                 } else {
                     self.confirmed.remove(blocked);
                 }
+                self.partly.remove(blocked);
             }
         }
         // Where one flow of several was refused, all are tried again.
         for blocked in gaps.keys() {
-            if wanted.contains(blocked) {
-                self.confirmed.remove(blocked)
-            } else {
-                self.confirmed.insert(*blocked)
-            };
+            self.confirmed.remove(blocked);
+            self.partly.insert(*blocked);
         }
         gaps
     }
