@@ -6,7 +6,7 @@ mod flows;
 
 use std::time::Duration;
 
-use bellrock_api::openflow::MessageKind;
+use bellrock_api::openflow::{BandType, MessageKind};
 use bellrock_api::{Dpid, Event, Flow, FlowMod, Match, MeterEntry, Port, ToSwitch, Version};
 use bellrock_emulator::check::Way;
 use bellrock_emulator::lab::Lab;
@@ -126,7 +126,6 @@ fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
     assert_eq!(gone.lock().unwrap().unwrap(), Ok(()));
     assert_eq!(flows_of(&lab, NAME), []);
     drop(path);
-    assert!(hand.network().desired().state().load().intents.len() <= 1);
     hand.network().desired().set(2, [(Dpid(1), flow(2, 1))]);
     lab.run_for(Duration::from_secs(1));
     let state = hand.network().desired().state().load();
@@ -170,4 +169,121 @@ fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version
             }
         }
     }
+}
+
+/// How it ends, with nothing left of before.
+fn settled(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitted> {
+    let network = hand.network();
+    let outcome = hand.run(async move { commit.settled(&network, WITHIN).await });
+    assert!(lab.run_until(2 * WITHIN, |_| outcome.lock().unwrap().is_some()));
+    outcome.lock().unwrap().unwrap()
+}
+
+fn meters(lab: &Lab, switch: &str) -> usize {
+    lab.switch(switch).datapath().meters().iter().count()
+}
+
+#[test]
+fn meters_are_confirmed_refused_and_away_as_flows_are() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let desired = hand.network().desired();
+    let meter = |number| MeterEntry::drop_above_kbps(number, 1000);
+    let path = desired.commit(1, [(Dpid(1), meter(9))]);
+    assert_eq!(path.state(), IntentState::Due);
+    assert_eq!((outcome(&mut lab, &hand, path), meters(&lab, "s1")), (Ok(()), 1));
+    let mut bad = meter(10);
+    bad.bands[0].kind = BandType::DscpRemark(0);
+    let refused = desired.commit(2, [(Dpid(1), bad)]);
+    let error = outcome(&mut lab, &hand, refused).unwrap_err();
+    assert!(matches!(error, NotCommitted::Refused(Dpid(1), WhyNot::Refused(_))), "{error}");
+    lab.disconnect("s2");
+    lab.run_for(Duration::from_secs(1));
+    let away = desired.commit(3, [(Dpid(2), meter(9))]);
+    assert_eq!(outcome(&mut lab, &hand, away), Err(NotCommitted::Away(Dpid(2))));
+}
+
+/// It is not gone because the switch is: not while it is away, and not before it has told what it has.
+#[test]
+fn what_is_withdrawn_from_a_switch_that_is_away_or_just_back_is_not_told_to_be_gone() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let desired = hand.network().desired();
+    let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
+    lab.disconnect("s1");
+    lab.run_for(Duration::from_secs(1));
+    let withdrawn = desired.withdraw(1);
+    assert_eq!(settled(&mut lab, &hand, withdrawn), Err(NotCommitted::Away(Dpid(1))));
+    let again = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+    lab.reconnect("s1");
+    let network = hand.network();
+    assert!(lab.run_until(Duration::from_secs(20), |_| network.switch(Dpid(1)).is_some()));
+    drop(again);
+    let withdrawn = desired.withdraw(1);
+    assert_eq!(settled(&mut lab, &hand, withdrawn), Ok(()));
+    assert_eq!(flows_of(&lab, NAME), []);
+
+    // A path that has moved from a switch that is away is confirmed.
+    let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
+    lab.disconnect("s1");
+    lab.run_for(Duration::from_secs(1));
+    let moved = commit(&hand, 1, [(Dpid(2), flow(1, 2))]);
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(moved.state(), IntentState::Left(Dpid(1)));
+    assert_eq!(outcome(&mut lab, &hand, moved), Ok(()));
+}
+
+#[test]
+fn a_flow_whose_place_another_intent_has_is_not_told_to_be_there() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let first = commit(&hand, 2, [(Dpid(1), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, first), Ok(()));
+    let second = commit(&hand, 1, [(Dpid(1), flow(1, 1))]);
+    let error = outcome(&mut lab, &hand, second);
+    assert_eq!(error, Err(NotCommitted::Refused(Dpid(1), WhyNot::Shadowed)));
+    hand.network().desired().withdraw(2);
+    lab.run_for(Duration::from_secs(1));
+    let second = commit(&hand, 1, [(Dpid(1), flow(1, 1))]);
+    assert_eq!(outcome(&mut lab, &hand, second), Ok(()));
+}
+
+/// Also where the new run wants nothing at the switch that has it.
+#[test]
+fn a_number_that_becomes_an_intent_takes_what_an_earlier_run_left_under_it_everywhere() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let path = commit(&hand, 1, [(Dpid(2), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
+    lab.stop_controller();
+    lab.run_for(Duration::from_secs(1));
+    let hand = Hand::default();
+    lab.start_controller(hand.clone());
+    hand.network().desired();
+    assert!(lab.run_until(Duration::from_secs(20), Lab::is_all_up));
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(flows_of(&lab, NAME).len(), 1);
+    let path = commit(&hand, 1, [(Dpid(1), flow(1, 1))]);
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(path.state(), IntentState::Settled);
+    assert_eq!(
+        flows_of(&lab, NAME).into_iter().map(|(dpid, ..)| dpid).collect::<Vec<_>>(),
+        [Dpid(1)]
+    );
+}
+
+/// Another intent waits for a switch that is away; the meter does not wait for that.
+#[test]
+fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let desired = hand.network().desired();
+    let used: Wanted = flow(1, 2).meter(9).into();
+    let meter: Wanted = MeterEntry::drop_above_kbps(9, 1000).into();
+    let path = desired.commit(1, [(Dpid(2), used), (Dpid(2), meter)]);
+    assert_eq!((outcome(&mut lab, &hand, path), meters(&lab, "s2")), (Ok(()), 1));
+    lab.disconnect("s3");
+    lab.run_for(Duration::from_secs(1));
+    desired.set(2, [(Dpid(3), flow(2, 1)), (Dpid(2), flow(2, 1))]);
+    lab.run_for(Duration::from_secs(1));
+    desired.withdraw(1);
+    lab.run_for(Duration::from_secs(2));
+    assert_eq!((flows_of(&lab, NAME), meters(&lab, "s2")), (vec![], 0));
 }

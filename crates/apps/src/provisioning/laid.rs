@@ -49,7 +49,8 @@ impl Laid {
         now: Duration,
     ) -> Option<Layout> {
         let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
-        if progress == Some(IntentState::Settled) {
+        // What a switch that is away has is found out when it is back.
+        if matches!(progress, Some(IntentState::Settled | IntentState::Left(_))) {
             self.leaving = 0;
         }
         (self.problem, self.waits_until) = (None, None);
@@ -91,10 +92,11 @@ impl Laid {
                     CircuitState::Down(NotCommitted::Refused(dpid, why).to_string())
                 }
                 IntentState::Away(dpid) => CircuitState::Down(NotCommitted::Away(dpid).to_string()),
-                IntentState::Settled | IntentState::Leaving if !self.waits() => {
+                IntentState::Due => CircuitState::Installing,
+                _ if self.waits() => CircuitState::Installing,
+                IntentState::Settled | IntentState::Leaving | IntentState::Left(_) => {
                     CircuitState::Up { bare_links: last.layout.bare.len() }
                 }
-                _ => CircuitState::Installing,
             },
             (None, None) => CircuitState::Installing,
         }

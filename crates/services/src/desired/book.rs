@@ -16,8 +16,10 @@ pub(super) struct Book {
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents at some time of this run: flows with them are not another's.
     pub(super) known: BTreeSet<u32>,
-    /// Intents of which the app wants to know how far they are, and how many of it do.
-    followed: BTreeMap<u32, usize>,
+    /// Those of them that have become ones since this was last asked.
+    new: BTreeSet<u32>,
+    /// Intents of which the app wants to know how far they are.
+    followed: BTreeMap<u32, Followed>,
     /// Those of them that are to be asked of switches again which have refused them.
     asked_again: BTreeSet<u32>,
     pub(super) complete: bool,
@@ -26,6 +28,15 @@ pub(super) struct Book {
     /// Groups and meters of each switch that were wanted at some time of this run.
     pub(super) groups: BTreeMap<Dpid, BTreeSet<u32>>,
     pub(super) meters: BTreeMap<Dpid, BTreeSet<u32>>,
+}
+
+/// An intent of which somebody wants to know how far it is.
+#[derive(Default)]
+struct Followed {
+    /// How many.
+    by: usize,
+    /// The switches where it wants something, or has wanted something and may not be gone.
+    switches: BTreeSet<Dpid>,
 }
 
 /// An intent that wants something.
@@ -48,6 +59,11 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(distance: u32, wanted: Wanted) -> Self {
         Entry { distance, wanted, told: None }
+    }
+
+    /// The distance of a flow; groups and meters have none, and come first.
+    pub(super) fn place(&self) -> Option<u32> {
+        self.is_flow().then_some(self.distance)
     }
 
     pub(super) fn is_flow(&self) -> bool {
@@ -85,7 +101,7 @@ impl Book {
         if before.is_some_and(|before| before.is_ordered != is_ordered) {
             self.changed.extend(wanted.keys());
         }
-        self.known.insert(intent);
+        self.know(intent);
         let of_intent = || Intent { switches: BTreeSet::new(), is_ordered };
         self.intents.entry(intent).or_insert_with(of_intent).is_ordered = is_ordered;
         for (dpid, entries) in wanted {
@@ -101,7 +117,7 @@ impl Book {
 
     /// What an intent wants in one switch, and nothing else there.
     pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<Entry>) {
-        self.known.insert(intent);
+        self.know(intent);
         let of_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
         self.intents.entry(intent).or_insert_with(of_intent);
         self.put(intent, dpid, entries);
@@ -144,6 +160,9 @@ impl Book {
         } else {
             switches.map(|switches| switches.insert(dpid));
             of_switch.insert(intent, entries);
+            if let Some(followed) = self.followed.get_mut(&intent) {
+                followed.switches.insert(dpid);
+            }
         }
     }
 
@@ -168,25 +187,48 @@ impl Book {
         }
     }
 
+    fn know(&mut self, intent: u32) {
+        if self.known.insert(intent) {
+            self.new.insert(intent);
+        }
+    }
+
+    /// The numbers that have become intents since this was last asked.
+    pub(super) fn take_new(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.new)
+    }
+
     /// Somebody wants to know how far an intent is from now on, and has it asked of all switches.
     pub(super) fn follow(&mut self, intent: u32) {
-        *self.followed.entry(intent).or_default() += 1;
+        let followed = self.followed.entry(intent).or_default();
+        followed.by += 1;
+        followed
+            .switches
+            .extend(self.intents.get(&intent).into_iter().flat_map(|its| &its.switches));
         self.asked_again.insert(intent);
     }
 
     /// Somebody does not any more.
     pub(super) fn unfollow(&mut self, intent: u32) {
-        if let Some(followers) = self.followed.get_mut(&intent) {
-            *followers -= 1;
-            if *followers == 0 {
+        if let Some(followed) = self.followed.get_mut(&intent) {
+            followed.by -= 1;
+            if followed.by == 0 {
                 self.followed.remove(&intent);
             }
         }
     }
 
-    /// The intents that somebody wants to know of.
-    pub(super) fn followed(&self) -> impl Iterator<Item = u32> {
-        self.followed.keys().copied()
+    /// The intents that somebody wants to know of, and the switches where they have something or may have.
+    pub(super) fn followed(&self) -> impl Iterator<Item = (u32, &BTreeSet<Dpid>)> {
+        self.followed.iter().map(|(intent, followed)| (*intent, &followed.switches))
+    }
+
+    /// An intent has nothing left where it wants nothing.
+    pub(super) fn settled(&mut self, intent: u32) {
+        if let Some(followed) = self.followed.get_mut(&intent) {
+            let wanted = self.intents.get(&intent).map(|its| &its.switches);
+            followed.switches.retain(|dpid| wanted.is_some_and(|wanted| wanted.contains(dpid)));
+        }
     }
 
     /// Those that are to be asked again of switches that have refused them, since this was last asked.

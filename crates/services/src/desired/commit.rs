@@ -58,12 +58,13 @@ impl Commit {
     /// [`NotCommitted`].
     pub async fn confirmed(&self, network: &Network, within: Duration) -> Result<(), NotCommitted> {
         self.reached(network, within, |state| {
-            matches!(state, IntentState::Settled | IntentState::Leaving)
+            matches!(state, IntentState::Settled | IntentState::Leaving | IntentState::Left(_))
         })
         .await
     }
 
-    /// Waits until they also have nothing left of what was wanted before.
+    /// Waits until they also have nothing left of what was wanted before. (Groups and meters go when no flow uses them,
+    /// behind that.)
     ///
     /// # Errors
     /// [`NotCommitted`].
@@ -85,7 +86,9 @@ impl Commit {
                     IntentState::Refused(dpid, why) => {
                         return Err(NotCommitted::Refused(dpid, why));
                     }
-                    IntentState::Away(dpid) => return Err(NotCommitted::Away(dpid)),
+                    IntentState::Away(dpid) | IntentState::Left(dpid) => {
+                        return Err(NotCommitted::Away(dpid));
+                    }
                     _ => all = self.desired.state().changed(all.version()).await,
                 }
             }

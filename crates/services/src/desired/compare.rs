@@ -36,6 +36,10 @@ pub(super) struct Difference {
     pub(super) adds: BTreeMap<Option<u32>, Vec<Due>>,
     /// Flows that are there and not wanted.
     pub(super) leftovers: Vec<Due>,
+    /// Intents of flows that are not wanted, and that the switch refuses to remove.
+    pub(super) staying: Vec<u32>,
+    /// Numbers of flows that are not wanted and of no intent.
+    pub(super) strangers: BTreeSet<u32>,
     /// Groups and meters that are there and not wanted any more.
     pub(super) unused: Vec<Due>,
     /// How many things are wanted, and how many of them are there.
@@ -43,6 +47,8 @@ pub(super) struct Difference {
     pub(super) installed: usize,
     /// Intents, the distances of what the switch cannot be given, and why not.
     pub(super) stuck: Vec<(u32, Option<u32>, WhyNot)>,
+    /// Intents of which another one has the place of a flow.
+    pub(super) shadowed: Vec<u32>,
     /// Why not, of what its version cannot say.
     pub(super) unsayable: Option<Error>,
 }
@@ -74,10 +80,14 @@ impl Refused {
     pub(super) fn forget(&mut self, intents: &BTreeSet<u32>) -> bool {
         let before = self.places.len();
         self.places.retain(|_, (intent, ..)| !intents.contains(intent));
-        if self.places.is_empty() {
+        if self.is_empty() {
             self.last = None;
         }
         self.places.len() < before
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// Why this was refused, if it was.
@@ -109,10 +119,13 @@ pub(super) fn difference(
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // Where two intents want another flow in the same place, the one with the higher number has it.
     for (intent, entry) in book.of(dpid).rev() {
-        let at = entry.is_flow().then_some(entry.distance);
+        let at = entry.place();
         let due = match &entry.wanted {
             Wanted::Flow(_) => match entry.flow() {
-                Some((_, Ok(told))) if !keys.insert(&told.key) => continue,
+                Some((_, Ok(told))) if !keys.insert(&told.key) => {
+                    all.shadowed.push(intent);
+                    continue;
+                }
                 Some((_, Ok(told))) if known.flows.get(&told.key) == Some(told) => None,
                 Some((flow, Ok(told))) => {
                     Some((Change::Add(flow.clone()), Made::Flow(told.clone())))
@@ -165,11 +178,11 @@ pub(super) fn difference(
     }
     // What was given first is sent first.
     all.adds.values_mut().for_each(|dues| dues.reverse());
-    all.leftovers = leftovers(book, known, &keys);
+    (all.leftovers, all.strangers) = leftovers(book, known, &keys);
     all.unused = unused(dpid, book, known, &groups, &meters);
-    for gone in [&mut all.leftovers, &mut all.unused] {
-        gone.retain(|due| refused.why(&due.change, &due.made).is_none());
-    }
+    let is_refused = |due: &mut Due| refused.why(&due.change, &due.made).is_some();
+    all.staying = all.leftovers.extract_if(.., is_refused).map(|due| due.intent).collect();
+    all.unused.retain_mut(|due| !is_refused(due));
     all
 }
 
@@ -183,12 +196,10 @@ impl Difference {
 
     /// What intents lack at the switch.
     pub(super) fn lacking(&self) -> AtSwitch {
-        let stuck = self.stuck.iter().filter_map(|(intent, at, _)| Some((*intent, (*at)?)));
-        let mut lacking: AtSwitch = stuck.map(|place| (place, Why::Stuck)).collect();
+        let stuck = self.stuck.iter().map(|(intent, at, _)| ((*intent, *at), Why::Stuck));
+        let mut lacking: AtSwitch = stuck.collect();
         for (at, dues) in &self.adds {
-            // Flows at this switch wait for its groups and meters; those at others wait for these flows.
-            let Some(distance) = at else { continue };
-            lacking.extend(dues.iter().map(|due| ((due.intent, *distance), Why::Due)));
+            lacking.extend(dues.iter().map(|due| ((due.intent, *at), Why::Due)));
         }
         lacking
     }
@@ -215,25 +226,29 @@ fn unused(
     groups.chain(meters).collect()
 }
 
-/// The flows that are there and not wanted.
-fn leftovers(book: &Book, known: &Known, wanted: &HashSet<&FlowKey>) -> Vec<Due> {
+/// The flows that are there and are to go, and the numbers of those that are not wanted and of no intent.
+fn leftovers(book: &Book, known: &Known, wanted: &HashSet<&FlowKey>) -> (Vec<Due>, BTreeSet<u32>) {
     let number = |told: &ToldFlow| (told.cookie & !Cookie::MASK) as u32;
-    let goes = |told: &&ToldFlow| {
+    let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());
+    for told in known.flows.values().filter(|told| !wanted.contains(&told.key)) {
         let was_intent = book.known.contains(&number(told));
-        !wanted.contains(&told.key) && (was_intent || book.complete && !is_reactive(told))
-    };
-    let mut gone: Vec<&ToldFlow> = known.flows.values().filter(goes).collect();
+        if !was_intent {
+            strangers.insert(number(told));
+        }
+        if was_intent || book.complete && !is_reactive(told) {
+            gone.push(told);
+        }
+    }
     // The table has no order, and a run that repeats has to have one.
     gone.sort_by_cached_key(|told| {
         (told.key.table, told.key.priority, told.key.matching.to_string())
     });
-    gone.into_iter()
-        .map(|told| Due {
-            intent: number(told),
-            change: Change::RemoveTold(told.clone()),
-            made: Made::NoFlow(told.key.clone()),
-        })
-        .collect()
+    let due = |told: &ToldFlow| Due {
+        intent: number(told),
+        change: Change::RemoveTold(told.clone()),
+        made: Made::NoFlow(told.key.clone()),
+    };
+    (gone.into_iter().map(due).collect(), strangers)
 }
 
 impl Made {

@@ -176,8 +176,11 @@ pub struct DesiredState {
 pub enum IntentState {
     /// They have what it wants, and those that are up have nothing that it has wanted before.
     Settled,
-    /// They have what it wants; flows that it has wanted before are about to go.
+    /// They have what it wants; flows that it has wanted before are about to go, or a switch has yet to tell whether it has
+    /// some.
     Leaving,
+    /// They have what it wants; this switch, which is not up, may have flows that it has wanted before.
+    Left(Dpid),
     /// Something is to be changed, or a switch has yet to tell its tables.
     Due,
     /// This switch is not up: what it has is not known.
@@ -195,6 +198,9 @@ pub enum WhyNot {
     /// Its version cannot say it.
     #[error(transparent)]
     Unsayable(Error),
+    /// Another intent of the app, with a higher number, wants another flow in the same place.
+    #[error("another flow of the app has the place of one of its flows")]
+    Shadowed,
 }
 
 impl DesiredState {
@@ -209,15 +215,7 @@ impl Desired {
     /// Wants this, from the destination outward, and nothing else under this number. Entries of one switch that
     /// follow each other are changed together.
     pub fn set<W: Into<Wanted>>(&self, intent: u32, entries: impl IntoIterator<Item = (Dpid, W)>) {
-        let mut last = None;
-        let mut distance = 0;
-        let ordered = entries.into_iter().map(|(dpid, wanted)| {
-            if last.replace(dpid).is_some_and(|last| last != dpid) {
-                distance += 1;
-            }
-            (distance, dpid, wanted)
-        });
-        self.put(intent, true, ordered);
+        self.set_tree(intent, outward(entries));
     }
 
     /// The same with the distance of each from the destination: all of one distance are changed together,
@@ -227,7 +225,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
     ) {
-        self.put(intent, true, entries);
+        self.write(|book| book.set(intent, true, entries_of(intent, entries)));
     }
 
     /// Wants this in one switch, and there nothing else under this number; what is wanted under it in
@@ -241,8 +239,7 @@ impl Desired {
     ) {
         let entry = |wanted: W| Entry::new(0, wanted.into().of(intent));
         let entries = entries.into_iter().map(entry).collect();
-        self.book().set_at(intent, dpid, entries);
-        self.wrote();
+        self.write(|book| book.set_at(intent, dpid, entries));
     }
 
     /// The same for entries that do not depend on one another: none waits for another.
@@ -251,7 +248,8 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) {
-        self.put(intent, false, entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted)));
+        let entries = entries.into_iter().map(|(dpid, wanted)| (0, dpid, wanted));
+        self.write(|book| book.set(intent, false, entries_of(intent, entries)));
     }
 
     /// Wants this as by [`Desired::set`], and has it confirmed: the [`Commit`] tells when all switches have it, or
@@ -261,9 +259,7 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (Dpid, W)>,
     ) -> Commit {
-        self.book().follow(intent);
-        self.set(intent, entries);
-        Commit::new(self.clone(), intent)
+        self.commit_tree(intent, outward(entries))
     }
 
     /// The same as by [`Desired::set_tree`].
@@ -272,8 +268,10 @@ impl Desired {
         intent: u32,
         entries: impl IntoIterator<Item = (u32, Dpid, W)>,
     ) -> Commit {
-        self.book().follow(intent);
-        self.set_tree(intent, entries);
+        self.write(|book| {
+            book.follow(intent);
+            book.set(intent, true, entries_of(intent, entries));
+        });
         Commit::new(self.clone(), intent)
     }
 
@@ -282,24 +280,10 @@ impl Desired {
         self.commit(intent, std::iter::empty::<(Dpid, Wanted)>())
     }
 
-    fn put<W: Into<Wanted>>(
-        &self,
-        intent: u32,
-        is_ordered: bool,
-        entries: impl IntoIterator<Item = (u32, Dpid, W)>,
-    ) {
-        let entries = entries
-            .into_iter()
-            .map(|(distance, dpid, wanted)| (dpid, Entry::new(distance, wanted.into().of(intent))));
-        self.book().set(intent, is_ordered, entries);
-        self.wrote();
-    }
-
     /// All that the app wants has been set once since the controller started: what an earlier run left and
     /// is not wanted goes.
     pub fn complete(&self) {
-        self.book().set_complete();
-        self.wrote();
+        self.write(Book::set_complete);
     }
 
     /// How far the switches are.
@@ -328,7 +312,30 @@ impl Desired {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wrote(&self) {
+    fn write(&self, change: impl FnOnce(&mut Book)) {
+        change(&mut self.book());
         self.0.written.update(|written| written + 1);
     }
+}
+
+/// Entries from the destination outward, with their distances: those of one switch that follow each other have the same.
+fn outward<W>(
+    entries: impl IntoIterator<Item = (Dpid, W)>,
+) -> impl Iterator<Item = (u32, Dpid, W)> {
+    let (mut last, mut distance) = (None, 0);
+    entries.into_iter().map(move |(dpid, wanted)| {
+        if last.replace(dpid).is_some_and(|last| last != dpid) {
+            distance += 1;
+        }
+        (distance, dpid, wanted)
+    })
+}
+
+/// The same as entries of an intent.
+fn entries_of<W: Into<Wanted>>(
+    intent: u32,
+    entries: impl IntoIterator<Item = (u32, Dpid, W)>,
+) -> impl Iterator<Item = (Dpid, Entry)> {
+    let entry = move |wanted: W, distance| Entry::new(distance, wanted.into().of(intent));
+    entries.into_iter().map(move |(distance, dpid, wanted)| (dpid, entry(wanted, distance)))
 }

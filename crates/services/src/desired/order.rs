@@ -15,8 +15,9 @@ pub(super) enum Why {
     Away,
 }
 
-/// What is lacking at a switch: for each intent, the distances at which something is.
-pub(super) type AtSwitch = BTreeMap<(u32, u32), Why>;
+/// What is lacking at a switch: for each intent, the distances at which flows are; without one, that a group or a meter
+/// is.
+pub(super) type AtSwitch = BTreeMap<(u32, Option<u32>), Why>;
 
 /// What is lacking at all switches.
 #[derive(Default)]
@@ -29,15 +30,19 @@ pub(super) struct Lacking {
 
 #[derive(Default)]
 struct OfIntent {
-    /// By distance and switch.
-    entries: BTreeMap<(u32, Dpid), Why>,
+    /// By distance and switch; groups and meters first.
+    entries: BTreeMap<(Option<u32>, Dpid), Why>,
     /// How many of these are due.
     due: usize,
 }
 
 impl OfIntent {
     fn nearest(&self) -> Option<u32> {
-        self.entries.keys().next().map(|(distance, _)| *distance)
+        self.flows().next()?.0
+    }
+
+    fn flows(&self) -> impl Iterator<Item = (Option<u32>, Dpid)> {
+        self.entries.range((Some(0), Dpid(0))..).map(|(place, _)| *place)
     }
 }
 
@@ -61,7 +66,7 @@ impl Lacking {
     }
 
     /// A switch has what an intent wants there at this distance.
-    pub(super) fn made(&mut self, intent: u32, distance: u32, dpid: Dpid) {
+    pub(super) fn made(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         if let Some(at_switch) = self.switches.get_mut(&dpid)
             && at_switch.remove(&(intent, distance)).is_some()
         {
@@ -69,18 +74,14 @@ impl Lacking {
         }
     }
 
-    fn take(&mut self, intent: u32, distance: u32, dpid: Dpid) {
+    fn take(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         let Some(of_intent) = self.intents.get_mut(&intent) else { return };
         let why = of_intent.entries.remove(&(distance, dpid));
         of_intent.due -= usize::from(why == Some(Why::Due));
-        match of_intent.nearest() {
-            Some(nearest) if nearest > distance => {
-                self.freed.insert(intent);
-            }
-            Some(_) => {}
-            None => {
-                self.intents.remove(&intent);
-            }
+        if of_intent.entries.is_empty() {
+            self.intents.remove(&intent);
+        } else if distance.is_some() && of_intent.nearest() > distance {
+            self.freed.insert(intent);
         }
     }
 
@@ -90,13 +91,12 @@ impl Lacking {
         let intents = freed.iter().filter_map(|intent| self.intents.get(intent));
         let next = intents.flat_map(|of_intent| {
             let nearest = of_intent.nearest();
-            let entries = of_intent.entries.keys();
-            entries.take_while(move |(distance, _)| Some(*distance) == nearest)
+            of_intent.flows().take_while(move |(distance, _)| *distance == nearest)
         });
-        next.map(|(_, dpid)| *dpid).collect()
+        next.map(|(_, dpid)| dpid).collect()
     }
 
-    /// The least distance at which an intent lacks something.
+    /// The least distance at which an intent lacks a flow.
     pub(super) fn nearest(&self, intent: u32) -> Option<u32> {
         self.intents.get(&intent)?.nearest()
     }
@@ -135,7 +135,7 @@ mod tests {
     const FAR: Dpid = Dpid(3);
 
     fn lacks(places: &[(u32, u32, Why)]) -> AtSwitch {
-        places.iter().map(|(intent, distance, why)| ((*intent, *distance), *why)).collect()
+        places.iter().map(|(intent, distance, why)| ((*intent, Some(*distance)), *why)).collect()
     }
 
     #[test]
@@ -145,15 +145,28 @@ mod tests {
         lacking.set(MIDDLE, lacks(&[(7, 0, Why::Due), (7, 1, Why::Due)]));
         lacking.set(FAR, lacks(&[(7, 2, Why::Due), (8, 0, Why::Due)]));
         assert_eq!(lacking.take_freed(), BTreeSet::new());
-        lacking.made(7, 0, NEAR);
+        lacking.made(7, Some(0), NEAR);
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(0), BTreeSet::new()));
         lacking.set(MIDDLE, lacks(&[(7, 1, Why::Due)]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(1), BTreeSet::from([MIDDLE])));
         lacking.set(MIDDLE, lacks(&[]));
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (Some(2), BTreeSet::from([FAR])));
-        lacking.made(7, 2, FAR);
+        lacking.made(7, Some(2), FAR);
         assert_eq!((lacking.nearest(7), lacking.take_freed()), (None, BTreeSet::new()));
         assert_eq!(lacking.due().collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn groups_and_meters_are_due_and_are_no_flow_that_others_wait_for() {
+        let mut lacking = Lacking::default();
+        lacking.set(NEAR, AtSwitch::from([((7, None), Why::Due)]));
+        lacking.set(FAR, lacks(&[(7, 1, Why::Due)]));
+        assert!(lacking.is_due(7) && lacking.is_due_at(NEAR, Some(7)));
+        assert_eq!(lacking.nearest(7), Some(1));
+        lacking.made(7, None, NEAR);
+        assert_eq!((lacking.is_due(7), lacking.take_freed()), (true, BTreeSet::new()));
+        lacking.made(7, Some(1), FAR);
+        assert!(!lacking.is_due(7) && lacking.intents.is_empty());
     }
 
     #[test]

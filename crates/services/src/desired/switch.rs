@@ -43,6 +43,10 @@ pub(super) struct InSwitch {
     without_groups: BTreeSet<u32>,
     /// Flows that are to go.
     leaving: Vec<Leaving>,
+    /// Intents of flows that it refuses to remove.
+    staying: Vec<u32>,
+    /// Numbers of flows that are not wanted and of no intent. If one becomes an intent, they are to go.
+    pub(super) strangers: BTreeSet<u32>,
     /// Intents of changes that were sent, until the switch has confirmed them, or told its tables.
     unconfirmed: BTreeSet<u32>,
     /// Groups and meters that are to go.
@@ -96,8 +100,8 @@ pub(super) struct Sent {
 /// What is to be done after a program has ended.
 #[derive(Default)]
 pub(super) struct Ended {
-    /// Intents and distances of flows that are there now.
-    pub(super) made: BTreeSet<(u32, u32)>,
+    /// Intents, and distances of flows, of what is there now.
+    pub(super) made: BTreeSet<(u32, Option<u32>)>,
     /// Why the switch has refused some of it, each reason once.
     pub(super) refused: Vec<Refusal>,
     /// It has to be compared again.
@@ -123,6 +127,8 @@ impl InSwitch {
             stuck: BTreeMap::new(),
             without_groups: BTreeSet::new(),
             leaving: Vec::new(),
+            staying: Vec::new(),
+            strangers: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             unused: Vec::new(),
             is_under_way: false,
@@ -150,7 +156,10 @@ impl InSwitch {
     pub(super) fn compared(&mut self, found: Difference) {
         let groups = found.stuck.iter().filter(|(_, at, _)| at.is_none());
         self.without_groups = groups.map(|(intent, ..)| *intent).collect();
-        self.stuck = found.stuck.iter().map(|(intent, _, why)| (*intent, *why)).collect();
+        let shadowed = found.shadowed.iter().map(|intent| (*intent, WhyNot::Shadowed));
+        let stuck = found.stuck.iter().map(|(intent, _, why)| (*intent, *why));
+        self.stuck = shadowed.chain(stuck).collect();
+        (self.staying, self.strangers) = (found.staying, found.strangers);
         (self.wanted, self.installed) = (found.wanted, found.installed);
         self.unsayable = found.unsayable;
         self.adds = found.adds;
@@ -187,7 +196,7 @@ impl InSwitch {
     /// The intents that have flows here which are to go, or may have: something of them is on its way.
     pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
         let leaving = self.leaving.iter().map(|leaving| leaving.due.intent);
-        leaving.chain(self.unconfirmed.iter().copied())
+        leaving.chain(self.unconfirmed.iter().copied()).chain(self.staying.iter().copied())
     }
 
     /// It has told its tables.
@@ -233,7 +242,7 @@ impl InSwitch {
         let goes = |leaving: &mut Leaving| leaving.goes_at().is_some_and(|at| at <= now);
         let leaving = self.leaving.extract_if(.., goes);
         going.extend(leaving.map(|leaving| (None, leaving.due)));
-        if going.is_empty() && self.adds.is_empty() && self.leaving.is_empty() {
+        if going.is_empty() && self.uses_nothing_old() {
             going.extend(self.unused.drain(..).map(|due| (None, due)));
         }
         (self.is_under_way, self.is_overtaken) = (!going.is_empty(), false);
@@ -249,9 +258,30 @@ impl InSwitch {
         going.into_iter().map(send).collect()
     }
 
+    /// Whether no flow of the app is left that may use groups or meters which nobody wants any more: those go with a meter.
+    fn uses_nothing_old(&self) -> bool {
+        let known = self.known.as_ref();
+        let replaces = |due: &Due| match &due.made {
+            Made::Flow(told) => known.is_some_and(|known| known.flows.contains_key(&told.key)),
+            _ => false,
+        };
+        let is_replaced = self.adds.values().flatten().any(replaces);
+        self.leaving.is_empty() && self.staying.is_empty() && self.stuck.is_empty() && !is_replaced
+    }
+
+    /// Has it asked again for what it has refused of these intents. Whether that was something.
+    pub(super) fn ask_again(&mut self, intents: &BTreeSet<u32>) -> bool {
+        let forgot = self.refused.forget(intents);
+        if self.refused.is_empty() {
+            self.refused_until = None;
+        }
+        forgot
+    }
+
     /// Takes what it has told in an audit. How many flows somebody else has changed, removed or added.
     pub(super) fn audited(&mut self, now: Duration, told: Option<Known>) -> usize {
         let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
+        self.is_untold &= told.is_none();
         let (Some(known), Some(told), Audit::Now) = (&mut self.known, told, audit) else {
             return 0;
         };
@@ -268,8 +298,10 @@ impl InSwitch {
         for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
             let known = match outcome {
                 Outcome::Installed => {
-                    self.installed += usize::from(due.made.adds());
-                    ended.made.extend(distance.map(|distance| (due.intent, distance)));
+                    if due.made.adds() {
+                        self.installed += 1;
+                        ended.made.insert((due.intent, distance));
+                    }
                     Some(due.made)
                 }
                 Outcome::Refused(why) => {

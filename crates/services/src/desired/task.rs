@@ -117,10 +117,11 @@ impl Keeper {
         let mut book = desired.book();
         self.changed.extend(book.take_changed(self.switches.keys().copied()));
         self.ask_again(&book.take_asked_again());
+        self.find_strangers(&book.take_new());
         self.compare(&mut book);
         self.look_at_leaving(&book);
         self.send(&book);
-        let intents = self.intents(&book);
+        let intents = self.intents(&mut book);
         drop(book);
         self.publish(written, intents);
     }
@@ -177,6 +178,12 @@ impl Keeper {
         for Told { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
             let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
             let Some(switch) = up else { continue };
+            if let Err(why) = tables
+                && !std::mem::replace(&mut switch.is_untold, true)
+            {
+                let event = Event::TablesUntold { app: self.network.app(), dpid, why };
+                self.network.events().publish(now, event);
+            }
             if is_audit {
                 let flows = switch.audited(now, tables.ok());
                 if flows > 0 {
@@ -195,10 +202,6 @@ impl Keeper {
                     let again =
                         if why == RequestError::TooLarge { AUDIT_EVERY } else { READ_AGAIN };
                     switch.reading = Reading::At(now + again);
-                    if !std::mem::replace(&mut switch.is_untold, true) {
-                        let event = Event::TablesUntold { app: self.network.app(), dpid, why };
-                        self.network.events().publish(now, event);
-                    }
                     continue;
                 }
             };
@@ -283,11 +286,21 @@ impl Keeper {
 
     /// Forgets what switches have refused of these intents.
     fn ask_again(&mut self, intents: &BTreeSet<u32>) {
+        if intents.is_empty() {
+            return;
+        }
         for (dpid, switch) in &mut self.switches {
-            if switch.refused.forget(intents) {
+            if switch.ask_again(intents) {
                 self.changed.insert(*dpid);
             }
         }
+    }
+
+    /// Finds the switches that have flows of an earlier run with numbers which are intents now.
+    fn find_strangers(&mut self, new: &BTreeSet<u32>) {
+        let has = |switch: &InSwitch| new.iter().any(|intent| switch.strangers.contains(intent));
+        let found = self.switches.iter().filter(|(_, switch)| has(switch));
+        self.changed.extend(found.map(|(dpid, _)| *dpid));
     }
 
     /// Finds out what is lacking at the switches that have changed.
@@ -304,9 +317,9 @@ impl Keeper {
                     continue;
                 }
             };
-            let flows = book.of(dpid).filter(|(_, entry)| entry.is_flow());
-            let all = flows.map(|(intent, entry)| ((intent, entry.distance), why));
-            self.lacking.set(dpid, all.collect());
+            let all = book.of(dpid).map(|(intent, entry)| ((intent, entry.place()), why));
+            let all = all.collect();
+            self.lacking.set(dpid, all);
         }
         self.ready.extend(self.lacking.take_freed());
     }
@@ -364,14 +377,11 @@ impl Keeper {
     }
 
     /// How far the intents are that somebody wants to know of.
-    fn intents(&self, book: &Book) -> BTreeMap<u32, IntentState> {
-        let state = |intent| match self.lacking.away(intent) {
-            Some(dpid) => IntentState::Away(dpid),
-            None if self.lacking.is_due(intent) => IntentState::Due,
-            None => IntentState::Settled,
-        };
-        let mut intents: BTreeMap<u32, IntentState> =
-            book.followed().map(|intent| (intent, state(intent))).collect();
+    fn intents(&self, book: &mut Book) -> BTreeMap<u32, IntentState> {
+        let mut intents: BTreeMap<u32, IntentState> = book
+            .followed()
+            .map(|(intent, switches)| (intent, self.intent(intent, switches)))
+            .collect();
         if intents.is_empty() {
             return intents;
         }
@@ -387,7 +397,25 @@ impl Keeper {
                 }
             }
         }
+        let settled = intents.iter().filter(|(_, state)| **state == IntentState::Settled);
+        settled.for_each(|(intent, _)| book.settled(*intent));
         intents
+    }
+
+    /// How far an intent is that has something in these switches, or may have: as far as their connections tell.
+    fn intent(&self, intent: u32, switches: &BTreeSet<Dpid>) -> IntentState {
+        if let Some(dpid) = self.lacking.away(intent) {
+            return IntentState::Away(dpid);
+        }
+        if self.lacking.is_due(intent) {
+            return IntentState::Due;
+        }
+        let is_read = |dpid: &Dpid| self.switches.get(dpid).map(InSwitch::is_read);
+        match switches.iter().find(|dpid| is_read(dpid) != Some(true)) {
+            Some(dpid) if is_read(dpid).is_none() => IntentState::Left(*dpid),
+            Some(_) => IntentState::Leaving,
+            None => IntentState::Settled,
+        }
     }
 
     fn publish(&self, written: u64, intents: BTreeMap<u32, IntentState>) {
