@@ -387,7 +387,9 @@ impl Keeper {
         }
         for (dpid, switch) in &self.switches {
             for intent in switch.leaving() {
-                if let Some(state @ IntentState::Settled) = intents.get_mut(&intent) {
+                if let Some(state @ (IntentState::Settled | IntentState::Left(_))) =
+                    intents.get_mut(&intent)
+                {
                     *state = IntentState::Leaving;
                 }
             }
@@ -410,12 +412,12 @@ impl Keeper {
         if self.lacking.is_due(intent) {
             return IntentState::Due;
         }
-        let is_read = |dpid: &Dpid| self.switches.get(dpid).map(InSwitch::is_read);
-        match switches.iter().find(|dpid| is_read(dpid) != Some(true)) {
-            Some(dpid) if is_read(dpid).is_none() => IntentState::Left(*dpid),
-            Some(_) => IntentState::Leaving,
-            None => IntentState::Settled,
+        let up = switches.iter().filter_map(|dpid| self.switches.get(dpid));
+        if !up.into_iter().all(InSwitch::is_read) {
+            return IntentState::Leaving;
         }
+        let away = switches.iter().find(|dpid| !self.switches.contains_key(dpid));
+        away.map_or(IntentState::Settled, |dpid| IntentState::Left(*dpid))
     }
 
     fn publish(&self, written: u64, intents: BTreeMap<u32, IntentState>) {
