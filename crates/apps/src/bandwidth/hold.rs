@@ -1,10 +1,12 @@
 //! One reservation, from the request to its end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bellrock_api::{Host, HostId, Network, Promise, SwitchPort};
+use bellrock_api::{Dpid, Host, HostId, Network, Promise, SwitchPort};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
+use bellrock_services::wait::first;
 
 use super::ledger::{Way, give_back, take_one};
 use super::route::{Route, Standing, carries};
@@ -21,11 +23,12 @@ pub const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 /// How long switches may take to have nothing left of what was reserved, before others can have it all the same.
 pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a reservation is kept on a path with a switch that is not connected, when there is no other path.
+/// How long a reservation is kept on a path with a switch that is not connected, when there is no other path; and again,
+/// on one with a switch that is back and has not confirmed its part.
 pub const AWAY_FOR: Duration = Duration::from_secs(30);
 
-/// How often it is looked at meanwhile, if nothing changes.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// After how long a switch that has not confirmed its part is waited for again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// After how long a reservation that is lost is tried again, if nothing has changed before.
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
@@ -44,8 +47,16 @@ pub(super) struct Asked {
 struct Held {
     route: Route,
     way: Way,
-    /// Since when it is not known whether packets get through.
-    unknown_since: Option<Duration>,
+    doubt: Option<Doubt>,
+}
+
+/// It is not known whether packets get through.
+struct Doubt {
+    why: String,
+    /// When it is looked at again, if nothing changes before.
+    look_at: Duration,
+    /// When it is given up.
+    until: Duration,
 }
 
 /// Reserves, answers, and keeps the reservation until it is released.
@@ -101,12 +112,12 @@ impl Holding {
     /// The next order. What is not as it should be is looked at now and then without one.
     async fn next(&self, held: &Option<Held>) -> Order {
         let order = next(&self.asked.orders);
-        let look_after = match held {
-            None => RETRY_LOST,
-            Some(held) if held.unknown_since.is_some() => LOOK_EVERY,
+        let look_at = match held {
+            None => self.network.now() + RETRY_LOST,
+            Some(Held { doubt: Some(doubt), .. }) => doubt.look_at.min(doubt.until),
             Some(_) => return order.await,
         };
-        self.network.timeout(look_after, order).await.unwrap_or(Order::Look)
+        first(order, self.network.sleep_until(look_at)).await.a().unwrap_or(Order::Look)
     }
 
     fn note(&self, state: State) -> Option<Reservation> {
@@ -120,17 +131,26 @@ impl Holding {
     /// Looks how it is after something has changed, and moves it to another path where it has to.
     async fn look(&self, held: Option<Held>) -> Option<Held> {
         let Some(held) = held else { return self.noted(self.reserve(Duration::ZERO).await) };
-        let standing = held.route.standing(&self.network);
-        if standing == Standing::Intact {
-            return self.stay(held).await;
-        }
-        match (self.find(Some(&held), Duration::ZERO).await, standing) {
-            (Ok(found), _) => self.noted(self.lay(found, Some(held)).await),
-            (Err(_), Standing::Unknown(dpid)) if !self.is_given_up(&held) => {
-                self.note(State::Unknown(dpid));
-                Some(self.unknown(held))
-            }
-            (Err(why), _) => self.lose(held, why).await,
+        let (why, look_at) = match held.route.standing(&self.network) {
+            Standing::Intact => return self.stay(held).await,
+            Standing::Broken => return self.replace(held).await,
+            Standing::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
+            Standing::New(dpid, until) => (format!("switch {dpid} is just back"), until),
+        };
+        // Flows may be in place all along: they stay until those of another path are confirmed.
+        match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
+            Ok(found) => match self.lay(found, Some(&held)).await {
+                Ok(moved) => {
+                    self.give_back(&held.way.without(&moved.way)).await;
+                    self.book.look_for_lost();
+                    self.noted(Ok(moved))
+                }
+                Err(_) => {
+                    self.commit(&held.route);
+                    self.doubt(held, why, look_at).await
+                }
+            },
+            Err(_) => self.doubt(held, why, look_at).await,
         }
     }
 
@@ -138,31 +158,61 @@ impl Holding {
     async fn stay(&self, held: Held) -> Option<Held> {
         let state = self.desired.state().load();
         let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
-        if held.unknown_since.is_none() && !is_refused {
+        if held.doubt.is_none() && !is_refused {
             return Some(held);
         }
         let commit = self.commit(&held.route);
         match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
-            Ok(()) => self.noted(Ok(Held { unknown_since: None, ..held })),
+            Ok(()) => self.noted(Ok(Held { doubt: None, ..held })),
             Err(error @ NotCommitted::Refused(..)) => self.lose(held, error.into()).await,
-            Err(error) if self.is_given_up(&held) => self.lose(held, error.into()).await,
-            Err(_) => Some(self.unknown(held)),
+            Err(error) => {
+                let look_at = self.network.now() + ASK_AGAIN;
+                self.doubt(held, error.to_string(), look_at).await
+            }
         }
     }
 
-    fn unknown(&self, held: Held) -> Held {
-        let since = held.unknown_since.unwrap_or_else(|| self.network.now());
-        Held { unknown_since: Some(since), ..held }
+    /// Its path is not there any more.
+    async fn replace(&self, held: Held) -> Option<Held> {
+        let found = match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
+            Ok(found) => found,
+            Err(why) => return self.lose(held, why).await,
+        };
+        let moved = self.lay(found, Some(&held)).await;
+        let way = moved.as_ref().ok().map(|moved| &moved.way);
+        if way.is_none() {
+            // What is refused at one path may go by another, which is looked for from nothing.
+            let _ = self.withdraw().await;
+        }
+        self.give_back(&way.map_or_else(|| held.way.clone(), |way| held.way.without(way))).await;
+        self.book.look_for_lost();
+        match moved {
+            Ok(moved) => self.noted(Ok(moved)),
+            Err(_) => self.noted(self.reserve(Duration::ZERO).await),
+        }
     }
 
+    /// Keeps it for a while.
+    async fn doubt(&self, held: Held, why: String, look_at: Duration) -> Option<Held> {
+        let now = self.network.now();
+        let until = match &held.doubt {
+            // Another doubt is another matter.
+            Some(doubt) if doubt.why == why => doubt.until,
+            _ => now + AWAY_FOR,
+        };
+        if now >= until {
+            return self.lose(held, NotReserved::Doubtful(why)).await;
+        }
+        self.note(State::Unknown(why.clone()));
+        Some(Held { doubt: Some(Doubt { why, look_at, until }), ..held })
+    }
+
+    /// It holds nothing any more.
     async fn lose(&self, held: Held, why: NotReserved) -> Option<Held> {
         // Who refuses to remove a flow that leads nowhere does it no good and no harm.
         let _ = self.let_go(held).await;
+        self.book.look_for_lost();
         self.noted(Err(why))
-    }
-
-    fn is_given_up(&self, held: &Held) -> bool {
-        held.unknown_since.is_some_and(|since| self.network.now() >= since + AWAY_FOR)
     }
 
     /// Notes what came of it.
@@ -179,39 +229,65 @@ impl Holding {
         }
     }
 
-    /// Takes the bandwidth on a path, and installs the flows.
+    /// Takes the bandwidth on a path, and installs the flows. Where a switch refuses its part, paths without it
+    /// are tried.
     async fn reserve(&self, wait: Duration) -> Result<Held, NotReserved> {
-        self.lay(self.find(None, wait).await?, None).await
+        let (mut refused, mut without) = (None, BTreeSet::new());
+        loop {
+            let wait = if without.is_empty() { wait } else { Duration::ZERO };
+            let found = match (self.find(None, wait, &without).await, refused) {
+                (Ok(found), _) => found,
+                // What was refused first says more than that there is no path beside.
+                (Err(_), Some(refused)) => return Err(NotReserved::NotInstalled(refused)),
+                (Err(why), None) => return Err(why),
+            };
+            match self.lay(found, None).await {
+                Err(NotReserved::NotInstalled(error @ NotCommitted::Refused(dpid, _)))
+                    if without.insert(dpid) =>
+                {
+                    refused.get_or_insert(error);
+                }
+                held => return held,
+            }
+        }
     }
 
-    /// Takes the bandwidth on the first path that has it, beside what it has on the path before.
-    async fn find(&self, before: Option<&Held>, wait: Duration) -> Result<Found, NotReserved> {
+    /// Takes the bandwidth on the first path that has it, beside what it has on the path before. None of the path
+    /// passes `without`.
+    async fn find(
+        &self,
+        before: Option<&Held>,
+        wait: Duration,
+        without: &BTreeSet<Dpid>,
+    ) -> Result<Found, NotReserved> {
         let mut routes = self.routes()?;
+        routes.retain(|(route, _)| !route.switches().any(|dpid| without.contains(&dpid)));
         match self.take(&routes, before, wait).await {
             Some((index, way)) => Ok((routes.swap_remove(index).0, way)),
             None => Err(self.taken(&routes)),
         }
     }
 
-    /// Installs the flows of a route in the place of those of the path before. If that fails, nothing is held any
-    /// more. What flows use is given back when they are gone.
-    async fn lay(&self, (route, way): Found, before: Option<Held>) -> Result<Held, NotReserved> {
+    /// Installs the flows of a route, in the place of those of the path before, if there is one. If that fails, what was
+    /// taken for it is given back: of the path before, the lines and what is left of its flows stay as they are.
+    async fn lay(&self, (route, way): Found, before: Option<&Held>) -> Result<Held, NotReserved> {
         let commit = self.commit(&route);
         let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
-        // Whoever is slow to remove what nobody uses any more does not hold up others for ever.
-        let _ = match (&confirmed, &before) {
-            (Ok(()), None) => Ok(()),
-            (Ok(()), Some(_)) => commit.settled(&self.network, CLEAR_WITHIN).await,
-            (Err(_), _) => self.withdraw().await,
-        };
-        if let Some(before) = before {
-            self.give_back(&before.way.without(&way)).await;
-            self.book.look_for_lost();
-        }
-        match confirmed {
-            Ok(()) => Ok(Held { route, way, unknown_since: None }),
-            Err(error) => {
+        // What flows use is given back when they are gone, or have had their time.
+        match (confirmed, before) {
+            (Ok(()), before) => {
+                if before.is_some() {
+                    let _ = commit.settled(&self.network, CLEAR_WITHIN).await;
+                }
+                Ok(Held { route, way, doubt: None })
+            }
+            (Err(error), None) => {
+                let _ = self.withdraw().await;
                 self.give_back(&way).await;
+                Err(error.into())
+            }
+            (Err(error), Some(before)) => {
+                self.give_back(&way.without(&before.way)).await;
                 Err(error.into())
             }
         }

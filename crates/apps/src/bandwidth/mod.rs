@@ -89,11 +89,11 @@ pub enum State {
     Pending,
     /// Its flows are confirmed; packets leave switches by these ports.
     Installed(Vec<SwitchPort>),
-    /// This switch of its path is not connected, or has come up just now, and there is no other path: whether packets
-    /// get through is not known. It is kept for [`AWAY_FOR`].
-    Unknown(Dpid),
+    /// Whether packets get through is not known, for this reason: a switch of its path is not connected, or just back, and
+    /// there is no other path. It is kept for [`AWAY_FOR`].
+    Unknown(String),
     /// Its path broke, and there is no other yet. It holds nothing; it is tried again when the network changes,
-    /// when another is released, and after [`RETRY_LOST`].
+    /// when another is released or lost, and after [`RETRY_LOST`].
     Lost(String),
 }
 
@@ -187,6 +187,9 @@ pub enum NotReserved {
     /// A host has gone or moved meanwhile.
     #[error("host {0} is not there any more")]
     Gone(HostId),
+    /// It was not known for too long whether packets get through.
+    #[error("{0}, for too long")]
+    Doubtful(String),
     /// The flows could not be installed, and what was reserved is given back.
     #[error("{0}")]
     NotInstalled(#[from] NotCommitted),

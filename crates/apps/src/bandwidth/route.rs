@@ -19,8 +19,10 @@ pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 pub(super) enum Standing {
     /// The hosts are where they were, and the lines between are up.
     Intact,
-    /// This switch is not connected, or has come up just now: packets may or may not pass it.
-    Unknown(Dpid),
+    /// This switch is not connected: packets may or may not pass it.
+    Away(Dpid),
+    /// This switch has come up just now, and its ports or its links are not found yet. Until this time they may be.
+    New(Dpid, Duration),
     Broken,
 }
 
@@ -78,32 +80,36 @@ impl Route {
         let at = |id: HostId| hosts.get(id.mac, id.vlan).map(|host| host.at);
         let first = self.steps.first().map(Step::from);
         let last = self.steps.last().map(Step::to);
-        let is_sound = |step: &Step| {
+        let speaks = |step: &Step| {
             let info = switches.get(step.dpid);
-            info.is_none_or(|info| {
-                let ports_are_up = topology.is_up(step.from()) && topology.is_up(step.to());
-                info.version == step.version && ports_are_up
-            })
+            info.is_none_or(|info| info.version == step.version)
         };
-        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(is_sound) {
+        if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(speaks) {
             return Standing::Broken;
         }
-        if let Some(away) = self.switches().find(|dpid| switches.get(*dpid).is_none()) {
-            return Standing::Unknown(away);
-        }
+        // A switch that is not up has neither ports nor links in the topology, and one that has come up just now
+        // has them a little later.
+        let is_down = |step: &&Step| !topology.is_up(step.from()) || !topology.is_up(step.to());
         let is_parted = |pair: &&[Step]| {
             let [step, next] = pair else { return false };
             paths.hop_at(step.to()).is_none_or(|hop| hop.to != next.from())
         };
-        let parted: Vec<Dpid> =
-            self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid).collect();
-        let now = network.now();
-        let is_new =
-            |dpid: &Dpid| switches.get(*dpid).is_some_and(|info| now < info.since + LINKS_WITHIN);
-        match parted.iter().copied().find(is_new) {
-            Some(new) => Standing::Unknown(new),
-            None if parted.is_empty() => Standing::Intact,
-            None => Standing::Broken,
+        let down: Vec<Dpid> = self.steps.iter().filter(is_down).map(|step| step.dpid).collect();
+        let parted = self.steps.windows(2).filter(is_parted).flatten().map(|step| step.dpid);
+        let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since + LINKS_WITHIN);
+        let is_new = |dpid: &Dpid| since(*dpid).is_some_and(|until| network.now() < until);
+        let away = self.switches().find(|dpid| switches.get(*dpid).is_none());
+        // A port that is down at a switch that has been up for long is no doubt.
+        let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);
+        if down.iter().any(|dpid| is_certain(&dpid)) {
+            return Standing::Broken;
+        }
+        let doubtful: Vec<Dpid> = down.iter().copied().chain(parted).collect();
+        match (away, doubtful.iter().copied().find(is_new)) {
+            (Some(away), _) => Standing::Away(away),
+            (None, Some(new)) => Standing::New(new, since(new).unwrap_or_default()),
+            (None, None) if doubtful.is_empty() => Standing::Intact,
+            (None, None) => Standing::Broken,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Host, Network};
+use bellrock_api::{Host, Network};
 use bellrock_apps::bandwidth::{
     HostName, Kbps, NotOneHost, NotReserved, Request, Reservation, Reservations, State,
 };
@@ -104,7 +104,7 @@ fn row(reservation: &Reservation) -> Row {
         State::Installed(ports) => {
             ("installed", None, ports.iter().map(ToString::to_string).collect())
         }
-        State::Unknown(dpid) => ("unknown", Some(away(*dpid)), Vec::new()),
+        State::Unknown(why) => ("unknown", Some(why.clone()), Vec::new()),
         State::Lost(why) => ("lost", Some(why.clone()), Vec::new()),
     };
     Row {
@@ -117,10 +117,6 @@ fn row(reservation: &Reservation) -> Row {
         why,
         path,
     }
-}
-
-fn away(dpid: Dpid) -> String {
-    format!("switch {dpid} is not connected, or its links are not found yet")
 }
 
 /// Reserves. The answer is the reservation, as the only one of a list.

@@ -1,0 +1,237 @@
+//! The app `bandwidth` in a lab where switches, connections and controllers come and go, and refuse.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod known;
+mod reserving;
+
+use std::time::Duration;
+
+use bellrock_api::{Cookie, Dpid, FlowMod, Match, Port, ToSwitch, Version};
+use bellrock_apps::Routing;
+use bellrock_apps::bandwidth::{
+    AWAY_FOR, Bandwidth, BandwidthSettings, KEEP_LEFT_FLOWS, NotReleased, RETRY_LOST, Request,
+    Reservations, State,
+};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::topology::{linear, ring};
+use bellrock_services::desired::{AUDIT_EVERY, NotCommitted};
+use known::{SETTLED, known};
+use reserving::*;
+
+#[test]
+fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_path() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    assert!(lab.ping("h1", "h4"));
+    let before = flow_of_first(&lab, "s2").unwrap();
+    assert!(before.1 > 0, "{before:?}");
+
+    lab.disconnect("s2");
+    lab.run_for(Duration::from_secs(3));
+    let away = State::Unknown("switch 0000000000000002 is not connected".into());
+    assert_eq!(book.list()[0].state, away);
+    assert!(lab.ping("h1", "h4"), "its packets go on");
+    lab.reconnect("s2");
+    assert!(lab.run_until(Duration::from_secs(20), |_| {
+        matches!(book.list()[0].state, State::Installed(_))
+    }));
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
+    let after = flow_of_first(&lab, "s2").unwrap();
+    assert!(after.0 == before.0 && after.1 > before.1, "it is the same flow: {before:?} {after:?}");
+
+    // Who comes back without its flows gets them again.
+    lab.restart("s2", false);
+    lab.run_for(SETTLED * 2);
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
+    assert!(flow_of_first(&lab, "s2").is_some());
+
+    // Who stays away has had his time.
+    lab.disconnect("s2");
+    lab.run_for(AWAY_FOR - Duration::from_secs(5));
+    assert_eq!(book.list()[0].state, away);
+    assert!(!reserved(&book).is_empty());
+    lab.run_for(Duration::from_secs(15));
+    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    assert_eq!(reserved(&book), []);
+    assert_eq!(flow_of_first(&lab, "s1"), None);
+    lab.disconnect("s1");
+    lab.run_for(Duration::from_secs(1));
+    let other = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
+    assert_eq!(other.to_string(), "switch 0000000000000001 is not connected, and a host is there");
+}
+
+#[test]
+fn what_somebody_else_removes_is_put_back() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    let any = Match::any();
+    let all = FlowMod::delete(&any).cookie_mask(Cookie::of_app("bandwidth").with(0), Cookie::MASK);
+    lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(all)).unwrap();
+    assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s2").is_none()));
+    assert!(lab.run_until(2 * AUDIT_EVERY, |lab| flow_of_first(lab, "s2").is_some()));
+    assert!(matches!(book.list()[0].state, State::Installed(_)));
+}
+
+/// Nobody has promised the next run what this one has.
+#[test]
+fn reservations_end_with_the_controller_and_their_flows_go_without_a_gap() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    assert!(lab.ping("h1", "h4") && flow_of_first(&lab, "s2").is_some());
+    lab.stop_controller();
+    lab.run_for(Duration::from_secs(2));
+    assert!(lab.ping("h1", "h4"), "while no controller runs");
+    let next = Reservations::new(BandwidthSettings::default());
+    lab.start_chain(vec![Box::new(Bandwidth::new(&next)), Box::new(Routing::default())]);
+    let is_there = |lab: &Lab| flow_of_first(lab, "s2").is_some();
+    let mut kept_s = 0;
+    while is_there(&lab) && kept_s < 120 {
+        assert!(lab.ping("h1", "h4"), "after {kept_s} s");
+        lab.run_for(Duration::from_secs(1));
+        kept_s += 1;
+    }
+    assert!(kept_s >= KEEP_LEFT_FLOWS.as_secs(), "{kept_s} s");
+    for switch in ["s1", "s2", "s3", "s4"] {
+        lab.run_for(Duration::from_secs(1));
+        assert!(lab.ping("h1", "h4"), "they are gone");
+        assert_eq!(flow_of_first(&lab, switch), None);
+    }
+    let first = reserve(&mut lab, &next, request("10.0.0.1", "10.0.0.4", "300M")).unwrap();
+    assert_eq!((first.id, switches(&first)), (1, vec![1, 2, 3, 4]));
+}
+
+/// Somebody fills the table of a switch with flows of his own, in the place of the reservation's.
+#[test]
+fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and_then() {
+    const CAPACITY: u32 = 50;
+    let book = Reservations::new(BandwidthSettings::default());
+    let network = NetworkSettings { table_capacity: CAPACITY, ..NetworkSettings::default() };
+    let lab = Lab::seeded(7).topology(linear(4, 1)).version(Version::V1_3).network(network);
+    let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+
+    let any = Match::any();
+    let ours = FlowMod::delete(&any).cookie_mask(Cookie::of_app("bandwidth").with(0), Cookie::MASK);
+    let send = |lab: &Lab, flow: FlowMod<'_>| {
+        lab.controller().unwrap().send(Dpid(2), &ToSwitch::FlowMod(flow)).unwrap();
+    };
+    send(&lab, ours);
+    for port in 0..CAPACITY {
+        let matching = Match::any().in_port(Port(1000 + port));
+        send(&lab, FlowMod::add(&matching).cookie(0xbad).priority(1));
+    }
+    let lost =
+        |_: &Lab| matches!(&book.list()[0].state, State::Lost(why) if why.contains("refuses"));
+    assert!(lab.run_until(2 * AUDIT_EVERY, lost), "{:?}", book.list());
+    lab.run_for(Duration::from_secs(5));
+    assert_eq!(reserved(&book), []);
+    assert_eq!(flow_of_first(&lab, "s1"), None, "nothing leads to the switch that has no room");
+
+    let sent = lab.counter("changes_sent");
+    lab.run_for(4 * RETRY_LOST);
+    let tried = lab.counter("changes_sent") - sent;
+    assert!((4..100).contains(&tried), "{tried} changes in two minutes");
+    let theirs = FlowMod::delete(&any).cookie_mask(0xbad, u64::MAX);
+    send(&lab, theirs);
+    assert!(lab.run_until(2 * RETRY_LOST, |_| matches!(book.list()[0].state, State::Installed(_))));
+    assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
+}
+
+/// Connections of all switches come back together, and their ports and links a little later.
+#[test]
+fn many_switches_that_come_back_together_lose_no_reservation() {
+    const SWITCHES: u32 = 40;
+    let settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
+    let book = Reservations::new(settings);
+    let lab = Lab::seeded(7).topology(linear(SWITCHES, 1)).version(Version::V1_3);
+    let mut lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.40", "600M")).unwrap();
+    let other = Request { wait: 10 * PATIENCE, ..request("10.0.0.2", "10.0.0.3", "600M") };
+    let mut other = book.reserve(other);
+    let all: Vec<String> = (1..=SWITCHES).map(|number| format!("s{number}")).collect();
+    all.iter().for_each(|switch| lab.disconnect(switch));
+    lab.run_for(Duration::from_secs(1));
+    all.iter().for_each(|switch| lab.reconnect(switch));
+    let mut lost = Vec::new();
+    lab.run_until(PATIENCE, |_| {
+        let state = &book.list()[0].state;
+        lost.extend(matches!(state, State::Lost(_)).then(|| state.clone()));
+        false
+    });
+    assert_eq!(lost, []);
+    assert_eq!(switches(&book.list()[0]).len(), SWITCHES as usize);
+    assert_eq!(ask(&mut other), None, "who waits has got what it had");
+}
+
+/// Fills the table of a switch with somebody else's flows.
+fn fill(lab: &Lab, dpid: u64) {
+    for port in 0..CAPACITY {
+        let matching = Match::any().in_port(Port(1000 + port));
+        let flow = FlowMod::add(&matching).cookie(0xbad).priority(1);
+        lab.controller().unwrap().send(Dpid(dpid), &ToSwitch::FlowMod(flow)).unwrap();
+    }
+}
+
+const CAPACITY: u32 = 50;
+
+fn ring_lab() -> (Lab, Reservations) {
+    let book = Reservations::new(BandwidthSettings::default());
+    let network = NetworkSettings { table_capacity: CAPACITY, ..NetworkSettings::default() };
+    let lab = Lab::seeded(7).topology(ring(4, 1)).version(Version::V1_3).network(network);
+    let lab = known(lab.app(Bandwidth::new(&book)).run(Routing::default()));
+    (lab, book)
+}
+
+#[test]
+fn where_a_switch_refuses_a_path_without_it_is_taken() {
+    let (mut lab, book) = ring_lab();
+    fill(&lab, 2);
+    lab.run_for(Duration::from_secs(1));
+    let around = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    assert_eq!(switches(&around), [1, 4, 3]);
+    assert_eq!(reserved(&book).len(), 4, "of the path that it has: {:?}", reserved(&book));
+    fill(&lab, 4);
+    lab.run_for(Duration::from_secs(1));
+    let error = reserve(&mut lab, &book, request("10.0.0.3", "10.0.0.1", "600M")).unwrap_err();
+    assert!(error.to_string().contains(": the switch refuses it"), "{error}");
+    assert_eq!((book.list().len(), reserved(&book).len()), (1, 4));
+}
+
+/// A switch of its path is away, packets get through all the same, and the other path cannot be had.
+#[test]
+fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
+    let (mut lab, book) = ring_lab();
+    let first = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "600M")).unwrap();
+    let [_, by, _] = switches(&first)[..] else { panic!("{first:?}") };
+    let had = reserved(&book);
+    fill(&lab, if by == 2 { 4 } else { 2 });
+    lab.run_for(Duration::from_secs(1));
+    lab.disconnect(&format!("s{by}"));
+    lab.run_for(Duration::from_secs(10));
+    assert!(matches!(book.list()[0].state, State::Unknown(_)), "{:?}", book.list());
+    for switch in ["s1", "s3"] {
+        assert!(flow_of_first(&lab, switch).is_some(), "{switch}");
+    }
+    assert_eq!(reserved(&book), had);
+    lab.reconnect(&format!("s{by}"));
+    lab.run_for(PATIENCE);
+    assert_eq!(switches(&book.list()[0]), [1, by, 3]);
+    assert_eq!(reserved(&book), had);
+}
+
+#[test]
+fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
+    let (mut lab, book) = line_lab();
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    lab.disconnect("s1");
+    lab.run_for(Duration::from_secs(3));
+    let released = book.release(1);
+    let left = NotReleased::FlowsLeft(NotCommitted::Away(Dpid(1)));
+    assert_eq!(wait(&mut lab, released), Err(left));
+    assert!(flow_of_first(&lab, "s1").is_some() && flow_of_first(&lab, "s2").is_none());
+    assert_eq!((book.list(), reserved(&book)), (vec![], vec![]));
+    lab.reconnect("s1");
+    assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s1").is_none()));
+}

@@ -1,0 +1,98 @@
+//! Labs with the app `bandwidth` in them, and what tests ask of it.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each program uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bellrock_api::{Answer, Cookie, Dpid, Port, SwitchPort, Version};
+use bellrock_apps::Routing;
+use bellrock_apps::bandwidth::{
+    Bandwidth, BandwidthSettings, Line, NotReserved, Request, Reservation, Reservations, State,
+};
+use bellrock_emulator::lab::Lab;
+use bellrock_emulator::topology::{linear, ring};
+
+use crate::known::known;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Four switches in a ring with a host each, on ports that say 10 Gbit/s.
+pub fn lab(version: Version, settings: BandwidthSettings) -> (Lab, Reservations) {
+    let reservations = Reservations::new(settings);
+    let lab = Lab::seeded(7).topology(ring(4, 1)).version(version);
+    let lab = known(lab.app(Bandwidth::new(&reservations)).run(Routing::default()));
+    (lab, reservations)
+}
+
+pub fn request(from: &str, to: &str, rate: &str) -> Request {
+    let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+    Request { from, to, rate: rate.parse().unwrap(), queue: None, wait: Duration::ZERO }
+}
+
+pub fn ask<T>(answer: &mut Answer<T>) -> Option<T> {
+    match Pin::new(answer).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer.unwrap()),
+        Poll::Pending => None,
+    }
+}
+
+/// Lets time pass until there is an answer.
+pub fn wait<T>(lab: &mut Lab, mut answer: Answer<T>) -> T {
+    let mut told = None;
+    lab.run_until(PATIENCE, |_| {
+        told = told.take().or_else(|| ask(&mut answer));
+        told.is_some()
+    });
+    told.unwrap()
+}
+
+pub fn reserve(
+    lab: &mut Lab,
+    book: &Reservations,
+    request: Request,
+) -> Result<Reservation, NotReserved> {
+    let answer = book.reserve(request);
+    wait(lab, answer)
+}
+
+/// The switches that a reservation passes.
+pub fn switches(reservation: &Reservation) -> Vec<u64> {
+    let State::Installed(ports) = &reservation.state else { panic!("{reservation:?}") };
+    ports.iter().map(|port| port.dpid.0).collect()
+}
+
+/// All lines of all switches.
+pub fn reserved(book: &Reservations) -> Vec<(Line, u64)> {
+    let ports = (1..=4).flat_map(|dpid| (1..=4).map(move |port| (Dpid(dpid), Port(port))));
+    let lines = ports.flat_map(|(dpid, port)| {
+        let at = SwitchPort::new(dpid, port);
+        [Line::From(at), Line::To(at)]
+    });
+    let lines = lines.map(|line| (line, book.reserved(line).0));
+    lines.filter(|(_, kbps)| *kbps > 0).collect()
+}
+
+pub fn flows_of(lab: &Lab, text: &str) -> usize {
+    let all = ["s1", "s2", "s3", "s4"].map(|switch| lab.flows(switch));
+    all.iter().flatten().filter(|flow| flow.contains(text)).count()
+}
+
+/// Four switches in a line: there is no other path.
+pub fn line_lab() -> (Lab, Reservations) {
+    let reservations = Reservations::new(BandwidthSettings::default());
+    let lab = Lab::seeded(7).topology(linear(4, 1)).version(Version::V1_3);
+    let lab = known(lab.app(Bandwidth::new(&reservations)).run(Routing::default()));
+    (lab, reservations)
+}
+
+/// The flow of the first reservation in a switch, as it is told, and how many packets it has seen.
+pub fn flow_of_first(lab: &Lab, switch: &str) -> Option<(String, u64)> {
+    let cookie = Cookie::of_app("bandwidth");
+    let tables = lab.switch(switch).datapath().tables();
+    let mut flows = tables.iter().flat_map(|(_, table)| table.flows().collect::<Vec<_>>());
+    let (_, flow) = flows.find(|(_, flow)| cookie.owns(flow.cookie))?;
+    Some((flow.matching().to_string(), flow.packet_count))
+}
