@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use bellrock_api::{AppId, Dpid, Flow, FlowMod, Match, Port, ToSwitch, Version};
+use bellrock_api::openflow::MessageKind;
+use bellrock_api::{AppId, Dpid, Event, Flow, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
 use bellrock_apps::{Learning, LearningSettings};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
@@ -13,6 +14,7 @@ use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::AUDIT_EVERY;
 use bellrock_tables::Budget;
+use bellrock_worker::Settings;
 
 const SEED: u64 = 42;
 
@@ -261,4 +263,60 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
     lab.run_for(CUT_OFF_WITHIN);
     let left = lab.flows("s1").iter().filter(|flow| flow.ends_with(" drop")).count();
     assert_eq!(left, 0, "{:#?}", lab.flows("s1"));
+}
+
+/// Requests for flows that a switch was sent.
+fn asked(lab: &Lab, switch: &str) -> usize {
+    let is_one = |message: &&LoggedMessage| message.kind() == Some(MessageKind::MultipartRequest);
+    lab.messages(switch).filter(is_one).count()
+}
+
+/// A reply takes longer than what is refused waits for another try, and than the list stays the same.
+#[test]
+fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
+    const SLOW: Duration = Duration::from_millis(600);
+    let lists = BlockLists::default();
+    lists.add("10.0.0.1".parse().unwrap()).unwrap();
+    let network =
+        NetworkSettings { table_capacity: 60, messages: 1 << 17, ..NetworkSettings::default() };
+    let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(Version::V1_3).network(network);
+    let mut lab = lab.control_delay(SLOW).app(Quarantine::new(&lists)).run(Learning::default());
+    lab.run_for(BACK_WITHIN);
+    lab.stop_controller();
+    lab.run_for(WHILE);
+    let next = BlockLists::default();
+    lab.start_controller(Quarantine::new(&next));
+    assert!(lab.run_until(BACK_WITHIN, Lab::is_all_up));
+    let is_dropped = |lab: &Lab| lab.flows("s2").iter().any(|flow| flow.contains("=10.0.0.1 "));
+    assert!(is_dropped(&lab));
+    for number in 1..=40 {
+        next.add(format!("10.7.0.{number}").parse().unwrap()).unwrap();
+        lab.run_for(SLOW / 2);
+    }
+    assert!(!is_dropped(&lab), "it is let back while the list changes all the time");
+    let gaps = next.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    assert!(gaps > 20, "{gaps} do not fit");
+    let before = asked(&lab, "s2");
+    lab.run_for(3 * AUDIT_EVERY);
+    assert!((2..=4).contains(&(asked(&lab, "s2") - before)), "{}", asked(&lab, "s2") - before);
+}
+
+/// With others' flows: whose are whose, 1.0 cannot say in a question.
+#[test]
+fn a_switch_that_has_too_much_to_tell_is_told_of() {
+    let lists = BlockLists::default();
+    lists.add("10.0.0.1".parse().unwrap()).unwrap();
+    let mut settings = Settings::default();
+    settings.session.max_multipart_bytes = 64 << 10;
+    let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(Version::V1_0);
+    let mut lab = lab.worker_settings(settings).run(Quarantine::new(&lists));
+    for port in 0..2000 {
+        let matching = Match::any().in_port(Port(1000 + port));
+        let theirs = FlowMod::add(&matching).cookie(0xbad).priority(1);
+        lab.controller().unwrap().send(Dpid(1), &ToSwitch::FlowMod(theirs)).unwrap();
+    }
+    lab.run_for(2 * AUDIT_EVERY);
+    let told = lab.controller().unwrap().events().latest(usize::MAX);
+    let untold = told.iter().filter(|told| matches!(told.event, Event::TablesUntold { .. }));
+    assert_eq!(untold.count(), 1);
 }

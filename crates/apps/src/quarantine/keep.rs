@@ -28,6 +28,9 @@ const READ_WITHIN: Duration = Duration::from_secs(10);
 /// messages.
 const CHANGES_AT_A_TIME: usize = 1000;
 
+/// Of a list of so many entries, all drops fit into the first bytes that a switch is sent.
+const FIRST_ENTRIES: usize = 1000;
+
 /// Keeps the drops of a switch, for as long as it is up.
 pub(super) async fn keep(
     network: Network,
@@ -36,40 +39,31 @@ pub(super) async fn keep(
     turns: Turns,
 ) {
     let Some(app) = network.app_id() else { return };
-    let mut drops = Drops {
-        network,
-        app,
-        dpid,
-        version,
-        confirmed: BTreeSet::new(),
-        partly: BTreeSet::new(),
-        missing: BTreeMap::new(),
-        left: Vec::new(),
-        is_known: false,
-        read_at: Duration::ZERO,
-    };
+    let mut drops = Drops::new(network.clone(), app, dpid, version);
     let mut wanted = lists.wanted().load();
-    let mut again = None;
+    let mut again = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
+    let ask = |at| Box::pin(told(network.clone(), dpid, version, turns.clone(), at));
+    let mut telling = ask(network.now());
     loop {
+        // Neither a change of the lists nor a drop that is to be tried again waits for what the switch tells.
         let changed = lists.wanted().changed(wanted.version());
-        // A change of the lists does not wait for what the switch tells: it is asked again behind that.
-        let told = first(drops.told(&turns), until(&drops.network, again));
-        let told = match first(changed, told).await {
-            First::A(changed) => {
-                wanted = changed;
-                None
-            }
-            First::B(told) => told.a(),
-        };
+        let something = first(telling.as_mut(), first(changed, until(&network, again)));
+        let something = something.await;
+        if let First::B(First::A(changed)) = &something {
+            wanted = changed.clone();
+        }
         let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
-        if let Some(told) = told {
+        if let First::A(told) = something {
             drops.compare(told, &known);
         }
         let mut gaps = drops.change(&known).await;
         // Behind the drops that are wanted: a prefix may have come into the place of its parts.
         drops.remove_left().await;
-        again = (!gaps.is_empty()).then(|| drops.network.now() + TRY_AGAIN_AFTER);
+        again = (!gaps.is_empty()).then(|| network.now() + TRY_AGAIN_AFTER);
+        if let Some(at) = drops.read_at.take() {
+            telling = ask(at);
+        }
         let why = format!("OpenFlow {version} does not know IPv6");
         gaps.extend(unknown.into_iter().map(|blocked| (blocked, why.clone())));
         lists.note_gaps(dpid, gaps);
@@ -78,6 +72,14 @@ pub(super) async fn keep(
 
 /// What the switch tells.
 type Told = Result<HashMap<FlowKey, ToldFlow>, RequestError>;
+
+/// Has a switch tell its drops, when it is time and its turn.
+async fn told(network: Network, dpid: Dpid, version: Version, turns: Turns, at: Duration) -> Told {
+    network.sleep_until(at).await;
+    let _turn = turns.next().await;
+    let told = flows_told(&network, dpid, version);
+    network.timeout(READ_WITHIN, told).await.unwrap_or(Err(RequestError::Unanswered))
+}
 
 struct Drops {
     network: Network,
@@ -94,31 +96,51 @@ struct Drops {
     left: Vec<ToldFlow>,
     /// Whether that is all that it has of the app: what it has otherwise is somebody else's doing.
     is_known: bool,
-    /// When it is to tell its drops.
-    read_at: Duration,
+    /// When it was last sent a change: what it told at that time may be of before.
+    changed_at: Option<Duration>,
+    /// It was told that it does not tell what it has.
+    is_untold: bool,
+    /// When it is to tell its drops next, after it has told them, or failed to.
+    read_at: Option<Duration>,
 }
 
 impl Drops {
-    /// Has the switch tell its drops, when it is time.
-    async fn told(&self, turns: &Turns) -> Told {
-        self.network.sleep_until(self.read_at).await;
-        let _turn = turns.next().await;
-        let told = flows_told(&self.network, self.dpid, self.version);
-        self.network.timeout(READ_WITHIN, told).await.unwrap_or(Err(RequestError::Unanswered))
+    fn new(network: Network, app: AppId, dpid: Dpid, version: Version) -> Self {
+        Drops {
+            network,
+            app,
+            dpid,
+            version,
+            confirmed: BTreeSet::new(),
+            partly: BTreeSet::new(),
+            missing: BTreeMap::new(),
+            left: Vec::new(),
+            is_known: false,
+            changed_at: None,
+            is_untold: false,
+            read_at: None,
+        }
     }
 
-    /// Finds out who of these is dropped, and which flows nobody wants.
+    /// Finds out who of these is dropped, and which flows nobody wants. What was sent while the switch told may be in what it
+    /// tells or not: at worst it is sent again.
     fn compare(&mut self, told: Told, known: &BTreeSet<Blocked>) {
         let now = self.network.now();
-        self.read_at = now + AUDIT_EVERY;
+        let is_too_large = matches!(told, Err(RequestError::TooLarge));
+        let next = if told.is_ok() || is_too_large { AUDIT_EVERY } else { TRY_AGAIN_AFTER };
+        self.read_at = Some(now + next);
+        let (app, dpid) = (self.network.app(), self.dpid);
         let told = match told {
             Ok(told) => told,
-            Err(RequestError::TooLarge) => return,
-            Err(_) => {
-                self.read_at = now + TRY_AGAIN_AFTER;
+            Err(why) => {
+                if !std::mem::replace(&mut self.is_untold, true) {
+                    let event = Event::TablesUntold { app, dpid, why };
+                    self.network.events().publish(now, event);
+                }
                 return;
             }
         };
+        self.is_untold = false;
         let mut form = ToldForm::new(self.version);
         let mut wanted = HashSet::new();
         let mut altered = 0;
@@ -142,8 +164,9 @@ impl Drops {
         }
         self.left = told.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
         altered += self.left.len();
-        if std::mem::replace(&mut self.is_known, true) && altered > 0 {
-            let (app, dpid) = (self.network.app(), self.dpid);
+        let was_known = std::mem::replace(&mut self.is_known, true);
+        let is_overtaken = self.changed_at.is_some_and(|at| now < at + READ_WITHIN);
+        if was_known && !is_overtaken && altered > 0 {
             let event = Event::WantedAltered { app, dpid, flows: altered };
             self.network.events().publish(now, event);
         }
@@ -163,6 +186,9 @@ impl Drops {
             changes.extend(flows.map(|flow| (false, *blocked, Change::Remove(flow))));
         }
         let mut gaps = Gaps::new();
+        if !changes.is_empty() {
+            self.changed_at = Some(self.network.now());
+        }
         for some in changes.chunks(CHANGES_AT_A_TIME) {
             let sent = some.iter().map(|(.., change)| change.clone()).collect();
             let outcomes = self.network.program(self.dpid, sent).await;
@@ -192,7 +218,8 @@ impl Drops {
             let changes = some.iter().cloned().map(Change::RemoveTold).collect();
             let outcomes = self.network.program(self.dpid, changes).await;
             if !outcomes.iter().all(|outcome| outcome.is_installed()) {
-                (self.is_known, self.read_at) = (false, self.network.now() + TRY_AGAIN_AFTER);
+                self.is_known = false;
+                self.read_at = Some(self.network.now() + TRY_AGAIN_AFTER);
             }
         }
     }
