@@ -7,6 +7,7 @@ import time
 
 import test_hitless
 import test_moves
+from harness import announce
 from harness.capture import FLOW_MOD, PACKET_IN
 from harness.case import SystemTest, on_both_versions
 from harness.network import Line
@@ -103,23 +104,58 @@ class AdoptedByLearning(Adopted):
         self.goes_on(version, self.talk(version), self.reconnects())
 
 
-class MovedMeanwhile(test_moves.MovingHost, SystemTest):
-    """A host goes to another port while there is no controller, and its old port stays up."""
+class AdoptedByGlobalLearning(Adopted):
+    """The app `global_learning`: what the flows say is noted until the hosts are heard of, or is known."""
 
-    app = "learning"
+    app = "global_learning"
 
     @on_both_versions
-    def is_reached_again(self, version):
-        """Within a second of its first packet, a unicast one: the flows that were taken on do not hide it."""
-        bellrock = self.controller(app=self.app)
-        self.net = self.network(test_moves.Branches(switches=1), version)
+    def restarts_lose_nothing(self, version):
+        """The same. Then every host is known again by its first broadcast, at its own switch, and all flows stay."""
+        streams = self.talk(version)
+        before = self.learnt()
+        self.goes_on(version, streams[:1], self.restarts())
+        self.assertEqual(self.bellrock.ask("hosts"), [], "flows do not tell where hosts are attached")
+        for host in self.net.hosts:
+            printed = host.cmd(f"/usr/bin/python3 {announce.__file__} {host.defaultIntf()} {host.MAC()} {host.IP()}")
+            self.assertEqual(printed, "", "sending a gratuitous ARP")
+        expected = sorted((host.MAC(), number) for host, number in zip(self.net.hosts, (1, 2, 2)))
+        until(lambda: sorted((host["mac"], int(host["dpid"], 16)) for host in self.bellrock.ask("hosts")) == expected,
+              CONNECTED_LIMIT_S, "all hosts known, each at its switch")
+        # Letters are read within a second.
+        time.sleep(2)
+        self.assertEqual(self.learnt().keys(), before.keys())
+        test_hitless.assert_nothing_lost(self, streams[1:])
+
+    @on_both_versions
+    def reconnects_lose_nothing(self, version):
+        """The first switch loses its controller for a second."""
+        self.goes_on(version, self.talk(version), self.reconnects())
+
+
+class MovedMeanwhile(test_moves.MovingHost, SystemTest):
+    """A host goes elsewhere while there is no controller, and its old port stays up."""
+
+    def is_back(self, version, app, switches, broadcast, limit_s):
+        bellrock = self.controller(app=app)
+        self.net = self.network(test_moves.Branches(switches=switches), version)
         self.prepare_hosts()
         self.assertEqual(bellrock.stop(), 0)
         until(lambda: not self.net.connected(), CONNECTED_LIMIT_S, "the switch has lost its controller")
         moved_at = self.move(old_port_stays_up=True)
-        bellrock = self.controller(app=self.app)
+        bellrock = self.controller(app=app)
         self.net.await_connected(CONNECTED_LIMIT_S)
         self.assertGreater(sum(worker["flows_adopted"] for worker in bellrock.ask("counters")["workers"]), 0)
-        spoke_at = self.speak(broadcast=False)
-        self.assert_back(spoke_at, test_moves.PROMPT_S)
+        spoke_at = self.speak(broadcast)
+        self.assert_back(spoke_at, limit_s)
         self.assert_silent(moved_at, spoke_at)
+
+    @on_both_versions
+    def to_another_port(self, version):
+        """Back within a second of its first packet, a unicast one: the flows that were taken on do not hide it."""
+        self.is_back(version, "learning", 1, broadcast=False, limit_s=test_moves.PROMPT_S)
+
+    @on_both_versions
+    def to_another_switch_under_global_learning(self, version):
+        """Back within a second of its first broadcast."""
+        self.is_back(version, "global_learning", 2, broadcast=True, limit_s=test_moves.PROMPT_S)

@@ -54,6 +54,7 @@ with_each_table!(
     a_port_that_goes_down_takes_its_hosts_with_it,
     who_is_silent_for_long_is_forgotten_everywhere,
     a_switch_that_comes_back_learns_the_ways_again,
+    a_port_that_went_down_while_its_switch_was_away_has_no_hosts,
     several_workers_share_the_table
 );
 
@@ -239,6 +240,19 @@ fn a_switch_that_comes_back_learns_the_ways_again<T: GlobalTable>(version: Versi
     let pinged = lab.ping_all();
     assert!(pinged.is_complete(), "{pinged}");
     assert_eq!(lab.hosts_known().len(), 4);
+}
+
+fn a_port_that_went_down_while_its_switch_was_away_has_no_hosts<T: GlobalTable>(version: Version) {
+    let mut lab = lab::<T>(seeded().topology(line(2)), version);
+    assert!(lab.ping("h1", "h2") && lab.ping("h1", "h3"));
+    let gone = mac(&lab, "h1");
+    lab.disconnect("s1");
+    lab.run_for(SETTLE);
+    lab.link_down("s1", "h1");
+    lab.reconnect("s1");
+    lab.run_for(SETTLE + SETTLE);
+    assert_eq!(places(&mut lab, gone), []);
+    assert_eq!(flows_about(&lab, "s1", gone) + flows_about(&lab, "s2", gone), 0);
 }
 
 fn several_workers_share_the_table<T: GlobalTable>(version: Version) {

@@ -11,6 +11,7 @@
 //!
 //! A host that nobody knows is learnt here, unless the port leads to other switches: then one of those will learn it.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use bellrock_api::{Dpid, PacketIn, Port};
 use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 
 use super::near::Near;
+use super::notes::{Added, Heard, Note};
 use super::place::{Attachment, SwitchNumber};
 use super::switches::{Corner, Letter};
 use super::ways::Ways;
@@ -33,6 +35,9 @@ const PASSING_S: u32 = 2;
 /// packet is as one from a host that is not known.
 const MAX_TRIES: usize = 4;
 
+/// Notes that are looked at together whether they are too old.
+const NOTES_AT_A_TIME: usize = 16;
+
 /// The hosts of all switches, as one switch sees them.
 pub struct GlobalHosts<T: GlobalTable> {
     shared: Arc<Shared<T>>,
@@ -42,6 +47,9 @@ pub struct GlobalHosts<T: GlobalTable> {
     near: Near,
     /// A port that led to a switch which is behind another one now.
     rerouted: Option<Port>,
+    /// Hosts of which this switch has noted where they are, since the table does not know it; and when, in
+    /// seconds.
+    noted: VecDeque<(HostKey, Place, u32)>,
 }
 
 impl<T: GlobalTable> GlobalHosts<T> {
@@ -49,7 +57,8 @@ impl<T: GlobalTable> GlobalHosts<T> {
         let corner = shared.switches.comes(dpid);
         let (me, ways) = (corner.number, corner.ways());
         let near = Near::new(&shared.near_budget, shared.seed.clone());
-        GlobalHosts { shared, corner, me, ways, near, rerouted: None }
+        let noted = VecDeque::new();
+        GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted }
     }
 
     /// The same as [`HostTable::with_flows`], by what all switches share.
@@ -126,11 +135,12 @@ impl<T: GlobalTable> GlobalHosts<T> {
     }
 
     /// Learns a host that nobody knows. `None`: somebody does by now.
-    fn learn_new(&mut self, host: Hashed, at: Place, now: u32) -> Option<Learnt> {
+    fn learn_new(&mut self, host: Hashed, here: Attachment, now: u32) -> Option<Learnt> {
+        let at = here.place();
         if !self.corner.enter(at) {
             return Some(Learnt::OverLimit { from: None });
         }
-        match self.shared.table.insert(host, Attachment::new(self.me, at).0, now) {
+        match self.shared.table.insert(host, here.0, now) {
             SharedInsert::Inserted => Some(Learnt::New(at, None)),
             SharedInsert::Evicted { key, value } => {
                 let (key, was) = (HostKey(key), Attachment(value));
@@ -145,6 +155,68 @@ impl<T: GlobalTable> GlobalHosts<T> {
                 self.corner.leave(at);
                 Some(Learnt::NoMemory)
             }
+        }
+    }
+
+    /// The same where flows of an earlier run may tell something of it.
+    #[cold]
+    fn learn_noted(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Option<Learnt> {
+        let key = HostKey(host.key());
+        // What comes from another switch tells nothing of where a host is attached.
+        let may_be_here = !self.ways.lead_over(at.port());
+        let to_group = to_group && may_be_here;
+        let here = Attachment::new(self.me, at);
+        match self.shared.notes.heard(key, self.note(at, false), to_group, now) {
+            Heard::AsNoted => Some(Learnt::Known(at.with_flows())),
+            Heard::Noted => {
+                self.noted.push_back((key, at, now));
+                Some(Learnt::Known(at.with_flows()))
+            }
+            Heard::Nothing if may_be_here => self.learn_new(host, here, now),
+            Heard::Nothing | Heard::Going => Some(Learnt::Elsewhere),
+            Heard::Attached(others) => {
+                let here = here.with_flows_there();
+                let here = if others.is_empty() { here } else { here.with_flows_elsewhere() };
+                let learnt = self.learn_new(host, here, now);
+                if matches!(learnt, Some(Learnt::New(..))) {
+                    self.shared.switches.attached(key, self.me, &others);
+                } else {
+                    self.shared.switches.gone(key, &others);
+                    self.shared.switches.gone(key, &[self.note(at, true)]);
+                }
+                learnt
+            }
+            Heard::Elsewhere(notes) => {
+                self.shared.switches.gone(key, &notes);
+                if to_group { self.learn_new(host, here, now) } else { Some(Learnt::Elsewhere) }
+            }
+        }
+    }
+
+    fn note(&self, place: Place, is_of_flow: bool) -> Note {
+        Note { switch: self.me, place, is_of_flow }
+    }
+
+    /// Where a host is that the table does not know, by a flow of an earlier run.
+    #[cold]
+    fn noted(&self, host: HostKey) -> Option<Place> {
+        let noted = self.shared.notes.are_any().then(|| self.shared.notes.place(host, self.me));
+        noted.flatten().map(Place::with_flows)
+    }
+
+    /// Takes a host to be at a place with flows, if it may be there; whether that is noted now.
+    fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
+        let hashed = self.hash(host);
+        if self.shared.table.lookup_age(hashed, 0).is_some() {
+            return self.note_flows(hashed, at).then_some(false);
+        }
+        match self.shared.notes.add(host, self.note(at, true)) {
+            Added::New => {
+                self.noted.push_back((host, at, now));
+                Some(true)
+            }
+            Added::Known => Some(false),
+            Added::Refused => None,
         }
     }
 
@@ -210,13 +282,17 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         self.shared_with_flows(in_port, frame.from(), frame.to(), now)
     }
 
-    fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
+    fn learn(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Learnt {
         for _ in 0..MAX_TRIES {
             let Some((was, age)) = self.shared.table.lookup_age(host, now) else {
-                if self.ways.lead_over(at.port()) {
-                    return Learnt::Elsewhere;
-                }
-                match self.learn_new(host, at, now) {
+                let learnt = if self.shared.notes.are_any() {
+                    self.learn_noted(host, at, to_group, now)
+                } else if self.ways.lead_over(at.port()) {
+                    Some(Learnt::Elsewhere)
+                } else {
+                    self.learn_new(host, Attachment::new(self.me, at), now)
+                };
+                match learnt {
                     Some(learnt) => return learnt,
                     None => continue,
                 }
@@ -243,7 +319,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn find(&self, host: Hashed, now: u32) -> Found {
         let Some((place, age)) = self.shared.table.lookup_age(host, now) else {
-            return Found::Nowhere;
+            return self.noted(HostKey(host.key())).map_or(Found::Nowhere, Found::At);
         };
         let host = Attachment(place);
         if age > self.shared.max_age_s {
@@ -277,8 +353,14 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         false
     }
 
-    fn adopt(&mut self, _: &Ends, _: u32) -> bool {
-        false
+    fn adopt(&mut self, ends: &Ends, now: u32) -> bool {
+        let Some(from_is_noted) = self.take_on(ends.from, now) else { return false };
+        let adopted = self.take_on(ends.to, now).is_some();
+        if !adopted && from_is_noted {
+            self.noted.pop_back();
+            self.shared.notes.withdraw(ends.from.0, self.me);
+        }
+        adopted
     }
 
     fn forget(&mut self, host: Hashed) {
@@ -293,6 +375,14 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
     fn forget_port(&mut self, port: Port) {
         self.ways.forget(port);
         self.near.forget_port(port);
+        let GlobalHosts { shared, me, noted, .. } = self;
+        noted.retain(|(host, at, _)| {
+            let stays = at.port() != port;
+            if !stays {
+                shared.notes.withdraw(*host, *me);
+            }
+            stays
+        });
         if !self.corner.has_hosts(port) {
             return;
         }
@@ -314,7 +404,14 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
         self.near.age(now);
-        let GlobalHosts { shared, ways, near, me, .. } = self;
+        let GlobalHosts { shared, ways, near, me, noted, .. } = self;
+        let is_old = |(_, _, since): &mut _| now.wrapping_sub(*since) > shared.max_age_s;
+        for _ in 0..NOTES_AT_A_TIME {
+            let Some((host, at, _)) = noted.pop_front_if(is_old) else { break };
+            if shared.notes.withdraw(host, *me) {
+                forgotten(host, at.with_flows());
+            }
+        }
         shared.table.age(now, shared.max_age_s, 1, &mut |key, value| {
             let (host, was) = (HostKey(key), Attachment(value));
             near.forget(host);
@@ -343,21 +440,35 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         if let Some(port) = self.rerouted.take() {
             return Some(News::Rerouted(port));
         }
-        Some(match self.corner.next_letter()? {
-            Letter::Gone(host, was) => {
-                self.near.forget(host);
-                News::Gone(host, self.was_from_here(was))
-            }
-            Letter::Lost => {
-                self.near.forget_all();
-                News::Lost
-            }
-        })
+        loop {
+            return Some(match self.corner.next_letter()? {
+                Letter::Gone(host, was) => {
+                    self.near.forget(host);
+                    News::Gone(host, self.was_from_here(was))
+                }
+                Letter::Attached(host, switch, noted) => {
+                    match self.ways.to(switch) {
+                        // The flows to the host tell the way to its switch.
+                        None => drop(self.ways.set(switch, noted.port())),
+                        Some(port) if port == noted.port() => {}
+                        Some(_) => return Some(News::Gone(host, noted.with_flows())),
+                    }
+                    continue;
+                }
+                Letter::Lost => {
+                    self.near.forget_all();
+                    News::Lost
+                }
+            });
+        }
     }
 }
 
 impl<T: GlobalTable> Drop for GlobalHosts<T> {
     fn drop(&mut self) {
+        for (host, ..) in self.noted.drain(..) {
+            self.shared.notes.withdraw(host, self.me);
+        }
         self.corner.keep(std::mem::take(&mut self.ways));
         self.shared.switches.goes();
     }
@@ -405,7 +516,7 @@ mod tests {
         let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
         for (host, port) in [(A, 1), (B, 2)] {
             let host = one.hash(key(host));
-            assert_eq!(one.learn(host, at(port), 10), Learnt::New(at(port), None));
+            assert_eq!(one.learn(host, at(port), false, 10), Learnt::New(at(port), None));
             assert_eq!(goes(&mut one, [A, B], 1, 10), None, "without flows");
             assert!(one.note_flows(host, at(port)));
         }
@@ -416,7 +527,10 @@ mod tests {
         assert_eq!(goes(&mut one, [A, B], 3, 13), None, "not where it was");
         // Nobody has heard of B for three seconds.
         let b = two.hash(key(B));
-        assert_eq!(two.learn(b, at(5), 13), Learnt::Moved { from: Place::default(), to: at(5) });
+        assert_eq!(
+            two.learn(b, at(5), false, 13),
+            Learnt::Moved { from: Place::default(), to: at(5) }
+        );
         assert!(one.has_news());
         assert!(matches!(one.next_news(), Some(News::Gone(host, _)) if host == key(B)));
         assert_eq!(goes(&mut one, [A, B], 1, 13), None);
@@ -431,7 +545,7 @@ mod tests {
         let known = |one: &mut GlobalHosts<SharedTable>| {
             for (host, port) in [(A, 1), (B, 2)] {
                 let host = one.hash(key(host));
-                let _ = one.learn(host, at(port), 10);
+                let _ = one.learn(host, at(port), false, 10);
                 assert!(one.note_flows(host, at(port)));
             }
             assert_eq!(goes(one, [A, B], 1, 10), Some(Port(2)));
@@ -441,10 +555,67 @@ mod tests {
         one.forget(b);
         assert_eq!(goes(&mut one, [A, B], 1, 10), None);
         known(&mut one);
-        assert!(matches!(one.learn(b, at(3), 10), Learnt::Moved { .. }));
+        assert!(matches!(one.learn(b, at(3), false, 10), Learnt::Moved { .. }));
         assert_eq!(goes(&mut one, [A, B], 1, 10), None);
         known(&mut one);
         one.forget_port(Port(2));
         assert_eq!(goes(&mut one, [A, B], 1, 10), None);
+    }
+
+    /// An earlier run has left a flow from A to B, by these ports.
+    fn left(from: u32, to: u32) -> Ends {
+        Ends { from: (key(A), at(from)), to: (key(B), at(to)) }
+    }
+
+    #[test]
+    fn flows_stay_that_lead_towards_the_switch_of_their_host() {
+        let app =
+            GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
+        let [mut home, mut ahead, mut astray, mut new] =
+            [1, 2, 3, 4].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+        astray.ways.set(home.me, Port(9));
+        ahead.ways.set(home.me, Port(7));
+        assert!(home.adopt(&left(1, 2), 10));
+        assert!(
+            [&mut ahead, &mut astray, &mut new].iter_mut().all(|its| its.adopt(&left(7, 8), 10))
+        );
+        assert!(!new.adopt(&left(5, 8), 10), "it contradicts the other");
+        let a = home.hash(key(A));
+        let as_noted = Learnt::Known(at(7).with_flows());
+        assert_eq!(ahead.learn(a, at(7), true, 10), as_noted, "the port leads to switches");
+        assert_eq!(home.learn(a, at(1), true, 11), Learnt::New(at(1).with_flows(), None));
+        assert!(ahead.next_news().is_none() && new.next_news().is_none());
+        assert!(matches!(astray.next_news(), Some(News::Gone(host, place))
+            if host == key(A) && place == at(7).with_flows()));
+        assert_eq!(new.ways.to(home.me), Some(Port(7)), "the flow has told the way");
+        // Who has kept flows hears when it moves.
+        assert!(matches!(astray.learn(a, at(3), true, 20), Learnt::Moved { .. }));
+        for its in [&mut home, &mut ahead, &mut new] {
+            assert!(matches!(its.next_news(), Some(News::Gone(host, _)) if host == key(A)));
+        }
+        // B is noted all the while.
+        assert_eq!(home.find(home.hash(key(B)), 20), Found::At(at(2).with_flows()));
+    }
+
+    #[test]
+    fn a_switch_that_leaves_takes_its_notes_along_and_so_does_time() {
+        let settings = LearningSettings { max_age_s: 30, ..LearningSettings::default() };
+        let app = GlobalLearning::<SharedTable>::new(settings, &Budget::unlimited());
+        let [mut one, mut two] = [1, 2].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+        assert!(one.adopt(&left(1, 2), 10) && two.adopt(&left(7, 8), 10));
+        drop(two);
+        one.forget_port(Port(3));
+        let mut gone = Vec::new();
+        one.age(40, |host, place| gone.push((host, place)));
+        assert!(gone.is_empty() && one.shared.notes.are_any());
+        one.age(41, |host, place| gone.push((host, place)));
+        assert_eq!(gone, [(key(A), at(1).with_flows()), (key(B), at(2).with_flows())]);
+        assert!(!one.shared.notes.are_any());
+        assert_eq!(one.find(one.hash(key(A)), 41), Found::Nowhere);
+        // Nor is a host noted behind a port that is down.
+        assert!(one.adopt(&left(1, 2), 50));
+        one.forget_port(Port(2));
+        assert_eq!(one.find(one.hash(key(B)), 50), Found::Nowhere);
+        assert_eq!(one.find(one.hash(key(A)), 50), Found::At(at(1).with_flows()));
     }
 }

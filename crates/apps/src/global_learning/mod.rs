@@ -6,6 +6,7 @@
 //!   questions. So what is said there about flows holds here too.
 //! - `place` is what the table has for a host, `switches` is what else the switches share: how many hosts each
 //!   port has, and letters to other switches whose flows have become wrong. `near` is what a switch keeps of the table at hand. `tables` and `transactions` are the ways to keep the table.
+//! - `notes` is what flows of an earlier run say of hosts that the table does not know.
 //! - A host is where it was seen first: a packet comes to the switch that its host is attached to before it comes to
 //!   any other, and that one has written it down before it sends the packet on.
 //! - A switch learns by which port another one is from the packets of that one's hosts. So one packet from a switch
@@ -13,6 +14,7 @@
 
 mod hosts;
 mod near;
+mod notes;
 mod place;
 mod switches;
 mod tables;
@@ -21,7 +23,7 @@ mod ways;
 
 use std::sync::{Arc, OnceLock};
 
-use bellrock_api::{App, Network, SwitchInfo};
+use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
@@ -31,6 +33,7 @@ pub use transactions::InTransactions;
 
 use crate::learning::prepared::ByVersion;
 use crate::learning::{LearningSettings, LearningSwitch};
+use notes::Notes;
 use switches::Switches;
 
 /// The app, with its table kept in one of three ways: without locks ([`SharedTable`]), behind a mutex
@@ -52,6 +55,7 @@ struct Shared<T> {
     /// For what switches keep of the table at hand.
     near_budget: Budget,
     switches: Switches,
+    notes: Notes,
     max_age_s: u32,
 }
 
@@ -91,6 +95,7 @@ impl<T: GlobalTable> GlobalLearning<T> {
                 seed,
                 near_budget: self.near_budget(),
                 switches: Switches::new(self.settings.max_macs_per_port),
+                notes: Notes::default(),
                 max_age_s: match self.settings.max_age_s {
                     0 => MAX_AGE_TICKS,
                     age => age.min(MAX_AGE_TICKS),
@@ -115,6 +120,10 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
 
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Adopt
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> Self::Handler {

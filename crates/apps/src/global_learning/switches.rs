@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bellrock_api::{Dpid, Port};
 
+use super::notes::Note;
 use super::place::{Attachment, SwitchNumber};
 use super::ways::Ways;
 use crate::learning::frame::{HostKey, Place};
@@ -51,7 +52,7 @@ pub(super) struct Corner {
 
 #[derive(Default)]
 struct Letters {
-    gone: Vec<(HostKey, Attachment)>,
+    waiting: Vec<Letter>,
     lost: bool,
 }
 
@@ -59,6 +60,8 @@ struct Letters {
 pub(super) enum Letter {
     /// A host was there, and is not any more.
     Gone(HostKey, Attachment),
+    /// A host is attached to that switch; flows of an earlier run have it at this place.
+    Attached(HostKey, SwitchNumber, Place),
     /// There were more than are kept.
     Lost,
 }
@@ -72,7 +75,8 @@ impl Switches {
         Switches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
     }
 
-    /// A switch is up, perhaps again. Letters to what it was before are none of its business: its flows are gone.
+    /// A switch is up, perhaps again. Letters to what it was before are none of its business: each of its flows is
+    /// looked at anew.
     pub(super) fn comes(&self, dpid: Dpid) -> Arc<Corner> {
         self.up.fetch_add(1, Ordering::Relaxed);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -106,12 +110,34 @@ impl Switches {
         if let Some(its) = known.get(was.switch()) {
             its.leave(was.place());
             if was.has_flows_there() && was.switch() != knows {
-                its.write(host, was);
+                its.write(Letter::Gone(host, was));
             }
         }
         if was.has_flows_elsewhere() {
             let others = |corner: &&Arc<Corner>| ![knows, was.switch()].contains(&corner.number);
-            known.corners.iter().filter(others).for_each(|corner| corner.write(host, was));
+            let others = known.corners.iter().filter(others);
+            others.for_each(|corner| corner.write(Letter::Gone(host, was)));
+        }
+    }
+
+    /// A host is attached to a switch: those that have noted where they look for it are told.
+    pub(super) fn attached(&self, host: HostKey, to: SwitchNumber, notes: &[Note]) {
+        self.tell(notes, |note| Letter::Attached(host, to, note.place));
+    }
+
+    /// A host is not where it is noted: the flows go.
+    pub(super) fn gone(&self, host: HostKey, notes: &[Note]) {
+        self.tell(notes, |note| {
+            Letter::Gone(host, Attachment::new(note.switch, note.place.with_flows()))
+        });
+    }
+
+    fn tell(&self, notes: &[Note], letter: impl Fn(&Note) -> Letter) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        for note in notes {
+            if let Some(corner) = known.get(note.switch) {
+                corner.write(letter(note));
+            }
         }
     }
 }
@@ -175,20 +201,20 @@ impl Corner {
     pub(super) fn next_letter(&self) -> Option<Letter> {
         let mut letters = self.letters();
         if std::mem::take(&mut letters.lost) {
-            letters.gone.clear();
+            letters.waiting.clear();
             return Some(Letter::Lost);
         }
-        let letter = letters.gone.pop().map(|(host, was)| Letter::Gone(host, was));
+        let letter = letters.waiting.pop();
         if letter.is_none() {
             self.has_letters.store(false, Ordering::Relaxed);
         }
         letter
     }
 
-    fn write(&self, host: HostKey, was: Attachment) {
+    fn write(&self, letter: Letter) {
         let mut letters = self.letters();
-        if letters.gone.len() < MAX_NEWS {
-            letters.gone.push((host, was));
+        if letters.waiting.len() < MAX_NEWS {
+            letters.waiting.push(letter);
         } else {
             letters.lost = true;
         }

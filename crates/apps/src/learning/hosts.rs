@@ -47,8 +47,8 @@ pub(crate) trait HostTable: Send + 'static {
     /// where it was. `None` says nothing.
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place>;
 
-    /// A host was seen at a place.
-    fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt;
+    /// A host was seen at a place: it has sent a packet, to a group of stations or to one.
+    fn learn(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Learnt;
 
     fn find(&self, host: Hashed, now: u32) -> Found;
 
@@ -178,7 +178,7 @@ impl HostTable for Hosts {
         (to != from).then_some(to)
     }
 
-    fn learn(&mut self, host: Hashed, at: Place, now: u32) -> Learnt {
+    fn learn(&mut self, host: Hashed, at: Place, _: bool, now: u32) -> Learnt {
         match self.table.touch_hashed(host, now) {
             Some(known) if known.port() == at.port() => Learnt::Known(known),
             Some(from) => self.learn_move(host, from, at, now),

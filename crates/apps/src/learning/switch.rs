@@ -193,7 +193,7 @@ impl<H: HostTable> LearningSwitch<H> {
             self.counters.bad_port += 1;
             return Ok(None);
         };
-        match self.hosts.learn(seen.src, at, self.now_s) {
+        match self.hosts.learn(seen.src, at, seen.frame.is_to_group(), self.now_s) {
             Learnt::Known(place) => Ok(Some(place)),
             Learnt::New(place, evicted) => {
                 if let Some((host, from)) = evicted {
@@ -457,6 +457,13 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         let ends = left::ends(flow, info.version, &self.settings);
         let ends = ends.filter(|ends| ends.ports().into_iter().all(is_up));
         Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now_s)))
+    }
+
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        // A table that outlives the connection may have hosts behind ports that went down meanwhile.
+        let down = switch.info().ports.iter().filter(|desc| !desc.is_up());
+        down.for_each(|desc| self.hosts.forget_port(desc.port));
+        Ok(())
     }
 
     #[inline(always)]

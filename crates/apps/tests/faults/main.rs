@@ -1,4 +1,4 @@
-//! The learning switch under faults: whatever goes wrong for a while, afterwards all is well again.
+//! The learning switches under faults: whatever goes wrong for a while, afterwards all is well again.
 //!
 //! Each seed draws a network, a version of OpenFlow, settings, traffic and faults. After the last
 //! fault hosts get the time that the constants promise ([`Lab::recovery_time`]); then
@@ -15,9 +15,9 @@ mod run;
 mod seeds;
 
 use bellrock_api::App;
-use bellrock_apps::Learning;
+use bellrock_apps::{GlobalLearning, Learning};
 use bellrock_emulator::lab::FaultKind;
-use bellrock_tables::Budget;
+use bellrock_tables::{Budget, SharedTable};
 use broken::{Mistake, Mistaken};
 use run::{Broken, Failure, Passed, Settings, Trial, play, play_with};
 use seeds::{ONE_SEED, number, play_all};
@@ -25,39 +25,78 @@ use seeds::{ONE_SEED, number, play_all};
 /// Seeds that are played.
 const SEEDS: u64 = 1000;
 
-/// Of these, each kind of fault is in so many at least.
+/// Seeds that are played in other trials.
+const MORE_TRIALS: u64 = 250;
+
+/// Of [`SEEDS`], each kind of fault is in so many at least.
 const SEEDS_PER_KIND: u64 = 100;
 
 /// Seeds that a broken app is given to be found.
 const SEEDS_TO_FIND: u64 = 50;
 
-/// The variable that says how many seeds to play instead of [`SEEDS`], for those who hunt.
+/// The variable that says how many seeds to play instead of those, for those who hunt.
 const MORE_SEEDS: &str = "LAB_SEEDS";
 
 fn learning(settings: &Settings) -> Learning {
     Learning::new(settings.learning, &Budget::unlimited())
 }
 
+fn global_learning(settings: &Settings) -> GlobalLearning<SharedTable> {
+    GlobalLearning::new(settings.learning, &Budget::unlimited())
+}
+
+/// Plays the seeds of a test, or the one that is asked for; none may fail.
+fn pass<A: App>(
+    test: &str,
+    seeds: u64,
+    app: impl Fn(&Settings) -> A + Sync,
+    trial: Trial,
+) -> Vec<Passed> {
+    if let Some(seed) = number(ONE_SEED) {
+        let passed =
+            play_with(seed, app, trial).unwrap_or_else(|failure| panic!("{}", failure.told(test)));
+        println!("{passed}");
+        return Vec::new();
+    }
+    let all = number(MORE_SEEDS).unwrap_or(seeds).max(seeds);
+    let results: Vec<Result<Passed, Box<Failure>>> =
+        play_all(all, |seed| play_with(seed, &app, trial));
+    let failures: Vec<String> =
+        results.iter().filter_map(|r| r.as_ref().err()).map(|failure| failure.told(test)).collect();
+    assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
+    results.into_iter().flatten().collect()
+}
+
 #[test]
 fn after_any_faults_hosts_reach_each_other_and_nothing_came_twice() {
     const NAME: &str = "after_any_faults_hosts_reach_each_other_and_nothing_came_twice";
-    if let Some(seed) = number(ONE_SEED) {
-        let passed =
-            play(seed, learning).unwrap_or_else(|failure| panic!("{}", failure.told(NAME)));
-        println!("{passed}");
+    let passed = pass(NAME, SEEDS, learning, Trial::Faults);
+    if passed.is_empty() {
         return;
     }
-    let all = number(MORE_SEEDS).unwrap_or(SEEDS).max(SEEDS);
-    let results: Vec<Result<Passed, Box<Failure>>> = play_all(all, |seed| play(seed, learning));
-    let failures: Vec<String> =
-        results.iter().filter_map(|r| r.as_ref().err()).map(|failure| failure.told(NAME)).collect();
-    assert!(failures.is_empty(), "{} seeds fail; the first: {}", failures.len(), failures[0]);
     for kind in FaultKind::ALL {
-        let with = |passed: &&Passed| passed.plan.has(kind);
-        let seeds = results.iter().flatten().filter(with).count() as u64;
-        println!("{kind:?} in {seeds} of {all} seeds");
+        let seeds = passed.iter().filter(|passed| passed.plan.has(kind)).count() as u64;
+        println!("{kind:?} in {seeds} of {} seeds", passed.len());
         assert!(seeds >= SEEDS_PER_KIND, "{kind:?} in {seeds} seeds only");
     }
+}
+
+#[test]
+fn so_they_do_when_the_controller_starts_anew_among_the_faults() {
+    const NAME: &str = "so_they_do_when_the_controller_starts_anew_among_the_faults";
+    pass(NAME, MORE_TRIALS, learning, Trial::Restart);
+}
+
+#[test]
+fn so_they_do_with_one_table_for_all_switches() {
+    const NAME: &str = "so_they_do_with_one_table_for_all_switches";
+    pass(NAME, MORE_TRIALS, global_learning, Trial::Faults);
+}
+
+#[test]
+fn so_they_do_with_one_table_when_the_controller_starts_anew() {
+    const NAME: &str = "so_they_do_with_one_table_when_the_controller_starts_anew";
+    pass(NAME, MORE_TRIALS, global_learning, Trial::Restart);
 }
 
 /// The first failure that an app shows.

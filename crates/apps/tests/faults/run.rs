@@ -12,6 +12,9 @@ use fastrand::Rng;
 /// Between two datagrams of hosts that talk while things go wrong.
 const TALK_EVERY: Duration = Duration::from_millis(150);
 
+/// So long there is no controller at most. Until then switches try it ever more seldom.
+const MAX_AWAY: Duration = Duration::from_secs(10);
+
 /// What a seed draws, beside its faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -106,6 +109,8 @@ pub(crate) fn play<A: App>(
 pub(crate) enum Trial {
     /// Faults, and time to recover, as much as the constants promise.
     Faults,
+    /// The same, and among the faults the controller stops and starts anew.
+    Restart,
     /// Faults, and no time to recover.
     NoRecovery,
     /// Traffic, for as long, but no faults.
@@ -134,14 +139,20 @@ pub(crate) fn play_with<A: App>(
     let mut lab = lab.run(app(&settings));
     let faults = match trial {
         Trial::NoFaults => Faults::of(seed, &[]),
-        Trial::Faults | Trial::NoRecovery => Faults::random(seed),
+        Trial::Faults | Trial::Restart | Trial::NoRecovery => Faults::random(seed),
     };
     let plan = lab.inject(&faults);
     let hard_timeout = Duration::from_secs(settings.learning.hard_timeout_s.into());
     let within = match trial {
         Trial::NoRecovery => Duration::ZERO,
-        Trial::Faults | Trial::NoFaults => lab.recovery_time(hard_timeout),
+        Trial::Faults | Trial::Restart | Trial::NoFaults => lab.recovery_time(hard_timeout),
     };
+    if trial == Trial::Restart {
+        talk(&mut lab, plan.lasts().mul_f64(rng.f64()), &mut rng);
+        lab.stop_controller();
+        talk(&mut lab, MAX_AWAY.mul_f64(rng.f64()), &mut rng);
+        lab.start_controller(app(&settings));
+    }
     talk(&mut lab, plan.lasts() + within, &mut rng);
     let pairs = lab.ping_all().lost().to_vec();
     let hosts = lab.duplicates();

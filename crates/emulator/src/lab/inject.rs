@@ -25,7 +25,7 @@ impl Lab {
     }
 
     /// How long it takes at most until switches and controller know of each other again, and flows
-    /// of before are gone, once faults are over:
+    /// of before that are wrong by now are gone, once faults are over:
     ///
     /// - silence until both ends of a connection have given it up: the longer of the controller's
     ///   keepalive and the switch's;

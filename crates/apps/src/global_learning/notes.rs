@@ -1,0 +1,279 @@
+//! What flows of an earlier run say of hosts that the table does not know: notes.
+//!
+//! When the controller starts the table is empty. A flow that was left tells by which port its switch sends to a host; not whether the
+//! host is attached there, or to another switch behind that port. So the flow stays, and what it says is noted, for each of its two hosts.
+//! A switch forwards by its notes as it does by the table. What comes from a host with notes:
+//! - To a station, by the port of the note: it is where it was, at this switch or behind it. Whether its own switch sees this first is not known,
+//!   since that may have a flow for it.
+//! - To a station, at a switch without a note: the same. The switch notes it.
+//! - To a group, by the port of the note of a flow: it is attached here. No flow takes what goes to a group, so its own switch sees that before
+//!   any other. The others keep their flows if they lead towards this switch.
+//! - Otherwise it has moved. All flows to it and from it go, and then it is learnt as one that nobody has known; not from what it sends to
+//!   stations for [`GOING_S`], as another switch may see that first until its own one has removed its flows.
+//!
+//! Notes go when they are as old as a host may be, with the flows.
+//!
+//! Nothing of this is touched for a packet between hosts that the table knows; for others there is a flag that says whether there is
+//! any note.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::place::SwitchNumber;
+use crate::learning::frame::{HostKey, Place};
+
+/// Notes of all switches together, of some hundred bytes each; flows about further hosts are not taken on.
+const MAX_NOTES: usize = 1 << 18;
+
+/// In seconds: by then the switches have read their letters.
+const GOING_S: u32 = 2;
+
+/// Hosts whose flows are just being removed that are remembered. A further one may be learnt by a switch that is not its own, until
+/// it is seen to have moved.
+const MAX_GOING: usize = 4096;
+
+#[derive(Default)]
+pub(super) struct Notes {
+    are_any: AtomicBool,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    notes: HashMap<u64, Vec<Note>>,
+    count: usize,
+    /// Hosts whose flows are being removed, and until when nobody learns them from what goes to stations.
+    going: HashMap<u64, u32>,
+}
+
+/// A switch that may have flows about a host, and where the host is for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) switch: SwitchNumber,
+    pub(super) place: Place,
+    /// Whether a flow of an earlier run says so, and not a packet.
+    pub(super) is_of_flow: bool,
+}
+
+/// What became of a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    New,
+    /// It says what another one said.
+    Known,
+    /// It contradicts another one, or there is no room.
+    Refused,
+}
+
+/// What is known of a host that is not in the table, when a packet of it comes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing is noted.
+    Nothing,
+    /// It is where the note of this switch says, or behind that.
+    AsNoted,
+    /// The same, and the note is new.
+    Noted,
+    /// It is attached here; these others have flows about it.
+    Attached(Vec<Note>),
+    /// All these flows are wrong, those of this switch too.
+    Elsewhere(Vec<Note>),
+    /// Its flows are being removed.
+    Going,
+}
+
+impl Notes {
+    #[inline]
+    pub(super) fn are_any(&self) -> bool {
+        self.are_any.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, host: HostKey, note: Note) -> Added {
+        let mut book = self.book();
+        if let Some(known) = book.of(host, note.switch) {
+            return if known.place == note.place { Added::Known } else { Added::Refused };
+        }
+        let added = book.add(host, note);
+        self.look_round(&book);
+        if added { Added::New } else { Added::Refused }
+    }
+
+    /// Where a host is for a switch, by its note.
+    pub(super) fn place(&self, host: HostKey, switch: SwitchNumber) -> Option<Place> {
+        self.book().of(host, switch).map(|note| note.place)
+    }
+
+    /// Takes the note of a switch back; whether it was still there.
+    pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber) -> bool {
+        let mut book = self.book();
+        let Some(notes) = book.notes.get_mut(&host.0) else { return false };
+        let before = notes.len();
+        notes.retain(|note| note.switch != switch);
+        let withdrawn = before - notes.len();
+        if notes.is_empty() {
+            book.notes.remove(&host.0);
+        }
+        book.count -= withdrawn;
+        self.look_round(&book);
+        withdrawn > 0
+    }
+
+    /// A packet of a host has come to a switch at a place, one to a group or one to a station. A note that is decided on by it is gone.
+    pub(super) fn heard(&self, host: HostKey, by: Note, to_group: bool, now: u32) -> Heard {
+        let mut book = self.book();
+        let own = book.of(host, by.switch);
+        match own {
+            Some(own) if own.place == by.place && !to_group => return Heard::AsNoted,
+            None if !to_group && book.notes.contains_key(&host.0) => {
+                return if book.add(host, by) { Heard::Noted } else { Heard::Going };
+            }
+            _ => {}
+        }
+        let heard = match book.notes.remove(&host.0) {
+            None => {
+                let is_going = book.going.get(&host.0).is_some_and(|until| *until > now);
+                if is_going && !to_group {
+                    return Heard::Going;
+                }
+                book.going.remove(&host.0);
+                Heard::Nothing
+            }
+            Some(mut notes) => {
+                book.count -= notes.len();
+                // Until the table has it, or its flows are gone.
+                book.goes(host, now);
+                if own.is_some_and(|own| own.place == by.place && own.is_of_flow) {
+                    notes.retain(|note| note.switch != by.switch);
+                    Heard::Attached(notes)
+                } else {
+                    Heard::Elsewhere(notes)
+                }
+            }
+        };
+        self.look_round(&book);
+        heard
+    }
+
+    fn look_round(&self, book: &Book) {
+        let are_any = book.count > 0 || !book.going.is_empty();
+        self.are_any.store(are_any, Ordering::Relaxed);
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// The note of a switch about a host.
+    fn of(&self, host: HostKey, switch: SwitchNumber) -> Option<Note> {
+        self.notes.get(&host.0)?.iter().find(|note| note.switch == switch).copied()
+    }
+
+    /// Adds a note, if there is room.
+    fn add(&mut self, host: HostKey, note: Note) -> bool {
+        let fits = self.count < MAX_NOTES;
+        if fits {
+            self.count += 1;
+            self.notes.entry(host.0).or_default().push(note);
+        }
+        fits
+    }
+
+    fn goes(&mut self, host: HostKey, now: u32) {
+        if self.going.len() >= MAX_GOING {
+            self.going.retain(|_, until| *until > now);
+        }
+        if self.going.len() < MAX_GOING {
+            self.going.insert(host.0, now.saturating_add(GOING_S));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::Port;
+
+    use super::*;
+
+    const A: HostKey = HostKey(7);
+
+    fn note(switch: u32, port: u32) -> Note {
+        let place = Place::at(Port(port)).unwrap();
+        Note { switch: SwitchNumber(switch), place, is_of_flow: true }
+    }
+
+    fn packet(switch: u32, port: u32) -> Note {
+        Note { is_of_flow: false, ..note(switch, port) }
+    }
+
+    /// Three switches have flows about A.
+    fn noted() -> Notes {
+        let notes = Notes::default();
+        for (switch, port) in [(1, 1), (2, 4), (3, 5)] {
+            assert_eq!(notes.add(A, note(switch, port)), Added::New);
+        }
+        assert_eq!(notes.add(A, note(2, 4)), Added::Known);
+        assert_eq!(notes.add(A, note(2, 5)), Added::Refused);
+        notes
+    }
+
+    #[test]
+    fn what_goes_to_a_station_by_the_noted_port_decides_nothing() {
+        let notes = noted();
+        assert_eq!(notes.heard(A, packet(2, 4), false, 10), Heard::AsNoted);
+        assert_eq!(notes.place(A, SwitchNumber(1)), Some(note(1, 1).place));
+    }
+
+    #[test]
+    fn a_switch_without_a_note_notes_where_it_sees_a_host() {
+        let notes = noted();
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted);
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::AsNoted);
+        let others = vec![note(2, 4), note(3, 5), packet(4, 6)];
+        assert_eq!(notes.heard(A, packet(1, 1), true, 10), Heard::Attached(others));
+        // That alone does not tell whether it has moved to that switch.
+        let notes = noted();
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted);
+        let all = vec![note(1, 1), note(2, 4), note(3, 5), packet(4, 6)];
+        assert_eq!(notes.heard(A, packet(4, 6), true, 10), Heard::Elsewhere(all));
+    }
+
+    #[test]
+    fn what_goes_to_a_group_tells_where_a_host_is_attached() {
+        let notes = noted();
+        let others = vec![note(2, 4), note(3, 5)];
+        assert_eq!(notes.heard(A, note(1, 1), true, 10), Heard::Attached(others));
+        assert_eq!(notes.place(A, SwitchNumber(1)), None);
+        // Nobody else learns it before it is in the table.
+        assert_eq!(notes.heard(A, note(2, 4), false, 11), Heard::Going);
+        assert_eq!(notes.heard(A, note(2, 4), false, 12), Heard::Nothing);
+        assert!(!notes.are_any());
+    }
+
+    #[test]
+    fn a_host_that_is_heard_elsewhere_loses_its_flows_and_is_new_after_that() {
+        let all = vec![note(1, 1), note(2, 4), note(3, 5)];
+        for (by, to_group) in [(packet(1, 2), false), (packet(1, 2), true), (packet(4, 1), true)] {
+            let notes = noted();
+            assert_eq!(notes.heard(A, by, to_group, 10), Heard::Elsewhere(all.clone()));
+            assert_eq!(notes.heard(A, by, false, 11), Heard::Going);
+            assert_eq!(notes.heard(A, by, true, 11), Heard::Nothing);
+            assert_eq!(notes.heard(A, by, false, 11), Heard::Nothing);
+            assert!(!notes.are_any());
+        }
+    }
+
+    #[test]
+    fn a_note_is_taken_back_once() {
+        let notes = noted();
+        for switch in [1, 2, 3] {
+            assert!(notes.are_any());
+            assert!(notes.withdraw(A, SwitchNumber(switch)));
+            assert!(!notes.withdraw(A, SwitchNumber(switch)));
+        }
+        assert!(!notes.are_any());
+        assert_eq!(notes.heard(A, note(1, 1), false, 10), Heard::Nothing);
+    }
+}
