@@ -287,3 +287,23 @@ fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
     lab.run_for(Duration::from_secs(2));
     assert_eq!((flows_of(&lab, NAME), meters(&lab, "s2")), (vec![], 0));
 }
+
+/// At one distance one flow cannot be there and another can: what is farther waits, whatever is confirmed.
+#[test]
+fn what_is_farther_waits_for_all_that_is_nearer_also_where_some_of_it_is_there() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let refused = flow(1, 2).meter(9);
+    let nearer = [(Dpid(2), refused), (Dpid(2), flow(3, 2)), (Dpid(1), flow(1, 2))];
+    let path = commit(&hand, 1, nearer);
+    let error = outcome(&mut lab, &hand, path).unwrap_err();
+    assert!(matches!(error, NotCommitted::Refused(Dpid(2), _)), "{error}");
+    let desired = hand.network().desired();
+    let both = [(Dpid(2), flow(1, 2).meter(9)), (Dpid(2), flow(4, 2)), (Dpid(1), flow(1, 2))];
+    desired.set(1, both);
+    lab.run_for(Duration::from_secs(2));
+    let there: Vec<Dpid> = flows_of(&lab, NAME).into_iter().map(|(dpid, ..)| dpid).collect();
+    assert!(
+        there.contains(&Dpid(2)) && !there.contains(&Dpid(1)),
+        "nothing leads to it: {there:?}"
+    );
+}

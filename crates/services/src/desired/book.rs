@@ -33,7 +33,7 @@ pub(super) struct Book {
 /// An intent of which somebody wants to know how far it is.
 #[derive(Default)]
 struct Followed {
-    /// How many.
+    /// How many. Nobody any more, where it may have left something.
     by: usize,
     /// The switches where it wants something, or has wanted something and may not be gone.
     switches: BTreeSet<Dpid>,
@@ -210,9 +210,12 @@ impl Book {
 
     /// Somebody does not any more.
     pub(super) fn unfollow(&mut self, intent: u32) {
+        let wanted = self.intents.get(&intent).map(|its| &its.switches);
         if let Some(followed) = self.followed.get_mut(&intent) {
             followed.by -= 1;
-            if followed.by == 0 {
+            let wants = |dpid| wanted.is_some_and(|wanted| wanted.contains(dpid));
+            // What it may have left is told to whoever asks next.
+            if followed.by == 0 && followed.switches.iter().all(wants) {
                 self.followed.remove(&intent);
             }
         }
@@ -220,7 +223,8 @@ impl Book {
 
     /// The intents that somebody wants to know of, and the switches where they have something or may have.
     pub(super) fn followed(&self) -> impl Iterator<Item = (u32, &BTreeSet<Dpid>)> {
-        self.followed.iter().map(|(intent, followed)| (*intent, &followed.switches))
+        let followed = self.followed.iter().filter(|(_, followed)| followed.by > 0);
+        followed.map(|(intent, followed)| (*intent, &followed.switches))
     }
 
     /// An intent has nothing left where it wants nothing.

@@ -1,6 +1,6 @@
 //! What is wanted in a switch beside what is there: the difference.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{AppId, Change, Cookie, Dpid, Error, FlowKey, Refusal, ToldFlow, Version};
@@ -115,20 +115,24 @@ pub(super) fn difference(
 ) -> Difference {
     let mut all = Difference::default();
     book.tell(dpid, app, version);
-    let mut keys = HashSet::new();
+    // By which intent each place is taken.
+    let mut keys = HashMap::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // Where two intents want another flow in the same place, the one with the higher number has it.
     for (intent, entry) in book.of(dpid).rev() {
         let at = entry.place();
         let due = match &entry.wanted {
             Wanted::Flow(_) => match entry.flow() {
-                Some((_, Ok(told))) if !keys.insert(&told.key) => {
-                    all.shadowed.push(intent);
+                Some((_, Ok(told))) if keys.contains_key(&told.key) => {
+                    if keys.get(&told.key) != Some(&intent) {
+                        all.shadowed.push(intent);
+                    }
                     continue;
                 }
-                Some((_, Ok(told))) if known.flows.get(&told.key) == Some(told) => None,
                 Some((flow, Ok(told))) => {
-                    Some((Change::Add(flow.clone()), Made::Flow(told.clone())))
+                    keys.insert(&told.key, intent);
+                    let is_there = known.flows.get(&told.key) == Some(told);
+                    (!is_there).then(|| (Change::Add(flow.clone()), Made::Flow(told.clone())))
                 }
                 Some((_, Err(error))) => {
                     all.unsayable(intent, at, *error);
@@ -227,10 +231,14 @@ fn unused(
 }
 
 /// The flows that are there and are to go, and the numbers of those that are not wanted and of no intent.
-fn leftovers(book: &Book, known: &Known, wanted: &HashSet<&FlowKey>) -> (Vec<Due>, BTreeSet<u32>) {
+fn leftovers(
+    book: &Book,
+    known: &Known,
+    wanted: &HashMap<&FlowKey, u32>,
+) -> (Vec<Due>, BTreeSet<u32>) {
     let number = |told: &ToldFlow| (told.cookie & !Cookie::MASK) as u32;
     let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());
-    for told in known.flows.values().filter(|told| !wanted.contains(&told.key)) {
+    for told in known.flows.values().filter(|told| !wanted.contains_key(&told.key)) {
         let was_intent = book.known.contains(&number(told));
         if !was_intent {
             strangers.insert(number(told));

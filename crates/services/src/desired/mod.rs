@@ -165,6 +165,8 @@ pub struct DesiredState {
     pub unread: usize,
     /// Switches that cannot be given all that is wanted in them, and why.
     pub refused: BTreeMap<Dpid, WhyNot>,
+    /// How often each switch that is up has refused something since it came up, where it has.
+    pub refusals: BTreeMap<Dpid, u64>,
     /// Changes that were sent since the controller started.
     pub changes_sent: u64,
     /// How far each intent is that somebody has a [`Commit`] of.

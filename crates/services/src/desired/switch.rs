@@ -30,6 +30,8 @@ pub(super) struct InSwitch {
     pub(super) is_fresh: bool,
     pub(super) refused: Refused,
     pub(super) refused_until: Option<Duration>,
+    /// How often it has refused something.
+    pub(super) refusals: u64,
     /// Its version cannot say something that is wanted.
     unsayable: Option<Error>,
     /// Things wanted, and those of them that are there.
@@ -120,6 +122,7 @@ impl InSwitch {
             is_fresh: false,
             refused: Refused::default(),
             refused_until: None,
+            refusals: 0,
             unsayable: None,
             wanted: 0,
             installed: 0,
@@ -305,6 +308,7 @@ impl InSwitch {
                     Some(due.made)
                 }
                 Outcome::Refused(why) => {
+                    self.refusals += 1;
                     self.refused_until.get_or_insert(now + REFUSED_AGAIN);
                     self.refused.note(due, why);
                     // Where a table is full it is the same for thousands: it is told once.
@@ -324,7 +328,8 @@ impl InSwitch {
                     None
                 }
             };
-            ended.compare |= outcome != Outcome::Installed;
+            // What is there and what cannot be may stand at the same distance.
+            ended.compare |= outcome != Outcome::Installed || !self.stuck.is_empty();
             if let (Some(all), Some(known)) = (&mut self.known, known) {
                 all.note(known);
             }

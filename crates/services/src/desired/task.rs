@@ -431,6 +431,12 @@ impl Keeper {
             refused: refused
                 .filter_map(|(dpid, switch)| Some((*dpid, switch.why_not()?)))
                 .collect(),
+            refusals: self
+                .switches
+                .iter()
+                .filter(|(_, switch)| switch.refusals > 0)
+                .map(|(dpid, switch)| (*dpid, switch.refusals))
+                .collect(),
             changes_sent: self.changes_sent,
             intents,
         });
