@@ -10,8 +10,8 @@ use std::time::Duration;
 use bellrock_api::{Cookie, Dpid, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::Routing;
 use bellrock_apps::bandwidth::{
-    AWAY_FOR, Bandwidth, BandwidthSettings, KEEP_LEFT_FLOWS, NotReleased, RETRY_LOST, Request,
-    Reservations, State,
+    AWAY_FOR, Bandwidth, BandwidthSettings, CLEAR_WITHIN, KEEP_LEFT_FLOWS, NotReleased, RETRY_LOST,
+    Request, Reservations, State,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::network::NetworkSettings;
@@ -214,6 +214,8 @@ fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
     for switch in ["s1", "s3"] {
         assert!(flow_of_first(&lab, switch).is_some(), "{switch}");
     }
+    // What was tried for the other path is given back when nobody uses it.
+    lab.run_for(2 * CLEAR_WITHIN);
     assert_eq!(reserved(&book), had);
     lab.reconnect(&format!("s{by}"));
     lab.run_for(PATIENCE);
@@ -234,4 +236,13 @@ fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
     assert_eq!((book.list(), reserved(&book)), (vec![], vec![]));
     lab.reconnect("s1");
     assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s1").is_none()));
+
+    // One that is lost meanwhile has left them there too.
+    lab.run_for(SETTLED);
+    reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
+    lab.disconnect("s1");
+    lab.run_for(2 * AWAY_FOR);
+    assert!(matches!(book.list()[0].state, State::Lost(_)), "{:?}", book.list());
+    let released = book.release(1);
+    assert_eq!(wait(&mut lab, released), Err(NotReleased::FlowsLeft(NotCommitted::Away(Dpid(1)))));
 }

@@ -85,7 +85,8 @@ pub(super) async fn hold(
             Order::Release(answer) => {
                 let released = match held {
                     Some(held) => task.let_go(held).await,
-                    None => Ok(()),
+                    // A switch that was away then may have its flows still.
+                    None => task.withdraw().await,
                 };
                 task.book.close(task.asked.id);
                 task.book.look_for_lost();
@@ -139,14 +140,19 @@ impl Holding {
         };
         // Flows may be in place all along: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
-            Ok(found) => match self.lay(found, Some(&held)).await {
+            Ok((route, way)) => match self.lay((route, way.clone()), Some(&held)).await {
                 Ok(moved) => {
                     self.give_back(&held.way.without(&moved.way)).await;
                     self.book.look_for_lost();
                     self.noted(Ok(moved))
                 }
                 Err(_) => {
-                    self.commit(&held.route);
+                    let commit = self.commit(&held.route);
+                    if commit.settled(&self.network, CLEAR_WITHIN).await.is_err() {
+                        // It cannot be told while a switch of it is away when the others have nothing left.
+                        self.network.sleep(CLEAR_WITHIN).await;
+                    }
+                    self.give_back(&way.without(&held.way)).await;
                     self.doubt(held, why, look_at).await
                 }
             },
@@ -164,7 +170,7 @@ impl Holding {
         let commit = self.commit(&held.route);
         match commit.confirmed(&self.network, CONFIRM_WITHIN).await {
             Ok(()) => self.noted(Ok(Held { doubt: None, ..held })),
-            Err(error @ NotCommitted::Refused(..)) => self.lose(held, error.into()).await,
+            Err(NotCommitted::Refused(..)) => self.start_anew(held, None).await,
             Err(error) => {
                 let look_at = self.network.now() + ASK_AGAIN;
                 self.doubt(held, error.to_string(), look_at).await
@@ -178,18 +184,28 @@ impl Holding {
             Ok(found) => found,
             Err(why) => return self.lose(held, why).await,
         };
-        let moved = self.lay(found, Some(&held)).await;
-        let way = moved.as_ref().ok().map(|moved| &moved.way);
-        if way.is_none() {
-            // What is refused at one path may go by another, which is looked for from nothing.
-            let _ = self.withdraw().await;
+        let way = found.1.clone();
+        match self.lay(found, Some(&held)).await {
+            Ok(moved) => {
+                self.give_back(&held.way.without(&moved.way)).await;
+                self.book.look_for_lost();
+                self.noted(Ok(moved))
+            }
+            Err(_) => self.start_anew(held, Some(&way)).await,
         }
-        self.give_back(&way.map_or_else(|| held.way.clone(), |way| held.way.without(way))).await;
+    }
+
+    /// Gives all back, also what was taken for another path, and looks for one from nothing: what is refused at one may go
+    /// by another.
+    async fn start_anew(&self, held: Held, other: Option<&Way>) -> Option<Held> {
+        let other = other.map(|other| other.without(&held.way));
+        // Who refuses to remove a flow that leads nowhere does it no good and no harm.
+        let _ = self.let_go(held).await;
+        if let Some(other) = other {
+            self.give_back(&other).await;
+        }
         self.book.look_for_lost();
-        match moved {
-            Ok(moved) => self.noted(Ok(moved)),
-            Err(_) => self.noted(self.reserve(Duration::ZERO).await),
-        }
+        self.noted(self.reserve(Duration::ZERO).await)
     }
 
     /// Keeps it for a while.
@@ -260,16 +276,15 @@ impl Holding {
         wait: Duration,
         without: &BTreeSet<Dpid>,
     ) -> Result<Found, NotReserved> {
-        let mut routes = self.routes()?;
-        routes.retain(|(route, _)| !route.switches().any(|dpid| without.contains(&dpid)));
+        let mut routes = self.routes(without)?;
         match self.take(&routes, before, wait).await {
             Some((index, way)) => Ok((routes.swap_remove(index).0, way)),
             None => Err(self.taken(&routes)),
         }
     }
 
-    /// Installs the flows of a route, in the place of those of the path before, if there is one. If that fails, what was
-    /// taken for it is given back: of the path before, the lines and what is left of its flows stay as they are.
+    /// Installs the flows of a route, in the place of those of the path before. If that fails and there is no path before,
+    /// what was taken is given back; otherwise that is for the caller, when flows of both are gone or back.
     async fn lay(&self, (route, way): Found, before: Option<&Held>) -> Result<Held, NotReserved> {
         let commit = self.commit(&route);
         let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
@@ -286,10 +301,7 @@ impl Holding {
                 self.give_back(&way).await;
                 Err(error.into())
             }
-            (Err(error), Some(before)) => {
-                self.give_back(&way.without(&before.way)).await;
-                Err(error.into())
-            }
+            (Err(error), Some(_)) => Err(error.into()),
         }
     }
 
@@ -309,8 +321,9 @@ impl Holding {
         self.desired.withdraw(self.asked.id).settled(&self.network, CLEAR_WITHIN).await
     }
 
-    /// The shortest paths whose lines carry so much, and what each of their lines carries.
-    fn routes(&self) -> Result<Vec<Candidate>, NotReserved> {
+    /// The shortest paths whose lines carry so much and that do not pass these switches, and what each of their lines
+    /// carries.
+    fn routes(&self, without: &BTreeSet<Dpid>) -> Result<Vec<Candidate>, NotReserved> {
         let Asked { from, to, rate, queue, .. } = self.asked;
         let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
         let host = |id: HostId| hosts.get(id.mac, id.vlan).ok_or(NotReserved::Gone(id));
@@ -334,7 +347,8 @@ impl Holding {
         enough(Line::From(ends[1].at))?;
 
         let [first, last] = ends.map(|host| host.at.dpid);
-        let usable = |from: SwitchPort| enough(Line::From(from)).is_ok();
+        let usable =
+            |from: SwitchPort| !without.contains(&from.dpid) && enough(Line::From(from)).is_ok();
         let found = match first == last {
             true => vec![Path { from: first, to: last, hops: Vec::new() }],
             false => paths.k_shortest(first, last, ALTERNATIVES, |hop| usable(hop.from)),
@@ -347,6 +361,7 @@ impl Holding {
             let lines = route.lines().map(enough).collect::<Result<Vec<_>, _>>()?;
             routes.push((route, lines));
         }
+        routes.retain(|(route, _)| !route.switches().any(|dpid| without.contains(&dpid)));
         if routes.is_empty() {
             // Is it for the rate, or does no path lead there at all?
             let any = paths.k_shortest(first, last, 1, |_| true);

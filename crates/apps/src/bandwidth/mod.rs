@@ -365,13 +365,14 @@ impl Reservations {
         }
     }
 
-    /// Has those reservations look that pass a switch which refuses something, each time that there is another.
+    /// Has those reservations look that pass a switch which refuses something, each time that one does.
     async fn look_whenever_refused(self, desired: Desired) {
         let mut before = desired.state().load();
         loop {
             let state = desired.state().changed(before.version()).await;
-            let is_new = |dpid: &&Dpid| !before.refused.contains_key(dpid);
-            let new: BTreeSet<Dpid> = state.refused.keys().filter(is_new).copied().collect();
+            let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
+            let new: BTreeSet<Dpid> =
+                state.refusals.iter().filter(is_new).map(|(dpid, _)| *dpid).collect();
             if !new.is_empty() {
                 self.look_at(&new);
             }
