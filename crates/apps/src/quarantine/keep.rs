@@ -28,8 +28,8 @@ const READ_WITHIN: Duration = Duration::from_secs(10);
 /// messages.
 const CHANGES_AT_A_TIME: usize = 1000;
 
-/// Of a list of so many entries, all drops fit into the first bytes that a switch is sent.
-const FIRST_ENTRIES: usize = 1000;
+/// The drops of so many entries fit into the first bytes that a switch is sent, and leave room for other apps.
+pub(super) const FIRST_ENTRIES: usize = 1000;
 
 /// Keeps the drops of a switch, for as long as it is up.
 pub(super) async fn keep(
@@ -43,7 +43,8 @@ pub(super) async fn keep(
     let mut wanted = lists.wanted().load();
     let mut again = (wanted.all().len() > FIRST_ENTRIES).then(|| network.now());
     let ask = |at| Box::pin(told(network.clone(), dpid, version, turns.clone(), at));
-    let mut telling = ask(network.now());
+    let mut asked_at = network.now();
+    let mut telling = ask(asked_at);
     loop {
         // Neither a change of the lists nor a drop that is to be tried again waits for what the switch tells.
         let changed = lists.wanted().changed(wanted.version());
@@ -55,14 +56,14 @@ pub(super) async fn keep(
         let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
         if let First::A(told) = something {
-            drops.compare(told, &known);
+            drops.compare(told, asked_at, &known);
         }
         let mut gaps = drops.change(&known).await;
         // Behind the drops that are wanted: a prefix may have come into the place of its parts.
         drops.remove_left().await;
         again = (!gaps.is_empty()).then(|| network.now() + TRY_AGAIN_AFTER);
         if let Some(at) = drops.read_at.take() {
-            telling = ask(at);
+            (telling, asked_at) = (ask(at), at);
         }
         let why = format!("OpenFlow {version} does not know IPv6");
         gaps.extend(unknown.into_iter().map(|blocked| (blocked, why.clone())));
@@ -124,7 +125,7 @@ impl Drops {
 
     /// Finds out who of these is dropped, and which flows nobody wants. What was sent while the switch told may be in what it
     /// tells or not: at worst it is sent again.
-    fn compare(&mut self, told: Told, known: &BTreeSet<Blocked>) {
+    fn compare(&mut self, told: Told, asked_at: Duration, known: &BTreeSet<Blocked>) {
         let now = self.network.now();
         let is_too_large = matches!(told, Err(RequestError::TooLarge));
         let next = if told.is_ok() || is_too_large { AUDIT_EVERY } else { TRY_AGAIN_AFTER };
@@ -165,7 +166,7 @@ impl Drops {
         self.left = told.into_values().filter(|flow| !wanted.contains(&flow.key)).collect();
         altered += self.left.len();
         let was_known = std::mem::replace(&mut self.is_known, true);
-        let is_overtaken = self.changed_at.is_some_and(|at| now < at + READ_WITHIN);
+        let is_overtaken = self.changed_at.is_some_and(|at| at >= asked_at);
         if was_known && !is_overtaken && altered > 0 {
             let event = Event::WantedAltered { app, dpid, flows: altered };
             self.network.events().publish(now, event);

@@ -18,8 +18,8 @@ use bellrock_api::{
     App, Batch, Handler, LeftFlows, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
 
+use keep::{FIRST_ENTRIES, Turns, drops, keep};
 pub use keep::{READS_AT_A_TIME, TRY_AGAIN_AFTER};
-use keep::{Turns, drops, keep};
 pub use list::{BadLine, BlockList, Blocked, MAX_BAD_LINES_TOLD, MAX_BLOCKED, NotBlockable};
 use lists::Gaps;
 pub use lists::{BlockLists, Entry, NotChanged};
@@ -76,7 +76,9 @@ impl Handler for Drops {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let version = switch.version();
         let all = self.lists.wanted().load().all();
-        for blocked in all.into_iter().filter(|blocked| blocked.is_known_to(version)) {
+        let known = all.into_iter().filter(|blocked| blocked.is_known_to(version));
+        // The task sends the others.
+        for blocked in known.take(FIRST_ENTRIES) {
             for flow in drops(blocked) {
                 let sent = flow.with_flow_mod(FlowCommand::Add, |flow| switch.install(flow));
                 if sent.is_err() {
