@@ -393,7 +393,12 @@ pub(crate) fn handlers(
 ) -> Vec<Box<dyn Handler>> {
     /// Stands in for an app that failed.
     struct Absent;
-    impl Handler for Absent {}
+    impl Handler for Absent {
+        /// Nobody would put them back.
+        fn adopt(&mut self, _: &mut Switch<'_>, _: &FlowStats<'_>) -> Result<bool> {
+            Ok(true)
+        }
+    }
 
     let make = |maker: &dyn DynApp, app: &App| -> Box<dyn Handler> {
         if app.health.is_disabled() {

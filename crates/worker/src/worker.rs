@@ -464,7 +464,10 @@ impl Worker {
         if let Some(flows) = left {
             self.adopt(key, flows, now, transport);
         }
+        // The apps' first writes have the whole buffer, and so have answers to packets that came early.
+        self.flush(key, transport);
         self.first_event(key, now);
+        self.flush(key, transport);
         self.set_timer(key);
     }
 

@@ -21,7 +21,7 @@ use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
 use super::near::Near;
 use super::notes::{Added, Heard, Note};
 use super::place::{Attachment, SwitchNumber};
-use super::switches::{Corner, Letter};
+use super::switches::{Corner, Letter, MAX_SWITCHES};
 use super::ways::Ways;
 use super::{GlobalTable, Shared};
 use crate::learning::frame::{Frame, HostKey, Place};
@@ -50,6 +50,8 @@ pub struct GlobalHosts<T: GlobalTable> {
     /// Hosts of which this switch has noted where they are, since the table does not know it; and when, in
     /// seconds.
     noted: VecDeque<(HostKey, Place, u32)>,
+    /// When it last forgot hosts whose notes are done with, in seconds.
+    tidied_s: u32,
 }
 
 impl<T: GlobalTable> GlobalHosts<T> {
@@ -58,7 +60,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         let (me, ways) = (corner.number, corner.ways());
         let near = Near::new(&shared.near_budget, shared.seed.clone());
         let noted = VecDeque::new();
-        GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted }
+        GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted, tidied_s: 0 }
     }
 
     /// The same as [`HostTable::with_flows`], by what all switches share.
@@ -166,10 +168,15 @@ impl<T: GlobalTable> GlobalHosts<T> {
         let may_be_here = !self.ways.lead_over(at.port());
         let to_group = to_group && may_be_here;
         let here = Attachment::new(self.me, at);
-        match self.shared.notes.heard(key, self.note(at, false), to_group, now) {
+        match self.shared.notes.heard(key, self.note(at, false, now), to_group, now) {
             Heard::AsNoted => Some(Learnt::Known(at.with_flows())),
-            Heard::Noted => {
-                self.noted.push_back((key, at, now));
+            Heard::Noted { since } => {
+                // The oldest stand in front.
+                if self.noted.front().is_some_and(|(.., front)| since < *front) {
+                    self.noted.push_front((key, at, since));
+                } else {
+                    self.noted.push_back((key, at, since));
+                }
                 Some(Learnt::Known(at.with_flows()))
             }
             Heard::Nothing if may_be_here => self.learn_new(host, here, now),
@@ -182,7 +189,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
                     self.shared.switches.attached(key, self.me, &others);
                 } else {
                     self.shared.switches.gone(key, &others);
-                    self.shared.switches.gone(key, &[self.note(at, true)]);
+                    self.shared.switches.gone(key, &[self.note(at, true, now)]);
                 }
                 learnt
             }
@@ -193,8 +200,8 @@ impl<T: GlobalTable> GlobalHosts<T> {
         }
     }
 
-    fn note(&self, place: Place, is_of_flow: bool) -> Note {
-        Note { switch: self.me, place, is_of_flow }
+    fn note(&self, place: Place, is_of_flow: bool, since: u32) -> Note {
+        Note { switch: self.me, place, is_of_flow, since }
     }
 
     /// Where a host is that the table does not know, by a flow of an earlier run.
@@ -207,10 +214,19 @@ impl<T: GlobalTable> GlobalHosts<T> {
     /// Takes a host to be at a place with flows, if it may be there; whether that is noted now.
     fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
         let hashed = self.hash(host);
+        // Nobody writes letters to a switch beyond those that are told apart.
+        if self.me.index() >= MAX_SWITCHES {
+            return None;
+        }
         if self.shared.table.lookup_age(hashed, 0).is_some() {
             return self.note_flows(hashed, at).then_some(false);
         }
-        match self.shared.notes.add(host, self.note(at, true)) {
+        match self.shared.notes.add(host, self.note(at, true, now)) {
+            // Another switch has learnt it in between, and knew nothing of this note.
+            Added::New if self.shared.table.lookup_age(hashed, 0).is_some() => {
+                self.shared.notes.withdraw(host, self.me, at);
+                self.note_flows(hashed, at).then_some(false)
+            }
             Added::New => {
                 self.noted.push_back((host, at, now));
                 Some(true)
@@ -358,7 +374,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         let adopted = self.take_on(ends.to, now).is_some();
         if !adopted && from_is_noted {
             self.noted.pop_back();
-            self.shared.notes.withdraw(ends.from.0, self.me);
+            self.shared.notes.withdraw(ends.from.0, self.me, ends.from.1);
         }
         adopted
     }
@@ -379,7 +395,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         noted.retain(|(host, at, _)| {
             let stays = at.port() != port;
             if !stays {
-                shared.notes.withdraw(*host, *me);
+                shared.notes.withdraw(*host, *me, *at);
             }
             stays
         });
@@ -404,11 +420,15 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
     fn age(&mut self, now: u32, mut forgotten: impl FnMut(HostKey, Place)) {
         self.near.age(now);
+        if self.tidied_s != now && self.shared.notes.are_any() {
+            self.tidied_s = now;
+            self.shared.notes.tidy(now);
+        }
         let GlobalHosts { shared, ways, near, me, noted, .. } = self;
         let is_old = |(_, _, since): &mut _| now.wrapping_sub(*since) > shared.max_age_s;
         for _ in 0..NOTES_AT_A_TIME {
             let Some((host, at, _)) = noted.pop_front_if(is_old) else { break };
-            if shared.notes.withdraw(host, *me) {
+            if shared.notes.withdraw(host, *me, at) {
                 forgotten(host, at.with_flows());
             }
         }
@@ -466,8 +486,8 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
 
 impl<T: GlobalTable> Drop for GlobalHosts<T> {
     fn drop(&mut self) {
-        for (host, ..) in self.noted.drain(..) {
-            self.shared.notes.withdraw(host, self.me);
+        for (host, at, _) in self.noted.drain(..) {
+            self.shared.notes.withdraw(host, self.me, at);
         }
         self.corner.keep(std::mem::take(&mut self.ways));
         self.shared.switches.goes();

@@ -54,6 +54,8 @@ pub(super) struct Note {
     pub(super) place: Place,
     /// Whether a flow of an earlier run says so, and not a packet.
     pub(super) is_of_flow: bool,
+    /// In seconds.
+    pub(super) since: u32,
 }
 
 /// What became of a note.
@@ -73,8 +75,8 @@ pub(super) enum Heard {
     Nothing,
     /// It is where the note of this switch says, or behind that.
     AsNoted,
-    /// The same, and the note is new.
-    Noted,
+    /// The same, and the note is new: as old as the host's others, so that they do not renew each other.
+    Noted { since: u32 },
     /// It is attached here; these others have flows about it.
     Attached(Vec<Note>),
     /// All these flows are wrong, those of this switch too.
@@ -104,12 +106,12 @@ impl Notes {
         self.book().of(host, switch).map(|note| note.place)
     }
 
-    /// Takes the note of a switch back; whether it was still there.
-    pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber) -> bool {
+    /// Takes the note back that a switch has made of a place; whether it was still there.
+    pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber, place: Place) -> bool {
         let mut book = self.book();
         let Some(notes) = book.notes.get_mut(&host.0) else { return false };
         let before = notes.len();
-        notes.retain(|note| note.switch != switch);
+        notes.retain(|note| (note.switch, note.place) != (switch, place));
         let withdrawn = before - notes.len();
         if notes.is_empty() {
             book.notes.remove(&host.0);
@@ -126,7 +128,10 @@ impl Notes {
         match own {
             Some(own) if own.place == by.place && !to_group => return Heard::AsNoted,
             None if !to_group && book.notes.contains_key(&host.0) => {
-                return if book.add(host, by) { Heard::Noted } else { Heard::Going };
+                let notes = book.notes.get(&host.0).into_iter().flatten();
+                let since = notes.map(|note| note.since).min().unwrap_or(by.since);
+                let added = book.add(host, Note { since, ..by });
+                return if added { Heard::Noted { since } } else { Heard::Going };
             }
             _ => {}
         }
@@ -153,6 +158,13 @@ impl Notes {
         };
         self.look_round(&book);
         heard
+    }
+
+    /// Forgets the hosts whose flows are gone by now.
+    pub(super) fn tidy(&self, now: u32) {
+        let mut book = self.book();
+        book.going.retain(|_, until| *until > now);
+        self.look_round(&book);
     }
 
     fn look_round(&self, book: &Book) {
@@ -201,7 +213,7 @@ mod tests {
 
     fn note(switch: u32, port: u32) -> Note {
         let place = Place::at(Port(port)).unwrap();
-        Note { switch: SwitchNumber(switch), place, is_of_flow: true }
+        Note { switch: SwitchNumber(switch), place, is_of_flow: true, since: 1 }
     }
 
     fn packet(switch: u32, port: u32) -> Note {
@@ -229,13 +241,13 @@ mod tests {
     #[test]
     fn a_switch_without_a_note_notes_where_it_sees_a_host() {
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted);
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted { since: 1 });
         assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::AsNoted);
         let others = vec![note(2, 4), note(3, 5), packet(4, 6)];
         assert_eq!(notes.heard(A, packet(1, 1), true, 10), Heard::Attached(others));
         // That alone does not tell whether it has moved to that switch.
         let notes = noted();
-        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted);
+        assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted { since: 1 });
         let all = vec![note(1, 1), note(2, 4), note(3, 5), packet(4, 6)];
         assert_eq!(notes.heard(A, packet(4, 6), true, 10), Heard::Elsewhere(all));
     }
@@ -268,10 +280,11 @@ mod tests {
     #[test]
     fn a_note_is_taken_back_once() {
         let notes = noted();
-        for switch in [1, 2, 3] {
+        assert!(!notes.withdraw(A, SwitchNumber(1), note(1, 9).place), "another place");
+        for (switch, port) in [(1, 1), (2, 4), (3, 5)] {
             assert!(notes.are_any());
-            assert!(notes.withdraw(A, SwitchNumber(switch)));
-            assert!(!notes.withdraw(A, SwitchNumber(switch)));
+            assert!(notes.withdraw(A, SwitchNumber(switch), note(switch, port).place));
+            assert!(!notes.withdraw(A, SwitchNumber(switch), note(switch, port).place));
         }
         assert!(!notes.are_any());
         assert_eq!(notes.heard(A, note(1, 1), false, 10), Heard::Nothing);
