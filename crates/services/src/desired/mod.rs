@@ -294,12 +294,6 @@ impl Desired {
         &self.0.state
     }
 
-    /// Whether a state includes all that was said to be wanted.
-    #[must_use]
-    pub fn is_current(&self, state: &DesiredState) -> bool {
-        state.written >= **self.0.written.load()
-    }
-
     /// Waits until all switches that are up have what is wanted now.
     pub async fn settled(&self) {
         let written = **self.0.written.load();
