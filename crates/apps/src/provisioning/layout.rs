@@ -77,8 +77,6 @@ pub(super) enum NotLaid {
 pub(super) struct Layout {
     /// What is wanted where, with its place in the order of changes.
     pub(super) entries: Vec<(u32, Dpid, Wanted)>,
-    /// The switches that it passes.
-    pub(super) switches: BTreeSet<Dpid>,
     /// Links that have no detour, one direction each.
     pub(super) bare: Vec<SwitchPort>,
 }
@@ -417,7 +415,6 @@ impl Laying<'_, '_> {
     }
 
     fn entry(&mut self, order: u32, dpid: Dpid, flow: Flow) {
-        self.laid.switches.insert(dpid);
         self.laid.entries.push((order, dpid, Wanted::Flow(flow)));
     }
 
