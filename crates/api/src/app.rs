@@ -97,6 +97,10 @@ pub trait App: Send + Sync + 'static {
 
     /// A switch is up: its handshake is over, and the flows that an earlier run of this app left
     /// in it are removed, unless it keeps them or is to be asked about each ([`App::left_flows`]).
+    ///
+    /// The network knows the switch already: a task that is started here finds it
+    /// ([`Network::switch`]), and may send to it at once. What a task sends goes out after what the
+    /// handlers write in [`Handler::switch_up`].
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
 }
 
@@ -205,7 +209,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The connection is gone; nothing can be sent any more.
+    /// The connection is gone; nothing can be sent any more. A new connection of the same switch comes
+    /// up after this.
     fn switch_down(&mut self, info: &SwitchInfo) {}
 
     /// Tells the hosts that it knows behind this switch, for the operator, until `report` says that it

@@ -80,7 +80,8 @@ struct Entry {
     info: Arc<SwitchInfo>,
     /// Bytes that wait for this switch at its worker.
     backlog: Arc<AtomicUsize>,
-    /// Its apps have been told of it: it shows, and takes messages.
+    /// It shows, and takes messages: from the moment before its apps hear of it until the moment before
+    /// they hear that it is gone.
     up: bool,
 }
 
@@ -238,7 +239,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What is known of a switch has changed, or it is up now.
+    /// Publishes a switch that comes up, or what has changed of one.
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
         // Published under the lock, so that all see switches come and go in the same order.
         let switches = &mut self.posts.write().switches;
@@ -249,13 +250,23 @@ impl Shared {
         }
     }
 
-    /// A connection gives its datapath id back.
-    pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
+    /// Hides a switch whose connection has ended. Its datapath id stays taken until [`Shared::release`]: a
+    /// new connection is not up before the apps have heard that the old one is gone.
+    pub(crate) fn hide(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
-        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial))
-            && switches.remove(&dpid).is_some_and(|entry| entry.up)
+        if let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial))
+            && std::mem::take(&mut entry.up)
         {
             self.posts.state.switches.update(|switches| switches.without(dpid));
+        }
+    }
+
+    /// Gives the datapath id of a connection back.
+    pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
+        self.hide(id, dpid);
+        let switches = &mut self.posts.write().switches;
+        if switches.get(&dpid).is_some_and(|entry| entry.is(id.serial)) {
+            switches.remove(&dpid);
         }
     }
 

@@ -440,7 +440,11 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let id = self.id(key);
+        // Before any app hears of it: a task that an app starts then may send to it at once. What comes by
+        // mail meanwhile is dealt with after this.
+        if let Some(id) = self.id(key) {
+            self.shared.update(id, &info);
+        }
         let apps = self.shared.apps();
         let handlers = handlers(apps, &self.apps, &info, &self.counters);
         let wants_packets = self.wants_packet_ins();
@@ -455,9 +459,6 @@ impl Worker {
                 ports = info.ports.len(), software = %info.description.software,
                 worker = self.index, "switch up"
             );
-        }
-        if let Some(id) = id {
-            self.shared.update(id, &info);
         }
         connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK, changed: false });
         self.counters.switches_up.add(1);
@@ -532,8 +533,9 @@ impl Worker {
         self.unfinished -= connection.unfinished;
         self.count_end(&end);
         count_session(&self.counters, &mut connection.session);
-        if let Some(info) = connection.stage.claimed() {
-            self.shared.release(id, info.dpid);
+        let claimed = connection.stage.claimed().map(|info| info.dpid);
+        if let Some(dpid) = claimed {
+            self.shared.hide(id, dpid);
         }
         let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
         let dpid = dpid.unwrap_or_else(|| "unknown".into());
@@ -556,6 +558,9 @@ impl Worker {
                     app.panicked(now, &self.counters);
                 }
             }
+        }
+        if let Some(dpid) = claimed {
+            self.shared.release(id, dpid);
         }
         let claimants = connection.challenge.into_iter().flat_map(|challenge| challenge.claimants);
         for claimant in claimants {
