@@ -4,7 +4,9 @@
 //! 1.3 removes an app's flows by their cookies. 1.0 cannot: its flows are listed, and those with an app's
 //! cookie are removed one by one. Where an app is to be asked, they are listed in both versions. Flows with other cookies stay.
 //!
-//! While a switch tells its flows its packet-ins wait, as many as [`EARLY_PACKET_BYTES`] hold: in 1.3, where the entry that
+//! So many switches of a worker are asked at a time: see `turns`.
+//!
+//! While a switch waits for its turn and tells its flows, its packet-ins wait, as many as [`EARLY_PACKET_BYTES`] hold: in 1.3, where the entry that
 //! brings them is there from the last run, they would otherwise be lost at each reconnect.
 
 use std::sync::Arc;
@@ -20,10 +22,11 @@ use bellrock_api::{
 use bellrock_session::{Gathered, RequestKind, xid};
 use tracing::{debug, info, warn};
 
-use crate::connection::{Cleaning, Stage};
+use crate::connection::{Cleaning, FlowsAsked, Stage};
 use crate::dispatch::App;
 use crate::settings::{CLEAN_WAIT, EARLY_PACKET_BYTES, FLUSH_BYTES};
 use crate::transport::{Key, Transport};
+use crate::turns::Turn;
 use crate::worker::Worker;
 
 impl Worker {
@@ -43,23 +46,34 @@ impl Worker {
             let removed = self.cookies(LeftFlows::Remove).into_iter().chain(entry).collect();
             self.remove_all_of(key, removed);
         }
-        let all = Match::any();
-        let Some(request) = self.flows_to_ask_for(&all, info.version) else {
+        if self.flows_to_ask_for(&Match::any(), info.version).is_none() {
             return self.up(key, info, None, now, transport);
-        };
+        }
+        // What is removed need not wait.
+        self.flush(key, transport);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let (asked, turn, early) = (None, Turn::Waits, Vec::new());
+        connection.stage = Stage::Cleaning(Cleaning { info, asked, turn, early });
+        self.wait_for_turn(key, now, transport);
+    }
+
+    /// Asks a switch for its flows. If it cannot be asked, it comes up without at its next timer.
+    pub(crate) fn ask_for_flows(&mut self, key: Key, now: Duration) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let version = connection.session.version();
+        let all = Match::any();
+        let Some(request) = self.flows_to_ask_for(&all, version) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
         let xid = connection.session.next_xid(xid::SESSION);
         let request = ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Flow(request)));
         let kind = RequestKind::Multipart(MultipartKind::Flow);
-        // The buffer is as good as empty at this point.
-        let asked = connection.session.request(xid, kind, now).is_ok()
-            && request.encode(info.version, xid, &mut self.out).is_ok();
-        let until = now + CLEAN_WAIT;
-        connection.stage = Stage::Cleaning(Cleaning { info, xid, until, early: Vec::new() });
-        if !asked {
-            return self.cleaned(key, None, now, transport);
+        // The buffer is empty at this point.
+        let is_asked = connection.session.request(xid, kind, now).is_ok()
+            && request.encode(version, xid, &mut self.out).is_ok();
+        let until = if is_asked { now + CLEAN_WAIT } else { now };
+        if let Stage::Cleaning(cleaning) = &mut connection.stage {
+            cleaning.asked = Some(FlowsAsked { xid, until });
         }
-        self.set_timer(key);
     }
 
     /// The flows that a switch has to tell before it comes up, if it has to.
@@ -82,7 +96,8 @@ impl Worker {
 
     pub(crate) fn is_cleaning(&self, key: Key, answered: u32) -> bool {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
-        matches!(stage, Some(Stage::Cleaning(cleaning)) if cleaning.xid == answered)
+        let asked = |cleaning: &Cleaning| cleaning.asked.is_some_and(|asked| asked.xid == answered);
+        matches!(stage, Some(Stage::Cleaning(cleaning)) if asked(cleaning))
     }
 
     /// The switch has told its flows, or will not (`None`).
@@ -112,8 +127,10 @@ impl Worker {
             Some(_) => {}
             None => self.not_told(key, &info, now),
         }
+        self.end_turn(key);
         self.up(key, info, told, now, transport);
         self.early_packets(key, &early, now, transport);
+        self.next_turns(now, transport);
     }
 
     /// What the switch has is not known: no flow that nobody knows is to hide packets from its app.

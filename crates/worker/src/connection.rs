@@ -16,6 +16,7 @@ use crate::confirm::Confirms;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
+use crate::turns::Turn;
 
 /// A connection and how far it has come.
 pub(crate) struct Connection {
@@ -65,11 +66,19 @@ pub(crate) enum Stage {
 /// A switch that is asked for its flows.
 pub(crate) struct Cleaning {
     pub(crate) info: Arc<SwitchInfo>,
-    /// The request.
-    pub(crate) xid: u32,
-    pub(crate) until: Duration,
+    /// What it was asked; `None`: it waits for its turn.
+    pub(crate) asked: Option<FlowsAsked>,
+    pub(crate) turn: Turn,
     /// Packet-ins that have come meanwhile, as they came. They are the apps' when it is up.
     pub(crate) early: Vec<u8>,
+}
+
+/// A question for flows that an earlier run has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowsAsked {
+    pub(crate) xid: u32,
+    /// When the switch comes up without the answer.
+    pub(crate) until: Duration,
 }
 
 /// A switch that the apps have.

@@ -29,6 +29,7 @@ mod table_miss;
 mod tasks;
 mod timers;
 mod transport;
+mod turns;
 mod worker;
 
 pub use counters::{COUNTERS, Counters, TASK_COUNTERS, TaskCounters};

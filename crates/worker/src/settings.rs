@@ -108,7 +108,13 @@ pub(crate) const DUPLICATE_CLAIMANTS: usize = 4;
 /// closed: each has a bound of its own, but many of them together would not.
 pub(crate) const UNFINISHED_REPLY_BYTES: usize = 256 * 1024 * 1024;
 
-/// How long a switch has to tell the flows that it was left with before it comes up without.
+/// Switches of a worker that report the flows of an earlier run at a time; further ones wait for their turn.
+pub(crate) const FLOWS_ASKED_AT_A_TIME: usize = 64;
+
+/// How long a switch has its turn to report its flows. One that takes longer goes on, and the next one has its turn beside it.
+pub(crate) const FLOWS_TURN: Duration = Duration::from_millis(500);
+
+/// How long a switch has to tell the flows that it was left with, from when it is asked, before it comes up without.
 pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 
 /// Bytes of packet-ins that are kept for the apps while their switch tells its flows; further ones are

@@ -15,7 +15,7 @@ use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::balance::{Burden, Strain};
-use crate::connection::{Connection, End, Stage, Up, info_of};
+use crate::connection::{Cleaning, Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
 use crate::dispatch::{App, handlers};
@@ -28,6 +28,7 @@ use crate::settings::{
 };
 use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
+use crate::turns::{Turn, Turns};
 
 /// Serials of connections have their first worker's number above so many bits, so that no two of a
 /// controller are the same.
@@ -55,6 +56,8 @@ pub struct Worker {
     pub(crate) unfinished: usize,
     /// Mail that a hand-over found in the mailbox and that was not its business.
     pub(crate) postponed: VecDeque<Mail>,
+    /// Whose turn it is to report flows of an earlier run.
+    pub(crate) turns: Turns,
     pub(crate) strain: Strain,
     pub(crate) log: LogBudget,
     /// Counters of handlers whose switches are gone.
@@ -89,6 +92,7 @@ impl Worker {
             timers: Timers::default(),
             unfinished: 0,
             postponed: VecDeque::new(),
+            turns: Turns::default(),
             strain: Strain::default(),
             log: LogBudget::default(),
             past: BTreeMap::new(),
@@ -385,8 +389,14 @@ impl Worker {
                 self.counters.duplicates_refused.add(1);
                 self.close(key, End::Duplicate(dpid), now, transport);
             }
-            Stage::Cleaning(cleaning) if cleaning.until <= now => {
+            Stage::Cleaning(cleaning) if cleaning.asked.is_some_and(|its| its.until <= now) => {
                 self.cleaned(key, None, now, transport);
+            }
+            Stage::Cleaning(Cleaning { turn: Turn::Has(until), .. }) if *until <= now => {
+                self.end_turn(key);
+                // An echo may stand in the buffer.
+                self.flush(key, transport);
+                self.next_turns(now, transport);
             }
             Stage::Up(up) if up.next_tick <= now => {
                 up.next_tick = now + TICK;
@@ -409,7 +419,10 @@ impl Worker {
         let stage = match &connection.stage {
             Stage::Handshake => None,
             Stage::Claiming { until, .. } => Some(*until),
-            Stage::Cleaning(cleaning) => Some(cleaning.until),
+            Stage::Cleaning(Cleaning { asked, turn, .. }) => {
+                let turn = if let Turn::Has(until) = turn { Some(*until) } else { None };
+                [asked.map(|asked| asked.until), turn].into_iter().flatten().min()
+            }
             Stage::Up(up) => Some(up.next_tick),
         };
         let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);
@@ -531,6 +544,7 @@ impl Worker {
         transport.close(key);
         self.arrived.remove(&connection.serial);
         self.unfinished -= connection.unfinished;
+        self.turns.taken -= connection.stage.give_turn_back();
         self.count_end(&end);
         count_session(&self.counters, &mut connection.session);
         let claimed = connection.stage.claimed().map(|info| info.dpid);
@@ -566,6 +580,7 @@ impl Worker {
         for claimant in claimants {
             self.answer(claimant, false);
         }
+        self.next_turns(now, transport);
         debug!(worker = self.index, at = ?now, "forgotten");
     }
 

@@ -255,6 +255,16 @@ impl Lab {
         self.send_bytes(id, &bytes);
     }
 
+    /// The switch reports these flows, for which it was asked.
+    pub fn report(&mut self, id: SwitchId, version: Version, flows: &[u8]) {
+        let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows).unwrap();
+        let xid = self.switches[id].asked_for_flows.unwrap();
+        let mut out = Out::with_capacity(1 << 17);
+        let reply = FromSwitch::MultipartReply(MultipartReply::of(body));
+        reply.encode(version, xid, &mut out).unwrap();
+        self.send_bytes(id, out.as_slice());
+    }
+
     /// The switch sends a packet_in.
     pub fn packet_in(&mut self, id: SwitchId, port: u32, buffer_id: Option<u32>, data: &[u8]) {
         let packet = packet_in(port, buffer_id, data, &self.switches[id].session.version());
