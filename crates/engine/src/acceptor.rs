@@ -28,6 +28,11 @@ const ACCEPTS_PER_TURN: usize = 256;
 /// switch; and the more of it there is, the later is each packet's turn, and out of the cache by then.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
+/// Bytes that the kernel keeps of what is written to a connection, until the peer has acknowledged them; the
+/// kernel doubles that. Otherwise it would keep up to `tcp_wmem`'s maximum, megabytes, for each slow
+/// switch. It is also what can be under way: 256 KiB and 10 ms are some 100,000 flow_mods a second.
+const SEND_BUFFER_BYTES: usize = 128 * 1024;
+
 /// How long to wait when the system has no file descriptors left, or nothing can be accepted for
 /// another reason.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
@@ -67,6 +72,7 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
         socket.set_nonblocking(true)?;
         // Before it listens, so that the connections have it from their first segment on.
         socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())
@@ -172,4 +178,26 @@ fn is_out_of_files(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use socket2::SockRef;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_keeps_of_a_connection_is_bounded_in_both_directions() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let _peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let socket = SockRef::from(&stream);
+        // The kernel doubles what it is given; less where `wmem_max` and `rmem_max` are smaller.
+        let (send, receive) =
+            (socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap());
+        assert!(send <= 2 * SEND_BUFFER_BYTES, "{send} bytes to be sent");
+        assert!(receive <= 2 * RECEIVE_BUFFER_BYTES, "{receive} bytes received");
+    }
 }

@@ -8,7 +8,7 @@
 //! Fairness: a switch that is ready is read once, at most `limits.bytes_per_turn` bytes, and goes
 //! to the tail of the ready list if there was more. Back-pressure: what the kernel does not take is
 //! queued by switch; above `limits.high_water_bytes` that switch is not read, so a slow switch slows
-//! only itself.
+//! only itself. A switch with waiting bytes is closed when it acknowledges none of them for `limits.stalled`.
 //!
 //! Background tasks have a thread of their own, so that a long computation delays no packet.
 
@@ -24,6 +24,7 @@ mod settings;
 mod sockets;
 mod tasks;
 mod thread;
+mod unacknowledged;
 mod waker;
 
 pub use bellrock_session as session;

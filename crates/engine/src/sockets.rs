@@ -12,6 +12,7 @@ use tracing::{debug, warn};
 use crate::held::{HELD_BYTES, Held};
 use crate::linger::Lingering;
 use crate::queue::{Queue, write_some};
+use crate::unacknowledged::unacknowledged_bytes;
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
@@ -49,8 +50,11 @@ struct Socket {
     paused: bool,
     /// In the list of those with a queue.
     blocked: bool,
-    /// When the peer last took bytes, while some wait.
+    /// When the peer last took bytes, as far as the worker knows, while some wait.
     blocked_since: Duration,
+    /// Bytes that the peer had not acknowledged when the kernel was last asked. `None` if the worker has
+    /// written bytes since.
+    unacknowledged: Option<usize>,
     failed: bool,
 }
 
@@ -81,6 +85,7 @@ impl Sockets {
             paused: false,
             blocked: false,
             blocked_since: self.now,
+            unacknowledged: None,
             failed: false,
         };
         self.register(key, &mut socket)?;
@@ -152,7 +157,7 @@ impl Sockets {
             Ok(n) if n == bytes.len() => 0,
             Ok(n) => {
                 socket.queue.push(bytes.get(n..).unwrap_or(&[]));
-                socket.blocked_since = now;
+                (socket.blocked_since, socket.unacknowledged) = (now, None);
                 let queued = socket.queue.len();
                 if !std::mem::replace(&mut socket.blocked, true) {
                     self.blocked.push(key);
@@ -196,7 +201,7 @@ impl Sockets {
         let outcome = socket.queue.write_to(&mut socket.stream);
         let left = socket.queue.len();
         if left < before {
-            socket.blocked_since = now;
+            (socket.blocked_since, socket.unacknowledged) = (now, None);
         }
         let resume = socket.paused && left <= high_water / 2;
         if resume {
@@ -213,10 +218,14 @@ impl Sockets {
         std::mem::take(&mut self.failed)
     }
 
-    /// Keys whose peers have taken none of what waits for them for so long.
-    pub(crate) fn stalled(&mut self, limit: Duration) -> Vec<Key> {
+    /// Looks at the connections with waiting bytes and no write for `interval`: which of them have stalled
+    /// for `limit`, and which are only slow.
+    ///
+    /// The kernel reports a socket as writable when a third of its send buffer is free again. A slow peer
+    /// takes minutes to free that much, so the kernel is asked for what the peer has acknowledged.
+    pub(crate) fn look_at_blocked(&mut self, interval: Duration, limit: Duration) -> BlockedPeers {
         let now = self.now;
-        let mut stalled = Vec::new();
+        let mut peers = BlockedPeers::default();
         let slots = &mut self.slots;
         self.blocked.retain(|key| {
             let Some(socket) = slots.get_mut(*key).and_then(Option::as_mut) else { return false };
@@ -224,12 +233,30 @@ impl Sockets {
                 socket.blocked = false;
                 return false;
             }
-            if now.saturating_sub(socket.blocked_since) >= limit {
-                stalled.push(*key);
+            let waited = now.saturating_sub(socket.blocked_since);
+            if waited < interval {
+                return true;
+            }
+            // A connection that has failed has no such number. It ends another way.
+            let left = unacknowledged_bytes(&socket.stream).unwrap_or(usize::MAX);
+            match socket.unacknowledged {
+                Some(before) if left >= before => {
+                    if waited >= limit {
+                        peers.stalled.push(*key);
+                    }
+                }
+                // The first look after a write: what the peer took since then is unknown, and it may have been
+                // a moment ago.
+                before => {
+                    (socket.blocked_since, socket.unacknowledged) = (now, Some(left));
+                    if before.is_some() {
+                        peers.slow.push((*key, socket.queue.len()));
+                    }
+                }
             }
             true
         });
-        stalled
+        peers
     }
 
     fn fail(&mut self, key: Key) {
@@ -256,6 +283,15 @@ pub(crate) struct Drained {
     pub(crate) left: usize,
     pub(crate) took: bool,
     pub(crate) resume: bool,
+}
+
+/// What became of peers with waiting bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockedPeers {
+    /// Keys of those that took no byte for the limit.
+    pub(crate) stalled: Vec<Key>,
+    /// Keys of those that took bytes since the look before, with the bytes that the worker still queues for them.
+    pub(crate) slow: Vec<(Key, usize)>,
 }
 
 impl Transport for Sockets {
@@ -351,6 +387,7 @@ mod tests {
     use std::io::{Read, Write};
 
     use mio::Poll;
+    use socket2::{Domain, SockRef, Socket as RawSocket, Type};
 
     use super::*;
     use crate::held::HELD_ANSWERS;
@@ -388,6 +425,54 @@ mod tests {
         assert_eq!([6144, 6144, 6144].map(&mut turns_let_go_by), [0, 1, 0]);
         // What was not used of the share is not saved up.
         assert_eq!([1, 1, 8192].map(&mut turns_let_go_by), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_peer_that_takes_few_bytes_is_slow_and_one_that_takes_none_has_stalled() {
+        const INTERVAL: Duration = Duration::from_secs(1);
+        const LIMIT: Duration = Duration::from_secs(10);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        peer.set_recv_buffer_size(8 * 1024).unwrap();
+        peer.connect(&listener.local_addr().unwrap().into()).unwrap();
+        let mut peer = std::net::TcpStream::from(peer);
+        let (stream, _) = listener.accept().unwrap();
+        // As large as the system lets it be: it reports no room while the peer takes a few bytes.
+        SockRef::from(&stream).set_send_buffer_size(16 << 20).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let poll = Poll::new().unwrap();
+        let mut sockets = Sockets::new(poll.registry().try_clone().unwrap(), &Limits::default());
+        sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+        while sockets.send(0, &[7; 64 * 1024]) == 0 {}
+        let queued = sockets.get(0).unwrap().queue.len();
+        let waits_for_peer =
+            |sockets: &mut Sockets| unacknowledged_bytes(&sockets.get(0).unwrap().stream).unwrap();
+        let look = |sockets: &mut Sockets| {
+            sockets.now += INTERVAL;
+            sockets.look_at_blocked(INTERVAL, LIMIT)
+        };
+        let nobody = BlockedPeers::default;
+        let slow = || BlockedPeers { slow: vec![(0, queued)], ..nobody() };
+        // What the peer took before the first look is not known. From then on each of its bytes counts.
+        assert_eq!(look(&mut sockets), nobody());
+        for _ in 0..30 {
+            let before = waits_for_peer(&mut sockets);
+            while waits_for_peer(&mut sockets) == before {
+                peer.read_exact(&mut [0; 1024]).unwrap();
+            }
+            assert_eq!(look(&mut sockets), slow());
+            // An acknowledgement may be late, so each of these finds the peer slow, or silent for a while.
+            (0..8).for_each(|_| assert_eq!(look(&mut sockets).stalled, []));
+        }
+        let mut silent = 8;
+        loop {
+            let peers = look(&mut sockets);
+            if !peers.stalled.is_empty() {
+                break;
+            }
+            silent = if peers == slow() { 0 } else { silent + 1 };
+        }
+        assert_eq!(silent, 9, "looks without a byte before the one that finds it stalled");
     }
 
     #[test]

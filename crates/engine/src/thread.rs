@@ -24,8 +24,11 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 /// Events taken from the poller at a time.
 const EVENTS: usize = 1024;
 
-/// How often connections that take no bytes are looked for.
-const STALL_CHECK: Duration = Duration::from_secs(1);
+/// Looks at a connection with waiting bytes within the time after which it counts as stalled.
+const LOOKS_PER_STALL: u32 = 4;
+
+/// Maximum time between two such looks.
+const MAX_STALL_CHECK: Duration = Duration::from_secs(1);
 
 /// New connections taken in before switches are read again.
 const ACCEPTS_PER_TURN: usize = 128;
@@ -123,6 +126,8 @@ pub(crate) struct Thread {
     halt: Arc<Halt>,
     epoch: Instant,
     settings: Settings,
+    /// Time between two looks at connections with waiting bytes.
+    stall_check: Duration,
     next_stall_check: Duration,
     /// How busy the worker is.
     meter: Meter,
@@ -139,6 +144,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         warn!(worker = start.index, core = core.id, "the worker could not be pinned to its core");
     }
     let registry = start.poll.registry().try_clone()?;
+    let stall_check = (start.settings.limits.stalled / LOOKS_PER_STALL).min(MAX_STALL_CHECK);
     let thread = Thread {
         worker: Worker::new(start.index, start.settings, Arc::clone(&start.shared)),
         sockets: Sockets::new(registry, &start.settings.limits),
@@ -152,7 +158,8 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         halt: start.halt,
         epoch: start.epoch,
         settings: start.settings,
-        next_stall_check: STALL_CHECK,
+        stall_check,
+        next_stall_check: stall_check,
         meter: Meter::default(),
         mail_left: false,
     };
@@ -335,8 +342,14 @@ impl Thread {
             self.worker.closed(key, self.sockets.now, &mut self.sockets);
         }
         if self.sockets.now >= self.next_stall_check {
-            self.next_stall_check = self.sockets.now + STALL_CHECK;
-            for key in self.sockets.stalled(self.settings.limits.stalled) {
+            self.next_stall_check = self.sockets.now + self.stall_check;
+            let limit = self.settings.limits.stalled;
+            let blocked = self.sockets.look_at_blocked(self.stall_check, limit);
+            // Bytes taken count as a sign of life: the answer to an echo may stand behind all of them.
+            for (key, queued) in blocked.slow {
+                self.worker.drained(key, queued, self.sockets.now);
+            }
+            for key in blocked.stalled {
                 self.worker.stalled(key, self.sockets.now, &mut self.sockets);
             }
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bellrock_api::Version;
 use bellrock_api::openflow::{ErrorCode, ErrorMessage, Message, ToSwitch, frame};
 use bellrock_engine::WriteMode;
-use peer::{PATIENCE, Peer, counter, packet_in, start, until};
+use peer::{PATIENCE, Peer, counter, is_wait, packet_in, start, until};
 
 /// Sends packet_ins without pause, and reads and counts the answers, until it is stopped.
 struct Flooder {
@@ -121,20 +121,25 @@ fn a_switch_that_takes_no_bytes_is_closed_and_others_go_on() {
 
 #[test]
 fn a_switch_that_takes_few_bytes_is_slow_and_not_stalled() {
+    // The reader would have to be held up for all of it to be taken for one that has stalled.
+    let limit = Duration::from_secs(3);
     let engine = start(1, |settings| {
-        settings.worker.limits.stalled = Duration::from_millis(1500);
+        settings.worker.limits.stalled = limit;
         settings.worker.limits.high_water_bytes = 64 * 1024;
     });
     let peer = Peer::connect_narrow(engine.addresses()[0], Version::V1_3, 1).come_up(&engine);
     let mut reading = peer.stream.try_clone().unwrap();
     let flooder = Flooder::start(peer, false);
     until("it is paused", || counter(&engine, "pauses") > 0);
-    // Longer than what is allowed without a byte, with fewer bytes than wait for it.
-    let mut bytes = [0; 4096];
+    // Twice as long as is allowed without a byte, with far fewer bytes than wait for it. The bytes are so few that the
+    // kernel finds no room to report in the meantime.
+    let mut bytes = [0; 512];
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(4) {
-        let _ = reading.read(&mut bytes).unwrap();
-        std::thread::sleep(Duration::from_millis(2));
+    while start.elapsed() < 2 * limit {
+        if let Err(error) = reading.read(&mut bytes) {
+            assert!(is_wait(&error), "{error}");
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(counter(&engine, "stalled_closes"), 0);
     assert_eq!(engine.monitor().status().switches, 1);
