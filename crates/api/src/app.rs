@@ -183,9 +183,9 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The switch did not answer a request of this app, the one with this xid, in time; or it does not
-    /// tell its flows, so that those which were to be removed stay ([`Switch::remove`] in 1.0). If the
-    /// answer still comes, nobody hears of it.
+    /// The switch did not answer a request of this app, the one with this xid, in time, or before the barrier
+    /// behind it; or it does not report its flows, so that those which were to be removed stay
+    /// ([`Switch::remove`] in 1.0). If the answer still comes, nobody hears of it.
     ///
     /// # Errors
     /// What could not be sent to the switch.

@@ -109,9 +109,16 @@ pub enum RequestError {
     /// The switch refused it.
     #[error("the switch refused the request: {0}")]
     Refused(Refusal),
-    /// No reply came in time, or one that cannot be read.
-    #[error("the switch did not answer the request")]
+    /// No reply came in time, and none to the barrier behind the request: the switch is slow or stuck.
+    #[error("the switch did not answer the request in time")]
     Unanswered,
+    /// The switch answered the barrier behind the request, and not the request: it does not answer this
+    /// question (1.0 §5.3.7, 1.3.5 §7.3.8).
+    #[error("the switch does not answer this request")]
+    Silent,
+    /// A reply came that cannot be read.
+    #[error("the switch's answer cannot be read")]
+    Unreadable,
     /// The reply was larger than what is kept of one.
     #[error(
         "the switch's answer is larger than what is kept of one; set max_multipart_bytes higher"

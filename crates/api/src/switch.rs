@@ -21,6 +21,12 @@ pub trait Requests {
     /// [`Error::TooManyRequests`].
     fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>, now: Duration) -> Result<()>;
 
+    /// A barrier is about to be sent behind the question with this id: where its reply comes first, no answer
+    /// will come.
+    fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
+        let _ = (question, barrier, now);
+    }
+
     /// The message with this id was taken back: no answer will come.
     fn expect_nothing(&mut self, xid: u32);
 
@@ -261,12 +267,23 @@ impl<'a> Switch<'a> {
                 let xid = self.write(&ToSwitch::MultipartRequest(request))?;
                 let asked = self.requests.expect_removal(xid.0, cookie, out_port, self.now);
                 self.or_undo(mark, asked)?;
+                let followed = self.follow(xid);
+                self.or_undo(mark, followed)?;
                 Ok(xid)
             }
         }
     }
 
-    /// Asks for statistics or descriptions; [`crate::Handler::reply`] gets the answer.
+    /// Writes a barrier behind a question, so that a switch which does not answer it is not waited for.
+    fn follow(&mut self, question: Xid) -> Result<()> {
+        let barrier = self.xids.next(xid::SESSION);
+        ToSwitch::BarrierRequest.encode(self.info.version, barrier, self.out)?;
+        self.requests.expect_overtaken(question.0, barrier, self.now);
+        Ok(())
+    }
+
+    /// Asks for statistics or descriptions; [`crate::Handler::reply`] gets the answer. A barrier follows the
+    /// question: where the switch answers that one only, [`crate::Handler::unanswered`] is called at once.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], [`Error::Encode`].
@@ -309,6 +326,10 @@ impl<'a> Switch<'a> {
         let xid = self.write(message)?;
         let asked = self.requests.expect_answer(xid.0, message, self.now);
         self.or_undo(mark, asked)?;
+        if matches!(message, ToSwitch::MultipartRequest(_)) {
+            let followed = self.follow(xid);
+            self.or_undo(mark, followed)?;
+        }
         Ok(xid)
     }
 

@@ -20,6 +20,11 @@ use crate::settings::Settings;
 use crate::xid;
 use handshake::Stage;
 
+/// How long packet-ins wait for what a switch is asked before it comes up, from the first of them: with
+/// neither an answer nor the reply to the barrier behind the question, it comes up without. Timers that
+/// fire at multiples of 50 ms make it 200 ms at the most.
+pub const PACKET_WAIT: Duration = Duration::from_millis(150);
+
 /// The controller's end of one connection.
 ///
 /// The caller
@@ -41,6 +46,8 @@ pub struct Controller {
     /// When the connection began, in the handshake; then when the peer last showed life, or an
     /// echo was sent to it.
     since: Duration,
+    /// When the first packet-in came, if one came before the handshake was over.
+    packets_since: Option<Duration>,
     /// An echo was sent, and nothing has come since.
     echoed: bool,
     /// The xid of a probe that is not answered yet.
@@ -64,6 +71,7 @@ impl Controller {
             version: settings.versions.highest(),
             xids,
             since: now,
+            packets_since: None,
             echoed: false,
             probe: None,
             errors: Limiter::default(),
@@ -125,24 +133,34 @@ impl Controller {
     #[must_use]
     pub fn deadline(&self) -> Duration {
         let settings = &self.settings;
-        self.since.saturating_add(match (&self.stage, self.echoed) {
+        let deadline = self.since.saturating_add(match (&self.stage, self.echoed) {
             (Stage::Ready(_), false) => settings.echo_after,
             (Stage::Ready(_), true) => settings.dead_after,
             _ => settings.handshake_timeout,
-        })
+        });
+        match (&self.stage, self.packets_since) {
+            (Stage::Describing(_), Some(since)) => deadline.min(since + PACKET_WAIT),
+            _ => deadline,
+        }
     }
 
     /// Does what is due: sends an echo, or finds that the handshake or the peer's life is over.
-    /// Does nothing before the deadline.
+    /// Does nothing before the deadline. Returns whether it ended the handshake, as [`Event::Ready`]
+    /// does: what the switch has not described of itself is waited for no longer.
     ///
     /// An echo that does not fit `out` is not sent, and the peer is given the same time: with a
     /// full `out`, taking bytes is what shows its life.
     ///
     /// # Errors
     /// The connection has to be closed.
-    pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<(), Close> {
+    pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<bool, Close> {
         if now < self.deadline() {
-            return Ok(());
+            return Ok(false);
+        }
+        if matches!(self.stage, Stage::Describing(_)) {
+            self.since = now;
+            self.undescribed();
+            return Ok(true);
         }
         match (self.stage.waiting_for(), self.echoed) {
             (Some(waiting_for), _) => Err(Close::HandshakeTimeout { waiting_for }),
@@ -151,7 +169,7 @@ impl Controller {
                 self.since = now;
                 self.echoed = true;
                 match self.echo(out) {
-                    Ok(_) | Err(EncodeError::Full) => Ok(()),
+                    Ok(_) | Err(EncodeError::Full) => Ok(false),
                     Err(error) => Err(Close::CannotWrite(error)),
                 }
             }
@@ -208,6 +226,24 @@ impl Controller {
         now: Duration,
     ) -> Result<(), RequestError> {
         self.split().1.request(xid, kind, now)
+    }
+
+    /// Sends a barrier behind a question, a request that was registered: where its reply comes without an
+    /// answer before it, [`Event::Silent`] ends the question. A switch answers a barrier after all that
+    /// stands before it (1.0 §5.3.7, 1.3.5 §7.3.8).
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`]. The question is then ended by its answer or by time alone.
+    pub fn follow(
+        &mut self,
+        question: u32,
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<(), EncodeError> {
+        let barrier = self.xids.next(xid::SESSION);
+        ToSwitch::BarrierRequest.encode(self.version, barrier, out)?;
+        self.requests.follow(&[question], barrier, now);
+        Ok(())
     }
 
     /// The transaction ids and the requests, each to be used beside the other.
@@ -302,6 +338,11 @@ impl Pending<'_> {
     ) -> Result<(), RequestError> {
         let others = u16::try_from(others).unwrap_or(u16::MAX);
         self.requests.add(xid, kind, self.max_requests.saturating_add(others), now)
+    }
+
+    /// Notes that a barrier which the caller writes stands behind a question: see [`Controller::follow`].
+    pub fn follow(&mut self, question: u32, barrier: u32, now: Duration) {
+        self.requests.follow(&[question], barrier, now);
     }
 
     /// Gives up a request: for one that is not answered in time, or could not be written. Says

@@ -42,6 +42,22 @@ pub struct SwitchDescription {
     pub datapath: Box<str>,
     /// Its ports, in the order in which it named them.
     pub ports: Vec<PortDesc>,
+    /// Why its ports are not known, where it did not describe them (1.3). Those that change become known then.
+    pub ports_missing: Option<Missing>,
+}
+
+/// Why the answer to a question is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// The switch did not answer.
+    #[error("it does not answer the question")]
+    Silent,
+    /// The switch refused the question.
+    #[error("it refuses the question")]
+    Refused,
+    /// The answer cannot be read, or is too large.
+    #[error("its answer cannot be read")]
+    Unreadable,
 }
 
 impl SwitchDescription {
@@ -62,6 +78,7 @@ impl SwitchDescription {
             serial_number: Box::default(),
             datapath: Box::default(),
             ports: Vec::new(),
+            ports_missing: None,
         }
     }
 
@@ -100,7 +117,8 @@ impl SwitchDescription {
         }
     }
 
-    pub(crate) fn describe(&mut self, desc: &Desc<'_>) {
+    /// Takes over the texts of a description.
+    pub fn describe(&mut self, desc: &Desc<'_>) {
         self.manufacturer = desc.manufacturer().to_string().into_boxed_str();
         self.hardware = desc.hardware().to_string().into_boxed_str();
         self.software = desc.software().to_string().into_boxed_str();

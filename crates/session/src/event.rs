@@ -18,7 +18,8 @@ pub enum Event<'b> {
     OutFull,
     /// The handshake is over; [`crate::Controller::take_switch`] has the switch.
     Ready,
-    /// A packet for the controller. Comes only after `Ready`.
+    /// A packet for the controller. One that comes before `Ready` is the first sign of a switch that has
+    /// work: the handshake then waits for optional answers only [`crate::PACKET_WAIT`] longer.
     PacketIn {
         /// Its xid, 0 as a rule.
         xid: u32,
@@ -72,6 +73,14 @@ pub enum Event<'b> {
         /// What was asked for.
         kind: MultipartKind,
     },
+    /// The reply to the barrier behind a question ([`crate::Controller::follow`]) has come, and no answer
+    /// before it: the switch does not answer this question. The request is over.
+    Silent {
+        /// The request's xid.
+        xid: u32,
+        /// What was asked for.
+        kind: RequestKind,
+    },
     /// A message that cannot be read. It was answered, unless it is an error itself or too many
     /// were answered already.
     Malformed {
@@ -89,8 +98,6 @@ pub enum Event<'b> {
 /// What a session left out, in numbers of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packet-ins that came before the handshake was over. They are dropped: no app is there yet.
-    pub early_packet_ins: u32,
     /// Other messages that came before the handshake was over and were dropped: flow_removed,
     /// experimenter.
     pub early_others: u32,

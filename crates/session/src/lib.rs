@@ -54,8 +54,8 @@ pub mod switch;
 
 pub use bellrock_openflow::xid;
 pub use close::Close;
-pub use controller::{Controller, Pending};
-pub use description::{MAX_PORTS, SwitchDescription};
+pub use controller::{Controller, PACKET_WAIT, Pending};
+pub use description::{MAX_PORTS, Missing, SwitchDescription};
 pub use event::{Counters, Event};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
 pub use requests::{Gathered, RequestError, RequestKind};

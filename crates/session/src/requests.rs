@@ -134,6 +134,16 @@ struct Request {
     /// When it was made.
     since: Duration,
     parts: Vec<u8>,
+    /// The barrier that was sent behind it ([`Requests::follow`]).
+    barrier: Option<u32>,
+    /// It is such a barrier, and nobody's request.
+    is_guard: bool,
+}
+
+impl Request {
+    fn new(xid: u32, kind: RequestKind, since: Duration) -> Self {
+        Request { xid, kind, since, parts: Vec::new(), barrier: None, is_guard: false }
+    }
 }
 
 impl Requests {
@@ -144,14 +154,43 @@ impl Requests {
         limit: u16,
         now: Duration,
     ) -> Result<(), RequestError> {
-        if self.list.len() >= usize::from(limit) {
+        if self.iter().count() >= usize::from(limit) {
             return Err(RequestError::TooMany { limit });
         }
         if self.position(xid).is_some() {
             return Err(RequestError::XidInUse { xid });
         }
-        self.list.push(Request { xid, kind, since: now, parts: Vec::new() });
+        self.list.push(Request::new(xid, kind, now));
         Ok(())
+    }
+
+    /// Notes that `barrier` was sent behind these questions: its reply ends those that are unanswered by
+    /// then. It does not count among the requests.
+    pub(crate) fn follow(&mut self, questions: &[u32], barrier: u32, now: Duration) {
+        for question in self.list.iter_mut().filter(|its| questions.contains(&its.xid)) {
+            question.barrier = Some(barrier);
+        }
+        let kind = RequestKind::Barrier;
+        self.list.push(Request { is_guard: true, ..Request::new(barrier, kind, now) });
+    }
+
+    /// Whether this is the xid of a barrier behind a question.
+    pub(crate) fn is_guard(&self, xid: u32) -> bool {
+        self.list.iter().any(|request| request.is_guard && request.xid == xid)
+    }
+
+    /// The reply to a barrier behind questions has come: ends a question that was not answered before it,
+    /// one at each call. `None`: there is none left, and the barrier is over. A question of which a part
+    /// of the answer is there is being answered, and stays.
+    pub(crate) fn overtaken(&mut self, barrier: u32) -> Option<(u32, RequestKind)> {
+        let is_silent =
+            |request: &Request| request.barrier == Some(barrier) && request.parts.is_empty();
+        if let Some(at) = self.list.iter().position(is_silent) {
+            let question = self.remove(at);
+            return Some((question.xid, question.kind));
+        }
+        self.end(barrier);
+        None
     }
 
     /// Ends the request with this xid, whatever it asked for.
@@ -195,9 +234,14 @@ impl Requests {
 
     /// Ends a request that was made at `latest` or before, if there is one.
     pub(crate) fn expire(&mut self, latest: Duration) -> Option<(u32, RequestKind)> {
-        let at = self.list.iter().position(|request| request.since <= latest)?;
-        let request = self.remove(at);
-        Some((request.xid, request.kind))
+        // Bounded: each turn ends one.
+        loop {
+            let at = self.list.iter().position(|request| request.since <= latest)?;
+            let request = self.remove(at);
+            if !request.is_guard {
+                return Some((request.xid, request.kind));
+            }
+        }
     }
 
     /// Bytes of all parts kept.
@@ -206,7 +250,8 @@ impl Requests {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
-        self.list.iter().map(|request| (request.xid, request.kind))
+        let requests = self.list.iter().filter(|request| !request.is_guard);
+        requests.map(|request| (request.xid, request.kind))
     }
 
     #[cfg(test)]

@@ -40,8 +40,8 @@ impl Versions {
 pub struct Settings {
     /// The versions that are spoken. Both.
     pub versions: Versions,
-    /// Time from the start of the connection to [`Event::Ready`](crate::Event::Ready); a switch
-    /// that takes longer is closed. 5 s.
+    /// Time from the start of the connection to [`Event::Ready`](crate::Event::Ready). A switch whose
+    /// features are not there by then is closed; description and ports are waited for no longer. 5 s.
     pub handshake_timeout: Duration,
     /// Silence after which an echo is sent. 15 s.
     pub echo_after: Duration,

@@ -27,26 +27,12 @@ fn a_handshake_that_stands_still_is_closed_after_5_s_wherever_it_stands() {
     let mut end = Alone::new(&settings);
     end.give(&raw(4, 0, 1, &[])).unwrap();
     times_out(&mut end.controller, "features reply");
-    // One that does not tell its ports, and one that only does not describe itself.
-    for (version, missing) in
-        [(Version::V1_3, "port description reply"), (Version::V1_0, "description reply")]
-    {
-        let mut pair = Pair::new(&settings, description(version, 2), Versions::Only(version));
-        let (mut last, mut none) = (Out::with_capacity(4096), Out::with_capacity(4096));
-        // Hello, features request; hello, features reply.
-        pair.switch.next(pair.down.as_slice(), &mut pair.up).unwrap().unwrap();
-        pair.controller.next(pair.up.as_slice(), ms(0), &mut last).unwrap().unwrap();
-        pair.up.clear();
-        pair.switch.next(last.as_slice(), &mut pair.up).unwrap().unwrap();
-        pair.controller.next(pair.up.as_slice(), ms(0), &mut none).unwrap().unwrap();
-        times_out(&mut pair.controller, missing);
-    }
 }
 
 fn times_out(controller: &mut Controller, missing: &str) {
     let mut out = Out::with_capacity(4096);
     assert_eq!(controller.deadline(), ms(5_000));
-    assert_eq!(controller.timeout(ms(4_999), &mut out), Ok(()));
+    assert_eq!(controller.timeout(ms(4_999), &mut out), Ok(false));
     let close = controller.timeout(ms(5_000), &mut out).unwrap_err();
     assert!(matches!(close, Close::HandshakeTimeout { .. }));
     assert!(close.to_string().contains(&format!("no {missing};")), "{close}");
@@ -97,7 +83,7 @@ fn an_echo_that_does_not_fit_leaves_the_peer_its_time() {
     let mut end = Alone::ready(Version::V1_3, &Settings::default());
     let mut full = Out::with_capacity(7);
     let deadline = end.controller.deadline();
-    assert_eq!(end.controller.timeout(deadline, &mut full), Ok(()));
+    assert_eq!(end.controller.timeout(deadline, &mut full), Ok(false));
     assert_eq!(end.controller.deadline(), deadline + ms(15_000));
     let dead = end.controller.timeout(deadline + ms(15_000), &mut full);
     assert_eq!(dead, Err(Close::Dead));

@@ -6,25 +6,24 @@
 //!
 //! So many switches of a worker are asked at a time: see `turns`.
 //!
-//! While a switch waits for its turn and tells its flows, its packet-ins wait, as many as [`EARLY_PACKET_BYTES`] hold: in 1.3, where the entry that
-//! brings them is there from the last run, they would otherwise be lost at each reconnect.
+//! A switch that is asked is not up, and its packet-ins wait (see `early`). So the question is followed by a barrier: the
+//! barrier's reply without the answer means that the switch does not report flows. Where neither comes while packet-ins
+//! wait, the switch comes up after [`bellrock_session::PACKET_WAIT`], and a later answer is dealt with then: of the flows in it, those that are
+//! older than the connection are an earlier run's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
     EncodeError, FlowStats, FlowStatsRequest, List, MultipartKind, MultipartRequest, RequestBody,
-    frame,
 };
-use bellrock_api::{
-    Batch, Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version,
-};
-use bellrock_session::{Gathered, RequestKind, xid};
+use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
+use bellrock_session::{Gathered, Missing, RequestKind, xid};
 use tracing::{debug, info, warn};
 
 use crate::connection::{Cleaning, FlowsAsked, Stage};
 use crate::dispatch::App;
-use crate::settings::{CLEAN_WAIT, EARLY_PACKET_BYTES, FLUSH_BYTES};
+use crate::settings::{CLEAN_WAIT, FLUSH_BYTES};
 use crate::transport::{Key, Transport};
 use crate::turns::Turn;
 use crate::worker::Worker;
@@ -52,8 +51,8 @@ impl Worker {
         // What is removed need not wait.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let (asked, turn, early) = (None, Turn::Waits, Vec::new());
-        connection.stage = Stage::Cleaning(Cleaning { info, asked, turn, early });
+        let (since, asked, turn) = (now, None, Turn::Waits);
+        connection.stage = Stage::Cleaning(Cleaning { info, since, asked, turn });
         self.wait_for_turn(key, now, transport);
     }
 
@@ -70,9 +69,14 @@ impl Worker {
         // The buffer is empty at this point.
         let is_asked = connection.session.request(xid, kind, now).is_ok()
             && request.encode(version, xid, &mut self.out).is_ok();
+        if is_asked {
+            // Without it, the question is ended by its answer or by time.
+            let _ = connection.session.follow(xid, now, &mut self.out);
+        }
         let until = if is_asked { now + CLEAN_WAIT } else { now };
         if let Stage::Cleaning(cleaning) = &mut connection.stage {
-            cleaning.asked = Some(FlowsAsked { xid, until });
+            let packets_since = if now > cleaning.since { now } else { Duration::ZERO };
+            cleaning.asked = Some(FlowsAsked { xid, packets_since, until });
         }
     }
 
@@ -94,71 +98,113 @@ impl Worker {
         }
     }
 
+    /// Whether this answers the question for the flows of an earlier run.
     pub(crate) fn is_cleaning(&self, key: Key, answered: u32) -> bool {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
-        let asked = |cleaning: &Cleaning| cleaning.asked.is_some_and(|asked| asked.xid == answered);
-        matches!(stage, Some(Stage::Cleaning(cleaning)) if asked(cleaning))
+        let asked = match stage {
+            Some(Stage::Cleaning(cleaning)) => cleaning.asked,
+            Some(Stage::Up(up)) => up.flows_asked,
+            _ => None,
+        };
+        asked.is_some_and(|asked| asked.xid == answered)
     }
 
-    /// The switch has told its flows, or will not (`None`).
+    /// The switch has reported its flows, or does not: then why.
     pub(crate) fn cleaned<T: Transport>(
         &mut self,
         key: Key,
-        told: Option<&Gathered<'_>>,
+        reply: Result<&Gathered<'_>, Missing>,
         now: Duration,
         transport: &mut T,
     ) {
-        let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
-        let Some(Stage::Cleaning(cleaning)) = stage else { return };
-        let (info, early) = (Arc::clone(&cleaning.info), std::mem::take(&mut cleaning.early));
-        let told = match told.map(Gathered::body) {
-            Some(Ok(ReplyBody::Flow(flows))) => Some(flows),
-            _ => None,
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let (info, is_up) = match &mut connection.stage {
+            Stage::Cleaning(cleaning) => (Arc::clone(&cleaning.info), false),
+            Stage::Up(up) if up.flows_asked.is_some() => {
+                up.flows_asked = None;
+                (Arc::clone(&up.info), true)
+            }
+            _ => return,
         };
-        match told {
-            Some(flows) if info.version == Version::V1_0 => {
+        // Of a switch that is up already, younger flows are this run's.
+        let min_age = if is_up { now.saturating_sub(info.since) } else { Duration::ZERO };
+        let reported = reply.and_then(|reply| match reply.body() {
+            Ok(ReplyBody::Flow(flows)) => Ok(flows),
+            _ => Err(Missing::Unreadable),
+        });
+        match reported {
+            Ok(flows) if info.version == Version::V1_0 => {
                 let goes = |app: &App, cookie| app.does(LeftFlows::Remove) && app.owns(cookie);
-                for flow in flows.iter() {
+                for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
                     if self.apps.iter().any(|app| goes(app, flow.cookie)) {
                         self.remove_left(key, &flow, info.version, transport);
                     }
                 }
             }
-            Some(_) => {}
-            None => self.not_told(key, &info, now),
+            Ok(_) => {}
+            Err(why) => self.not_reported(key, &info, why, now),
+        }
+        if is_up {
+            if let Ok(flows) = reported {
+                self.adopt(key, flows, min_age, now, transport);
+            }
+            return self.flush(key, transport);
         }
         self.end_turn(key);
-        self.up(key, info, told, now, transport);
-        self.early_packets(key, &early, now, transport);
+        self.up(key, info, reported.ok(), now, transport);
+        self.next_turns(now, transport);
+    }
+
+    /// Packet-ins wait, and neither an answer nor the reply to the barrier has come: the switch comes up, and
+    /// the answer is dealt with when it comes.
+    pub(crate) fn up_before_answer<T: Transport>(
+        &mut self,
+        key: Key,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Cleaning(Cleaning { info, asked, .. }) = &connection.stage else { return };
+        let (info, asked) = (Arc::clone(info), *asked);
+        debug!(dpid = %info.dpid, "packets wait: the switch comes up before it has reported its flows");
+        self.end_turn(key);
+        self.up(key, info, None, now, transport);
+        if let Some(connection) = self.connections.get_mut(key)
+            && let Stage::Up(up) = &mut connection.stage
+        {
+            up.flows_asked = asked;
+        }
         self.next_turns(now, transport);
     }
 
     /// What the switch has is not known: no flow that nobody knows is to hide packets from its app.
-    fn not_told(&mut self, key: Key, info: &SwitchInfo, now: Duration) {
+    fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: Missing, now: Duration) {
         let becomes = match info.version {
             Version::V1_0 => "old ones stay",
             Version::V1_3 => "those of apps that would have been asked about them are removed",
         };
         if self.log.allows(now, &self.counters) {
-            warn!(dpid = %info.dpid, "the switch did not tell its flows: {becomes}");
+            let dpid = info.dpid;
+            warn!(%dpid, reason = %why, "the switch does not report its flows: {becomes}");
         }
         if info.version == Version::V1_3 {
             self.remove_all_of(key, self.cookies(LeftFlows::Adopt));
         }
     }
 
-    /// Asks the apps that want it about each of their flows, and removes those that they do not take on.
+    /// Asks the apps that want it about each of their flows of at least this age, and removes those that they do not take on.
     pub(crate) fn adopt<T: Transport>(
         &mut self,
         key: Key,
         flows: List<'_, FlowStats<'_>>,
+        min_age: Duration,
         now: Duration,
         transport: &mut T,
     ) {
         let info = self.connections.get(key).and_then(|its| its.stage.claimed()).map(Arc::clone);
         let Some(info) = info else { return };
         let (mut adopted, mut removed) = (0, 0);
-        for flow in flows.iter() {
+        for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
             let asks = |app: &App| app.does(LeftFlows::Adopt) && app.owns(flow.cookie);
             // One that is disabled meanwhile is not asked any more: its flows stay.
             let Some(place) = self.apps.iter().position(asks) else { continue };
@@ -175,48 +221,6 @@ impl Worker {
         self.counters.flows_adopted.add(adopted);
         if adopted + removed > 0 && self.log.allows(now, &self.counters) {
             info!(dpid = %info.dpid, adopted, removed, "flows of an earlier run");
-        }
-    }
-
-    /// A packet-in has come before the apps have its switch. It is kept until the switch has told its flows, if it is
-    /// telling them, and within the limits of packets and of memory.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn early_packet(&mut self, key: Key, message: &[u8], now: Duration) {
-        if let Some(connection) = self.connections.get_mut(key)
-            && let Stage::Cleaning(Cleaning { early, .. }) = &mut connection.stage
-            && early.len() + message.len() <= EARLY_PACKET_BYTES
-            && connection.limit.as_mut().is_none_or(|limit| limit.pass(now))
-        {
-            early.extend_from_slice(message);
-        } else {
-            self.counters.packet_ins_early.add(1);
-        }
-    }
-
-    /// Packets that came while the switch told its flows.
-    fn early_packets<T: Transport>(
-        &mut self,
-        key: Key,
-        early: &[u8],
-        now: Duration,
-        transport: &mut T,
-    ) {
-        let mut rest = early;
-        while let Some(connection) = self.connections.get(key) {
-            let mut batch = Batch::new(early);
-            batch.begin(connection.session.version());
-            while let Ok(Some(message)) = frame(rest)
-                && !batch.is_full()
-            {
-                batch.push(message.bytes);
-                rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
-            }
-            if batch.is_empty() {
-                return;
-            }
-            self.packets(key, &mut batch, now);
-            self.flush(key, transport);
         }
     }
 
@@ -279,6 +283,11 @@ impl Worker {
             debug!(key, %error, "an old flow could not be removed");
         }
     }
+}
+
+/// How long a flow has been in its switch.
+fn age(flow: &FlowStats<'_>) -> Duration {
+    Duration::new(flow.duration_sec.into(), flow.duration_nsec.min(999_999_999))
 }
 
 impl App {

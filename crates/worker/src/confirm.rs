@@ -281,6 +281,10 @@ impl Worker {
         confirms.asked.push((xid, question.promise));
         self.counters.mail_in.add(1);
         self.send(key, &question.bytes, transport);
+        // Without it, the question is ended by its answer or by time.
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let _ = connection.session.follow(xid, now, &mut self.out);
+        self.flush(key, transport);
     }
 
     /// An error about something that a task has sent.
@@ -331,10 +335,10 @@ impl Worker {
         }
     }
 
-    /// The reply to a request of a task's grew too large.
-    pub(crate) fn reply_too_large(&mut self, key: Key, xid: u32) {
+    /// A request of a task's will have no reply, for this reason.
+    pub(crate) fn no_reply(&mut self, key: Key, xid: u32, why: RequestError) {
         if let Some(promise) = self.take_asked(key, xid) {
-            promise.keep(Err(RequestError::TooLarge));
+            promise.keep(Err(why));
         }
     }
 

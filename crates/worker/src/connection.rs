@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use bellrock_api::openflow::{MultipartKind, PortReason, PortStatus};
+use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus};
 use bellrock_api::{
     Cookie, Description, Dpid, Error, Handler, Port, Requests, SwitchInfo, ToSwitch,
 };
@@ -13,6 +13,7 @@ use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescriptio
 
 use crate::balance::Burden;
 use crate::confirm::Confirms;
+use crate::early::EarlyPackets;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
@@ -40,6 +41,8 @@ pub(crate) struct Connection {
     pub(crate) stage: Stage,
     /// When it is looked at again.
     pub(crate) timer: Option<Duration>,
+    /// Packet-ins that came before it is up, where any did.
+    pub(crate) early: Option<Box<EarlyPackets>>,
     /// Set while it is asked for a sign of life because another claims its datapath id.
     pub(crate) challenge: Option<Box<Challenge>>,
 }
@@ -66,17 +69,19 @@ pub(crate) enum Stage {
 /// A switch that is asked for its flows.
 pub(crate) struct Cleaning {
     pub(crate) info: Arc<SwitchInfo>,
+    /// Since when.
+    pub(crate) since: Duration,
     /// What it was asked; `None`: it waits for its turn.
     pub(crate) asked: Option<FlowsAsked>,
     pub(crate) turn: Turn,
-    /// Packet-ins that have come meanwhile, as they came. They are the apps' when it is up.
-    pub(crate) early: Vec<u8>,
 }
 
 /// A question for flows that an earlier run has left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowsAsked {
     pub(crate) xid: u32,
+    /// From when on packets that wait count: those of a switch that had to wait for its turn wait for the controller.
+    pub(crate) packets_since: Duration,
     /// When the switch comes up without the answer.
     pub(crate) until: Duration,
 }
@@ -87,6 +92,8 @@ pub(crate) struct Up {
     /// One of each app, in the order of the chain.
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     pub(crate) next_tick: Duration,
+    /// The question for flows of an earlier run, where the switch came up before it has answered.
+    pub(crate) flows_asked: Option<FlowsAsked>,
     /// `info` has changed in this turn, and the directory does not know yet.
     pub(crate) changed: bool,
 }
@@ -139,6 +146,19 @@ pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration
     }
 }
 
+/// The texts of a description, as apps see them.
+pub(crate) fn description_of(desc: &Desc<'_>) -> Description {
+    let mut switch = SwitchDescription::new(0);
+    switch.describe(desc);
+    Description {
+        manufacturer: switch.manufacturer,
+        hardware: switch.hardware,
+        software: switch.software,
+        serial_number: switch.serial_number,
+        datapath: switch.datapath,
+    }
+}
+
 /// Brings the ports up to date.
 pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
     let ports = &mut info.ports;
@@ -159,6 +179,10 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Requests for Asked<'_> {
+    fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
+        self.pending.follow(question, barrier, now);
+    }
+
     fn expect_nothing(&mut self, xid: u32) {
         self.pending.cancel(xid);
         self.removals.retain(|removal| removal.xid != xid);

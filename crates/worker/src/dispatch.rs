@@ -4,16 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::openflow::{ErrorMessage, FlowStats, FromSwitch, List, Out, PortStatus};
+use bellrock_api::openflow::{
+    ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus,
+};
 use bellrock_api::{
     AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
-    ReplyBody, Result, Switch, SwitchInfo, Xid,
+    ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
-use bellrock_session::{Controller, Event, xid};
+use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, xid};
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;
-use crate::connection::{Asked, Stage, Up, apply};
+use crate::connection::{Asked, Stage, Up, apply, description_of};
 use crate::counters::Counters;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
@@ -166,13 +168,16 @@ impl Worker {
             Event::Error { xid, error, .. } => self.error(key, xid, &error, now, transport),
             Event::Multipart { xid, reply } => {
                 if self.is_cleaning(key, xid) {
-                    return self.cleaned(key, Some(&reply), now, transport);
+                    return self.cleaned(key, Ok(&reply), now, transport);
                 }
                 if let Some(removal) = self.take_removal(key, xid) {
                     return self.remove_told(key, removal, &reply, transport);
                 }
                 if is_confirms(xid) {
                     return self.replied(key, xid, reply);
+                }
+                if xid::owner(xid) == xid::SESSION {
+                    return self.described(key, &reply, now);
                 }
                 if let Ok(body) = reply.body() {
                     self.owner(key, xid, now, |app, handler, switch| {
@@ -191,10 +196,24 @@ impl Worker {
             Event::MultipartOverflow { xid, kind } => {
                 debug!(key, ?kind, "a multipart reply grew too large and was dropped");
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, None, now, transport);
+                    self.cleaned(key, Err(Missing::Unreadable), now, transport);
                 }
                 self.not_removed(key, xid, now);
-                self.reply_too_large(key, xid);
+                self.no_reply(key, xid, RequestError::TooLarge);
+            }
+            Event::Silent { xid, kind } => {
+                debug!(key, xid, ?kind, "the switch does not answer this question");
+                self.counters.requests_unanswered.add(1);
+                if self.is_cleaning(key, xid) {
+                    return self.cleaned(key, Err(Missing::Silent), now, transport);
+                }
+                if is_confirms(xid) {
+                    return self.no_reply(key, xid, RequestError::Silent);
+                }
+                self.take_removal(key, xid);
+                self.owner(key, xid, now, |_, handler, switch| {
+                    handler.unanswered(switch, Xid(xid))
+                });
             }
             Event::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {
@@ -205,14 +224,44 @@ impl Worker {
             Event::Malformed { xid, error, .. } => {
                 debug!(key, xid, %error, "malformed message");
                 if self.is_cleaning(key, xid) {
-                    self.cleaned(key, None, now, transport);
+                    self.cleaned(key, Err(Missing::Unreadable), now, transport);
                 }
                 self.not_removed(key, xid, now);
+                self.no_reply(key, xid, RequestError::Unreadable);
                 self.confirm_unanswered(key, xid, now, transport);
             }
             // Answers that no handler method exists for, and experimenters' messages: an app that
             // needs them will bring the method.
             Event::Reply { .. } | Event::Experimenter { .. } => {}
+            _ => {}
+        }
+    }
+
+    /// A switch describes itself, or its ports, after it is up: it takes its time.
+    fn described(&mut self, key: Key, reply: &Gathered<'_>, now: Duration) {
+        match reply.body() {
+            Ok(ReplyBody::Desc(desc)) => {
+                let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
+                let Some(stage) = stage else { return };
+                if let Some(info) = stage.info_mut() {
+                    Arc::make_mut(info).description = description_of(&desc);
+                }
+                if let Stage::Up(up) = stage {
+                    up.changed = true;
+                }
+            }
+            Ok(ReplyBody::PortDesc(ports)) => {
+                // No more than are kept: each is looked up among the others.
+                for desc in ports.iter().take(MAX_PORTS) {
+                    let is_known = self
+                        .connections
+                        .get_mut(key)
+                        .and_then(|connection| connection.stage.info_mut())
+                        .is_some_and(|info| info.ports.iter().any(|its| its.port == desc.port));
+                    let reason = if is_known { PortReason::Modify } else { PortReason::Add };
+                    self.port_status(key, &PortStatus { reason, desc }, now);
+                }
+            }
             _ => {}
         }
     }
@@ -251,7 +300,7 @@ impl Worker {
         self.counters.errors_received.add(1);
         debug!(key, xid, ?error, "the switch reports an error");
         if self.is_cleaning(key, xid) {
-            return self.cleaned(key, None, now, transport);
+            return self.cleaned(key, Err(Missing::Refused), now, transport);
         }
         if is_confirms(xid) {
             return self.confirm_error(key, xid, error, now, transport);

@@ -18,6 +18,7 @@ mod counters;
 mod directory;
 mod dispatch;
 mod draft;
+mod early;
 mod hand_over;
 mod health;
 mod limit;

@@ -117,9 +117,11 @@ pub(crate) const FLOWS_TURN: Duration = Duration::from_millis(500);
 /// How long a switch has to tell the flows that it was left with, from when it is asked, before it comes up without.
 pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 
-/// Bytes of packet-ins that are kept for the apps while their switch tells its flows; further ones are
-/// dropped.
+/// Bytes of packet-ins of one switch that are kept for the apps until it is up; further ones are dropped.
 pub(crate) const EARLY_PACKET_BYTES: usize = 64 * 1024;
+
+/// The same of all switches of a worker together.
+pub(crate) const EARLY_PACKET_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
 
 /// Messages in a worker's mailbox; a sender that finds it full gets an error.
 pub(crate) const MAILBOX_MESSAGES: usize = 16 * 1024;

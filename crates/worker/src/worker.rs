@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
-use bellrock_api::{AppId, Batch, Cookie, SwitchInfo};
-use bellrock_session::{Close, Controller, Event};
+use bellrock_api::{AppId, Batch, Cookie, Dpid, SwitchInfo};
+use bellrock_session::{Close, Controller, Event, Missing};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
@@ -54,6 +54,8 @@ pub struct Worker {
     timers: Timers,
     /// Bytes of unfinished multipart replies of all connections.
     pub(crate) unfinished: usize,
+    /// Bytes of packet-ins that are kept for switches which are not up.
+    pub(crate) early_bytes: usize,
     /// Mail that a hand-over found in the mailbox and that was not its business.
     pub(crate) postponed: VecDeque<Mail>,
     /// Whose turn it is to report flows of an earlier run.
@@ -91,6 +93,7 @@ impl Worker {
             out: Out::with_capacity(SEND_BUFFER_BYTES),
             timers: Timers::default(),
             unfinished: 0,
+            early_bytes: 0,
             postponed: VecDeque::new(),
             turns: Turns::default(),
             strain: Strain::default(),
@@ -143,6 +146,7 @@ impl Worker {
             confirms: None,
             stage: Stage::Handshake,
             timer: None,
+            early: None,
             challenge: None,
         });
         self.counters.connections_opened.add(1);
@@ -374,23 +378,31 @@ impl Worker {
 
     fn timer<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.session.deadline() <= now
-            && let Err(close) = connection.session.timeout(now, &mut self.out)
-        {
-            return self.close(key, End::Session(close), now, transport);
+        if connection.session.deadline() <= now {
+            match connection.session.timeout(now, &mut self.out) {
+                Err(close) => return self.close(key, End::Session(close), now, transport),
+                Ok(true) => return self.ready(key, now, transport),
+                Ok(false) => {}
+            }
         }
         if connection.challenge.as_ref().is_some_and(|challenge| challenge.until <= now) {
             self.counters.duplicates_replaced.add(1);
             return self.close(key, End::Replaced, now, transport);
         }
+        if let Some((until, for_good)) = self.cleaning_until(key)
+            && until <= now
+        {
+            return match for_good {
+                true => self.cleaned(key, Err(Missing::Silent), now, transport),
+                false => self.up_before_answer(key, now, transport),
+            };
+        }
+        let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.stage {
             Stage::Claiming { info, until } if *until <= now => {
                 let dpid = info.dpid;
                 self.counters.duplicates_refused.add(1);
                 self.close(key, End::Duplicate(dpid), now, transport);
-            }
-            Stage::Cleaning(cleaning) if cleaning.asked.is_some_and(|its| its.until <= now) => {
-                self.cleaned(key, None, now, transport);
             }
             Stage::Cleaning(Cleaning { turn: Turn::Has(until), .. }) if *until <= now => {
                 self.end_turn(key);
@@ -400,6 +412,7 @@ impl Worker {
             }
             Stage::Up(up) if up.next_tick <= now => {
                 up.next_tick = now + TICK;
+                let is_late = up.flows_asked.is_some_and(|asked| asked.until <= now);
                 if connection.carry.is_empty() {
                     connection.carry = Vec::new();
                 }
@@ -407,6 +420,9 @@ impl Worker {
                 self.give_up_requests(key, now, transport);
                 self.give_up_programs(key, now, transport);
                 self.count_unfinished(key);
+                if is_late {
+                    self.cleaned(key, Err(Missing::Silent), now, transport);
+                }
                 self.tick(key, now);
             }
             _ => {}
@@ -415,13 +431,14 @@ impl Worker {
 
     /// Looks at a connection again when the first of what it waits for is due.
     pub(crate) fn set_timer(&mut self, key: Key) {
+        let cleaning_until = self.cleaning_until(key).map(|(until, _)| until);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let stage = match &connection.stage {
             Stage::Handshake => None,
             Stage::Claiming { until, .. } => Some(*until),
-            Stage::Cleaning(Cleaning { asked, turn, .. }) => {
+            Stage::Cleaning(Cleaning { turn, .. }) => {
                 let turn = if let Turn::Has(until) = turn { Some(*until) } else { None };
-                [asked.map(|asked| asked.until), turn].into_iter().flatten().min()
+                [cleaning_until, turn].into_iter().flatten().min()
             }
             Stage::Up(up) => Some(up.next_tick),
         };
@@ -438,6 +455,12 @@ impl Worker {
         if switch.auxiliary_id != 0 {
             self.counters.auxiliary_refused.add(1);
             return self.close(key, End::Auxiliary(switch.auxiliary_id), now, transport);
+        }
+        if let Some(reason) = switch.ports_missing
+            && self.log.allows(now, &self.counters)
+        {
+            let dpid = Dpid(switch.datapath_id);
+            warn!(%dpid, %reason, "the switch does not report its ports: they become known as they change");
         }
         let info = Arc::new(info_of(switch, connection.peer, now));
         self.claim(key, info, now, transport);
@@ -473,15 +496,18 @@ impl Worker {
                 worker = self.index, "switch up"
             );
         }
-        connection.stage = Stage::Up(Up { info, handlers, next_tick: now + TICK, changed: false });
+        let next_tick = now + TICK;
+        let up = Up { info, handlers, next_tick, flows_asked: None, changed: false };
+        connection.stage = Stage::Up(up);
         self.counters.switches_up.add(1);
         if let Some(flows) = left {
-            self.adopt(key, flows, now, transport);
+            self.adopt(key, flows, Duration::ZERO, now, transport);
         }
         // The apps' first writes have the whole buffer, and so have answers to packets that came early.
         self.flush(key, transport);
         self.first_event(key, now);
         self.flush(key, transport);
+        self.early_packets(key, now, transport);
         self.set_timer(key);
     }
 
@@ -540,6 +566,7 @@ impl Worker {
     ) {
         self.flush(key, transport);
         let Some(id) = self.id(key) else { return };
+        self.take_early_packets(key);
         let Some(mut connection) = self.connections.try_remove(key) else { return };
         transport.close(key);
         self.arrived.remove(&connection.serial);
@@ -634,7 +661,6 @@ impl Worker {
 /// Adds what a session has counted since it was last asked.
 fn count_session(counters: &Counters, session: &mut Controller) {
     let counted = session.take_counters();
-    counters.packet_ins_early.add(counted.early_packet_ins.into());
     counters.malformed.add(counted.malformed.into());
     counters.unexpected.add(counted.unexpected.into());
     counters.errors_suppressed.add(counted.errors_suppressed.into());

@@ -8,9 +8,17 @@
 //!                                  <-  FEATURES_REPLY (1.0: with ports)
 //!   SET_CONFIG, DESC               ->
 //!   PORT_DESC (1.3)                ->
-//!                                  <-  DESC, or an error: the texts stay empty
-//!                                  <-  PORT_DESC, or an error: no ports
+//!   BARRIER_REQUEST                ->
+//!                                  <-  DESC
+//!                                  <-  PORT_DESC
+//!                                  <-  BARRIER_REPLY: what is not answered by now stays unanswered
 //! ```
+//!
+//! Without features there is no switch. The texts and the ports can be missing, where the switch refuses
+//! them, does not answer, or answers what cannot be read: the texts stay empty, and ports become known
+//! as they change. Answers that come after the handshake are events as other answers are.
+
+use std::time::Duration;
 
 use bellrock_openflow::{
     ConfigFlags, DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
@@ -19,7 +27,7 @@ use bellrock_openflow::{
 
 use super::Controller;
 use crate::close::{Close, Stop};
-use crate::description::{MAX_PORTS, SwitchDescription};
+use crate::description::{MAX_PORTS, Missing, SwitchDescription};
 use crate::event::Event;
 use crate::hello;
 use crate::requests::{Gathered, RequestKind};
@@ -39,16 +47,12 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// What is awaited; `None` when the handshake is over.
+    /// What the handshake cannot go on without; `None` when it has all of that.
     pub(super) fn waiting_for(&self) -> Option<&'static str> {
         match self {
             Stage::Hello => Some("hello"),
             Stage::Features(_) => Some("features reply"),
-            Stage::Describing(describing) if describing.ports.is_some() => {
-                Some("port description reply")
-            }
-            Stage::Describing(_) => Some("description reply"),
-            Stage::Ready(_) => None,
+            Stage::Describing(_) | Stage::Ready(_) => None,
         }
     }
 }
@@ -85,14 +89,18 @@ impl Controller {
         &mut self,
         xid: u32,
         body: FromSwitch<'b>,
+        now: Duration,
         out: &mut Out,
     ) -> Result<Event<'b>, Stop> {
         match (body, &self.stage) {
             (FromSwitch::FeaturesReply(features), Stage::Features(asked)) if *asked == xid => {
-                self.features(&features, out)?;
+                self.features(&features, now, out)?;
             }
             (FromSwitch::PortStatus(status), _) => self.early_port_status(status),
-            (FromSwitch::PacketIn(_), _) => self.counters.early_packet_ins += 1,
+            (FromSwitch::PacketIn(packet), _) => {
+                self.packets_since.get_or_insert(now);
+                return Ok(Event::PacketIn { xid, packet });
+            }
             (FromSwitch::FlowRemoved(_) | FromSwitch::Experimenter(_), _) => {
                 self.counters.early_others += 1;
             }
@@ -102,7 +110,12 @@ impl Controller {
     }
 
     /// The features are there: sets the switch up and asks for the rest.
-    fn features(&mut self, features: &Features<'_>, out: &mut Out) -> Result<(), Stop> {
+    fn features(
+        &mut self,
+        features: &Features<'_>,
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<(), Stop> {
         let version = self.version;
         let set_up = SwitchConfig {
             flags: ConfigFlags::empty(),
@@ -119,10 +132,13 @@ impl Controller {
             Version::V1_0 => None,
             Version::V1_3 => Some(ask(RequestBody::PortDesc)?),
         };
-        self.expect(desc, MultipartKind::Desc);
+        let barrier = self.xids.next(xid::SESSION);
+        ToSwitch::BarrierRequest.encode(version, barrier, out)?;
+        self.expect(desc, MultipartKind::Desc, now);
         if let Some(xid) = ports {
-            self.expect(xid, MultipartKind::PortDesc);
+            self.expect(xid, MultipartKind::PortDesc, now);
         }
+        self.requests.follow(&[Some(desc), ports].map(Option::unwrap_or_default), barrier, now);
         let switch = SwitchDescription::of(version, features);
         let desc = Some(desc);
         self.stage = Stage::Describing(Box::new(Describing { switch, desc, ports, early: vec![] }));
@@ -130,8 +146,8 @@ impl Controller {
     }
 
     /// The session's own requests are beyond the bound on those of apps, of which there are none.
-    fn expect(&mut self, xid: u32, kind: MultipartKind) {
-        let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX, self.since);
+    fn expect(&mut self, xid: u32, kind: MultipartKind, now: Duration) {
+        let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX, now);
         debug_assert_eq!(added, Ok(()));
     }
 
@@ -172,16 +188,42 @@ impl Controller {
         self.finish()
     }
 
-    /// One of the session's requests will not be answered: the handshake goes on without.
-    pub(super) fn without<'b>(&mut self, xid: u32) -> Event<'b> {
+    /// One of the session's requests will not be answered, for this reason: the handshake goes on without.
+    pub(super) fn without<'b>(&mut self, xid: u32, why: Missing) -> Event<'b> {
         let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
         self.requests.end(xid);
-        for awaited in [&mut describing.desc, &mut describing.ports] {
-            if *awaited == Some(xid) {
-                *awaited = None;
-            }
+        if describing.desc == Some(xid) {
+            describing.desc = None;
+        }
+        if describing.ports == Some(xid) {
+            describing.ports = None;
+            describing.switch.ports_missing = Some(why);
         }
         self.finish()
+    }
+
+    /// The time of the handshake is over: it goes on without what is not described by now. The requests
+    /// stay, for an answer that comes later.
+    pub(super) fn undescribed(&mut self) {
+        let Stage::Describing(describing) = &mut self.stage else { return };
+        describing.desc = None;
+        if describing.ports.take().is_some() {
+            describing.switch.ports_missing = Some(Missing::Silent);
+        }
+        self.finish();
+    }
+
+    /// The reply to a barrier behind questions has come: those that are unanswered stay so.
+    pub(super) fn overtaken<'b>(&mut self, barrier: u32) -> Event<'b> {
+        let mut event = Event::Nothing;
+        // Bounded: each turn ends a question.
+        while let Some((xid, kind)) = self.requests.overtaken(barrier) {
+            event = match self.is_ready() {
+                true => Event::Silent { xid, kind },
+                false => self.without(xid, Missing::Silent),
+            };
+        }
+        event
     }
 
     /// Ends the handshake when nothing is awaited any more.
@@ -218,12 +260,12 @@ impl Controller {
             };
             return Err(Close::FeaturesRefused(code).into());
         }
-        // One about SET_CONFIG needs nothing: the switch then does as it did.
-        Ok(self.without(xid))
+        // One about SET_CONFIG needs nothing: the switch then does as it did. One about the barrier leaves
+        // the questions to their answers and to time.
+        Ok(self.without(xid, Missing::Refused))
     }
 
-    /// A reply that cannot be read before the handshake is over. Without features and ports there
-    /// is no switch; the texts can be missing.
+    /// A reply that cannot be read before the handshake is over. Without features there is no switch.
     pub(super) fn early_malformed<'b>(
         &mut self,
         xid: u32,
@@ -231,10 +273,7 @@ impl Controller {
     ) -> Result<Event<'b>, Stop> {
         let what = match &self.stage {
             Stage::Features(asked) if *asked == xid => "features reply",
-            Stage::Describing(describing) if describing.ports == Some(xid) => {
-                "port description reply"
-            }
-            _ => return Ok(self.without(xid)),
+            _ => return Ok(self.without(xid, Missing::Unreadable)),
         };
         Err(Close::BadReply { what, error }.into())
     }

@@ -10,6 +10,7 @@ use bellrock_openflow::{
 use super::Controller;
 use super::handshake::Stage;
 use crate::close::{Close, Stop};
+use crate::description::Missing;
 use crate::event::Event;
 use crate::hello::{self, ERROR, write_error};
 use crate::requests::{Gathered, Part, RequestKind};
@@ -40,8 +41,11 @@ impl Controller {
             }
             Ok(FromSwitch::MultipartReply(_)) => self.multipart(message, now, out),
             Ok(FromSwitch::Error(error)) => self.error(message.header.xid, error),
+            Ok(FromSwitch::BarrierReply) if self.requests.is_guard(message.header.xid) => {
+                Ok(self.overtaken(message.header.xid))
+            }
             Ok(body) if self.is_ready() => Ok(self.ready(message.header.xid, body)),
-            Ok(body) => self.early(message.header.xid, body, out),
+            Ok(body) => self.early(message.header.xid, body, now, out),
         }?;
         if matches!(event, Event::Ready) {
             // From here on it is silence that counts.
@@ -116,7 +120,7 @@ impl Controller {
                 if self.is_ready() {
                     return Ok(Event::MultipartOverflow { xid, kind });
                 }
-                Ok(self.without(xid))
+                Ok(self.without(xid, Missing::Unreadable))
             }
             Part::Last(bytes) => match Gathered::check(self.version, kind, bytes) {
                 Err(error) => {
@@ -132,6 +136,11 @@ impl Controller {
     fn error<'b>(&mut self, xid: u32, error: ErrorMessage<'b>) -> Result<Event<'b>, Stop> {
         if !self.is_ready() {
             return self.early_error(xid, &error);
+        }
+        // A switch that has no barriers: the question is ended by its answer or by time.
+        if self.requests.is_guard(xid) {
+            self.requests.end(xid);
+            return Ok(Event::Nothing);
         }
         Ok(Event::Error { xid, error, request: self.requests.end(xid) })
     }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Capabilities, FixedStr, FromSwitch, MacAddr, Out, Port, PortDesc, PortFeatures, ToSwitch,
-    Version,
+    Bytes, Capabilities, ErrorCode, ErrorMessage, FixedStr, FromSwitch, MacAddr, Out, Port,
+    PortDesc, PortFeatures, ToSwitch, Version,
 };
 use bellrock_session::{
     Close, Controller, Event, Settings, Switch, SwitchDescription, Versions, switch,
@@ -171,4 +171,35 @@ pub fn to_switch<T>(
 /// The xid of the last message that was written.
 pub fn last_xid(out: &Out) -> u32 {
     *to_switch(out.as_slice(), |_, xid, _| xid).last().unwrap()
+}
+
+/// A handshake that stands before its last stage: SET_CONFIG, DESC, (1.3) PORT_DESC and a barrier were
+/// sent, with these xids.
+pub struct Half {
+    pub end: Alone,
+    pub xids: Vec<u32>,
+}
+
+/// A controller that has asked for description and ports.
+pub fn asked(version: Version) -> Half {
+    let mut end = Alone::new(&Settings::default());
+    end.give(&raw(version.wire(), 0, 1, &[])).unwrap();
+    let xid = last_xid(&end.out);
+    end.out.clear();
+    let mut wire =
+        Pair::new(&Settings::default(), description(version, 2), Versions::Only(version));
+    wire.up.clear();
+    wire.switch.next(&raw(version.wire(), 0, 1, &[]), &mut wire.up).unwrap();
+    let mut request = Out::with_capacity(64);
+    ToSwitch::FeaturesRequest.encode(version, xid, &mut request).unwrap();
+    wire.switch.next(request.as_slice(), &mut wire.up).unwrap();
+    end.give(wire.up.as_slice()).unwrap();
+    let xids = to_switch(end.out.as_slice(), |_, xid, _| xid);
+    end.out.clear();
+    Half { end, xids }
+}
+
+pub fn refuse(version: Version, xid: u32) -> Vec<u8> {
+    let (code, data) = (ErrorCode::RequestBadMultipart, Bytes(&[]));
+    bytes(version, xid, &FromSwitch::Error(ErrorMessage::Standard { code, data }))
 }

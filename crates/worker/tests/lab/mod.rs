@@ -125,8 +125,16 @@ pub struct FakeSwitch {
     pub silent: bool,
     /// Another connection has its key by now.
     gone: bool,
-    /// What it answers to a flow stats request; `None`: nothing.
+    /// What it answers to a flow stats request; `None`: it takes its time, and the barrier behind it waits.
     pub flows: Option<Vec<u8>>,
+    /// Kinds of questions that it does not answer, as it would another message that it does not know.
+    pub ignored: Vec<MultipartKind>,
+    /// The xids of those.
+    pub ignored_xids: Vec<u32>,
+    /// Packet-ins that it sends before it answers the first question behind its features.
+    early: Vec<u8>,
+    /// The next barrier stands behind a question that it has not answered yet.
+    holds_barrier: bool,
     /// The xid of the flow stats request.
     pub asked_for_flows: Option<u32>,
     /// The cookie that it asked for, and its mask.
@@ -198,6 +206,10 @@ impl Lab {
             silent: false,
             gone: false,
             flows: Some(Vec::new()),
+            ignored: Vec::new(),
+            ignored_xids: Vec::new(),
+            early: Vec::new(),
+            holds_barrier: false,
             asked_for_flows: None,
             asked_for_cookie: (0, 0),
             ignored_barriers: None,
@@ -269,6 +281,16 @@ impl Lab {
     pub fn packet_in(&mut self, id: SwitchId, port: u32, buffer_id: Option<u32>, data: &[u8]) {
         let packet = packet_in(port, buffer_id, data, &self.switches[id].session.version());
         self.send(id, &FromSwitch::PacketIn(packet));
+    }
+
+    /// The switch sends a packet_in right behind the description of its features.
+    pub fn early_packet_in(&mut self, id: SwitchId, port: u32, data: &[u8]) {
+        let switch = &mut self.switches[id];
+        let version = switch.session.version();
+        let mut out = Out::with_capacity(1 << 17);
+        let message = FromSwitch::PacketIn(packet_in(port, None, data, &version));
+        message.encode(version, 0, &mut out).unwrap();
+        switch.early.extend(out.as_slice());
     }
 
     /// Lets everything happen that can happen now.
@@ -374,6 +396,24 @@ impl FakeSwitch {
                 used += message.bytes.len();
                 continue;
             }
+            if let Ok(Some(message)) = frame(&inbox[used..])
+                && let Ok(Message { xid, body, .. }) = ToSwitch::decode(message.bytes)
+            {
+                if let ToSwitch::MultipartRequest(_) = body {
+                    self.out.append(&std::mem::take(&mut self.early)).unwrap();
+                }
+                let is_held = matches!(body, ToSwitch::BarrierRequest)
+                    && std::mem::take(&mut self.holds_barrier);
+                let is_ignored = matches!(body, ToSwitch::MultipartRequest(asked)
+                    if self.ignored.contains(&asked.body.kind()));
+                if is_ignored {
+                    self.ignored_xids.push(xid);
+                }
+                if is_held || is_ignored {
+                    used += message.bytes.len();
+                    continue;
+                }
+            }
             let Ok(Some((n, event))) = self.session.next(&inbox[used..], &mut self.out) else {
                 break;
             };
@@ -392,6 +432,7 @@ impl FakeSwitch {
                     let version = self.session.version();
                     self.asked_for_flows = Some(xid);
                     self.asked_for_cookie = (request.cookie, request.cookie_mask);
+                    self.holds_barrier = self.flows.is_none();
                     if let Some(flows) = &self.flows {
                         let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows);
                         let reply = FromSwitch::MultipartReply(MultipartReply::of(body.unwrap()));

@@ -1,0 +1,302 @@
+//! Switches that do not answer what they are asked before they come up.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod lab;
+
+use std::time::Duration;
+
+use bellrock_api::openflow::{Bytes, PortStatus};
+use bellrock_api::openflow::{
+    ErrorCode, ErrorMessage, FixedStr, FromSwitch, List, MacAddr, MultipartKind, MultipartReply,
+    Out, PortDesc, ReplyBody,
+};
+use bellrock_api::{
+    App, Cookie, FlowStats, Handler, LeftFlows, Network, PacketIn, Port, Result, Switch,
+    SwitchInfo, Verdict, Version,
+};
+use bellrock_session::SwitchDescription;
+use lab::{Lab, Notes, SwitchId, told};
+
+const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
+
+/// The longest that packets wait for an answer that does not come.
+const LONGEST: Duration = Duration::from_millis(200);
+
+/// What a controller asks a switch before it is up, but its features.
+const QUESTIONS: [MultipartKind; 3] =
+    [MultipartKind::Desc, MultipartKind::PortDesc, MultipartKind::Flow];
+
+#[derive(Clone, Default)]
+struct Learns(Notes);
+
+impl App for Learns {
+    type Handler = Learns;
+    fn name(&self) -> &'static str {
+        "learns"
+    }
+    fn left_flows(&self) -> LeftFlows {
+        LeftFlows::Adopt
+    }
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Learns {
+        self.clone()
+    }
+}
+
+impl Handler for Learns {
+    fn adopt(&mut self, _: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
+        self.0.note(format!("asked {}", flow.priority));
+        Ok(true)
+    }
+
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.0.note(format!("up with {} ports", switch.info().ports.len()));
+        Ok(())
+    }
+
+    fn packet_in(&mut self, _: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        self.0.note(format!("packet {}", packet.data()[0]));
+        Ok(Verdict::Consume)
+    }
+
+    fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
+        let description = &switch.info().description.datapath;
+        self.0.note(format!("port {} {:?} of {description:?}", status.desc.port, status.reason));
+        Ok(())
+    }
+}
+
+fn lab() -> (Lab, Notes) {
+    let app = Learns::default();
+    let notes = app.0.clone();
+    (Lab::with_app(app), notes)
+}
+
+/// A switch with a port that sends these packets as soon as it has answered the question for its
+/// features, before it answers anything else.
+fn connect(lab: &mut Lab, version: Version, packets: u8) -> SwitchId {
+    let port = PortDesc::new(Port(1), MacAddr([2, 0, 0, 0, 0, 1]), FixedStr::new("eth1"));
+    let description = SwitchDescription { ports: vec![port], ..SwitchDescription::new(5) };
+    let s = lab.connect(0, version, description);
+    for number in 0..packets {
+        lab.early_packet_in(s, 1, &[number; 60]);
+    }
+    s
+}
+
+fn packets(numbers: std::ops::Range<u8>) -> impl Iterator<Item = String> {
+    numbers.map(|number| format!("packet {number}"))
+}
+
+/// cbench answers features, description, barriers and echoes, ignores all other questions, and sends
+/// packets as soon as it has told its features. The first of them teaches where all others go.
+#[test]
+fn a_switch_that_answers_what_cbench_answers_is_up_at_once_and_loses_no_packet() {
+    for version in VERSIONS {
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, version, 200);
+        lab.switches[s].ignored = vec![MultipartKind::Flow, MultipartKind::PortDesc];
+        // No time passes.
+        lab.run();
+        let ports = if version == Version::V1_0 { 1 } else { 0 };
+        let mut expected = vec![format!("up with {ports} ports")];
+        expected.extend(packets(0..200));
+        assert_eq!(notes.take(), expected, "{version}");
+        assert_eq!(lab.counters("packet_ins_early"), [0]);
+    }
+}
+
+/// Each question by itself, unanswered, with the barrier behind it answered.
+#[test]
+fn no_question_keeps_a_switch_from_coming_up() {
+    for version in VERSIONS {
+        for ignored in QUESTIONS {
+            let (mut lab, notes) = lab();
+            let s = connect(&mut lab, version, 1);
+            lab.switches[s].ignored = vec![ignored];
+            lab.run();
+            let has_none = version == Version::V1_3 && ignored == MultipartKind::PortDesc;
+            let up = format!("up with {} ports", u8::from(!has_none));
+            assert_eq!(notes.take(), [up.as_str(), "packet 0"], "{version} {ignored:?}");
+        }
+    }
+}
+
+/// The same without barriers: packets that wait shorten the wait, and all of it together.
+#[test]
+fn without_barriers_packets_wait_200_ms_at_the_most() {
+    for version in VERSIONS {
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, version, 100);
+        lab.switches[s].ignored = QUESTIONS.to_vec();
+        lab.switches[s].ignored_barriers = Some(Vec::new());
+        lab.run();
+        assert_eq!(notes.take(), Vec::<String>::new());
+        lab.advance(LONGEST);
+        assert!(!lab.is_closed(s));
+        let seen = notes.take();
+        assert!(seen[0].starts_with("up"), "{version} {seen:?}");
+        assert_eq!(seen[1..], packets(0..100).collect::<Vec<_>>());
+        assert_eq!(lab.counters("packet_ins_early"), [0]);
+    }
+}
+
+/// Without packets nobody waits but the switch.
+#[test]
+fn without_barriers_and_packets_a_switch_has_its_time() {
+    for version in VERSIONS {
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, version, 0);
+        lab.switches[s].ignored = QUESTIONS.to_vec();
+        lab.switches[s].ignored_barriers = Some(Vec::new());
+        lab.advance(Duration::from_secs(4));
+        assert_eq!(notes.take(), Vec::<String>::new());
+        lab.advance(Duration::from_secs(7));
+        assert!(notes.take()[0].starts_with("up"));
+    }
+}
+
+/// A slow switch that has packets comes up first. Its flows of an earlier run are adopted when it reports
+/// them, and what is younger than the connection is this run's.
+#[test]
+fn flows_that_are_reported_after_the_switch_is_up_are_adopted_then() {
+    for version in VERSIONS {
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, version, 1);
+        lab.switches[s].flows = None;
+        lab.advance(LONGEST);
+        assert_eq!(notes.take(), ["up with 1 ports", "packet 0"]);
+        let mine = Cookie::of_app("learns").with(1);
+        // They are 1 s old.
+        report(&mut lab, version, s, &[(mine, 0xf010, Port(2)), (0xdead, 0xf011, Port(2))]);
+        assert_eq!(notes.take(), ["asked 16"]);
+        assert_eq!(lab.counters("flows_adopted"), [1]);
+
+        // Later, a flow of the same age is of this run.
+        let s = connect_again(&mut lab, version);
+        lab.switches[s].flows = None;
+        lab.packet_in(s, 1, None, &[9; 60]);
+        lab.advance(Duration::from_secs(3));
+        notes.take();
+        lab.flow_mods(s);
+        report(&mut lab, version, s, &[(mine, 0xf010, Port(2))]);
+        assert_eq!(notes.take(), Vec::<String>::new());
+        assert_eq!(lab.flow_mods(s), []);
+    }
+}
+
+fn connect_again(lab: &mut Lab, version: Version) -> SwitchId {
+    let s = lab.connect(0, version, SwitchDescription::new(6));
+    lab.switches[s].flows = None;
+    lab.run();
+    s
+}
+
+fn report(lab: &mut Lab, version: Version, s: SwitchId, flows: &[(u64, u16, Port)]) {
+    let flows = told(version, flows);
+    lab.report(s, version, &flows);
+    lab.run();
+}
+
+/// What is refused, and what cannot be read, is not waited for either.
+#[test]
+fn a_refusal_and_an_answer_that_cannot_be_read_let_the_switch_come_up() {
+    for version in VERSIONS {
+        for is_refused in [true, false] {
+            let (mut lab, notes) = lab();
+            let s = connect(&mut lab, version, 1);
+            lab.switches[s].flows = None;
+            lab.run();
+            let xid = lab.switches[s].asked_for_flows.unwrap();
+            let mut out = Out::with_capacity(1 << 10);
+            if is_refused {
+                let (code, data) = (ErrorCode::RequestBadMultipart, Bytes(&[]));
+                let error = FromSwitch::Error(ErrorMessage::Standard { code, data });
+                error.encode(version, xid, &mut out).unwrap();
+            } else {
+                let flows = told(version, &[(1, 2, Port(3))]);
+                let body = ReplyBody::decode_parts(version, MultipartKind::Flow, &flows).unwrap();
+                let reply = FromSwitch::MultipartReply(MultipartReply::of(body));
+                reply.encode(version, xid, &mut out).unwrap();
+            }
+            let mut bytes = out.as_slice().to_vec();
+            if !is_refused {
+                // Half a flow.
+                bytes.truncate(bytes.len() - 8);
+                let length = u16::try_from(bytes.len()).unwrap();
+                bytes[2..4].copy_from_slice(&length.to_be_bytes());
+            }
+            lab.send_bytes(s, &bytes);
+            lab.run();
+            assert_eq!(notes.take(), ["up with 1 ports", "packet 0"], "{version} {is_refused}");
+        }
+    }
+}
+
+/// Ports and texts that come after the switch is up are known from then on.
+#[test]
+fn a_description_that_comes_late_is_taken() {
+    let version = Version::V1_3;
+    let (mut lab, notes) = lab();
+    let s = connect(&mut lab, version, 1);
+    lab.switches[s].ignored = QUESTIONS.to_vec();
+    lab.switches[s].ignored_barriers = Some(Vec::new());
+    lab.advance(LONGEST);
+    assert_eq!(notes.take(), ["up with 0 ports", "packet 0"]);
+    let asked = lab.switches[s].ignored_xids.clone();
+    let texts = bellrock_api::openflow::DescBuf::new("", "", "", "", "late");
+    let port = |number| PortDesc::new(Port(number), MacAddr([2; 6]), FixedStr::new("eth"));
+    let ports = [port(1), port(2)];
+    let answers = [ReplyBody::Desc(texts.view()), ReplyBody::PortDesc(List::of(&ports))];
+    for (xid, body) in asked.into_iter().zip(answers) {
+        let mut out = Out::with_capacity(1 << 12);
+        let reply = FromSwitch::MultipartReply(MultipartReply::of(body));
+        reply.encode(version, xid, &mut out).unwrap();
+        lab.send_bytes(s, out.as_slice());
+        lab.run();
+    }
+    assert_eq!(notes.take(), ["port 1 Add of \"late\"", "port 2 Add of \"late\""]);
+    let switches = lab.shared.network().switches();
+    let info = switches.iter().next().unwrap();
+    assert_eq!((info.ports.len(), &*info.description.datapath), (2, "late"));
+}
+
+/// What all switches that are not up have sent together is bounded.
+#[test]
+fn early_packets_of_all_switches_have_a_bound() {
+    const OF_ONE: usize = 64 * 1024;
+    const OF_ALL: usize = 64 * 1024 * 1024;
+    let (mut lab, _) = lab();
+    let packet = [7; 64_000];
+    assert!(packet.len() + 42 <= OF_ONE);
+    let fits = (OF_ALL / (packet.len() + 42)) as u64;
+    let switches = fits as usize + 8;
+    let all: Vec<SwitchId> = (0..switches)
+        .map(|n| {
+            let s = lab.connect(0, Version::V1_3, SwitchDescription::new(n as u64 + 1));
+            lab.switches[s].ignored = vec![MultipartKind::Desc];
+            lab.switches[s].ignored_barriers = Some(Vec::new());
+            s
+        })
+        .collect();
+    lab.run();
+    for s in &all {
+        lab.packet_in(*s, 1, None, &packet);
+    }
+    lab.run();
+    let dropped = lab.counters("packet_ins_early")[0];
+    let kept = switches as u64 - dropped;
+    assert_eq!(kept, fits, "{dropped} were dropped");
+    // Who goes gives its room back.
+    for s in &all {
+        lab.hang_up(*s);
+    }
+    lab.run();
+    let s = lab.connect(0, Version::V1_3, SwitchDescription::new(1));
+    lab.switches[s].ignored = vec![MultipartKind::Desc];
+    lab.switches[s].ignored_barriers = Some(Vec::new());
+    lab.run();
+    lab.packet_in(s, 1, None, &packet);
+    lab.run();
+    assert_eq!(lab.counters("packet_ins_early")[0], dropped);
+}
