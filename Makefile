@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STEPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test bench fmt fuzz deny
+.PHONY: help run demo test busy bench fmt fuzz deny
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: ## show a controller and an emulated network at work, in this terminal (no
 
 test: ## install what the tests need (as root), then run every check (STEPS="a b" for some)
 	@scripts/test $(STEPS)
+
+busy: ## run the tests five times beside two busy loops, in some two hours (scripts/busy says more)
+	@scripts/busy
 
 bench: ## measure what the engine has to reach, in some five minutes, into docs/performance.md (needs valgrind)
 	@scripts/bench

@@ -10,7 +10,7 @@ from harness.network import Line
 from harness.waiting import until
 
 PORT = 6653
-NOTICE_LIMIT_S = 10
+NOTICE_LIMIT_S = 30
 SET_CONFIG = 9
 
 

@@ -10,7 +10,7 @@ from harness.network import Line
 from harness.openvswitch import command
 from harness.waiting import until
 
-NOTICE_LIMIT_S = 10
+NOTICE_LIMIT_S = 30
 DECODE_LIMIT_S = 60
 # How often the second switch of a datapath id has to have been turned away: it comes back, and must not get in then either.
 REFUSALS = 2

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from harness import fakeswitch
-from harness.case import SystemTest, on_both_versions
+from harness.case import SystemTest, on_both_versions, under_all_tcp_buffers
 from harness.network import Line, Pings
 from harness.waiting import until
 
@@ -28,7 +28,7 @@ RSS_INTERVAL_S = 0.1
 HIGHEST_PRIORITY = -20
 SILENT = 1000
 GARBAGE = 200
-READY_LIMIT_S = 15
+READY_LIMIT_S = 45
 # What a ping beside hostile peers may take, as a multiple of what it takes without them.
 FACTOR = 2
 # Pings over flows that are there: the controller is not asked.
@@ -79,9 +79,10 @@ class Memory(threading.Thread):
 class Hostile(SystemTest):
     """What one peer does must not hurt another, nor the controller."""
 
-    time_limit_s = 90
+    time_limit_s = 180
 
     @on_both_versions
+    @under_all_tcp_buffers
     def both_ends_flooded(self, version):
         """A switch sends without pause and reads slowly: no dead-lock, every packet-in answered in order, memory bounded."""
         controller = self.controller()
@@ -100,7 +101,8 @@ class Hostile(SystemTest):
 class HostilePeers(SystemTest):
     """Hostile peers beside a real pair: what they cost it is time."""
 
-    time_limit_s = 90
+    time_limit_s = 180
+    alone = True
 
     def setUp(self):
         # Before anything is started, so that switch, controller and hosts have it too: a busy worker would wait its turn for

@@ -5,7 +5,7 @@ from harness.network import tree
 from harness.waiting import until
 
 # A file or a command is followed within milliseconds; what takes time here are the pings.
-SOON_S = 10
+SOON_S = 30
 
 
 class Quarantine(SystemTest):

@@ -2,7 +2,7 @@
 
 import time
 
-from harness.case import SystemTest, on_both_versions
+from harness.case import SystemTest, on_both_versions, under_all_tcp_buffers
 from harness.controller import START_LIMIT_S, listening_ports
 from harness.network import tree
 from harness.waiting import until
@@ -21,6 +21,7 @@ class Reach(SystemTest):
     """Mininet's tree of depth 2 and fanout 3 under the learning app as it comes."""
 
     @on_both_versions
+    @under_all_tcp_buffers
     def pingall(self, version):
         """Loses nothing, and tshark understands every message that was exchanged for it."""
         capture = self.capture()

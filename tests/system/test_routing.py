@@ -38,7 +38,7 @@ class MovingInRing(Ring):
 class Routing(Discovered):
     """The app `routing`, in both modes."""
 
-    time_limit_s = 150
+    time_limit_s = 300
 
     def prepare(self, version, topology, mode):
         self.discover(version, topology, {"apps": [{"routing": {"mode": mode}}]})

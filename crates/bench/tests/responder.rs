@@ -44,9 +44,28 @@ fn load(responder: &Responder) -> Load {
     }
 }
 
+/// Longest run, in which each switch must have had its turn.
+const MAX_DURATION: Duration = Duration::from_secs(20);
+
 fn test(load: &Load) -> Report {
     let watch = Watch { pid: Some(std::process::id()), tdp_watts: Some(10.0) };
     run(load, &watch, &mut |_| {}).unwrap()
+}
+
+/// A test of which nothing is wrong, missing or extra, and in which each switch had its turns. On a busy machine a short run
+/// may be over before that: it is repeated, and takes longer each time.
+fn test_clean(load: &Load) -> Report {
+    let mut load = load.clone();
+    loop {
+        let report = test(&load);
+        assert_clean(&report, &load);
+        let mut rates = report.runs.iter().flat_map(|run| &run.per_switch);
+        if rates.all(|rate| *rate > 0.0) {
+            return report;
+        }
+        assert!(load.duration < MAX_DURATION, "a switch had no answer: {:?}", report.runs);
+        load.duration *= 4;
+    }
 }
 
 fn assert_clean(report: &Report, load: &Load) {
@@ -58,7 +77,6 @@ fn assert_clean(report: &Report, load: &Load) {
     assert_eq!(report.runs.len(), load.runs as usize);
     for run in &report.runs {
         assert!(run.complete && run.done > 0 && run.rate > 0.0, "{case}: {run:?}");
-        assert!(run.per_switch.iter().all(|rate| *rate > 0.0), "{case}: {:?}", run.per_switch);
         assert_eq!(run.per_switch.len(), load.switches as usize);
         assert_eq!(run.latency.as_ref().unwrap().count, run.done, "{case}");
     }
@@ -70,8 +88,7 @@ fn every_answer_is_verified_in_every_mode() {
     for mode in [Mode::Throughput, Mode::Latency, Mode::Window(7), Mode::Rate(500.0)] {
         for (version, buffered) in VERSIONS.into_iter().flat_map(|v| [(v, true), (v, false)]) {
             let load = Load { mode, version, buffered, ..load(&responder) };
-            let report = test(&load);
-            assert_clean(&report, &load);
+            let report = test_clean(&load);
             let window = matches!(mode, Mode::Latency | Mode::Window(_));
             assert!(report.runs.iter().all(|run| run.little.is_some() == window));
             let rate = matches!(mode, Mode::Rate(_));
@@ -97,7 +114,7 @@ fn every_answer_is_verified_for_every_draw_and_over_several_threads() {
                 ramp_per_second: 200,
                 ..load(&responder)
             };
-            assert_clean(&test(&load), &load);
+            test_clean(&load);
         }
     }
 }
@@ -108,8 +125,7 @@ fn echo_requests_are_answered_in_place_of_packets() {
         for version in VERSIONS {
             for mode in [Mode::Throughput, Mode::Latency, Mode::Rate(500.0)] {
                 let load = Load { mode, version, echoes: true, ..load(&responder) };
-                let report = test(&load);
-                assert_clean(&report, &load);
+                let report = test_clean(&load);
                 assert!(report.to_string().contains("echoes/s"), "{report}");
             }
         }
@@ -159,7 +175,7 @@ fn connections_are_made_and_made_again() {
 fn a_thousand_switches_fit_one_thread() {
     let responder = responder();
     let load = Load { switches: 1000, mode: Mode::Window(2), runs: 1, ..load(&responder) };
-    assert_clean(&test(&load), &load);
+    test_clean(&load);
 }
 
 #[test]

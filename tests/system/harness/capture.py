@@ -6,8 +6,8 @@ import time
 
 from .waiting import until
 
-START_LIMIT_S = 10
-STOP_LIMIT_S = 10
+START_LIMIT_S = 30
+STOP_LIMIT_S = 30
 READ_LIMIT_S = 60
 KERNEL_BUFFER_MIB = 64
 # The kernel hands captured packets over in blocks; what was sent just before the end must get out of it.

@@ -11,6 +11,14 @@ from .openvswitch import OpenVSwitch
 
 VERSIONS = ("OpenFlow10", "OpenFlow13")
 
+# What the kernel may keep of a TCP connection for reading and for writing: minimum, initial size and maximum in bytes. The
+# settings belong to the network namespace, so each test has its own, whatever the machine's are.
+TCP_BUFFERS = {
+    "default_buffers": {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"},
+    "small_buffers": {"tcp_rmem": "4096 16384 65536", "tcp_wmem": "4096 16384 65536"},
+    "large_buffers": {"tcp_rmem": "10240 87380 16777216", "tcp_wmem": "10240 87380 16777216"},
+}
+
 
 def on_both_versions(method):
     """Marks a test that runs once per OpenFlow version and takes it as its argument."""
@@ -18,10 +26,18 @@ def on_both_versions(method):
     return method
 
 
-class SystemTest(unittest.TestCase):
-    """A test with an Open vSwitch of its own. `time_limit_s` bounds it; the runner ends what takes longer."""
+def under_all_tcp_buffers(method):
+    """Marks a test that runs once per entry of `TCP_BUFFERS`. It stands below `on_both_versions`."""
+    method.tcp_buffers = tuple(TCP_BUFFERS)
+    return method
 
-    time_limit_s = 60
+
+class SystemTest(unittest.TestCase):
+    """A test with an Open vSwitch of its own. `time_limit_s` bounds it; the runner ends what takes longer. A test that
+    compares times is `alone`: no other system test runs beside it."""
+
+    time_limit_s = 120
+    alone = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -29,12 +45,18 @@ class SystemTest(unittest.TestCase):
             if getattr(method, "on_both_versions", False):
                 delattr(cls, name)
                 for version in VERSIONS:
-                    def run(self, method=method, version=version):
-                        method(self, version)
-                    run.__doc__ = method.__doc__
-                    setattr(cls, f"test_{name}_{version.lower()}", run)
+                    for buffers in getattr(method, "tcp_buffers", ("default_buffers",)):
+                        def run(self, method=method, version=version):
+                            method(self, version)
+                        run.__doc__ = method.__doc__
+                        run.buffers = buffers
+                        suffix = "" if buffers == "default_buffers" else f"_{buffers}"
+                        setattr(cls, f"test_{name}_{version.lower()}{suffix}", run)
 
     def setUp(self):
+        buffers = getattr(getattr(self, self._testMethodName), "buffers", "default_buffers")
+        for setting, value in TCP_BUFFERS[buffers].items():
+            Path("/proc/sys/net/ipv4", setting).write_text(value)
         self.logs = Path(os.environ["BELLROCK_TEST_LOGS"])
         self.run_dir = Path(os.environ["BELLROCK_TEST_RUN_DIR"])
         self.ovs = OpenVSwitch(self.logs, self.run_dir)

@@ -15,10 +15,10 @@ from .waiting import until
 
 PORT = 6653
 LOOPBACK = f"127.0.0.1:{PORT}"
-START_LIMIT_S = 10
-# Draining and closing, graceful as it is, takes no longer.
-STOP_LIMIT_S = 5
-COMMAND_LIMIT_S = 5
+START_LIMIT_S = 30
+# A watchdog. Draining and closing, graceful as it is, takes two seconds.
+STOP_LIMIT_S = 30
+COMMAND_LIMIT_S = 30
 # A panic that the controller caught is still a fault of the controller.
 FAULT = re.compile(r"panicked at|\bERROR\b")
 

@@ -10,7 +10,7 @@ from .waiting import until
 # How often announcements are sent: links are found within this, and ports without links are taken for ports of hosts after two
 # seconds.
 INTERVAL_S = 1
-FOUND_S = 20
+FOUND_S = 60
 
 
 class Discovered(SystemTest):

@@ -25,7 +25,7 @@ STATS_DESC, STATS_PORT_DESC = 0, 13
 # Numbers of packet-ins that only ask whether the controller is ready.
 PROBE = 1 << 63
 PROBE_INTERVAL_S = 0.1
-READY_LIMIT_S = 10
+READY_LIMIT_S = 30
 # Packet-ins that are prepared for one write.
 BATCH = 64
 READ_BYTES = 1 << 16

@@ -18,7 +18,7 @@ from mininet.topolib import TreeTopo
 from .openvswitch import command
 from .waiting import until
 
-CONNECT_LIMIT_S = 10
+CONNECT_LIMIT_S = 30
 # From the connection until the controller knows the switch; it tells the switch nothing that could be waited for.
 HANDSHAKE_S = 0.3
 # One ping that is lost; on these networks an answer takes milliseconds.

@@ -6,13 +6,15 @@ touched: everything goes through `OVS_RUNDIR`, which Mininet's `ovs-vsctl` calls
 
 import os
 import re
+import socket
 import subprocess
 
 from .waiting import until
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-START_LIMIT_S = 10
-COMMAND_LIMIT_S = 10
+# Watchdogs: each takes far less, on an idle machine.
+START_LIMIT_S = 30
+COMMAND_LIMIT_S = 30
 # Open vSwitch writes this when it refuses a message of ours.
 ERROR_REPLY = re.compile(r"sending OFP\w+ error reply")
 # And this, whenever the connection of a switch to its controller changes.
@@ -25,6 +27,12 @@ def command(*words):
     if done.returncode != 0:
         raise AssertionError(f"`{' '.join(words)}` failed with {done.returncode}: {done.stderr}")
     return done.stdout
+
+
+def accepts(path):
+    """Whether somebody listens on a Unix socket. Its file is there a moment before that."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        return connection.connect_ex(str(path)) == 0
 
 
 class OpenVSwitch:
@@ -42,15 +50,15 @@ class OpenVSwitch:
         os.environ["PATH"] += ":/usr/sbin:/sbin"
 
     def start(self):
-        database, socket = self.run_dir / "conf.db", self.run_dir / "db.sock"
+        database, path = self.run_dir / "conf.db", self.run_dir / "db.sock"
         command("ovsdb-tool", "create", str(database), SCHEMA)
-        self._spawn("ovsdb-server", str(database), f"--remote=punix:{socket}")
-        until(socket.exists, START_LIMIT_S, "ovsdb-server's socket")
+        self._spawn("ovsdb-server", str(database), f"--remote=punix:{path}")
+        until(lambda: accepts(path), START_LIMIT_S, "ovsdb-server's socket")
         command("ovs-vsctl", "--no-wait", "init")
         # --disable-system: do not even look for the kernel's datapath.
-        self._spawn("ovs-vswitchd", f"unix:{socket}", "--disable-system")
+        self._spawn("ovs-vswitchd", f"unix:{path}", "--disable-system")
         # Returns when the daemon has read its (empty) configuration.
-        command("ovs-vsctl", "--timeout=10", "set", "Open_vSwitch", ".", "external_ids:owner=bellrock-system-tests")
+        command("ovs-vsctl", f"--timeout={COMMAND_LIMIT_S}", "set", "Open_vSwitch", ".", "external_ids:owner=bellrock-system-tests")
 
     def _spawn(self, name, *arguments):
         with open(self.logs / f"{name}.out.log", "wb") as output:
