@@ -69,4 +69,4 @@ pub use report::{
 };
 pub use responder::{Idle, Responder, ResponderSettings};
 pub use usage::{ProcessUse, Reads};
-pub use verify::Tally;
+pub use verify::{Matched, Tally};

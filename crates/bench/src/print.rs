@@ -170,7 +170,12 @@ fn answers(tally: &Tally, f: &mut fmt::Formatter<'_>) -> fmt::Result {
          {wrong_frame} frame, {unreadable} unreadable), {extra} extra, {errors} errors, {other} \
          other messages",
         tally.wrong()
-    )
+    )?;
+    let names: Vec<&str> = tally.matched.names().collect();
+    match names.as_slice() {
+        [] => Ok(()),
+        names => writeln!(f, "matches   flows match {}", names.join(", ")),
+    }
 }
 
 fn law(run: usize, little: Little, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -232,12 +232,10 @@ pub struct Latency {
     pub p999: u64,
     /// The longest.
     pub max: u64,
-    /// Shares, and the latency that such a share was at most: the curve for plots.
+    /// Shares, and the latency that such a share was at most: a point for each latency that was
+    /// measured, at the histogram's resolution of three digits, after the shortest with the share 0.
     pub cdf: Vec<(f64, u64)>,
 }
-
-/// Points of a curve of latencies, apart from its long tail.
-const CURVE_POINTS: u32 = 50;
 
 impl Latency {
     /// That of a histogram; `None` if it is empty.
@@ -247,10 +245,12 @@ impl Latency {
             return None;
         }
         let at = |share: f64| histogram.value_at_quantile(share);
-        let body = (0..=CURVE_POINTS).map(|point| f64::from(point) / f64::from(CURVE_POINTS));
-        let tail = [0.99, 0.995, 0.999, 0.9995, 0.9999];
-        let mut shares: Vec<f64> = body.chain(tail).collect();
-        shares.sort_by(f64::total_cmp);
+        let mut cdf = vec![(0.0, at(0.0))];
+        cdf.extend(
+            histogram.iter_recorded().map(|step| {
+                (step.quantile(), histogram.highest_equivalent(step.value_iterated_to()))
+            }),
+        );
         Some(Latency {
             count: histogram.len(),
             mean: histogram.mean(),
@@ -259,7 +259,7 @@ impl Latency {
             p99: at(0.99),
             p999: at(0.999),
             max: histogram.max(),
-            cdf: shares.into_iter().map(|share| (share, at(share))).collect(),
+            cdf,
         })
     }
 }
@@ -468,6 +468,8 @@ mod tests {
         let latency = Latency::of(&histogram).unwrap();
         assert_eq!((latency.p50, latency.p99, latency.max), (500, 990, 1000));
         assert!(latency.cdf.is_sorted());
+        assert_eq!(latency.cdf.first(), Some(&(0.0, 1)));
+        assert_eq!(latency.cdf.get(123), Some(&(0.123, 123)), "a point for each latency");
         assert_eq!(latency.cdf.last(), Some(&(1.0, 1000)));
         assert_eq!(Latency::of(&Histogram::new(3).unwrap()), None);
     }

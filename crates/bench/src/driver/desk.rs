@@ -80,6 +80,11 @@ impl Desk {
         })
     }
 
+    /// What was counted since the run began. What flows match is known from earlier runs too.
+    pub(super) fn counted(&self) -> Tally {
+        Tally { matched: self.verifier.matched(), ..self.tally }
+    }
+
     /// Whether packets are sent now.
     pub(super) fn is_loaded(&self) -> bool {
         matches!(self.phase, Phase::Load | Phase::Measure)

@@ -106,7 +106,7 @@ impl Driver {
             let measuring = self.desk.phase == Phase::Measure;
             let measured = measuring.then(|| Box::new(self.measured()));
             // The lead may have ended already.
-            let _ = self.notes.send(Note::Failed { error, measured, tally: self.desk.tally });
+            let _ = self.notes.send(Note::Failed { error, measured, tally: self.desk.counted() });
         }
     }
 
@@ -479,7 +479,7 @@ impl Driver {
             return;
         }
         self.desk.tally.unfinished += in_flight;
-        let tally = self.desk.tally;
+        let tally = self.desk.counted();
         self.tell_once(Note::Drained(tally));
     }
 }

@@ -15,6 +15,7 @@ const INK: RGBColor = RGBColor(32, 36, 44);
 const PALE_INK: RGBColor = RGBColor(96, 104, 118);
 const GRID: RGBColor = RGBColor(230, 233, 238);
 const FRAME: RGBColor = RGBColor(150, 158, 170);
+const CAVEAT: RGBColor = RGBColor(168, 62, 0);
 
 const OURS: RGBColor = RGBColor(20, 92, 204);
 const RESPONDER: RGBColor = RGBColor(60, 64, 72);
@@ -51,6 +52,14 @@ const SMALL_SIZE: i32 = 13;
 /// Characters of a line of the legend, and of a heading in it, in the width that it has.
 const NAME_CHARS: usize = 40;
 const GROUP_CHARS: usize = 45;
+/// Characters of a line of caveats, in the width of the picture.
+const CAVEAT_CHARS: usize = 130;
+/// Where the first of these lines is, under the title.
+const CAVEATS_TOP: i32 = 38;
+
+/// Points of a line that are nearer to each other than this, in points of the picture, are drawn as
+/// one: a distribution has thousands.
+const NEAR: f64 = 0.2;
 
 type Failed<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
 type Area<DB> = DrawingArea<DB, Shift>;
@@ -58,7 +67,17 @@ type Area<DB> = DrawingArea<DB, Shift>;
 /// The height that a plot needs, in points.
 pub(super) fn height(plot: &Plot) -> u32 {
     let legend: i32 = legend(plot).iter().map(|entry| entry.height()).sum();
-    LEAST_HEIGHT.max((TOP + legend + LEGEND_LINE).unsigned_abs())
+    LEAST_HEIGHT.max((top(plot) + legend + LEGEND_LINE).unsigned_abs())
+}
+
+/// Where the frame begins, in points: under the title and the caveats.
+fn top(plot: &Plot) -> i32 {
+    TOP + caveats(plot).len() as i32 * LEGEND_LINE
+}
+
+/// The lines between the title and the frame.
+fn caveats(plot: &Plot) -> Vec<String> {
+    plot.caveats.iter().flat_map(|caveat| wrap(caveat, CAVEAT_CHARS)).collect()
 }
 
 /// Draws a plot, each point as so many pixels.
@@ -84,6 +103,7 @@ struct Canvas<'a, DB: DrawingBackend> {
     x: Ruler,
     y: Ruler,
     /// The frame, in points.
+    top: i32,
     right: i32,
     bottom: i32,
 }
@@ -108,6 +128,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
             scale,
             x: Ruler::of(&plot.x, points().map(|point| point.x).chain(uprights)),
             y: Ruler::of(&plot.y, ys.chain(levels)),
+            top: top(plot),
             right: WIDTH as i32 - LEGEND_WIDTH,
             bottom: height(plot) as i32 - BOTTOM,
         }
@@ -116,7 +137,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     /// Where a point of the data is, in points of the picture; `None` if an axis does not have it.
     fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
         let (x, y) = (self.x.place(x)?, self.y.place(y)?);
-        let (width, height) = (f64::from(self.right - LEFT), f64::from(self.bottom - TOP));
+        let (width, height) = (f64::from(self.right - LEFT), f64::from(self.bottom - self.top));
         Some((f64::from(LEFT) + x * width, f64::from(self.bottom) - y * height))
     }
 
@@ -164,6 +185,10 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
 
     fn frame(&self, plot: &Plot) -> Result<(), Failed<DB>> {
         self.text(&plot.title, (LEFT, 12), TITLE_SIZE, INK, (HPos::Left, VPos::Top))?;
+        for (nth, line) in caveats(plot).iter().enumerate() {
+            let at = (LEFT, CAVEATS_TOP + nth as i32 * LEGEND_LINE);
+            self.text(line, at, SMALL_SIZE, CAVEAT, (HPos::Left, VPos::Top))?;
+        }
         let mut taken: Vec<(i32, i32)> = Vec::new();
         for (at, text) in &self.x.marks {
             let Some(share) = self.x.place(*at) else { continue };
@@ -173,21 +198,21 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
                 continue;
             }
             taken.push((x - half, x + half));
-            self.line((x, TOP), (x, self.bottom), GRID)?;
+            self.line((x, self.top), (x, self.bottom), GRID)?;
             self.text(text, (x, self.bottom + 7), TEXT_SIZE, INK, (HPos::Center, VPos::Top))?;
         }
         for (at, text) in &self.y.marks {
             let Some(share) = self.y.place(*at) else { continue };
-            let y = self.bottom - (share * f64::from(self.bottom - TOP)).round() as i32;
+            let y = self.bottom - (share * f64::from(self.bottom - self.top)).round() as i32;
             self.line((LEFT, y), (self.right, y), GRID)?;
             self.text(text, (LEFT - 7, y), TEXT_SIZE, INK, (HPos::Right, VPos::Center))?;
         }
-        self.line((LEFT, TOP), (LEFT, self.bottom), FRAME)?;
+        self.line((LEFT, self.top), (LEFT, self.bottom), FRAME)?;
         self.line((LEFT, self.bottom), (self.right, self.bottom), FRAME)?;
         let (middle, under) = ((LEFT + self.right) / 2, self.bottom + 30);
         self.text(&plot.x.label, (middle, under), TEXT_SIZE, INK, (HPos::Center, VPos::Top))?;
         let font = font(TEXT_SIZE * self.scale).transform(FontTransform::Rotate270);
-        let at = (10, (TOP + self.bottom) / 2);
+        let at = (10, (self.top + self.bottom) / 2);
         self.written(&plot.y.label, at, font, INK, (HPos::Center, VPos::Top))
     }
 
@@ -204,16 +229,19 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
                 }
                 Ok(())
             }
-            Shape::Line(points) => self.polyline(points, &look),
+            Shape::Line(points) => {
+                let placed = points.iter().filter_map(|p| self.place(p.x, p.y));
+                self.dashes(&thinned(placed), &look)
+            }
             Shape::Level(y) => {
                 let Some(share) = self.y.place(*y) else { return Ok(()) };
-                let y = f64::from(self.bottom) - share * f64::from(self.bottom - TOP);
+                let y = f64::from(self.bottom) - share * f64::from(self.bottom - self.top);
                 self.dashes(&[(f64::from(LEFT), y), (f64::from(self.right), y)], &look)
             }
             Shape::Upright(x) => {
                 let Some(share) = self.x.place(*x) else { return Ok(()) };
                 let x = f64::from(LEFT) + share * f64::from(self.right - LEFT);
-                self.dashes(&[(x, f64::from(TOP)), (x, f64::from(self.bottom))], &look)
+                self.dashes(&[(x, f64::from(self.top)), (x, f64::from(self.bottom))], &look)
             }
         }
     }
@@ -293,7 +321,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
 
     fn legend(&self, plot: &Plot) -> Result<(), Failed<DB>> {
         let left = self.right + 20;
-        let mut y = TOP;
+        let mut y = self.top;
         for entry in legend(plot) {
             match &entry {
                 Entry::Group(lines) => {
@@ -330,6 +358,23 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         let corner = (WIDTH as i32 * self.scale - 1, height(plot) as i32 * self.scale - 1);
         self.area.draw(&Rectangle::new([(0, 0), corner], GRID.stroke_width(1)))
     }
+}
+
+/// The points of a line that can be told apart, the first and the last among them.
+fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut last = None;
+    for point in points {
+        let (x, y) = kept.last().copied().unwrap_or((f64::INFINITY, f64::INFINITY));
+        if (point.0 - x).abs() >= NEAR || (point.1 - y).abs() >= NEAR {
+            kept.push(point);
+            last = None;
+        } else {
+            last = Some(point);
+        }
+    }
+    kept.extend(last);
+    kept
 }
 
 fn points(series: &Series) -> impl Iterator<Item = Point> + Clone + '_ {
@@ -412,7 +457,8 @@ fn legend(plot: &Plot) -> Vec<Entry<'_>> {
         entries.push(Entry::Series(series, wrap(&series.name, NAME_CHARS)));
     }
     if plot.series.iter().flat_map(points).any(|point| point.hollow) {
-        let text = "hollow: generator-bound, the least that it can do and not a result";
+        let text = "hollow: generator-bound. The generator was the busier one, so this is no result; \
+                    a rate is a minimum.";
         entries.push(Entry::Hollow(wrap(text, NAME_CHARS)));
     }
     entries

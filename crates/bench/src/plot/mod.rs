@@ -1,8 +1,9 @@
-//! Plots as data, and as pictures of them: SVG for the report and PNG for slides.
+//! Plots as data, and as pictures of them: SVG for the report, PNG for slides, PDF for papers.
 //!
 //! # What it is
-//! A [`Plot`] says which curves there are, on which axes, and whose they are. [`svg`] and [`png()`]
-//! draw it. Both come from the same code (`draw`), on the two backends of the crate `plotters`.
+//! A [`Plot`] says which curves there are, on which axes, and whose they are. [`svg`], [`png()`] and
+//! [`pdf()`] draw it. All come from the same code (`draw`), on backends of the crate `plotters`.
+//! [`csv()`] writes its numbers.
 //!
 //! # What it is not
 //! It knows nothing of experiments, and reads and writes no files.
@@ -10,12 +11,16 @@
 //! # Fonts
 //! Letters have to be measured, and for PNG drawn, on machines that have no fonts at all. So one is
 //! built in: DejaVu Sans, reduced to the characters that are used (`fonts/LICENSE`). An SVG names
-//! `sans-serif`, and is shown in the reader's own.
+//! `sans-serif`, and is shown in the reader's own. A PDF carries the built-in one.
 
 mod axis;
+mod csv;
 mod draw;
+mod pdf;
 
-pub use axis::{Axis, Scale, Unit};
+pub use self::axis::{Axis, Scale, Unit};
+pub use self::csv::csv;
+pub use self::pdf::pdf;
 
 use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::prelude::IntoDrawingArea;
@@ -57,7 +62,7 @@ pub struct Point {
     pub y: f64,
     /// The least and the most of several runs.
     pub spread: Option<(f64, f64)>,
-    /// It is the least that can be said, not a result: the generator set the pace.
+    /// It is no result: the generator set the pace.
     pub hollow: bool,
 }
 
@@ -104,6 +109,8 @@ pub struct Plot {
     pub name: String,
     /// What it shows.
     pub title: String,
+    /// What a reader has to know who sees nothing but the picture, such as that the machine was busy.
+    pub caveats: Vec<String>,
     /// The axis at the bottom.
     pub x: Axis,
     /// The axis at the left.

@@ -14,6 +14,7 @@ fn plot() -> Plot {
     Plot {
         name: "rate".into(),
         title: "Rate & more".into(),
+        caveats: vec!["quick: an impression".into()],
         x: Axis::new("switches", Scale::Log, Unit::Count),
         y: Axis::new("flow set-ups per second", Scale::Auto, Unit::Count),
         series: vec![
@@ -37,6 +38,7 @@ fn an_svg_has_all_names_axes_and_marks() {
     for part in ["Rate &amp; more", "switches", "flow set-ups per second", "1M", "50"] {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
+    assert!(text.contains("quick: an impression"), "what a reader has to know");
     for part in ["bellrock", "a &lt;peer&gt;", "Beacon", "NUST 2013", "generator-bound"] {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
@@ -67,4 +69,43 @@ fn an_empty_plot_and_a_long_legend_are_drawn_too() {
     plot.series.clear();
     svg(&plot).unwrap();
     png(&plot).unwrap();
+}
+
+#[test]
+fn a_pdf_carries_its_font_and_its_text() {
+    let file = pdf(&plot()).unwrap();
+    assert!(file.starts_with(b"%PDF-"));
+    let has = |part: &[u8]| file.windows(part.len()).any(|window| window == part);
+    assert!(has(b"/FontFile2") && has(b"/ToUnicode"), "the font, and what its glyphs mean");
+    assert!(has(b"%%EOF"));
+    let empty = Plot { series: Vec::new(), ..plot() };
+    assert!(pdf(&empty).unwrap().len() < file.len());
+}
+
+#[test]
+fn the_numbers_of_a_plot_are_rows() {
+    let text = csv(&plot()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "curve,group,switches,flow set-ups per second,minimum,maximum,generator_bound",
+            "bellrock,here,16,4000000,,,false",
+            "bellrock,here,64,3000000,2000000,4000000,true",
+            "a <peer>,here,16,100000,,,false",
+        ]
+    );
+    assert!(lines.contains(&"Beacon,NUST 2013,,2000000,,,false"), "a level has no x");
+    assert!(lines.contains(&"a bound,NUST 2013,32,,,,false"), "a bound has no y");
+}
+
+#[test]
+fn a_line_of_thousands_of_points_is_drawn_with_those_that_can_be_told_apart() {
+    let points = (0..=100_000).map(|n| Point::at(f64::from(n), f64::from(n))).collect();
+    let mut plot = plot();
+    plot.series.truncate(1);
+    plot.series[0].shape = Shape::Line(points);
+    let text = svg(&plot).unwrap();
+    assert!(text.len() < 100_000, "{} bytes", text.len());
+    assert_eq!(csv(&plot).unwrap().lines().count(), 100_002, "the numbers are all there");
 }

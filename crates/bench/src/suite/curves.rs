@@ -66,11 +66,17 @@ impl Curves<'_> {
             }
         }
         let x = Axis { marks, ..self.x };
-        Some(Plot { name: self.name.into(), title: self.title.into(), x, y: self.y, series })
+        Some(Plot {
+            name: self.name.into(),
+            title: self.title.into(),
+            caveats: self.record.caveats(),
+            x,
+            y: self.y,
+            series,
+        })
     }
 
     fn points(&self, line: &str, contestant: usize) -> Vec<Point> {
-        let rated = self.y.unit == Unit::Count;
         let mut points: Vec<Point> = outcomes(self.record, line, contestant)
             .filter_map(|(outcome, figures)| {
                 let Spread { median, least, most } = (self.number)(figures)?;
@@ -78,7 +84,7 @@ impl Curves<'_> {
                     x: (self.place)(outcome, figures)?,
                     y: median,
                     spread: (most > least).then_some((least, most)),
-                    hollow: rated && figures.generator_bound,
+                    hollow: figures.generator_bound,
                 })
             })
             .collect();
@@ -97,11 +103,15 @@ pub(super) fn distribution(
 ) -> Option<Plot> {
     let mut series = Vec::new();
     for contestant in 0..record.contestants.len() {
-        let latency = outcomes(record, line, contestant).find_map(|(_, f)| f.latency.as_ref());
-        if let Some(latency) = latency {
-            let points = latency.cdf.iter().map(|(share, ns)| Point::at(*ns as f64, *share));
-            let shape = Shape::Line(points.collect());
-            series.push(measured(record, contestant, "", false, shape));
+        let found = outcomes(record, line, contestant)
+            .find_map(|(_, figures)| Some((figures, figures.latency.as_ref()?)));
+        if let Some((figures, latency)) = found {
+            let hollow = figures.generator_bound;
+            let at = |(share, ns): &(f64, u64)| Point { hollow, ..Point::at(*ns as f64, *share) };
+            let shape = Shape::Line(latency.cdf.iter().map(at).collect());
+            // A line has no marks that could be hollow.
+            let suffix = if hollow { ", generator-bound: no result" } else { "" };
+            series.push(measured(record, contestant, suffix, false, shape));
         }
     }
     if series.is_empty() {
@@ -112,6 +122,7 @@ pub(super) fn distribution(
     Some(Plot {
         name: name.into(),
         title: title.into(),
+        caveats: record.caveats(),
         x: Axis::new("latency of a flow set-up, at most", Scale::Log, Unit::Time),
         y: Axis::new("share of the flow set-ups", Scale::Linear, Unit::Percent),
         series,
@@ -140,18 +151,39 @@ fn measured(
     let earlier = &record.contestants[..contestant];
     let peers = earlier.iter().filter(|other| other.role == Role::Peer).count();
     let (whose, name) = match entrant.role {
-        Role::Ours => (Whose::Ours, entrant.name.clone()),
-        Role::Responder => (Whose::Responder, "canned responder (1 thread)".to_owned()),
+        Role::Ours => (Whose::Ours, format!("{} {}", entrant.name, record.bellrock)),
+        Role::Responder => {
+            let text = "canned responder: 1 thread, learns nothing; what TCP allows here";
+            (Whose::Responder, text.to_owned())
+        }
         Role::Peer => (Whose::Peer(peers), entrant.name.clone()),
     };
-    let cores = if record.machine.cores == 1 { "core" } else { "cores" };
+    let matched = match (entrant.role, record.matched(contestant).as_slice()) {
+        (Role::Responder, _) | (_, []) => String::new(),
+        (_, fields) => format!(", flows match {} fields", fields.len()),
+    };
     Series {
-        name: format!("{name}{suffix}"),
-        group: format!("Measured here: {} {cores}, verified", record.machine.cores),
+        name: format!("{name}{suffix}{matched}"),
+        group: heading(record),
         whose,
         second,
         shape,
     }
+}
+
+/// What stands over the curves that were measured: a picture may be all that a reader has.
+fn heading(record: &Record) -> String {
+    let Record { machine, settings, .. } = record;
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let mut text = format!("Measured here, every answer verified: {} {cores}", machine.cores);
+    for part in [&machine.processor, &settings.openflow].into_iter().filter(|one| !one.is_empty()) {
+        text.push_str(", ");
+        if part == &settings.openflow {
+            text.push_str("OpenFlow ");
+        }
+        text.push_str(part);
+    }
+    text
 }
 
 /// The order in the legend.

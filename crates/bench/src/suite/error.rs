@@ -43,14 +43,14 @@ pub enum SuiteError {
         error: String,
     },
     /// A contestant does not come up.
-    #[error("{name}: {error}\nwhat it said is in {log}")]
+    #[error("{name}: {error}\n{said}")]
     Contestant {
         /// Which.
         name: String,
         /// What happened.
         error: Box<BenchError>,
-        /// Where its words are.
-        log: PathBuf,
+        /// The end of its log. The folder with the log is gone, since there are no results.
+        said: String,
     },
     /// A load that cannot be.
     #[error(transparent)]

@@ -15,8 +15,30 @@ const RAW: &str = "raw.json";
 const REPORT: &str = "report.html";
 const LOGS: &str = "logs";
 
+/// A folder that was made for results, and that can be taken back while there are none.
+pub(super) struct Made {
+    folder: PathBuf,
+    /// The folder was there, and empty.
+    was_there: bool,
+}
+
+impl Made {
+    /// Removes what was made. What cannot be removed stays: the caller has a better error to report.
+    pub(super) fn take_back(self) {
+        if !self.was_there {
+            let _ = fs::remove_dir_all(&self.folder);
+            return;
+        }
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+    }
+}
+
 /// Makes the folder, and in it what contestants need.
-pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<(), SuiteError> {
+pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<Made, SuiteError> {
+    let was_there = folder.is_dir();
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
     if fs::read_dir(folder).map_err(SuiteError::file(folder))?.next().is_some() {
         return Err(SuiteError::NotEmpty(folder.to_owned()));
@@ -26,7 +48,22 @@ pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<(), S
     for (name, text) in contestants.iter().flat_map(Contestant::files) {
         save(&folder.join(name), text.as_bytes())?;
     }
-    Ok(())
+    Ok(Made { folder: folder.to_owned(), was_there })
+}
+
+/// Bytes of the end of a log that an error shows.
+const LOG_END_BYTES: usize = 2048;
+
+/// The end of a contestant's log, for an error.
+pub(super) fn log_end(folder: &Path, contestant: &Contestant) -> String {
+    let text = fs::read(log(folder, contestant)).unwrap_or_default();
+    let end = String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_END_BYTES)..]);
+    let lines: Vec<String> =
+        end.lines().map(|line| format!("\n  {}", line.escape_debug())).collect();
+    match lines.is_empty() {
+        true => "It has said nothing.".to_owned(),
+        false => format!("It has said last:{}", lines.concat()),
+    }
 }
 
 /// Where a contestant's words go.
@@ -88,6 +125,8 @@ fn draw(folder: &Path, record: &Record) -> Result<(), SuiteError> {
         let file = |ending: &str| folder.join(format!("{}.{ending}", plot.name));
         save(&file("svg"), plot::svg(&plot)?.as_bytes())?;
         save(&file("png"), &plot::png(&plot)?)?;
+        save(&file("pdf"), &plot::pdf(&plot)?)?;
+        save(&file("csv"), plot::csv(&plot)?.as_bytes())?;
     }
     let report = html::report(std::slice::from_ref(record))?;
     save(&folder.join(REPORT), report.as_bytes())

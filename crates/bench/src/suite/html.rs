@@ -17,17 +17,21 @@ const STYLE: &str = include_str!("report.css");
 
 /// What every reader has to know.
 const HOW_TO_READ: &[&str] = &[
-    "Blue is the controller that this is about. Black is the canned responder: one thread that \
-     learns nothing and answers with what stands ready, so what the kernel's TCP allows on this \
-     machine. Other strong colours are other controllers that were run here in turn with them.",
-    "Dotted and pale is what studies published. It was measured years ago on the hardware that stands \
-     beside it, mostly over real networks and with a generator that checked no answer. It shows the \
-     shape of a curve and its order of magnitude; it is no race.",
-    "A flow set-up counts only if the answer is complete and right. Bars go from the least to the most \
+    "Blue is the controller that this report is about. Black is the canned responder: one thread that \
+     learns nothing and sends prepared answers, so it shows what the kernel's TCP allows on this machine. \
+     Other strong colours are other controllers, which took turns with these two.",
+    "Dotted and pale is what studies published. They measured years ago, on the hardware that stands \
+     beside the curve, mostly over real networks and with a generator that checked no answer. Compare \
+     the shape of a curve and its order of magnitude. It is no race.",
+    "A flow set-up counts only if its answer is complete and right. Bars show the minimum and the maximum \
      of the runs. A hollow mark, or generator-bound in the table, means that the generator was the busier \
-     one: the rate is the least that the controller can do, and not a result.",
-    "Rates depend on the machine and its mood. Go by the shares of the responder, which are taken run by \
-     run, and by CPU time.",
+     one. Such a rate is a minimum, and no result.",
+    "A share above 100% is possible: a controller with several threads, or with larger reads, can pass \
+     the one thread of the responder. Where the responder was generator-bound, it could do more, so the \
+     share is an upper bound (\u{2264}).",
+    "Rates depend on the machine and on what else runs there. Where the runs of a row differ much, \
+     something else took time. Go by the shares of the responder, which are taken run by run, and by CPU \
+     time.",
 ];
 
 /// A report on some experiments.
@@ -96,9 +100,13 @@ fn facts_of_machine(page: &mut String, record: &Record) {
             }
         ),
     );
-    for entrant in &record.contestants {
+    for (nth, entrant) in record.contestants.iter().enumerate() {
         let of = if entrant.role == Role::Peer { " (peer)" } else { "" };
-        row(&escape(&entrant.name), format!("{}{of}", entrant.command));
+        let matches = match record.matched(nth).as_slice() {
+            [] => String::new(),
+            fields => format!("; flows match {}", fields.join(", ")),
+        };
+        row(&escape(&entrant.name), format!("{}{of}{matches}", entrant.command));
     }
     row("measured by", format!("bellrock {}", record.bellrock));
     page.push_str("</table>\n");

@@ -21,7 +21,15 @@ pub struct Machine {
     pub load_average: f64,
 }
 
+/// A machine with more processes than this that want to run, on average, is not quiet.
+const QUIET: f64 = 0.5;
+
 impl Machine {
+    /// Whether something else ran on it before anything was measured.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.load_average > QUIET
+    }
+
     /// This one, as far as `/proc` tells.
     pub(crate) fn this(cores: usize) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

@@ -10,8 +10,8 @@
 //!
 //! # Files
 //! In the folder: `report.html` with everything, files of the contestants, `logs/`, and for each
-//! experiment `raw.json`, SVG and PNG of each plot, and `report.html`. Reports are one file each and
-//! load nothing.
+//! experiment `raw.json`, each plot as SVG, PNG, PDF and CSV, and `report.html`. Reports are one file
+//! each and load nothing. A suite that fails before it measures leaves no folder behind.
 
 mod cores;
 mod curves;
@@ -53,9 +53,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most rounds.
 const MAX_RUNS: u32 = 1000;
-
-/// A machine with more processes than this that want to run, on average, is not quiet.
-const QUIET: f64 = 0.5;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -145,13 +142,16 @@ pub fn run(
         case.load.check().map_err(BenchError::from)?;
         allow_files(case.load.switches)?;
     }
-    files::prepare(&suite.folder, &suite.contestants)?;
+    let made = files::prepare(&suite.folder, &suite.contestants)?;
     let folder = suite.folder.canonicalize().map_err(SuiteError::file(&suite.folder))?;
     let machine = Machine::this(cores.len());
     let mut work =
         Work { suite, folder, machine, cores, run: 0, of: 0, too_many: Vec::new(), progress };
     work.of = cases.iter().flat_map(|(_, cases)| cases).map(|case| work.runs_of(case)).sum();
-    work.try_all()?;
+    if let Err(error) = work.try_all() {
+        made.take_back();
+        return Err(error);
+    }
     let mut records = Vec::new();
     for (experiment, cases) in &cases {
         let record = work.experiment(experiment, cases);
@@ -214,7 +214,7 @@ impl Work<'_, '_> {
         SuiteError::Contestant {
             name: contestant.name.clone(),
             error: Box::new(error),
-            log: files::log(&self.folder, contestant),
+            said: files::log_end(&self.folder, contestant),
         }
     }
 
@@ -279,7 +279,7 @@ impl Work<'_, '_> {
     /// What a reader has to know before he sees a figure.
     fn notes(&self, cases: &[Case]) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.machine.load_average > QUIET {
+        if self.machine.is_busy() {
             notes.push(format!(
                 "The machine was busy with something else before ({:.2} processes on average): \
                  what was measured is less than it can do.",

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compare::ENOUGH_PAIRS;
 use crate::peer::Role;
 use crate::report::{Bound, Latency, Report, Run, Spread};
 
@@ -110,12 +111,22 @@ pub struct Figures {
     pub little: Option<Spread>,
     /// The generator set the pace in some run.
     pub generator_bound: bool,
+    /// The fields that flows matched, by their names in OpenFlow 1.3. Empty in older files.
+    #[serde(default)]
+    pub matched: Vec<String>,
     /// Packet_ins that were answered completely and rightly.
     pub verified: u64,
     /// Answers that were wrong or too many, errors, and packet_ins without an answer.
     pub not_right: u64,
     /// Packet_ins that were still in the queue long after the run.
     pub unfinished: u64,
+}
+
+impl Outcome {
+    /// Whether controller and generator were kept on a common core.
+    pub(crate) fn shares_cores(&self) -> bool {
+        self.generator_cores.iter().any(|core| self.controller_cores.contains(core))
+    }
 }
 
 impl Figures {
@@ -139,6 +150,7 @@ impl Figures {
             bytes_per_read: some(numbers(&|run| run.controller_bytes_per_read)),
             little: some(numbers(&|run| run.little.map(|little| little.ratio()))),
             generator_bound: report.summary.bound == Bound::Generator,
+            matched: tally.matched.names().map(str::to_owned).collect(),
             verified: tally.verified,
             not_right: tally.wrong() + tally.extra + tally.errors + tally.unanswered(),
             unfinished: tally.unfinished,
@@ -169,6 +181,41 @@ impl Record {
     /// The contestant of an outcome.
     pub(crate) fn entrant(&self, outcome: &Outcome) -> Option<&Entrant> {
         self.contestants.get(outcome.contestant)
+    }
+
+    /// The fields that the flows of a contestant matched, wherever it was measured.
+    pub(crate) fn matched(&self, contestant: usize) -> Vec<&str> {
+        let figures = self.outcomes.iter().filter(|one| one.contestant == contestant);
+        let found = figures.filter_map(|one| one.figures.as_ref()).find(|f| !f.matched.is_empty());
+        found.map_or_else(Vec::new, |one| one.matched.iter().map(String::as_str).collect())
+    }
+
+    /// What a reader has to know who sees nothing but a picture.
+    pub(crate) fn caveats(&self) -> Vec<String> {
+        let Settings { quick, runs, duration_s, .. } = &self.settings;
+        let mut caveats = Vec::new();
+        if *quick {
+            caveats.push(format!(
+                "quick: fewer points, {runs} run(s) of {duration_s} s each; an impression, not a result"
+            ));
+        } else if *runs < ENOUGH_PAIRS {
+            caveats.push(format!(
+                "{runs} run(s) of each controller: an impression; {ENOUGH_PAIRS} make a result"
+            ));
+        }
+        if self.machine.is_busy() {
+            caveats.push(format!(
+                "busy machine: {:.2} processes ran on average before it began, so rates are too low",
+                self.machine.load_average
+            ));
+        }
+        if self.outcomes.iter().any(Outcome::shares_cores) {
+            caveats.push(
+                "too few cores: at some points the generator shared a core with the controller"
+                    .to_owned(),
+            );
+        }
+        caveats
     }
 
     /// The responder's figures at the same point.

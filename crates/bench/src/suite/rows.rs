@@ -10,13 +10,15 @@ use super::record::{Figures, Outcome, Record, shares};
 pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("at", "the point that was measured"),
     ("who", "the controller"),
-    ("set-ups/s", "verified flow set-ups a second: median of the runs, least to most"),
+    ("set-ups/s", "verified flow set-ups a second: median of the runs, minimum to maximum"),
     (
         "of responder's",
-        "that as a share of the responder's rate, run by run: median, least to most",
+        "that as a share of the responder's rate, run by run: median, minimum to maximum; \
+         \u{2264}: at most, since the responder could do more; \u{2265}: at least, since the controller \
+         could",
     ),
     ("CPU each", "CPU time of the controller's process for each flow set-up, median"),
-    ("of responder's", "that in times of the responder's, run by run: median, least to most"),
+    ("of responder's", "that in times of the responder's, run by run: median, minimum to maximum"),
     ("p50", "half of the latencies were at most this"),
     ("p99", "99% of the latencies were at most this"),
     ("Jain", "Jain's index of fairness over the switches"),
@@ -51,14 +53,19 @@ pub(super) fn rows(record: &Record) -> Vec<Row> {
 }
 
 fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
-    let remarks = remarks(outcome);
+    let mut remarks = remarks(outcome);
     let Some(figures) = &outcome.figures else {
         let [a, b, c, d, e, f, g, h] = Default::default();
-        return [a, b, c, d, e, f, g, h, remarks];
+        return [a, b, c, d, e, f, g, h, remarks.join("; ")];
     };
     let responder = record.responder_at(outcome).filter(|_| role != Role::Responder);
     let share = responder.and_then(|other| shares(&figures.rates, &other.rates));
     let cpu_share = responder.and_then(|other| shares(&figures.cpu_ns, &other.cpu_ns));
+    remarks.extend(on_spread(figures));
+    if let (Some(share), Some(responder)) = (share, responder) {
+        remarks.extend(on_share(share, figures, responder, outcome));
+    }
+    let bound = responder.map_or("", |responder| bound(figures, responder));
     let latency = |of: fn(&crate::report::Latency) -> u64| {
         figures.latency.as_ref().map_or(String::new(), |one| Unit::Time.write(of(one) as f64))
     };
@@ -67,15 +74,64 @@ fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
     };
     [
         with_spread(figures.rate(), |number| Unit::Count.write(number)),
-        text(share, share_text),
+        format!("{bound}{}", text(share, share_text)),
         figures.cpu().map_or(String::new(), |cpu| Unit::Time.write(cpu.median)),
         text(cpu_share, |number| format!("{number:.2}")),
         latency(|one| one.p50),
         latency(|one| one.p99),
         format!("{:.4}", figures.jain.median),
         figures.bytes_per_read.map_or(String::new(), |read| Unit::Bytes.write(read.median)),
-        remarks,
+        remarks.join("; "),
     ]
+}
+
+/// What stands before a share where one of the two rates is only a minimum.
+fn bound(figures: &Figures, responder: &Figures) -> &'static str {
+    match (figures.generator_bound, responder.generator_bound) {
+        (false, true) => "\u{2264} ",
+        (true, false) => "\u{2265} ",
+        _ => "",
+    }
+}
+
+/// Runs whose rates are further apart than this, as a ratio, need a word.
+const WIDE_SPREAD: f64 = 1.25;
+
+/// Why rates of several runs are far apart.
+fn on_spread(figures: &Figures) -> Option<String> {
+    let Spread { least, most, .. } = figures.rate();
+    let ratio = most / least;
+    (least > 0.0 && ratio > WIDE_SPREAD).then(|| {
+        format!(
+            "runs differ by a factor of {ratio:.1}: something else took time, go by the CPU time"
+        )
+    })
+}
+
+/// What a share means that is not what it seems.
+fn on_share(
+    share: Spread,
+    figures: &Figures,
+    responder: &Figures,
+    outcome: &Outcome,
+) -> Option<String> {
+    match (figures.generator_bound, responder.generator_bound) {
+        (true, true) => {
+            return Some("both rates are the generator's: the share says nothing".to_owned());
+        }
+        (false, true) => {
+            return Some(
+                "the responder was generator-bound and could do more: the share is an upper bound"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    let threads = outcome.controller_cores.len();
+    (share.median > 1.0).then(|| match threads {
+        0 | 1 => "more than the responder: larger reads and writes save it system calls".to_owned(),
+        _ => format!("more than the responder: {threads} threads against one"),
+    })
 }
 
 /// Small shares with the digits that tell them apart.
@@ -95,7 +151,7 @@ fn with_spread(spread: Spread, write: impl Fn(f64) -> String) -> String {
     }
 }
 
-fn remarks(outcome: &Outcome) -> String {
+fn remarks(outcome: &Outcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(figures) = &outcome.figures {
         let Figures { generator_bound, not_right, unfinished, verified, little, .. } = figures;
@@ -112,9 +168,9 @@ fn remarks(outcome: &Outcome) -> String {
             remarks.push(format!("Little {:.0}%", little.median * 100.0));
         }
     }
-    if outcome.generator_cores.iter().any(|core| outcome.controller_cores.contains(core)) {
+    if outcome.shares_cores() {
         remarks.push("shares a core with the generator".to_owned());
     }
     remarks.extend(outcome.failure.clone());
-    remarks.join("; ")
+    remarks
 }

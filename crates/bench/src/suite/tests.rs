@@ -41,6 +41,7 @@ fn figures(rate: f64) -> Figures {
         bytes_per_read: Some(Spread::of(&[rate / 1000.0])),
         little: Some(even),
         generator_bound: rate > 1e6,
+        matched: vec!["in_port".into(), "eth_dst".into()],
         verified: 1000,
         not_right: 0,
         unfinished: 0,
@@ -143,17 +144,74 @@ fn a_report_has_the_shares_of_the_responder_and_loads_nothing() {
     for experiment in EXPERIMENTS {
         assert!(page.contains(&format!("<section id=\"{}\">", experiment.name)));
     }
-    for part in
-        ["<td>50%</td>", "<td>1.00%</td>", "<td>2.00</td>", "a &lt;note&gt;", "x &amp; &lt;y&gt;"]
-    {
+    for part in [
+        "<td>\u{2264} 50%</td>",
+        "<td>\u{2264} 1.00%</td>",
+        "<td>2.00</td>",
+        "a &lt;note&gt;",
+        "x &amp; &lt;y&gt;",
+    ] {
         assert!(page.contains(part), "no {part}");
     }
+    assert!(page.contains("the share is an upper bound"), "the responder was generator-bound");
+    assert!(page.contains("flows match in_port, eth_dst"), "which matches a controller uses");
     let rest = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for word in ["http", "src=", "<link", "<script", "url("] {
         assert!(!rest.contains(word), "{word} in the report");
     }
     assert_eq!(page.matches("<section").count(), page.matches("</section>").count());
     assert_eq!(page.matches("<tr").count(), page.matches("</tr>").count());
+}
+
+#[test]
+fn shares_above_one_and_wide_spreads_are_explained() {
+    let mut record = record(experiment("switches").unwrap());
+    for outcome in &mut record.outcomes {
+        let rate = [9e5, 6e5, 3e4][outcome.contestant];
+        outcome.figures = Some(Figures { rates: vec![rate, rate * 1.5], ..figures(rate) });
+    }
+    let page = html::report(std::slice::from_ref(&record)).unwrap();
+    assert!(page.contains("<td>150%</td>"), "no bound where nobody was generator-bound");
+    assert!(page.contains("more than the responder: larger reads and writes"));
+    assert!(page.contains("runs differ by a factor of 1.5"));
+    record.outcomes[0].controller_cores = vec![0, 1];
+    let page = html::report(&[record]).unwrap();
+    assert!(page.contains("more than the responder: 2 threads against one"));
+}
+
+#[test]
+fn a_picture_says_what_its_reader_has_to_know() {
+    let mut record = record(experiment("switches").unwrap());
+    record.settings = Settings { quick: true, runs: 1, duration_s: 1.0, ..Settings::default() };
+    record.machine.load_average = 3.0;
+    let plots = files::plots(&record);
+    for plot in &plots {
+        let text = crate::plot::svg(plot).unwrap();
+        for part in ["quick: fewer points, 1 run(s) of 1 s each", "busy machine: 3.00 processes"] {
+            assert!(text.contains(part), "no {part:?} in {}", plot.name);
+        }
+        let hollow = |series: &crate::plot::Series| match &series.shape {
+            crate::plot::Shape::Curve(points) => points.iter().any(|point| point.hollow),
+            _ => false,
+        };
+        assert!(plot.series.iter().any(hollow), "{}: the responder was generator-bound", plot.name);
+    }
+    record.settings = Settings { quick: false, runs: 9, ..record.settings };
+    record.machine.load_average = 0.1;
+    assert!(files::plots(&record).iter().all(|plot| plot.caveats.is_empty()), "nothing to know");
+}
+
+#[test]
+fn a_folder_is_taken_back_unless_others_made_it() {
+    let base = std::env::temp_dir().join(format!("bellrock-suite-{}", std::process::id()));
+    let fresh = base.join("fresh");
+    files::prepare(&fresh, &[]).unwrap().take_back();
+    assert!(!fresh.exists());
+    let empty = base.join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    files::prepare(&empty, &[]).unwrap().take_back();
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0, "it was there before");
+    std::fs::remove_dir_all(&base).unwrap();
 }
 
 #[test]

@@ -19,8 +19,8 @@
 pub(crate) mod full;
 pub(crate) mod shape;
 
-use bellrock_openflow::{Message, ToSwitch, Version};
-use serde::Serialize;
+use bellrock_openflow::{Field, FlowMod, Match, Message, ToSwitch, Version};
+use serde::{Serialize, Serializer};
 
 use crate::draw::Pattern;
 use crate::packet::{FRAME_LEN, NO_BUFFER, Packet};
@@ -72,6 +72,8 @@ pub struct Tally {
     pub spoilt: u64,
     /// Packet_ins that were still in the queue when the test ended, while answers came.
     pub unfinished: u64,
+    /// The fields that right flows match.
+    pub matched: Matched,
 }
 
 impl Tally {
@@ -117,6 +119,44 @@ impl Tally {
         self.without_packet += without_packet;
         self.spoilt += spoilt;
         self.unfinished += unfinished;
+        self.matched = self.matched.and(other.matched);
+    }
+}
+
+/// The fields that flows match, each once, whichever flow it is in.
+///
+/// Controllers differ in it: a learning switch that matches two addresses needs one flow for all
+/// conversations of two hosts, and one that matches all fields a flow for each conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matched(u64);
+
+/// Each field has a bit.
+const _: () = assert!(Field::ALL.len() <= u64::BITS as usize);
+
+impl Matched {
+    /// Those of a match.
+    pub(crate) fn of(matching: &Match) -> Self {
+        let bit = |(bit, field): (usize, &Field)| u64::from(matching.has(*field)) << bit;
+        Matched(Field::ALL.iter().enumerate().map(bit).sum())
+    }
+
+    /// These and those.
+    #[must_use]
+    pub const fn and(self, other: Matched) -> Self {
+        Matched(self.0 | other.0)
+    }
+
+    /// The names of the fields, in the order of their numbers in OXM (1.3.5 §7.2.3.7).
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let is_in = move |(bit, _): &(usize, &Field)| self.0 >> bit & 1 == 1;
+        Field::ALL.iter().enumerate().filter(is_in).map(|(_, field)| field.name())
+    }
+}
+
+impl Serialize for Matched {
+    /// A list of names.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.names())
     }
 }
 
@@ -147,11 +187,19 @@ pub(crate) struct Verifier {
     pattern: Pattern,
     flow_mod: Option<Shape>,
     packet_out: Option<Shape>,
+    /// Of all right flows that were read whole.
+    matched: Matched,
 }
 
 impl Verifier {
     pub(crate) fn new(version: Version, pattern: Pattern) -> Self {
-        Verifier { version, pattern, flow_mod: None, packet_out: None }
+        let matched = Matched::default();
+        Verifier { version, pattern, flow_mod: None, packet_out: None, matched }
+    }
+
+    /// The fields that right flows have matched so far.
+    pub(crate) fn matched(&self) -> Matched {
+        self.matched
     }
 
     /// Takes the answers that a stream starts with, as long as they are those that come when all is
@@ -287,7 +335,7 @@ impl Verifier {
         let packet = self.pattern.packet(dpid, number);
         let fault = full::flow_mod(&flow, &packet).err();
         if fault.is_none() {
-            self.flow_mod = Shape::of_flow_mod(message, self.version, &packet);
+            self.right_flow_mod(message, &flow, &packet);
         }
         settle(window.both(number, fault.is_none(), now_ns), fault)
     }
@@ -296,7 +344,7 @@ impl Verifier {
     fn read_flow_mod_without_buffer(
         &mut self,
         message: &[u8],
-        flow: &bellrock_openflow::FlowMod<'_>,
+        flow: &FlowMod<'_>,
         dpid: u32,
         window: &mut Window,
         now_ns: u64,
@@ -305,8 +353,7 @@ impl Verifier {
         let fits = |number: &u64| full::flow_mod(flow, &pattern.packet(dpid, *number)).is_ok();
         let found = window.without_flow().take(SEARCHED).find(fits);
         if let Some(number) = found {
-            self.flow_mod =
-                Shape::of_flow_mod(message, self.version, &pattern.packet(dpid, number));
+            self.right_flow_mod(message, flow, &pattern.packet(dpid, number));
             return settle(window.flow(number, true, now_ns), None);
         }
         if window.recent(REMEMBERED).any(|number| fits(&number)) {
@@ -317,6 +364,12 @@ impl Verifier {
         let packet = pattern.packet(dpid, number);
         let fault = full::flow_mod(flow, &packet).err().unwrap_or(Fault::Match);
         settle(window.flow(number, false, now_ns), Some(fault))
+    }
+
+    /// Keeps what is common to flows of this controller.
+    fn right_flow_mod(&mut self, message: &[u8], flow: &FlowMod<'_>, packet: &Packet) {
+        self.matched = self.matched.and(Matched::of(&flow.matching.to_match()));
+        self.flow_mod = Shape::of_flow_mod(message, self.version, packet);
     }
 
     /// Reads a packet_out whole.

@@ -1,0 +1,55 @@
+//! The numbers of a plot as CSV (RFC 4180), for spreadsheets and other programs that draw.
+
+use csv::WriterBuilder;
+
+use super::{Plot, PlotError, Point, Shape, Unit};
+
+/// A plot's numbers: a row for each point, with all that the picture shows of it.
+///
+/// The columns are the curve's name, the heading that it stands under, x, y, the minimum and the
+/// maximum of the runs (empty where there is one run), and whether the generator set the pace. The
+/// names of x and y are those of the axes, with their unit. A level has no x, and a bound no y.
+///
+/// # Errors
+/// [`PlotError`], if it cannot be written, which it should.
+pub fn csv(plot: &Plot) -> Result<String, PlotError> {
+    let mut writer = WriterBuilder::new().from_writer(Vec::new());
+    let head = ["curve", "group"].map(str::to_owned).into_iter();
+    let axes = [&plot.x, &plot.y].map(|axis| match unit(axis.unit) {
+        "" => axis.label.clone(),
+        unit => format!("{} [{unit}]", axis.label),
+    });
+    let rest = ["minimum", "maximum", "generator_bound"].map(str::to_owned);
+    writer.write_record(head.chain(axes).chain(rest)).map_err(|error| plot.error(error))?;
+    for series in &plot.series {
+        let mut row = |x: String, y: String, point: Option<&Point>| {
+            let spread = point.and_then(|point| point.spread);
+            let (least, most) =
+                spread.map_or_else(Default::default, |(a, b)| (a.to_string(), b.to_string()));
+            let hollow = point.is_some_and(|point| point.hollow).to_string();
+            let cells = [&series.name, &series.group, &x, &y, &least, &most, &hollow];
+            writer.write_record(cells).map_err(|error| plot.error(error))
+        };
+        match &series.shape {
+            Shape::Curve(points) | Shape::Line(points) => {
+                for point in points {
+                    row(point.x.to_string(), point.y.to_string(), Some(point))?;
+                }
+            }
+            Shape::Level(y) => row(String::new(), y.to_string(), None)?,
+            Shape::Upright(x) => row(x.to_string(), String::new(), None)?,
+        }
+    }
+    let bytes = writer.into_inner().map_err(|error| plot.error(error))?;
+    String::from_utf8(bytes).map_err(|error| plot.error(error))
+}
+
+/// What the numbers of an axis are.
+const fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "ns",
+        Unit::Bytes => "bytes",
+        Unit::Percent => "share, 0 to 1",
+        Unit::Count | Unit::Share => "",
+    }
+}
