@@ -40,7 +40,7 @@ fn main() {
         .expect("it can be started again");
     let mut line = String::new();
     let output = responder.stdout.take().expect("it is piped");
-    BufReader::new(output).read_line(&mut line).expect("it tells its address");
+    BufReader::new(output).read_line(&mut line).expect("it prints its address");
     // Cargo passes `--test` when it only wants to know that the program runs.
     let given = arguments.iter().filter(|text| !text.contains('.')).find_map(|n| n.parse().ok());
     let seconds: u32 = if named("--test") { 1 } else { given.unwrap_or(3) };

@@ -98,7 +98,7 @@ pub fn per_unit(program: &Path, arguments: &[&str], units: u64) -> Result<f64, C
     Ok(twice.saturating_sub(once) as f64 / units as f64)
 }
 
-/// Builds a benchmark of this workspace as a release has it, and tells where it is. For tests: it
+/// Builds a benchmark of this workspace with the release profile, and returns its path. For tests: it
 /// needs cargo and the sources, in whose folder the caller is.
 ///
 /// # Errors

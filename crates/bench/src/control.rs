@@ -1,4 +1,4 @@
-//! What the thread that leads a test and those that do it tell each other.
+//! Messages between the thread that leads a test and the threads that run it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::usage::Reads;
 use crate::verify::Tally;
 
-/// The longest latency that is told apart from longer ones, in nanoseconds: a minute.
+/// The longest latency that is distinguished from longer ones, in nanoseconds: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Digits of a latency that are kept.
@@ -44,7 +44,7 @@ const PHASES: [Phase; 7] = [
     Phase::Close,
 ];
 
-/// What the lead tells the threads, and what it shows meanwhile.
+/// What the lead asks of the threads, and what it shows meanwhile.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// How many phases there were, and which it is, in the lowest byte.
@@ -85,7 +85,7 @@ impl Control {
     }
 }
 
-/// What a thread tells the lead.
+/// What a thread reports to the lead.
 #[derive(Debug)]
 pub(crate) enum Note {
     /// The load is on, or the measurement has begun: the thread has entered that phase.

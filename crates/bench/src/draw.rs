@@ -1,7 +1,7 @@
 //! Which packet comes next: a pure function from a switch and a number to a packet.
 //!
 //! Nothing is kept about packets in flight but whether they are answered: when an answer comes, its
-//! number tells again what the packet was. So the generator's memory does not grow with the load,
+//! number determines again what the packet was. So the generator's memory does not grow with the load,
 //! and what was sent cannot be confused with what should have been.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The thread that leads a test: it starts the others, tells them what to do and when, measures
+//! The thread that leads a test: it starts the others, says what they do and when, measures
 //! what the test costs, and puts the report together.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::threads::{allow_files, check_cores, pin};
 use crate::usage::{self, ProcessCpu, ProcessUse, Reads};
 use crate::verify::Tally;
 
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// Connect timeouts that a storm may take in all: connections that fail are made again.
@@ -68,7 +68,7 @@ pub struct Progress {
 /// Puts a load on a controller, and reports. `progress` is called several times a second.
 ///
 /// # Errors
-/// What was wrong before the first run. What goes wrong later ends the test, and is told in
+/// What was wrong before the first run. What goes wrong later ends the test, and is reported in
 /// [`Report::failure`] with what was measured until then.
 pub fn run(
     load: &Load,
@@ -287,7 +287,7 @@ impl<'p> Lead<'p> {
         Ok(())
     }
 
-    /// The next note, or `None` at the deadline. Tells of progress meanwhile.
+    /// The next note, or `None` at the deadline. Reports progress meanwhile.
     fn next_note(&mut self, deadline: Option<Instant>, from: Option<Instant>) -> Option<Note> {
         loop {
             let now = Instant::now();

@@ -4,7 +4,7 @@
 //! It plays up to 10,000 switches ([`Load`]) towards any controller, on either version of OpenFlow,
 //! sends packet_ins that are built beforehand, verifies every answer ([`Tally`] has what that
 //! means), and says how fast, how late, how fairly and at what cost they came ([`Report`]). The
-//! [`responder`] answers the same load with the least work that passes the verification: what the
+//! [`responder`] answers the same load with the minimum of work that passes the verification: what the
 //! kernel's TCP allows on a machine.
 //!
 //! The field measures with cbench (2010). What it gets right is kept: the packet_in of 82 bytes, the
@@ -20,7 +20,7 @@
 //! switch's end of the session.
 //!
 //! # Who calls it
-//! The command's `bellrock bench`, and tests. `docs/adr/0006-load-generator.md` tells why it is
+//! The command's `bellrock bench`, and tests. `docs/adr/0006-load-generator.md` explains why it is
 //! built so.
 //!
 //! # How it goes

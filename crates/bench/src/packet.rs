@@ -11,7 +11,7 @@
 //! +--------+--------+------+----------+----------+--------+-------------------+
 //! ```
 //!
-//! The number is the packet's `buffer_id` too, and tells which packet came back by a packet_out.
+//! The number is the packet's `buffer_id` too, and shows which packet a packet_out sends back.
 //! IP addresses and ports are the same in all packets, as in cbench.
 
 use bellrock_openflow::{

@@ -52,7 +52,7 @@ pub struct Contestant {
     /// path of its file.
     pub command: String,
     /// A file that it needs, such as a configuration: name and contents. It is written beside the
-    /// results, where it also tells what was run.
+    /// results, where it also documents what was run.
     pub file: Option<(String, String)>,
     /// Other files in its place, by the names of what they make of it: for experiments that compare
     /// a controller with itself.
@@ -86,13 +86,13 @@ pub struct Places<'a> {
 }
 
 impl Contestant {
-    /// Whether it can be told where to listen.
+    /// Whether its command says where to listen.
     #[must_use]
     pub fn listens_anywhere(&self) -> bool {
         self.command.contains("{port}") || self.command.contains("{address}")
     }
 
-    /// Whether it can be told how much to read.
+    /// Whether its command says how much to read.
     pub(crate) fn has_read_size(&self) -> bool {
         self.command.contains("{read_bytes}")
     }

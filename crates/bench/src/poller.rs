@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Sockets that one wait tells of; the others are told of by the next.
+/// Maximum number of sockets that one wait reports; the next reports the others.
 const EVENTS: usize = 256;
 
 /// What is new about a socket.
@@ -43,7 +43,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), flags)?)
     }
 
-    /// Waits at most so long for something to be new, and tells of it in place of what was in
+    /// Waits at most so long for something to be new, and writes it in place of what was in
     /// `ready`.
     pub(crate) fn wait(&self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         const READ: EventFlags =

@@ -136,7 +136,7 @@ fn summary(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Bound::Generator => writeln!(
             f,
             "\nno result generator-bound: the generator was the busier one, so {median} {what}/s is \
-             the least that the controller can do"
+             a minimum of what the controller can do"
         )?,
         Bound::Controller => {
             writeln!(f, "\nresult    {median} {what}/s (median; {least} to {most})")?;

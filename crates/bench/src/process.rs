@@ -18,7 +18,7 @@ const END_WAIT: Duration = Duration::from_secs(5);
 /// Between two looks whether it listens, or has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The most that one such look may take.
+/// Maximum time of one such look.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 
 /// The controllers that were started and not waited for yet, so that their ids are still theirs. A
@@ -72,7 +72,7 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Tells all that run to end, without waiting for it: for a program that a signal ends, and that
+    /// Asks all running processes to end, without waiting for it: for a program that a signal ends, and that
     /// drops nothing.
     pub fn end_all() {
         let running = running();
@@ -108,7 +108,7 @@ pub fn free_address() -> Result<SocketAddr, BenchError> {
     address.map_err(BenchError::system("find a free port"))
 }
 
-/// Tells a process that is running to end.
+/// Asks a running process to end.
 fn end(pid: u32) {
     signal(pid, Signal::TERM);
     // One that is stopped while it is not its turn would never get it.

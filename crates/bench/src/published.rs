@@ -270,7 +270,7 @@ pub const ON_WINDOWS: &[Fact] = &[
     ),
     fact(
         HOT_ICE,
-        "With one packet in flight the least response time was 10 to 15 µs for NOX-MT, \
+        "With one packet in flight the minimum response time was 10 to 15 µs for NOX-MT, \
                    Beacon and Maestro. 32 switches, 4 threads.",
     ),
 ];

@@ -189,14 +189,14 @@ impl Fairness {
     }
 }
 
-/// Median, least and most of some numbers.
+/// Median, minimum and maximum of some numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle one; the mean of both where there are two.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// The most.
+    /// The maximum.
     pub most: f64,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct ProcessCpu {
     /// In steps of 10 ms; how it is divided is sampled.
     user: Duration,
     system: Duration,
-    /// By thread id: in nanoseconds where the kernel tells them, at most a tick behind.
+    /// By thread id: in nanoseconds where the kernel reports them, at most a tick behind.
     threads: Vec<(u32, Duration)>,
     reads: Option<Reads>,
 }
@@ -94,7 +94,7 @@ fn stat_times(text: &str) -> io::Result<(Duration, Duration)> {
 /// What a process used during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessUse {
-    /// CPU seconds of all its threads, to the nanosecond where the kernel tells so.
+    /// CPU seconds of all its threads, to the nanosecond where the kernel reports it.
     pub cpu_s: f64,
     /// Those of them in user mode. How time is divided between both modes is sampled by the kernel
     /// some hundred times a second.
@@ -107,7 +107,7 @@ pub struct ProcessUse {
     pub busiest_thread: f64,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: u64,
-    /// The most resident memory that it ever had, in bytes.
+    /// Maximum resident memory so far, in bytes.
     pub peak_resident_bytes: u64,
 }
 

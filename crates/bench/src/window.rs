@@ -184,7 +184,7 @@ impl Window {
     }
 
     /// The first so many of the packets that are [untouched](Window::untouched) were answered, whole
-    /// and right. `each` is told when they were sent, or were due, in nanoseconds, and how many then.
+    /// and right. `each` gets when they were sent, or were due, in nanoseconds, and how many then.
     #[inline]
     pub(crate) fn answered(&mut self, packets: u64, now_ns: u64, mut each: impl FnMut(u64, u64)) {
         debug_assert!(packets == 0 || self.marked == 0 && packets <= self.in_flight());

@@ -87,7 +87,7 @@ fn measure(entries: u64, smallest: &mut Option<Duration>) {
     );
 }
 
-/// What this process has in huge pages; `None` where the kernel does not tell.
+/// What this process has in huge pages; `None` where the kernel does not report it.
 fn huge_kib() -> Option<usize> {
     let usage = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let line = usage.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;

@@ -55,7 +55,7 @@ impl Budget {
     }
 
     /// The bytes of large tables that the kernel was advised to keep in huge pages. It took the
-    /// advice; whether it has the pages, `AnonHugePages` in `/proc/PID/smaps_rollup` tells. 0 where it
+    /// advice; `AnonHugePages` in `/proc/PID/smaps_rollup` shows whether it has the pages. 0 where it
     /// knows of no huge pages.
     pub fn huge_page_bytes(&self) -> usize {
         self.0.huge.load(Ordering::Relaxed)

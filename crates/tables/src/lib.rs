@@ -18,7 +18,7 @@
 //!
 //! What it is not: it is no general map (values are at most four bytes), it is not shared between
 //! threads (that is [`SharedTable`]), it reads no clock (the caller passes the time, in ticks of its choice), and it keeps no
-//! order. `docs/adr/0003-flat-tables.md` tells why it is built as it is.
+//! order. `docs/adr/0003-flat-tables.md` explains the design.
 //!
 //! ```
 //! use bellrock_tables::{Budget, FlatTable, Insert};

@@ -22,7 +22,7 @@
 //!
 //! What it is not: it does not change its size. A table that is resized under its readers needs a second look-up, or a
 //! way to tell when the last reader has left the old one, in each look-up for ever; memory that is charged but not touched costs nothing.
-//! It reads no clock and keeps no order. `docs/adr/0010-shared-table.md` tells why it is built as it is.
+//! It reads no clock and keeps no order. `docs/adr/0010-shared-table.md` explains the design.
 //!
 //! ```
 //! use bellrock_tables::{Budget, SharedInsert, SharedTable};
@@ -154,7 +154,7 @@ struct Counts {
 
 impl SharedTable {
     /// An empty table for at most `bound` entries, with a secret seed of its own. While the budget has
-    /// not the bytes for it, the bound is halved; [`SharedTable::bound`] tells what it came to. A bound of 0 is a table that
+    /// not the bytes for it, the bound is halved; [`SharedTable::bound`] returns the result. A bound of 0 is a table that
     /// takes nothing.
     #[must_use]
     pub fn new(bound: usize, budget: &Budget) -> Self {
@@ -328,7 +328,7 @@ impl SharedTable {
         self.len() == 0
     }
 
-    /// The most entries that the table will hold.
+    /// Maximum number of entries that the table holds.
     #[must_use]
     pub fn bound(&self) -> usize {
         self.bound

@@ -5,7 +5,7 @@
 pub(crate) const OCCUPIED: u32 = 1 << 31;
 const TICK_BITS: u32 = OCCUPIED - 1;
 
-/// The oldest age that can be told, in ticks of the caller's clock: 34 years of seconds.
+/// Maximum age that can be distinguished, in ticks of the caller's clock: 34 years of seconds.
 ///
 /// The clock may wrap around. An entry whose stamp lies ahead of "now" has the age 0, and so has one
 /// that was left to grow older than this: sweep more often.

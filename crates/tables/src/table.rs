@@ -450,7 +450,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.len == 0
     }
 
-    /// The most entries that the table will hold.
+    /// Maximum number of entries that the table holds.
     pub fn bound(&self) -> usize {
         self.bound
     }

@@ -1,4 +1,4 @@
-//! The table against a `HashMap` that is told of every eviction: nothing else may be lost.
+//! The table against a `HashMap` that learns of every eviction: nothing else may be lost.
 
 use bellrock_tables::{Budget, FlatTable, Insert, Seed};
 use proptest::prelude::*;

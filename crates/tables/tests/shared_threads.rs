@@ -15,7 +15,7 @@ fn table(bound: usize) -> SharedTable {
     SharedTable::with_seed(bound, &Budget::unlimited(), Seed::from_number(1))
 }
 
-/// A value of a key that tells which key it is of, and which of its values it is.
+/// A value that shows which key it belongs to, and which of the values of this key it is.
 fn value_of(key: u64, nth: u64) -> u64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32 | nth
 }

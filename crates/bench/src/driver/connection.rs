@@ -31,7 +31,8 @@ pub(crate) enum Stage {
     Connecting,
     /// Hello is said, and the controller has to ask for the features.
     Greeting,
-    /// Features were told, and an echo asked for behind them: its answer shows that they were read.
+    /// The features reply is sent, with an echo request behind it: its answer shows that the
+    /// features were read.
     Asked,
     /// The controller knows the switch.
     Up,
@@ -44,7 +45,7 @@ pub(crate) enum Stage {
 pub(crate) enum State {
     /// There may be more to read or to write at once.
     More,
-    /// The poller tells when there is.
+    /// The poller reports when there is.
     Idle,
 }
 
@@ -93,7 +94,7 @@ pub(crate) struct Connection {
     outbox: Vec<u8>,
     /// The xid of the echo that is waited for.
     echo: Option<u32>,
-    /// Destinations that were told.
+    /// Destinations that were announced.
     learnt: u32,
 }
 
@@ -209,7 +210,7 @@ impl Connection {
         let result = match read {
             Ok(0) => Err(Trouble::Closed(String::new())),
             Ok(read) => {
-                // A short read has emptied the socket; the poller tells of what comes after.
+                // A short read has emptied the socket; the poller reports what comes after.
                 self.readable = read == READ_LEN;
                 desk.heard_ns = now_ns;
                 desk.reads.calls += 1;
@@ -255,7 +256,8 @@ impl Connection {
         self.version
     }
 
-    /// Features were told: asks for an echo, whose answer shows that they were read.
+    /// The features reply is sent: asks for an echo, whose answer shows that the features were
+    /// read.
     pub(super) fn told_features(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
         if self.stage != Stage::Greeting {
             return Ok(());
@@ -381,7 +383,7 @@ impl Connection {
     }
 }
 
-/// `EINPROGRESS`: the poller tells when the connection is there.
+/// `EINPROGRESS`: the poller reports when the connection is there.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
 /// What a switch of the load says of itself.

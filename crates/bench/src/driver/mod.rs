@@ -60,8 +60,8 @@ pub(crate) struct Driver {
     /// CPU time when the measurement began.
     cpu: Duration,
     failed_connections: u64,
-    /// The lead was told that the phase is done.
-    told: bool,
+    /// The lead has been notified that the phase is done.
+    notified: bool,
 }
 
 impl Driver {
@@ -93,11 +93,11 @@ impl Driver {
             gave_up_ns: 0,
             cpu: Duration::ZERO,
             failed_connections: 0,
-            told: false,
+            notified: false,
         })
     }
 
-    /// Goes through the phases until the last. What goes wrong is told to the lead.
+    /// Goes through the phases until the last. The lead gets what goes wrong.
     pub(crate) fn run(mut self) {
         // Without it, sleeps for packets that are due at a time end up to 50 µs late.
         let slack = std::num::NonZeroU64::MIN;
@@ -259,7 +259,7 @@ impl Driver {
         let now_ns = self.control.now_ns();
         if self.desk.phase == Phase::Measure {
             let measured = Box::new(self.measured());
-            self.tell(Note::Measured(measured));
+            self.notify(Note::Measured(measured));
         }
         match phase {
             Phase::Load => {
@@ -284,10 +284,10 @@ impl Driver {
         }
         self.desk.phase = phase;
         self.entered_ns = now_ns;
-        self.told = false;
+        self.notified = false;
         (0..self.connections.len()).for_each(|place| self.enqueue(place));
         if matches!(phase, Phase::Load | Phase::Measure) {
-            self.tell(Note::Entered);
+            self.notify(Note::Entered);
         }
     }
 
@@ -308,14 +308,14 @@ impl Driver {
         Duration::from_nanos(now_ns.saturating_sub(self.entered_ns))
     }
 
-    fn tell(&mut self, note: Note) {
-        // The lead may have ended already; then this thread will be told to.
+    fn notify(&mut self, note: Note) {
+        // The lead may have ended already; then this thread will end too.
         let _ = self.notes.send(note);
     }
 
-    fn tell_once(&mut self, note: Note) {
-        if !std::mem::replace(&mut self.told, true) {
-            self.tell(note);
+    fn notify_once(&mut self, note: Note) {
+        if !std::mem::replace(&mut self.notified, true) {
+            self.notify(note);
         }
     }
 
@@ -326,7 +326,7 @@ impl Driver {
             Phase::Learn => {
                 let learnt = self.count(Stage::Learnt);
                 if learnt == self.connections.len() {
-                    self.tell_once(Note::Ready);
+                    self.notify_once(Note::Ready);
                     return Ok(());
                 }
                 self.check_learnt(now_ns, learnt)
@@ -418,7 +418,7 @@ impl Driver {
         let last_up = self.connections.iter().map(|connection| connection.since_ns).max();
         let since_up_ns = now_ns.saturating_sub(last_up.unwrap_or(0));
         if silent_ns >= QUIET.as_nanos() as u64 || since_up_ns >= QUIET_WAIT.as_nanos() as u64 {
-            self.tell_once(Note::Ready);
+            self.notify_once(Note::Ready);
         }
         Ok(())
     }
@@ -441,7 +441,7 @@ impl Driver {
             }
         }
         if self.load.mode == Mode::Storm && up == self.connections.len() {
-            self.tell_once(Note::Ready);
+            self.notify_once(Note::Ready);
         }
         Ok(())
     }
@@ -469,7 +469,7 @@ impl Driver {
 
     /// Waits for the last answers.
     fn tick_drain(&mut self, now_ns: u64) {
-        if self.told {
+        if self.notified {
             return;
         }
         self.give_up(now_ns);
@@ -480,6 +480,6 @@ impl Driver {
         }
         self.desk.tally.unfinished += in_flight;
         let tally = self.desk.counted();
-        self.tell_once(Note::Drained(tally));
+        self.notify_once(Note::Drained(tally));
     }
 }

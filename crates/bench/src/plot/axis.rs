@@ -11,7 +11,7 @@ pub enum Scale {
     Auto,
 }
 
-/// Numbers further apart than this, as a ratio, need an axis of decades to be told apart.
+/// Numbers further apart than this, as a ratio, need an axis of decades to be distinguished.
 pub(super) const WIDE: f64 = 12.0;
 
 /// How numbers at an axis are written.
@@ -38,7 +38,7 @@ pub struct Axis {
     pub scale: Scale,
     /// How its numbers are written.
     pub unit: Unit,
-    /// Where it is marked, the most important first; nowhere in particular if this is empty. A mark
+    /// Where it is marked, the most important first; anywhere if this is empty. A mark
     /// that has no room is left out.
     pub marks: Vec<f64>,
 }
@@ -61,7 +61,7 @@ impl Unit {
             format!("{}{name}", digits(number / size))
         };
         match self {
-            // Three digits would not tell 1,024 from 1,020.
+            // Three digits would show 1,024 as 1,020.
             Unit::Count if is_short_whole(number) => format!("{number:.0}"),
             Unit::Count => prefixed(&[(1e9, "G"), (1e6, "M"), (1e3, "k")], ""),
             Unit::Time => prefixed(&[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
@@ -107,7 +107,7 @@ pub(crate) struct Ruler {
 /// Marks on a linear axis, about.
 const MARKS: f64 = 6.0;
 
-/// The most marks with a number on an axis of decades.
+/// Maximum number of marks with a number on an axis of decades.
 const MOST_MARKS: usize = 12;
 
 impl Ruler {

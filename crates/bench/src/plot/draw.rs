@@ -282,7 +282,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         Ok(())
     }
 
-    /// From the least to the most of several runs.
+    /// From the minimum to the maximum of several runs.
     fn spread(&self, point: &Point, look: &Look) -> Result<(), Failed<DB>> {
         let Some((least, most)) = point.spread else { return Ok(()) };
         let (Some(low), Some(high)) = (self.place(point.x, least), self.place(point.x, most))
@@ -360,7 +360,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     }
 }
 
-/// The points of a line that can be told apart, the first and the last among them.
+/// The points of a line that the eye can distinguish, the first and the last among them.
 fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let mut last = None;

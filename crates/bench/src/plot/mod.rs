@@ -29,7 +29,7 @@ use plotters::style::{FontStyle, register_font};
 /// The width of a plot, in points of an SVG.
 pub const WIDTH: u32 = 980;
 
-/// The least height of a plot; one with a long legend is higher.
+/// Minimum height of a plot; one with a long legend is higher.
 pub const LEAST_HEIGHT: u32 = 440;
 
 /// Pixels of a PNG for each point.
@@ -60,7 +60,7 @@ pub struct Point {
     pub x: f64,
     /// How much.
     pub y: f64,
-    /// The least and the most of several runs.
+    /// The minimum and the maximum of several runs.
     pub spread: Option<(f64, f64)>,
     /// It is no result: the generator set the pace.
     pub hollow: bool,

@@ -19,7 +19,7 @@ const MAX_CARRY: usize = super::CARRY_LEN;
 pub(super) enum State {
     /// There may be more to read or to write at once.
     More,
-    /// The poller tells when there is.
+    /// The poller reports when there is.
     Idle,
     /// It is over.
     Closed,
@@ -95,7 +95,7 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(State::More),
             Err(error) => return Err(error),
         };
-        // A short read has emptied the socket; the poller tells of what comes after.
+        // A short read has emptied the socket; the poller reports what comes after.
         self.readable = read == super::READ_LEN;
         let mut rest = &input[..carried + read];
         while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! The bare echo loop: the least that a program can do for switches that are idle.
+//! The bare echo loop: the minimum that a program can do for idle switches.
 //!
 //! An epoll instance, a read, a write. It greets a switch, asks for its features, so that the switch
 //! takes it for a controller, and sends each echo request back as a reply, in the place where it was
@@ -22,7 +22,7 @@ use crate::error::BenchError;
 /// Bytes that it reads at a time, and the longest message that it takes.
 const READ_LEN: usize = 64 * 1024;
 
-/// Sockets that one wait tells of.
+/// Maximum number of sockets that one wait reports.
 const EVENTS: usize = 256;
 
 /// The token of the listener; switches have those above.
@@ -70,7 +70,7 @@ impl EchoLoop {
         })
     }
 
-    /// Goes on until it is told to stop. It waits at most so long at a time.
+    /// Runs until it is stopped. It waits at most so long at a time.
     pub(super) fn run(mut self, wait: Duration) -> Result<(), BenchError> {
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS];

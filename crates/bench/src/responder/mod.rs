@@ -1,4 +1,4 @@
-//! The canned responder: the least that can answer the load and pass its verification.
+//! The canned responder: the minimum that answers the load and passes its verification.
 //!
 //! One thread, no learning, no tables. It reads at least 64 KiB at a time into one buffer, and
 //! answers each packet_in with a flow_mod that stands ready in another; only `xid`, `buffer_id`,
@@ -50,7 +50,7 @@ pub enum Idle {
     Spin,
 }
 
-/// What a responder can be told.
+/// Settings of a responder.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponderSettings {
     /// Where it listens. Port 0 takes a free one.
@@ -123,7 +123,7 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Nobody is left to be told.
+        // Nobody waits for the result any more.
         let _ = self.join();
     }
 }

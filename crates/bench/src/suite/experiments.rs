@@ -82,9 +82,9 @@ pub(super) struct Case {
     pub(super) label: String,
     /// Its target, threads and cores are filled in later; it is one run.
     pub(super) load: Load,
-    /// Threads of controllers that can be told.
+    /// Threads of controllers that have a setting for it.
     pub(super) workers: usize,
-    /// Only for controllers that can be told what a read may take.
+    /// Only for controllers that have a setting for the size of a read.
     pub(super) read_bytes: Option<u32>,
     /// Only for controllers that have this variant.
     pub(super) variant: Option<&'static str>,
@@ -357,7 +357,7 @@ fn energy(scope: &Scope) -> Vec<Case> {
     rates.iter().map(case).collect()
 }
 
-/// The most packet_ins in flight that cases ask for fit.
+/// The maximum number of packet_ins in flight of all cases fits.
 const _: () = assert!(MAX_IN_FLIGHT * 16 <= MAX_IN_FLIGHT_TOTAL);
 
 const ONE_LINE: &[(&str, &str)] = &[("rate", "")];

@@ -30,7 +30,7 @@ impl Machine {
         self.load_average > QUIET
     }
 
-    /// This one, as far as `/proc` tells.
+    /// This one, as `/proc` describes it.
     pub(crate) fn this(cores: usize) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let value = |text: &str, key: &str| {

@@ -51,7 +51,7 @@ pub use record::{Figures, Record};
 /// Time that a contestant has to listen after it was started.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most rounds.
+/// Maximum number of rounds.
 const MAX_RUNS: u32 = 1000;
 
 /// What is to be done.
@@ -63,7 +63,7 @@ pub struct Suite {
     pub folder: PathBuf,
     /// Who takes part, in the order of their turns. One is [`Role::Ours`].
     pub contestants: Vec<Contestant>,
-    /// Where those listen that cannot be told.
+    /// Where contestants listen whose command has no place for the address.
     pub connect: SocketAddr,
     /// The version that the switches speak.
     pub version: Version,
@@ -93,7 +93,7 @@ pub struct SuiteProgress<'a> {
     pub of: u32,
     /// In which experiment.
     pub experiment: &'a str,
-    /// Of whom.
+    /// The contestant.
     pub contestant: &'a str,
     /// At which point.
     pub label: &'a str,
@@ -162,7 +162,7 @@ pub fn run(
     Ok(finished(report, &records))
 }
 
-/// A number is between one and the most.
+/// Checks that a number is between one and a maximum.
 fn in_range(what: &'static str, value: u64, most: u64) -> Result<(), BenchError> {
     match (1..=most).contains(&value) {
         true => Ok(()),
@@ -199,7 +199,7 @@ struct Work<'s, 'p> {
 }
 
 impl Work<'_, '_> {
-    /// Starts each contestant once, so that one that does not come up is told of before hours are
+    /// Starts each contestant once, so that one that does not start is reported before hours are
     /// spent.
     fn try_all(&self) -> Result<(), SuiteError> {
         for contestant in &self.suite.contestants {
@@ -312,7 +312,7 @@ impl Work<'_, '_> {
                     format!("{name} takes at most {most} switches, and has no points beyond.")
                 }
                 _ => format!(
-                    "{name} cannot be told how much to read at a time, and has no points where that \
+                    "{name} has no setting for the size of a read, and no points where that \
                      is varied."
                 ),
             });
@@ -446,7 +446,7 @@ impl Record {
 fn finished(report: PathBuf, records: &[Record]) -> Finished {
     let (mut faults, mut others, mut notes) = (Vec::new(), Vec::new(), Vec::<String>::new());
     for record in records {
-        // What holds for several experiments is told once.
+        // What holds for several experiments is reported once.
         for note in &record.notes {
             if !notes.contains(note) {
                 notes.push(note.clone());

@@ -134,7 +134,7 @@ fn on_share(
     })
 }
 
-/// Small shares with the digits that tell them apart.
+/// Small shares with the digits that distinguish them.
 fn share_text(share: f64) -> String {
     match share {
         small if small < 0.0995 => format!("{:.2}%", small * 100.0),

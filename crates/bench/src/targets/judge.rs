@@ -17,7 +17,7 @@ pub enum Verdict {
     /// It is not.
     Missed,
     /// Nothing is asked of it.
-    Told,
+    Reported,
     /// It could not be measured, and why.
     NotMeasured(String),
 }
@@ -29,7 +29,7 @@ impl Verdict {
         match self {
             Verdict::Met => "met",
             Verdict::Missed => "MISSED",
-            Verdict::Told => "told",
+            Verdict::Reported => "reported",
             Verdict::NotMeasured(_) => "not measured",
         }
     }
@@ -39,7 +39,7 @@ impl Verdict {
         match () {
             () if parts.contains(&Some(false)) => Verdict::Missed,
             () if parts.contains(&Some(true)) => Verdict::Met,
-            () => Verdict::Told,
+            () => Verdict::Reported,
         }
     }
 }
@@ -63,7 +63,7 @@ fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
     let (figure, judged): (_, Box<dyn Fn(f64) -> Option<bool>>) = match check {
         Check::AtMost(figure, most) => (figure, Box::new(move |x| Some(x <= most))),
         Check::AtLeast(figure, least) => (figure, Box::new(move |x| Some(x >= least))),
-        Check::Told(figure) => (figure, Box::new(|_| None)),
+        Check::Reported(figure) => (figure, Box::new(|_| None)),
         Check::Memory => {
             let used = found.controller.runs.iter().filter_map(|run| run.controller.as_ref());
             let bytes = used.map(|used| used.resident_bytes).max();
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn a_row_is_missed_if_a_part_of_it_is() {
-        let checks = [Check::AtMost(Figure::Cpu, 1.33), Check::Told(Figure::Rate)];
+        let checks = [Check::AtMost(Figure::Cpu, 1.33), Check::Reported(Figure::Rate)];
         let (text, verdict) = judge(&checks, &comparison(1.2));
         assert_eq!(text, "CPU 1.20 (1.20 to 1.20); rate 0.90 (0.90 to 0.90)");
         assert_eq!(verdict, Verdict::Met);
         assert_eq!(judge(&checks, &comparison(1.34)).1, Verdict::Missed);
-        assert_eq!(judge(&checks[1..], &comparison(9.0)).1, Verdict::Told);
+        assert_eq!(judge(&checks[1..], &comparison(9.0)).1, Verdict::Reported);
         let unknown = [Check::AtMost(Figure::P50, 1.15)];
         assert_eq!(judge(&unknown, &comparison(1.0)).1, Verdict::Missed, "unknown is not met");
     }

@@ -150,7 +150,7 @@ fn fairness(
     slowest: f64,
     tell: Tell<'_>,
 ) -> Result<Found, Failed> {
-    let told = |error: BenchError| error.to_string();
+    let text = |error: BenchError| error.to_string();
     let ours = Running::ours(targets, 1)?;
     let side = ours.side(targets, shape);
     // All runs in one report: the worst of them counts.
@@ -161,9 +161,9 @@ fn fairness(
             tell(f64::from(at.run - 1) / f64::from(load.runs));
         }
     });
-    let mut test = Test::begin(&load, &side.watch, progress).map_err(told)?;
-    test.settle(side.settle).map_err(told)?;
-    let report = test.runs().map_err(told)?;
+    let mut test = Test::begin(&load, &side.watch, progress).map_err(text)?;
+    test.settle(side.settle).map_err(text)?;
+    let report = test.runs().map_err(text)?;
     complete(&report)?;
     let worst = |of: fn(&crate::Fairness) -> f64| {
         report.runs.iter().map(|run| of(&run.fairness)).fold(f64::INFINITY, f64::min)

@@ -6,7 +6,7 @@
 //!
 //! # What it is not
 //! It knows no controller: those are command lines, as anywhere in this crate. It asserts nothing:
-//! times are told, never a reason to fail.
+//! times are reported, never a reason to fail.
 
 mod estimate;
 mod judge;
@@ -127,7 +127,7 @@ pub enum TargetsError {
     Bench(#[from] BenchError),
 }
 
-/// What is told meanwhile.
+/// Progress of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
     /// A row begins.
@@ -145,7 +145,7 @@ pub struct Place {
     pub row: usize,
     /// Of so many.
     pub of: usize,
-    /// The share of the whole that is over, 0 to 1, as far as it can be told before.
+    /// The share of the whole that is over, 0 to 1, as far as it is known before.
     pub share: f64,
     /// The time that the rest will take, about.
     pub left: Duration,

@@ -42,7 +42,7 @@ impl std::fmt::Display for Page<'_> {
              - Load average when it was done: {load_average:.2}\n\
              - Commit: {}\n\
              - Date: {}\n\
-             - How: {how}, medians of {} pairs of runs of {:.1} s in turn, with the least and the most. Controller on one \
+             - How: {how}, medians of {} pairs of runs of {:.1} s in turn, with minimum and maximum. Controller on one \
              core, generator on the other, release build, default configuration with `match: exact`.\n\n\
              Ratios are ours by the other's. Rates of rows whose generator was the busier one are the least \
              that ours can do, and no results.\n",

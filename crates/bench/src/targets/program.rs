@@ -19,7 +19,7 @@ pub(super) enum Program {
     Workers,
 }
 
-/// What is asked of the number that it tells.
+/// The condition on the number that it prints.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
     AtLeast(f64),

@@ -48,9 +48,9 @@ pub(super) enum Measure {
 pub(super) enum Check {
     AtMost(Figure, f64),
     AtLeast(Figure, f64),
-    /// Only told.
-    Told(Figure),
-    /// The memory that ours has resident, only told.
+    /// Only reported.
+    Reported(Figure),
+    /// The memory that ours has resident, only reported.
     Memory,
     /// The latency of ours that 1% exceed, in milliseconds.
     P99Under(f64),
@@ -104,7 +104,7 @@ const fn switches(switches: u32) -> Shape {
     Shape { switches, ..BASE }
 }
 
-use Check::{AtLeast, AtMost, Memory, P99Under, Told};
+use Check::{AtLeast, AtMost, Memory, P99Under, Reported};
 use Figure::{Cpu, P50, P99, Rate};
 
 /// Seconds until host tracking knows the hosts: a port that has come up may lead to a switch, and is no
@@ -113,7 +113,7 @@ const TRACKED_S: f64 = 4.0;
 
 const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
 const AS_QUICK: &[Check] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
-const ONLY_TOLD: &[Check] = &[Told(Cpu), Told(Rate)];
+const ONLY_REPORTED: &[Check] = &[Reported(Cpu), Reported(Rate)];
 
 /// The variant with one table of hosts for all switches, kept without locks.
 pub const LOCK_FREE: &str = "lock-free";
@@ -133,7 +133,7 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Responder {
             load: BASE,
             idle: Idle::Sleep,
-            checks: &[AtMost(Cpu, 1.33), Told(Rate)],
+            checks: &[AtMost(Cpu, 1.33), Reported(Rate)],
         },
     },
     Row {
@@ -149,7 +149,7 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Responder {
             load: BASE_13,
             idle: Idle::Sleep,
-            checks: &[AtMost(Cpu, 1.5), Told(Rate)],
+            checks: &[AtMost(Cpu, 1.5), Reported(Rate)],
         },
     },
     Row {
@@ -161,21 +161,21 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "unbuffered-1.0",
         what: "unbuffered packets, 1.0",
-        target: "told",
+        target: "reported",
         measure: Measure::Responder {
             load: Shape { buffered: false, ..BASE },
             idle: Idle::Sleep,
-            checks: ONLY_TOLD,
+            checks: ONLY_REPORTED,
         },
     },
     Row {
         name: "unbuffered-1.3",
         what: "unbuffered packets, 1.3",
-        target: "told",
+        target: "reported",
         measure: Measure::Responder {
             load: Shape { buffered: false, ..BASE_13 },
             idle: Idle::Sleep,
-            checks: ONLY_TOLD,
+            checks: ONLY_REPORTED,
         },
     },
     Row {
@@ -203,7 +203,7 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Itself {
             load: macs(62_500),
             than: macs(64),
-            checks: &[AtLeast(Rate, 0.6), Told(Cpu), Memory],
+            checks: &[AtLeast(Rate, 0.6), Reported(Cpu), Memory],
         },
     },
     Row {
@@ -213,7 +213,7 @@ pub const ROWS: &[Row] = &[
         measure: Measure::Itself {
             load: macs(625_000),
             than: macs(64),
-            checks: &[AtLeast(Rate, 0.5), Told(Cpu), Memory],
+            checks: &[AtLeast(Rate, 0.5), Reported(Cpu), Memory],
         },
     },
     Row {
@@ -231,8 +231,8 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "workers-2",
         what: "2 workers instead of 1, on the same cores",
-        target: "told",
-        measure: Measure::Workers { workers: 2, checks: ONLY_TOLD },
+        target: "reported",
+        measure: Measure::Workers { workers: 2, checks: ONLY_REPORTED },
     },
     Row {
         name: "latency-1-sleep",
@@ -323,20 +323,20 @@ pub const ROWS: &[Row] = &[
             name: LOCK_FREE,
             load: BASE,
             settle_s: 0.0,
-            checks: &[AtMost(Cpu, 1.15), Told(Rate)],
+            checks: &[AtMost(Cpu, 1.15), Reported(Rate)],
         },
     },
     Row {
         name: "global-mutex",
         what: "the same behind a mutex",
-        target: "told",
-        measure: Measure::Variant { name: MUTEX, load: BASE, settle_s: 0.0, checks: ONLY_TOLD },
+        target: "reported",
+        measure: Measure::Variant { name: MUTEX, load: BASE, settle_s: 0.0, checks: ONLY_REPORTED },
     },
     Row {
         name: "global-stm",
         what: "the same in transactions",
-        target: "told",
-        measure: Measure::Variant { name: STM, load: BASE, settle_s: 0.0, checks: ONLY_TOLD },
+        target: "reported",
+        measure: Measure::Variant { name: STM, load: BASE, settle_s: 0.0, checks: ONLY_REPORTED },
     },
     Row {
         name: "services-1.0",
@@ -346,7 +346,7 @@ pub const ROWS: &[Row] = &[
             name: SERVICES,
             load: BASE,
             settle_s: TRACKED_S,
-            checks: &[AtMost(Cpu, 1.25), Told(Rate)],
+            checks: &[AtMost(Cpu, 1.25), Reported(Rate)],
         },
     },
     Row {
@@ -357,7 +357,7 @@ pub const ROWS: &[Row] = &[
             name: SERVICES,
             load: BASE_13,
             settle_s: TRACKED_S,
-            checks: &[AtMost(Cpu, 1.25), Told(Rate)],
+            checks: &[AtMost(Cpu, 1.25), Reported(Rate)],
         },
     },
     Row {

@@ -36,7 +36,7 @@ pub(crate) const FLOW_MOD: u8 = 14;
 /// about, if it is not about the first that waits. Beyond, it is wrong.
 const SEARCHED: usize = 4096;
 
-/// Packets behind the window that are looked through to tell a second answer from a wrong one.
+/// Packets behind the window that are looked through to distinguish a second answer from a wrong one.
 const REMEMBERED: u64 = 64;
 
 /// What the answers to packet_ins were, in messages; `verified` and the last five in packet_ins.
@@ -204,7 +204,7 @@ impl Verifier {
 
     /// Takes the answers that a stream starts with, as long as they are those that come when all is
     /// well: whole, right, of the known shapes, and in the order in which the packets were sent. Says
-    /// how many packets they answer, and how many bytes they are; the window has to be told.
+    /// how many packets they answer, and how many bytes they are; the caller passes this on to the window.
     ///
     /// What it stops at goes through [`Verifier::check`], so what is right or wrong is said there.
     #[inline]

@@ -47,7 +47,7 @@ fn a_value_belongs_to_its_key() {
     });
 }
 
-/// Of two who insert the same key one is first, and the other is told. Each reads two whole lines before it writes: too
+/// Of two who insert the same key one is first, and the other gets a refusal. Each reads two whole lines before it writes: too
 /// many interleavings for all to be tried, so those are in which a thread is stopped three times at most.
 #[test]
 fn a_key_is_inserted_once() {

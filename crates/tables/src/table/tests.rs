@@ -14,7 +14,7 @@ fn broken_table(bound: usize) -> FlatTable<u32> {
     FlatTable::with_seed(bound, &Budget::unlimited(), Seed::all_collide())
 }
 
-/// Inserts `keys` and returns the most and the mean of the lines that an insertion touched.
+/// Inserts `keys` and returns the maximum and the mean of the lines that an insertion touched.
 fn lines_touched(table: &mut FlatTable<u32>, keys: std::ops::Range<u64>) -> (usize, usize) {
     let count = (keys.end - keys.start) as usize;
     let (mut most, mut sum) = (0, 0);
