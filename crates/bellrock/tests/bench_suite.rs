@@ -86,6 +86,9 @@ fn an_experiment_leaves_raw_data_plots_and_a_report() {
     }
     let png = fs::read(folder.0.join("latency/cdf-1.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n"), "it is a PNG");
+    assert!(fs::read(folder.0.join("latency/cdf-1.pdf")).unwrap().starts_with(b"%PDF-"));
+    let csv = folder.text("latency/cdf-1.csv");
+    assert!(csv.lines().any(|line| line.contains("bellrock ")), "{csv}");
     for report in ["report.html", "latency/report.html"] {
         let text = folder.text(report);
         assert_loads_nothing(&text);
@@ -212,6 +215,7 @@ fn bad_use_is_told_before_anything_is_measured() {
         let (status, out, error) = suite(&folder.0, arguments);
         assert_eq!((status, out.as_str()), (expected, ""), "{arguments:?}: {error}");
         assert!(error.contains(text), "{arguments:?}: {error}");
+        assert!(folder.0 == full.0 || !folder.0.exists(), "{arguments:?} left a folder behind");
     }
     assert_eq!(fs::read_dir(&full.0).unwrap().count(), 1, "what was there is left alone");
     let (status, _, error) = bench(&["report", full.0.to_str().unwrap()]);

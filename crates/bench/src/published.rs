@@ -150,10 +150,10 @@ pub const BY_THREADS: &[Figure] = &[
     points(NUST, "NUST, 32 switches", &[(1.0, 1.36 * M), (2.0, 2.62 * M), (4.0, 4.50 * M)]),
     points(NUST, "Beacon, 32 switches", &[(1.0, 1.35 * M), (2.0, 2.12 * M), (4.0, 4.01 * M)]),
     points(NUST, "NOX-MT, 32 switches", &[(1.0, 0.75 * M), (4.0, 2.5 * M)]),
-    points(PRIMETIME, "Beacon, almost; it stops there", &[(18.0, 20.0 * M)]),
-    points(POSTER, "the poster's controller", &[(36.0, 14.6 * M)]),
-    points(POSTER_X86, "Beacon", &[(16.0, 12.8 * M)]),
-    points(MCNETTLE, "McNettle, local learning, nearly", &[(46.0, 14.0 * M)]),
+    points(PRIMETIME, "Beacon, almost 20 M; no growth beyond this point", &[(18.0, 20.0 * M)]),
+    points(POSTER, "controller of the TILE-Gx poster", &[(36.0, 14.6 * M)]),
+    points(POSTER_X86, "Beacon on x86", &[(16.0, 12.8 * M)]),
+    points(MCNETTLE, "McNettle, local learning, nearly 14 M", &[(46.0, 14.0 * M)]),
 ];
 
 /// What else they say of threads.
@@ -178,9 +178,9 @@ pub const ON_THREADS: &[Fact] = &[
 pub const BY_SWITCHES: &[Figure] = &[
     points(NUST, "NUST, 4 threads", &[(16.0, 4.52 * M), (32.0, 4.50 * M), (64.0, 4.19 * M)]),
     points(NUST, "Beacon, 4 threads", &[(16.0, 4.10 * M), (32.0, 4.01 * M), (64.0, 3.69 * M)]),
-    points(PRIMETIME, "Beacon, almost; it stops there", &[(17.0, 20.0 * M)]),
-    points(PRIMETIME, "what a network of 200 needs", &[(200.0, 20.0 * M)]),
-    level(MCNETTLE, "McNettle, 46 cores, nearly", 14.0 * M),
+    points(PRIMETIME, "Beacon, almost 20 M; no growth beyond this point", &[(17.0, 20.0 * M)]),
+    points(PRIMETIME, "need of a data centre with 200 switches", &[(200.0, 20.0 * M)]),
+    level(MCNETTLE, "McNettle, 46 cores, nearly 14 M", 14.0 * M),
 ];
 
 /// What else they say of switches.
@@ -196,8 +196,8 @@ pub const ON_SWITCHES: &[Fact] = &[
 
 /// Responses a second by MACs.
 pub const BY_MACS: &[Figure] = &[
-    points(PRIMETIME, "Beacon, 64 switches, almost", &[(1e6, 20.0 * M)]),
-    points(PRIMETIME, "the others, at most", &[(1e6, 7.0 * M)]),
+    points(PRIMETIME, "Beacon, 64 switches, almost 20 M", &[(1e6, 20.0 * M)]),
+    points(PRIMETIME, "the other controllers of the study: at most 7 M", &[(1e6, 7.0 * M)]),
 ];
 
 /// What else they say of MACs.
@@ -212,15 +212,15 @@ pub const ON_MACS: &[Fact] = &[
 
 /// Latency distribution with one switch.
 pub const LATENCY_OF_ONE: &[Figure] = &[
-    upright(HOT_ICE, "NOX-MT, Beacon, Maestro: least, 10 µs", 10.0 * US),
-    upright(HOT_ICE, "the same, 15 µs", 15.0 * US),
+    upright(HOT_ICE, "NOX-MT, Beacon, Maestro: minimum, 10 µs of 10 to 15", 10.0 * US),
+    upright(HOT_ICE, "NOX-MT, Beacon, Maestro: minimum, 15 µs of 10 to 15", 15.0 * US),
     upright(PRIMETIME, "Beacon: under 10 ms", 10.0 * MS),
-    upright(PRIMETIME, "all: under 100 ms", 100.0 * MS),
+    upright(PRIMETIME, "all controllers of the study: under 100 ms", 100.0 * MS),
 ];
 
 /// Latency distribution with 64 switches.
 pub const LATENCY_OF_64: &[Figure] = &[
-    upright(PRIMETIME, "none: under 10 ms", 10.0 * MS),
+    upright(PRIMETIME, "no controller of the study: under 10 ms", 10.0 * MS),
     upright(PRIMETIME, "Maestro, Beacon: under 100 ms", 100.0 * MS),
 ];
 
@@ -228,10 +228,10 @@ pub const LATENCY_OF_64: &[Figure] = &[
 pub const PING_PONG: &[Figure] = &[
     points(
         MCNETTLE,
-        "McNettle, under; 15 cores or more",
+        "McNettle, below this line; 15 cores or more",
         &[(1.0, 0.5 * MS), (100.0, 0.5 * MS), (1500.0, 10.0 * MS), (2000.0, 14.0 * MS)],
     ),
-    points(MCNETTLE, "Beacon, least and most", &[(2000.0, 25.0 * MS), (2000.0, 70.0 * MS)]),
+    points(MCNETTLE, "Beacon, minimum and maximum", &[(2000.0, 25.0 * MS), (2000.0, 70.0 * MS)]),
 ];
 
 /// Responses a second in latency mode by switches.
