@@ -118,6 +118,12 @@ pub enum Event {
         /// The port.
         at: SwitchPort,
     },
+    /// A frame came in from the address that the controller asks hosts from: a host pretends to be the controller, or a
+    /// loop outside brings its questions back. It was dropped.
+    ProbeAddressUsed {
+        /// Where it came in.
+        at: SwitchPort,
+    },
     /// A switch has flows that no app of this controller has installed. They stay.
     ForeignFlows {
         /// The switch.
@@ -228,6 +234,7 @@ impl Event {
             Event::AddressClaimRefused { .. } => "address_claim_refused",
             Event::HostGone { .. } => "host_gone",
             Event::TooManyHosts { .. } => "too_many_hosts",
+            Event::ProbeAddressUsed { .. } => "probe_address_used",
             Event::ForeignFlows { .. } => "foreign_flows",
             Event::Reconciled { .. } => "reconciled",
             Event::WantedAltered { .. } => "wanted_altered",
@@ -285,6 +292,12 @@ impl fmt::Display for Event {
             }
             Event::TooManyHosts { at } => {
                 write!(f, "{at} has as many hosts as it may, further ones are not learnt")
+            }
+            Event::ProbeAddressUsed { at } => {
+                write!(
+                    f,
+                    "a frame from the controller's own address came in at {at}, and was dropped"
+                )
             }
             Event::ForeignFlows { dpid, flows } => {
                 write!(f, "switch {dpid} has flows of somebody else, which stay: {flows}")

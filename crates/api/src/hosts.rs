@@ -73,6 +73,8 @@ pub struct Host {
 pub struct Hosts {
     by_id: HashTrieMapSync<HostId, Arc<Host>, Keys>,
     by_ip: HashTrieMapSync<(IpAddr, Option<u16>), HostId, Keys>,
+    /// In order, for the VLANs of an Ethernet address.
+    ids: RedBlackTreeSetSync<HostId>,
     /// In the order of places, for those at a port, and for going through all in an order that is the
     /// same in each run.
     places: RedBlackTreeSetSync<(SwitchPort, HostId)>,
@@ -99,6 +101,7 @@ impl Hosts {
         Hosts {
             by_id: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
             by_ip: HashTrieMapSync::new_with_hasher_and_ptr_kind(keys),
+            ids: RedBlackTreeSetSync::new_sync(),
             places: RedBlackTreeSetSync::new_sync(),
         }
     }
@@ -114,6 +117,12 @@ impl Hosts {
     pub fn by_ip(&self, ip: IpAddr, vlan: Option<u16>) -> Option<&Host> {
         let id = self.by_ip.get(&(ip, vlan))?;
         self.get(id.mac, id.vlan)
+    }
+
+    /// The hosts with an Ethernet address: one for each VLAN that it is used in.
+    pub fn of_mac(&self, mac: MacAddr) -> impl Iterator<Item = &Host> {
+        let (first, last) = (HostId::new(mac, None), HostId::new(mac, Some(u16::MAX)));
+        self.ids.range(first..=last).filter_map(|id| self.get(id.mac, id.vlan))
     }
 
     /// The hosts at a port.
@@ -150,6 +159,7 @@ impl Hosts {
             self.by_ip.insert_mut((*ip, host.id.vlan), host.id);
         }
         self.places.insert_mut((host.at, host.id));
+        self.ids.insert_mut(host.id);
         self.by_id.insert_mut(host.id, Arc::new(host));
     }
 
@@ -158,6 +168,7 @@ impl Hosts {
         let host = Arc::clone(self.by_id.get(&id)?);
         self.by_id.remove_mut(&id);
         self.places.remove_mut(&(host.at, id));
+        self.ids.remove_mut(&id);
         for ip in &host.addresses {
             self.by_ip.remove_mut(&(*ip, id.vlan));
         }
@@ -211,6 +222,20 @@ mod tests {
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         assert_eq!((before.at(at(1)).count(), hosts.at(at(1)).count()), (1, 0));
         assert_eq!(hosts.at(at(2)).map(|host| host.id.mac.0[5]).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn an_ethernet_address_has_a_host_in_each_vlan() {
+        let mut hosts = Hosts::default();
+        for (n, vlan) in [(1, Some(4095)), (1, None), (2, None), (1, Some(7)), (0, Some(1))] {
+            let id = HostId::new(MacAddr([2, 0, 0, 0, 0, n]), vlan);
+            hosts.insert(Host { id, ..host(n, 1, &[]) });
+        }
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        let vlans = |hosts: &Hosts| hosts.of_mac(mac).map(|host| host.id.vlan).collect::<Vec<_>>();
+        assert_eq!(vlans(&hosts), [None, Some(7), Some(4095)]);
+        hosts.remove(HostId::new(mac, Some(7)));
+        assert_eq!(vlans(&hosts), [None, Some(4095)]);
     }
 
     #[test]

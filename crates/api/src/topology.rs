@@ -39,14 +39,17 @@ impl fmt::Display for SwitchPort {
 )]
 pub struct ParseSwitchPortError(String);
 
-/// From `SWITCH:PORT`, the first in hexadecimal, the second in decimal.
+/// From `SWITCH:PORT`, the first in hexadecimal, the second in decimal or `LOCAL`.
 impl FromStr for SwitchPort {
     type Err = ParseSwitchPortError;
 
     fn from_str(text: &str) -> Result<Self, ParseSwitchPortError> {
         let read = text.split_once(':').and_then(|(switch, port)| {
-            let port = Some(port).filter(|port| !port.starts_with('+'))?.parse().ok()?;
-            Some(SwitchPort::new(switch.parse().ok()?, Port(port)))
+            let port = match port {
+                "LOCAL" => Port::LOCAL,
+                number => Port(Some(number).filter(|it| !it.starts_with('+'))?.parse().ok()?),
+            };
+            Some(SwitchPort::new(switch.parse().ok()?, port))
         });
         read.ok_or_else(|| ParseSwitchPortError(text.to_owned()))
     }
@@ -159,6 +162,8 @@ mod tests {
     fn a_port_of_a_switch_is_read_as_it_is_printed() {
         let at = SwitchPort::new(Dpid(0xa1), Port(4));
         assert_eq!((at.to_string().parse(), "a1:4".parse()), (Ok(at), Ok(at)));
+        let local = SwitchPort::new(Dpid(0xa1), Port::LOCAL);
+        assert_eq!((local.to_string().parse(), "a1:LOCAL".parse()), (Ok(local), Ok(local)));
         for text in ["", "a1", "a1:", ":4", "a1:x", "a1:4:5", "a1:+4", "g:4"] {
             let error = text.parse::<SwitchPort>().unwrap_err().to_string();
             assert!(error.contains("give SWITCH:PORT"), "{error}");

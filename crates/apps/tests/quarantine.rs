@@ -7,10 +7,10 @@ use std::time::Duration;
 use bellrock_api::openflow::MessageKind;
 use bellrock_api::{AppId, Dpid, Event, Flow, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::quarantine::{BlockList, BlockLists, Blocked, Quarantine};
-use bellrock_apps::{Learning, LearningSettings};
+use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
-use bellrock_emulator::network::LoggedMessage;
 use bellrock_emulator::network::NetworkSettings;
+use bellrock_emulator::network::{LoggedMessage, Way};
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::AUDIT_EVERY;
 use bellrock_tables::Budget;
@@ -31,7 +31,8 @@ on_both_versions!(
     a_switch_that_comes_up_has_the_drops_before_anything_else,
     a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go,
     drops_that_somebody_removes_are_put_back,
-    a_list_with_a_bad_line_changes_nothing
+    a_list_with_a_bad_line_changes_nothing,
+    drops_are_above_flows_of_single_connections
 );
 
 /// Four switches, nine hosts.
@@ -97,6 +98,65 @@ fn addresses_and_prefixes_are_cut_off_too(version: Version) {
     assert!(!lab.ping("h1", "h8") && !lab.ping("h8", "h7") && lab.ping("h8", "h9"));
     let gaps: usize = lists.entries().iter().map(|entry| entry.gaps.len()).sum();
     assert_eq!(gaps, if version == Version::V1_0 { 4 } else { 0 }, "{:?}", lists.entries());
+}
+
+/// On 1.0 a flow without wildcards is above all priorities: connections that are there go on, unless their flows leave
+/// something open.
+fn drops_are_above_flows_of_single_connections(version: Version) {
+    let lists = BlockLists::default();
+    let exact = LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
+    let learning = Learning::new(exact, &Budget::unlimited());
+    let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(version);
+    let mut lab = lab.app(Quarantine::new(&lists)).run(learning);
+    let all =
+        [tcp(1, 2, None), tcp(1, 2, Some(5)), arp_reply(1, 2, None), arp_reply(1, 2, Some(5))];
+    for vlan in [None, Some(5)] {
+        lab.send_frame("h2", &tcp(2, 1, vlan));
+        lab.run_for(WHILE);
+    }
+    let arrived = |lab: &mut Lab| {
+        lab.capture("h2");
+        for frame in &all {
+            lab.send_frame("h1", frame);
+            lab.run_for(CUT_OFF_WITHIN);
+        }
+        lab.capture("h2").iter().filter(|frame| all.contains(frame)).count()
+    };
+    assert_eq!(arrived(&mut lab), all.len());
+    let before = lab.message_count("s1", Way::FromSwitch);
+    assert_eq!(arrived(&mut lab), all.len());
+    let asked = lab.message_count("s1", Way::FromSwitch) - before;
+    assert!(asked < all.len() as u64, "{asked} messages: there are flows {:#?}", lab.flows("s1"));
+    lists.add(mac(&lab, "h1")).unwrap();
+    lab.run_for(CUT_OFF_WITHIN);
+    assert_eq!(arrived(&mut lab), 0, "{:#?}", lab.flows("s1"));
+}
+
+/// The Ethernet header of a frame between two hosts.
+fn header(from: u8, to: u8, vlan: Option<u16>, eth_type: u16) -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 0, 0, to, 0, 0, 0, 0, 0, from];
+    if let Some(vlan) = vlan {
+        frame.extend([0x81, 0]);
+        frame.extend((3 << 13 | vlan).to_be_bytes());
+    }
+    frame.extend(eth_type.to_be_bytes());
+    frame
+}
+
+fn tcp(from: u8, to: u8, vlan: Option<u16>) -> Vec<u8> {
+    let mut frame = header(from, to, vlan, 0x0800);
+    frame.extend([0x45, 0xb8, 0, 46, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+    frame.extend([0x12, 0x34, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+    frame.resize(frame.len() + 6, 0);
+    frame
+}
+
+fn arp_reply(from: u8, to: u8, vlan: Option<u16>) -> Vec<u8> {
+    let mut frame = header(from, to, vlan, 0x0806);
+    frame.extend([0, 1, 8, 0, 6, 4, 0, 2]);
+    frame.extend([0, 0, 0, 0, 0, from, 10, 0, 0, from, 0, 0, 0, 0, 0, to, 10, 0, 0, to]);
+    frame.resize(frame.len() + 18, 0);
+    frame
 }
 
 fn a_switch_that_comes_up_has_the_drops_before_anything_else(version: Version) {

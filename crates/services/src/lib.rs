@@ -25,9 +25,11 @@ mod counters;
 pub mod desired;
 pub mod discovery;
 pub mod hosts;
+mod own_flows;
 pub mod paths;
 pub mod programming;
 mod registry;
+pub mod reserved;
 #[cfg(test)]
 mod testing;
 pub mod wait;

@@ -6,11 +6,13 @@ mod lab;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Event, HostEntry, MacAddr, Needs, Port, Version};
+use bellrock_api::{
+    Dpid, Event, FlowMod, HostEntry, MacAddr, Match, Needs, Port, ToSwitch, Version,
+};
 use bellrock_apps::Learning;
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_services::chain::ServiceSettings;
-use bellrock_services::hosts::{HostSettings, SIGHTINGS_PER_PORT_PER_S};
+use bellrock_services::hosts::{HostSettings, PROBE_SOURCE, SIGHTINGS_PER_PORT_PER_S};
 use lab::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -105,6 +107,67 @@ fn nobody_takes_the_address_of_a_host_that_is_there() {
         // Apps never saw it: packets still go to where the host is.
         assert!(lab.ping("h5", "h1") && lab.ping("h9", "h1"));
         assert!(lab.app_counter("hosts", "claims_dropped").unwrap() >= 20);
+    }
+}
+
+/// A frame with these addresses and this Ethernet type, long enough.
+fn frame(to: MacAddr, from: MacAddr, eth_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &eth_type.to_be_bytes(), payload].concat();
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// An IPv4 packet without anything in it, between two addresses.
+fn ipv4(from: [u8; 4], to: [u8; 4]) -> Vec<u8> {
+    let head = [0x45, 0, 0, 20, 0, 1, 0, 0, 64, 255, 0, 0];
+    [&head[..], &from, &to].concat()
+}
+
+/// An attacker speaks as the controller's own address, so that an app learns it, and has a host send there: then what the
+/// host answers to the controller's probes must not go to the attacker.
+#[test]
+fn nobody_takes_the_address_that_hosts_answer_to() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        let h1 = mac(&lab, "h1");
+        let (its_ip, some_ip) = ([10, 0, 0, 1], [10, 0, 0, 99]);
+        for _ in 0..3 {
+            let speaks = frame(MacAddr::BROADCAST, PROBE_SOURCE, 0x0800, &ipv4(some_ip, [255; 4]));
+            lab.send_frame("h9", &speaks);
+            lab.send_frame("h9", &frame(h1, PROBE_SOURCE, 0x0800, &ipv4(some_ip, its_ip)));
+            lab.run_for(SECOND / 10);
+            lab.send_frame("h1", &frame(PROBE_SOURCE, h1, 0x0800, &ipv4(its_ip, some_ip)));
+            lab.run_for(SECOND / 10);
+        }
+        for _ in 0..12 {
+            lab.send_frame("h9", &from(h1));
+            lab.run_for(SECOND / 4);
+        }
+        assert_eq!(place(&lab, "h1"), Some(at(2, 1)), "{version} {:#?}", lab.flows("s2"));
+        assert!(lab.ping("h5", "h1"), "{version}");
+        let named = "02:42:52:00:00:01";
+        let flows = ["s1", "s2", "s3", "s4"].map(|switch| lab.flows(switch)).concat();
+        let of_tracker = 2 * 4;
+        let with_it = flows.iter().filter(|flow| flow.contains(named)).count();
+        assert_eq!(with_it, of_tracker, "{version} {flows:#?}");
+        let used = Event::ProbeAddressUsed { at: at(4, 3) };
+        assert_eq!(all_events(&lab).iter().filter(|event| **event == used).count(), 1);
+        assert!(lab.app_counter("hosts", "probe_address_used").unwrap() >= 6);
+    }
+}
+
+#[test]
+fn hosts_are_asked_also_after_somebody_emptied_the_tables() {
+    for version in VERSIONS {
+        let mut lab = up(version);
+        let before = lab.flows("s2").iter().filter(|flow| flow.contains("02:42:52")).count();
+        let any = Match::any();
+        let empty = ToSwitch::FlowMod(FlowMod::delete(&any));
+        network(&lab).send(Dpid(2), &empty).unwrap();
+        lab.run_for(SECOND / 10);
+        let flows = lab.flows("s2");
+        let there = flows.iter().filter(|flow| flow.contains("02:42:52")).count();
+        assert_eq!((before, there), (2, 2), "{version} {flows:#?}");
     }
 }
 

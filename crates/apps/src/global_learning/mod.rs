@@ -24,6 +24,7 @@ mod ways;
 use std::sync::{Arc, OnceLock};
 
 use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
+use bellrock_services::reserved::Fence;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
@@ -132,6 +133,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
             self.settings,
             self.prepared.of(info.version, &self.settings, network),
             GlobalHosts::new(shared, info.dpid),
+            Fence::new(network, info.dpid),
         )
     }
 }

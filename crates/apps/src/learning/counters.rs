@@ -15,6 +15,8 @@ counters! {
     bad_source;
     /// Packets from a port that no host can be behind; forwarded, their sources not learnt.
     bad_port;
+    /// Packets dropped since they came in by a port that belongs to another app.
+    reserved;
     /// Packets dropped since bridges do not forward them.
     link_local;
     /// Packets dropped since their destination is where they come from.

@@ -20,6 +20,11 @@ impl Ends {
     pub(super) fn ports(&self) -> [Port; 2] {
         [self.from.1.port(), self.to.1.port()]
     }
+
+    /// The VLAN of its packets, if they have a tag with one.
+    pub(super) fn vlan(&self) -> Option<u16> {
+        self.from.0.vlan()
+    }
 }
 
 /// The ends of a flow, if it is one as these settings would have it installed.
@@ -36,6 +41,11 @@ pub(super) fn ends(
         return None;
     }
     let matching = flow.matching.to_match();
+    // Flows of 1.0 that leave nothing open are above all priorities: an earlier version of the app had them.
+    let open = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
+    if version == Version::V1_0 && open.into_iter().any(|field| matching.has(field)) {
+        return None;
+    }
     if kind(&matching)? != settings.matching {
         return None;
     }

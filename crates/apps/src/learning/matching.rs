@@ -5,6 +5,10 @@
 //! is left out: what stands behind a second VLAN tag, the length of IEEE 802.3 frames, ports of
 //! fragments, headers that are malformed or cut. A match that says less is still right: packets go to
 //! an address, whatever they carry.
+//!
+//! In 1.0 a flow without wildcards is above all priorities (§3.4), so also above the drops of `quarantine`. Switches differ
+//! in whether a field that means nothing for a packet counts as one. So there the fields are left open that say nothing of
+//! where a packet goes: the priority of a VLAN tag, the DSCP, and the operation of ARP.
 
 use bellrock_api::{Field, Match, PacketIn, Version};
 use etherparse::{
@@ -17,13 +21,15 @@ use super::frame::{Frame, is_vlan_tag};
 /// Ethernet types below are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
 
-/// The twelve fields of 1.0 (§3.4), as far as the packet has them; in 1.3 also what stands in their
-/// place for IPv6, SCTP and ICMPv6.
+/// The fields of 1.0 (§3.4), as far as the packet has them, but for those that are left open; in 1.3 all of them, and
+/// what stands in their place for IPv6, SCTP and ICMPv6.
 #[inline(never)]
 pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
     let mut matching = Match::any();
     link(&mut matching, packet, frame);
-    if let Some(tag) = frame.vlan {
+    if let Some(tag) = frame.vlan
+        && version == Version::V1_3
+    {
         matching.set(Field::VlanPcp, tag.pcp.into());
     }
     if frame.eth_type < FIRST_ETH_TYPE || is_vlan_tag(frame.eth_type) {
@@ -51,7 +57,7 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: 
     let whole = packet.is_whole();
     // The parser goes by the version in the IP header, a switch by the Ethernet type first.
     match (&headers.net, EtherType(frame.eth_type)) {
-        (Some(LaxNetSlice::Arp(header)), EtherType::ARP) => arp(matching, header),
+        (Some(LaxNetSlice::Arp(header)), EtherType::ARP) => arp(matching, header, version),
         (Some(LaxNetSlice::Ipv4(header)), EtherType::IPV4)
             if has_its_length(header.payload(), whole) =>
         {
@@ -66,8 +72,8 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: 
     }
 }
 
-/// Operation and IPv4 addresses. Operations above 255 are left out: 1.0 has eight bits for them.
-fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>) {
+/// IPv4 addresses, and in 1.3 the operation. Operations above 255 are left out: Open vSwitch reads eight bits of them.
+fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>, version: Version) {
     const ETHERNET_ADDRESS_LEN: u8 = 6;
     let (Ok(sender), Ok(target)) = (
         <[u8; 4]>::try_from(header.sender_protocol_addr()),
@@ -83,7 +89,9 @@ fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>) {
     }
     matching.set(Field::ArpSpa, u32::from_be_bytes(sender).into());
     matching.set(Field::ArpTpa, u32::from_be_bytes(target).into());
-    if let operation @ 0..=255 = header.operation().0 {
+    if let operation @ 0..=255 = header.operation().0
+        && version == Version::V1_3
+    {
         matching.set(Field::ArpOp, operation.into());
     }
 }
@@ -101,7 +109,9 @@ fn ipv4(
     version: Version,
 ) {
     let (header, payload) = (packet.header(), packet.payload());
-    matching.set(Field::IpDscp, header.dcp().value().into());
+    if version == Version::V1_3 {
+        matching.set(Field::IpDscp, header.dcp().value().into());
+    }
     matching.set(Field::IpProto, header.protocol().0.into());
     matching.set(Field::Ipv4Src, u32::from_be_bytes(header.source()).into());
     matching.set(Field::Ipv4Dst, u32::from_be_bytes(header.destination()).into());

@@ -22,6 +22,7 @@ mod settings;
 mod switch;
 
 use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
+use bellrock_services::reserved::Fence;
 use bellrock_tables::Budget;
 
 use prepared::ByVersion;
@@ -80,6 +81,7 @@ impl App for Learning {
             self.settings,
             self.prepared.of(info.version, &self.settings, network),
             hosts::Hosts::new(&self.settings, &self.budget, seed, info),
+            Fence::new(network, info.dpid),
         )
     }
 }

@@ -90,12 +90,14 @@ impl Prepared {
         }
         let exact = |protocol: u8, ports: [Field; 2]| -> Result<ByTag> {
             let network = |link: Match| {
-                [Field::Ipv4Src, Field::Ipv4Dst, ports[0], ports[1]].into_iter().fold(
-                    link.eth_type(ETH_TYPE_IPV4).ip_dscp(0).ip_proto(protocol),
-                    |matching, field| matching.with(field, 0),
-                )
+                let link = link.eth_type(ETH_TYPE_IPV4).ip_proto(protocol);
+                let link = if version == Version::V1_0 { link } else { link.ip_dscp(0) };
+                [Field::Ipv4Src, Field::Ipv4Dst, ports[0], ports[1]]
+                    .into_iter()
+                    .fold(link, |matching, field| matching.with(field, 0))
             };
-            let tagged = link.clone().vlan_id(1).vlan_pcp(0);
+            let tagged = link.clone().vlan_id(1);
+            let tagged = if version == Version::V1_0 { tagged } else { tagged.vlan_pcp(0) };
             Ok(ByTag {
                 untagged: template(&network(link.clone()))?,
                 tagged: template(&network(tagged))?,
@@ -198,14 +200,16 @@ impl<'p> Plain<'p> {
         if is_whole { Some(Plain { by_tag, header: header.first_chunk()? }) } else { None }
     }
 
-    /// Fills in all fields above the link.
+    /// Fills in all fields above the link. Of a template of 1.0 some are left open ([`super::matching`]).
     #[inline(always)]
-    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame) {
-        if let Some(tag) = frame.vlan {
-            flow.set(Field::VlanPcp, &[tag.pcp]);
+    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame, version: Version) {
+        if version == Version::V1_3 {
+            if let Some(tag) = frame.vlan {
+                flow.set(Field::VlanPcp, &[tag.pcp]);
+            }
+            let [_, tos, ..] = *self.header;
+            flow.set(Field::IpDscp, &[tos >> 2]);
         }
-        let [_, tos, ..] = *self.header;
-        flow.set(Field::IpDscp, &[tos >> 2]);
         if let Some((header, ports)) = self.header.split_last_chunk()
             && let Some(addresses) = header.last_chunk()
         {
@@ -275,14 +279,19 @@ pub(crate) mod tests {
     }
 
     /// The flow_mod of a plain packet by its template; `None` for other packets.
-    fn by_template(prepared: &Prepared, packet: &PacketIn<'_>, frame: &Frame) -> Option<Vec<u8>> {
+    fn by_template(
+        prepared: &Prepared,
+        packet: &PacketIn<'_>,
+        frame: &Frame,
+        version: Version,
+    ) -> Option<Vec<u8>> {
         let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
         let plain = Plain::read(packet, frame, by_protocol)?;
         let mut out = Out::with_capacity(4096);
         let template = plain.by_tag.of(frame);
         let mut flow = template.fill_for(packet, 7, &mut out).unwrap();
         fill_link(&mut flow, packet, frame, Port(9)).unwrap();
-        plain.fill(&mut flow, frame);
+        plain.fill(&mut flow, frame, version);
         flow.finish().unwrap();
         Some(out.as_slice().to_vec())
     }
@@ -315,7 +324,7 @@ pub(crate) mod tests {
                 let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
                 let prepared = Prepared::new(&settings, &network(), version).unwrap();
                 let Some(frame) = Frame::read(&packet) else { continue };
-                if let Some(short) = by_template(&prepared, &packet, &frame) {
+                if let Some(short) = by_template(&prepared, &packet, &frame, version) {
                     let matching = matching::exact(&packet, &frame, version);
                     prop_assert_eq!(short, by_field(&settings, &matching, &packet, version));
                 }

@@ -9,6 +9,7 @@ use bellrock_api::{
     Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, HostEntry,
     Match, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, Verdict, Xid,
 };
+use bellrock_services::reserved::{Fence, vlan_of};
 use bellrock_tables::Hashed;
 
 use super::counters::Counters;
@@ -39,6 +40,8 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     /// The same while it is quiet, and otherwise nothing.
     straight: Prepared,
     hosts: H,
+    /// Ports that belong to other apps: no host is learnt there, and nothing is sent there.
+    fence: Fence,
     flaps: Flaps,
     /// Pauses in installing flows, after the switch had no room for one.
     flow_mods: Backoff,
@@ -67,12 +70,18 @@ struct Seen {
 
 #[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
 impl<H: HostTable> LearningSwitch<H> {
-    pub(crate) fn new(settings: LearningSettings, prepared: Prepared, hosts: H) -> Self {
+    pub(crate) fn new(
+        settings: LearningSettings,
+        prepared: Prepared,
+        hosts: H,
+        fence: Fence,
+    ) -> Self {
         LearningSwitch {
             settings,
             straight: prepared.clone(),
             prepared,
             hosts,
+            fence,
             flaps: Flaps::default(),
             flow_mods: Backoff::default(),
             buffers: Backoff::default(),
@@ -108,12 +117,13 @@ impl<H: HostTable> LearningSwitch<H> {
         let now_s = seconds(switch.now());
         let port = match &self.straight {
             Prepared::Exact(templates) => {
+                let version = switch.version();
                 let (frame, plain) = Plain::untagged(packet, templates)?;
                 let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
                 let template = &plain.by_tag.untagged;
                 let mut flow = switch.install_for(packet, template).ok()?;
                 prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
-                plain.fill(&mut flow, &frame);
+                plain.fill(&mut flow, &frame, version);
                 flow.finish().ok()?;
                 port
             }
@@ -158,6 +168,10 @@ impl<H: HostTable> LearningSwitch<H> {
             self.counters.malformed += 1;
             return self.drop(switch, packet);
         };
+        if self.fence.is_reserved_for(packet) {
+            self.counters.reserved += 1;
+            return self.drop(switch, packet);
+        }
         let (src, dst) = (self.hosts.hash(frame.from()), self.hosts.hash(frame.to()));
         let seen = Seen { frame, src, dst };
         if !frame.is_from_station() {
@@ -285,10 +299,10 @@ impl<H: HostTable> LearningSwitch<H> {
             }
             Prepared::Exact(templates) => match Plain::read(packet, frame, templates) {
                 Some(plain) => {
-                    let template = plain.by_tag.of(frame);
+                    let (template, version) = (plain.by_tag.of(frame), switch.version());
                     let mut flow = switch.install_for(packet, template)?;
                     prepared::fill_link(&mut flow, packet, frame, port)?;
-                    plain.fill(&mut flow, frame);
+                    plain.fill(&mut flow, frame, version);
                     flow.finish()?;
                 }
                 None => self.install_exact(switch, packet, frame, port)?,
@@ -319,28 +333,20 @@ impl<H: HostTable> LearningSwitch<H> {
 
     #[cold]
     fn send_on(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, to: Port) -> Result<()> {
-        self.counters.packet_outs += u64::from(self.send(switch, packet, to)?);
+        let left_alone = !self.buffers.is_over(switch.now());
+        let is_sent = send(switch, packet, &[Action::output(to)], left_alone)?;
+        self.counters.packet_outs += u64::from(is_sent);
+        self.counters.truncated += u64::from(!is_sent);
         Ok(())
     }
 
     fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
-        self.counters.floods += u64::from(self.send(switch, packet, Port::FLOOD)?);
+        let left_alone = !self.buffers.is_over(switch.now());
+        let actions = self.fence.flood(switch, packet.in_port(), || vlan_of(packet));
+        let is_sent = send(switch, packet, actions, left_alone)?;
+        self.counters.floods += u64::from(is_sent);
+        self.counters.truncated += u64::from(!is_sent);
         Ok(())
-    }
-
-    /// Sends a packet by packet_out; whether it could be.
-    fn send(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>, port: Port) -> Result<bool> {
-        match packet.buffer_id() {
-            None if !packet.is_whole() => {
-                self.counters.truncated += 1;
-                return Ok(false);
-            }
-            Some(_) if packet.is_whole() && !self.buffers.is_over(switch.now()) => {
-                switch.packet_out_whole(packet, &[Action::output(port)])?;
-            }
-            _ => switch.packet_out(packet, port)?,
-        }
-        Ok(true)
     }
 
     /// Does not send a packet on, and gives back the room that the switch keeps it in.
@@ -429,6 +435,21 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 }
 
+/// Does this to a packet by packet_out: as it came, if buffers are `left_alone`. Returns whether all of it was there.
+fn send(
+    switch: &mut Switch<'_>,
+    packet: &PacketIn<'_>,
+    actions: &[Action<'_>],
+    left_alone: bool,
+) -> Result<bool> {
+    match packet.buffer_id() {
+        None if !packet.is_whole() => return Ok(false),
+        Some(_) if packet.is_whole() && left_alone => switch.packet_out_whole(packet, actions)?,
+        _ => switch.packet_out_with(packet, actions)?,
+    }
+    Ok(true)
+}
+
 /// Removes the flows to a host at a place and those from it, if there are any.
 fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
     if !at.has_flows() {
@@ -456,6 +477,11 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         let is_up = |port| info.port(port).is_some_and(PortDesc::is_up);
         let ends = left::ends(flow, info.version, &self.settings);
         let ends = ends.filter(|ends| ends.ports().into_iter().all(is_up));
+        let fence = &mut self.fence;
+        let ends = ends.filter(|ends| {
+            let vlan = ends.vlan();
+            ends.ports().into_iter().all(|port| !fence.is_reserved(port, vlan))
+        });
         Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now_s)))
     }
 

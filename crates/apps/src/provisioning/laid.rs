@@ -102,6 +102,11 @@ impl Laid {
         }
     }
 
+    /// It was laid at some time since the controller started.
+    pub(super) fn was_laid(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// It is laid as the network is now, or waits for that.
     pub(super) fn is_laid(&self) -> bool {
         self.problem.is_none()

@@ -24,6 +24,7 @@ use bellrock_services::desired::Wanted;
 use bellrock_services::paths::{Path, Paths};
 
 use super::circuit::{Circuit, Endpoint};
+use super::places::Places;
 
 /// VLANs that each circuit has for itself.
 pub const VLANS_PER_CIRCUIT: u16 = 8;
@@ -85,6 +86,8 @@ pub(super) struct Layout {
 pub(super) struct View<'n> {
     pub(super) topology: &'n Topology,
     pub(super) hosts: &'n Hosts,
+    /// Where hosts are that are silent now.
+    pub(super) places: &'n Places,
     pub(super) switches: &'n Switches,
     pub(super) paths: &'n Paths,
 }
@@ -166,12 +169,11 @@ fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
     let place = match endpoint {
         Endpoint::Port(at, vlan) => Place { at, vlan, host: None },
         Endpoint::Host(mac) => {
-            let mut hosts = view.hosts.iter().filter(|host| host.id.mac == mac);
-            let host = hosts.next().ok_or(NotLaid::NoHost(mac))?;
-            if hosts.next().is_some() {
+            if view.hosts.of_mac(mac).nth(1).is_some() {
                 return Err(NotLaid::SeveralHosts(mac));
             }
-            Place { at: host.at, vlan: host.id.vlan, host: Some(mac) }
+            let (at, vlan) = view.places.last(mac).ok_or(NotLaid::NoHost(mac))?;
+            Place { at, vlan, host: Some(mac) }
         }
     };
     let at = place.at;

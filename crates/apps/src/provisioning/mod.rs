@@ -4,6 +4,7 @@
 //! - `layout` is what a circuit is in the network as it is now: its flows, and on 1.3 a fast-failover
 //!   group with a detour at each link of a circuit of two endpoints.
 //! - `laid` is a circuit's way from one layout to the next.
+//! - `places` knows where the hosts of circuits are, or were last.
 //! - Here a task lays all circuits anew whenever the network changes, and commits what it laid to
 //!   [desired state](bellrock_services::desired), which installs the difference in an order without holes, each
 //!   flow confirmed, also after a restart.
@@ -11,6 +12,7 @@
 mod circuit;
 mod laid;
 mod layout;
+mod places;
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,7 @@ use std::time::Duration;
 use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
+use bellrock_services::reserved::reserve;
 use bellrock_services::wait::{first, until};
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
@@ -27,8 +30,10 @@ use laid::Laid;
 pub use laid::SETTLE_WITHIN;
 use layout::View;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
+use places::Places;
 
-/// How long flows of circuits that cannot be laid yet are kept after a restart: until their hosts are heard.
+/// How long flows of circuits that are not configured any more stay after a restart, if not all others can be laid before:
+/// those may share switches and ports with them. Flows of a circuit that is configured stay.
 pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
 
 /// What can be set.
@@ -98,9 +103,17 @@ struct Inner {
     laid: Mutex<Vec<Laid>>,
 }
 
-/// The intent of a circuit. 0 is nobody's.
-fn intent(index: usize) -> u32 {
-    index as u32 + 1
+/// The intent of a circuit: its place in the order of the settings, and its text. So what an earlier run has left is known to
+/// be of the same circuit, with the same VLANs. 0 is nobody's.
+fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
+    const TEXT_BITS: u32 = 20;
+    // FNV-1a: flows in switches carry it, so it has to be the same in each run.
+    let text = format!("{circuit} {first_vlan}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let text = (hash ^ (hash >> 32)) as u32 & ((1 << TEXT_BITS) - 1);
+    (index as u32 + 1) << TEXT_BITS | text
 }
 
 impl Circuits {
@@ -133,15 +146,22 @@ impl Circuits {
     /// Lays all circuits whenever the network changes.
     async fn keep(self, network: Network, desired: Desired) {
         let (paths, hosts, state) = (paths(&network), network.hosts(), desired.state());
+        let mut places = Places::of(&self.0.settings.circuits);
+        let looked_for = places.clone();
+        let found = desired.look_for(move |matching| looked_for.is_looked_for(matching));
         let (mut is_complete, mut settled_at) = (false, None);
         loop {
             let (known_paths, known_hosts, known_state) =
                 (paths.load(), hosts.load(), state.load());
+            let known_found = found.load();
+            places.follow(&known_hosts);
+            places.recall(&known_found, &network);
             let mut again = None;
             if known_paths.is_settled() {
                 let view = View {
                     topology: &network.topology().load(),
                     hosts: &known_hosts,
+                    places: &places,
                     switches: &network.switches(),
                     paths: &known_paths,
                 };
@@ -149,7 +169,7 @@ impl Circuits {
                 let since = *settled_at.get_or_insert_with(|| network.now());
                 let kept_until = since + KEEP_LEFT_FLOWS;
                 if !is_complete && (self.is_all_laid() || network.now() >= kept_until) {
-                    desired.complete();
+                    desired.complete_except(self.not_laid());
                     is_complete = true;
                 }
                 if !is_complete {
@@ -157,8 +177,9 @@ impl Circuits {
                 }
             }
             let time = until(&network, again);
-            let network_changes =
-                first(paths.changed(known_paths.version()), hosts.changed(known_hosts.version()));
+            let hosts_change =
+                first(hosts.changed(known_hosts.version()), found.changed(known_found.version()));
+            let network_changes = first(paths.changed(known_paths.version()), hosts_change);
             let waits = self.laid().iter().any(Laid::waits);
             if waits {
                 let switches_change = state.changed(known_state.version());
@@ -177,18 +198,31 @@ impl Circuits {
         state: &DesiredState,
         now: Duration,
     ) -> Option<Duration> {
-        let settings = &self.0.settings;
         let mut laid = self.laid();
-        laid.resize_with(settings.circuits.len(), Laid::default);
-        let tags = settings.vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
-        let circuits = laid.iter_mut().zip(&settings.circuits).zip(tags).enumerate();
-        for (index, ((laid, circuit), first_vlan)) in circuits {
+        laid.resize_with(self.0.settings.circuits.len(), Laid::default);
+        for (laid, (index, circuit, first_vlan)) in laid.iter_mut().zip(self.circuits()) {
             if let Some(layout) = laid.lay(circuit, (index as u32, first_vlan), view, state, now) {
-                let commit = desired.commit_tree(intent(index), layout.entries.iter().cloned());
+                let intent = intent(index, circuit, first_vlan);
+                let commit = desired.commit_tree(intent, layout.entries.iter().cloned());
                 laid.committed(layout, commit, now);
             }
         }
         laid.iter().filter_map(Laid::waits_until).min()
+    }
+
+    /// The circuits with their places in the settings and the first of their VLANs.
+    fn circuits(&self) -> impl Iterator<Item = (usize, &Circuit, u16)> {
+        let ProvisioningSettings { circuits, vlans } = &self.0.settings;
+        let vlans = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
+        let circuits = circuits.iter().enumerate().zip(vlans);
+        circuits.map(|((index, circuit), first_vlan)| (index, circuit, first_vlan))
+    }
+
+    /// The intents of circuits that could not be laid since the controller started.
+    fn not_laid(&self) -> Vec<u32> {
+        let laid = self.laid();
+        let unlaid = laid.iter().zip(self.circuits()).filter(|(laid, _)| !laid.was_laid());
+        unlaid.map(|(_, (index, circuit, vlan))| intent(index, circuit, vlan)).collect()
     }
 
     fn is_all_laid(&self) -> bool {
@@ -234,6 +268,12 @@ impl App for Provisioning {
 
     fn start(&self, network: &Network) {
         let Provisioning(circuits) = self;
+        let endpoints = circuits.0.settings.circuits.iter().flat_map(|circuit| &circuit.endpoints);
+        let port = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Port(at, vlan) => Some((*at, *vlan)),
+            Endpoint::Host(_) => None,
+        };
+        reserve(network, endpoints.filter_map(port));
         if !circuits.0.is_kept.swap(true, Ordering::Relaxed) {
             let keeping = circuits.clone().keep(network.clone(), network.desired());
             network.spawn("lay circuits", keeping);

@@ -17,6 +17,8 @@ counters! {
     malformed;
     /// Packets dropped since no host can have sent them, or bridges do not forward them.
     not_forwarded;
+    /// Packets dropped since they came from, or were for, a port that belongs to another app.
+    reserved;
     /// Packets that were not flooded since they came over a link, or by a port of which it is not known
     /// yet whether it is one of a host.
     not_from_host;

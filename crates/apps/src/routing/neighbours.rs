@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bellrock_api::{Host, Hosts, MacAddr};
 
 const ETHERNET_LEN: usize = 14;
+/// Bytes of the shortest Ethernet frame, without its check sequence (IEEE 802.3 §3.2.8). Shorter ones are padded.
+const SHORTEST_FRAME: usize = 60;
 const TAG_LEN: usize = 4;
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 const ARP: [u8; 2] = [0x08, 0x06];
@@ -41,9 +43,14 @@ pub(super) enum Answer<'h> {
     By(&'h Host),
 }
 
-/// The answer to a frame that goes to a group, if it asks for an address of a host that is known and is not
-/// the sender himself.
-pub(super) fn answer<'h>(frame: &[u8], vlan: Option<u16>, hosts: &'h Hosts) -> Option<Answer<'h>> {
+/// The answer to a frame that goes to a group, if it asks for an address of a host that is known, is not
+/// the sender himself, and is no `others` affair.
+pub(super) fn answer<'h>(
+    frame: &[u8],
+    vlan: Option<u16>,
+    hosts: &'h Hosts,
+    others: impl Fn(&Host) -> bool,
+) -> Option<Answer<'h>> {
     let (addresses, rest) = frame.split_at_checked(ETHERNET_LEN - 2)?;
     let (tag, rest) = match TAGS.iter().any(|tag| rest.starts_with(tag)) {
         true => rest.split_at_checked(TAG_LEN)?,
@@ -51,7 +58,8 @@ pub(super) fn answer<'h>(frame: &[u8], vlan: Option<u16>, hosts: &'h Hosts) -> O
     };
     let asker = MacAddr(*addresses.last_chunk()?);
     let (eth_type, payload) = rest.split_first_chunk()?;
-    let owner = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(|host| host.id.mac != asker);
+    let is_for_us = |host: &&Host| host.id.mac != asker && !others(host);
+    let owner = |ip: IpAddr| hosts.by_ip(ip, vlan).filter(is_for_us);
     let (owner, reply) = match *eth_type {
         ARP => {
             let request = ArpRequest::read(payload)?;
@@ -67,7 +75,9 @@ pub(super) fn answer<'h>(frame: &[u8], vlan: Option<u16>, hosts: &'h Hosts) -> O
         _ => return None,
     };
     let Some(reply) = reply else { return Some(Answer::By(owner)) };
-    Some(Answer::Frame([&asker.0[..], &owner.id.mac.0, tag, eth_type, &reply].concat()))
+    let mut frame = [&asker.0[..], &owner.id.mac.0, tag, eth_type, &reply].concat();
+    frame.resize(frame.len().max(SHORTEST_FRAME), 0);
+    Some(Answer::Frame(frame))
 }
 
 struct ArpRequest {
@@ -155,6 +165,10 @@ mod tests {
 
     const ASKER: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
     const OWNER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+    fn nobody(_: &Host) -> bool {
+        false
+    }
+
     const SOLICITED_NODE: [u8; 6] = [0x33, 0x33, 0xff, 0, 0, 2];
 
     fn hosts(vlan: Option<u16>) -> Hosts {
@@ -216,11 +230,16 @@ mod tests {
         for vlan in [None, Some(7)] {
             let hosts = hosts(vlan);
             let frame = request(ASKER, "10.0.0.1", "10.0.0.2", vlan);
-            let Some(Answer::Frame(reply)) = answer(&frame, vlan, &hosts) else {
+            let Some(Answer::Frame(reply)) = answer(&frame, vlan, &hosts, nobody) else {
                 panic!("{vlan:?}")
             };
             assert_eq!((&reply[..6], &reply[6..12]), (&ASKER.0[..], &OWNER.0[..]));
-            assert_eq!(reply[12..reply.len() - 28], frame[12..frame.len() - 28], "type and tag");
+            let tag_len = if vlan.is_some() { TAG_LEN } else { 0 };
+            assert_eq!(reply[12..14 + tag_len], frame[12..14 + tag_len], "type and tag");
+            assert_eq!(
+                (reply.len(), reply[42 + tag_len..].iter().max()),
+                (SHORTEST_FRAME, Some(&0))
+            );
             let arp = arp_of(&reply);
             assert_eq!(arp.operation, ArpOperation::REPLY);
             assert_eq!((arp.sender_mac, arp.sender_ipv4), (OWNER.0, [10, 0, 0, 2]));
@@ -231,14 +250,26 @@ mod tests {
     #[test]
     fn who_is_not_known_or_asks_for_himself_gets_no_answer() {
         let hosts = hosts(None);
-        assert_eq!(answer(&request(ASKER, "10.0.0.1", "10.0.0.3", None), None, &hosts), None);
-        assert_eq!(answer(&request(ASKER, "10.0.0.1", "10.0.0.2", Some(7)), Some(7), &hosts), None);
-        assert_eq!(answer(&request(OWNER, "10.0.0.1", "10.0.0.2", None), None, &hosts), None);
-        assert_eq!(answer(&request(ASKER, "10.0.0.2", "10.0.0.2", None), None, &hosts), None);
-        assert_eq!(answer(&solicitation("2001:db8::1", "2001:db8::3"), None, &hosts), None);
+        assert_eq!(
+            answer(&request(ASKER, "10.0.0.1", "10.0.0.3", None), None, &hosts, nobody),
+            None
+        );
+        assert_eq!(
+            answer(&request(ASKER, "10.0.0.1", "10.0.0.2", Some(7)), Some(7), &hosts, nobody),
+            None
+        );
+        assert_eq!(
+            answer(&request(OWNER, "10.0.0.1", "10.0.0.2", None), None, &hosts, nobody),
+            None
+        );
+        assert_eq!(
+            answer(&request(ASKER, "10.0.0.2", "10.0.0.2", None), None, &hosts, nobody),
+            None
+        );
+        assert_eq!(answer(&solicitation("2001:db8::1", "2001:db8::3"), None, &hosts, nobody), None);
         for frame in [request(ASKER, "10.0.0.1", "10.0.0.2", None), solicitation("::", "fe80::2")] {
             for len in 0..frame.len() {
-                assert_eq!(answer(&frame[..len], None, &hosts), None, "cut to {len}");
+                assert_eq!(answer(&frame[..len], None, &hosts, nobody), None, "cut to {len}");
             }
         }
     }
@@ -247,7 +278,9 @@ mod tests {
     fn a_solicitation_is_answered_with_an_advertisement() {
         let hosts = hosts(None);
         let frame = solicitation("2001:db8::1", "2001:db8::2");
-        let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts) else { panic!("no frame") };
+        let Some(Answer::Frame(reply)) = answer(&frame, None, &hosts, nobody) else {
+            panic!("no frame")
+        };
         let packet = SlicedPacket::from_ethernet(&reply).unwrap();
         let Some(NetSlice::Ipv6(ip)) = &packet.net else { panic!("no IPv6") };
         let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else { panic!("no ICMPv6") };
@@ -265,7 +298,7 @@ mod tests {
         for probe in
             [request(ASKER, "0.0.0.0", "10.0.0.2", None), solicitation("::", "2001:db8::2")]
         {
-            let asked = answer(&probe, None, &hosts);
+            let asked = answer(&probe, None, &hosts, nobody);
             let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
             assert_eq!(host.id.mac, OWNER);
         }
@@ -274,7 +307,7 @@ mod tests {
     #[test]
     fn whether_a_neighbour_is_a_router_only_he_says_himself() {
         let hosts = hosts(None);
-        let asked = answer(&solicitation("fe80::1", "fe80::2"), None, &hosts);
+        let asked = answer(&solicitation("fe80::1", "fe80::2"), None, &hosts, nobody);
         let Some(Answer::By(host)) = asked else { panic!("{asked:?}") };
         assert_eq!(host.id.mac, OWNER);
     }

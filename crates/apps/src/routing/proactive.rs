@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Version, Watch};
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::paths::{Paths, paths};
+use bellrock_services::reserved::reserved_ports;
 
 use super::flows::{self, Traffic};
 use super::left::Left;
@@ -132,12 +133,15 @@ impl Trees {
         }
     }
 
-    /// Where hosts are: as is known, and otherwise where the flows of the last run lead.
+    /// Where hosts are: as is known, and otherwise where the flows of the last run lead. Without those whose frames belong
+    /// to another app.
     fn places(&mut self) -> BTreeMap<HostId, SwitchPort> {
         let hosts = &self.hosts;
         self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
         let known = hosts.iter().map(|host| (host.id, host.at));
-        known.chain(self.left.places(&self.paths)).collect()
+        let all = known.chain(self.left.places(&self.paths));
+        let reserved = reserved_ports(&self.network).load();
+        all.filter(|(host, at)| !reserved.is_reserved(*at, host.vlan)).collect()
     }
 
     /// The flows to a host that is there. A switch that no path leads from now keeps the flow that it had: there is

@@ -30,6 +30,7 @@ use bellrock_api::{
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
+use bellrock_services::reserved::{ReservedPorts, reserved_ports};
 use bellrock_services::wait::{first, until};
 
 use super::changes::{Changes, Due, Edit, Stage};
@@ -143,6 +144,8 @@ struct Routes {
     /// What `routes` follow.
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
+    /// Places that nobody has flows to.
+    reserved: Snapshot<ReservedPorts>,
     routes: BTreeMap<Pair, Route>,
     index: Index,
     /// Those that do not follow these yet, perhaps.
@@ -163,6 +166,7 @@ impl Routes {
         Routes {
             paths: watch.0.load(),
             hosts: watch.1.load(),
+            reserved: reserved_ports(&network).load(),
             watch,
             idle_timeout_s,
             routes: BTreeMap::new(),
@@ -205,13 +209,14 @@ impl Routes {
     }
 
     fn place(&self, host: HostId) -> Option<SwitchPort> {
-        place(host, &self.hosts, &self.left, &self.paths)
+        place(host, &self.hosts, &self.reserved, &self.left, &self.paths)
     }
 
     /// The route of a pair that has none.
     fn insert(&mut self, pair: Pair, route: Route) {
         let (hosts, left, paths) = (&self.hosts, &self.left, &self.paths);
-        self.index.insert(pair, |host| place(host, hosts, left, paths));
+        let reserved = &self.reserved;
+        self.index.insert(pair, |host| place(host, hosts, reserved, left, paths));
         self.routes.insert(pair, route);
     }
 
@@ -256,6 +261,7 @@ impl Routes {
         let is_new_host = hosts.version() != self.hosts.version();
         let before = std::mem::replace(&mut self.paths, paths);
         self.hosts = hosts;
+        self.reserved = reserved_ports(&self.network).load();
         if is_new_path {
             self.left.paths_changed();
         }
@@ -279,8 +285,9 @@ impl Routes {
         if self.is_whole {
             self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), paths);
         }
-        let left = &self.left;
-        self.stale.extend(self.index.follow_hosts(|host| place(host, hosts, left, paths)));
+        let (left, reserved) = (&self.left, &self.reserved);
+        let place = |host| place(host, hosts, reserved, left, paths);
+        self.stale.extend(self.index.follow_hosts(place));
         if before.version() != paths.version() {
             let changes = paths.changes_since(before);
             self.stale.extend(self.index.between(|from, to| changes.affect(from, to)));
@@ -480,10 +487,18 @@ impl Routes {
     }
 }
 
-/// Where a host is: as is known, and otherwise where the flows of the last run lead.
-fn place(host: HostId, hosts: &Hosts, left: &Left, paths: &Paths) -> Option<SwitchPort> {
+/// Where a host is: as is known, and otherwise where the flows of the last run lead. Nowhere, where its frames belong
+/// to another app.
+fn place(
+    host: HostId,
+    hosts: &Hosts,
+    reserved: &ReservedPorts,
+    left: &Left,
+    paths: &Paths,
+) -> Option<SwitchPort> {
     let known = hosts.get(host.mac, host.vlan).map(|host| host.at);
-    known.or_else(|| left.place(host, paths))
+    let at = known.or_else(|| left.place(host, paths));
+    at.filter(|at| !reserved.is_reserved(*at, host.vlan))
 }
 
 #[cfg(test)]

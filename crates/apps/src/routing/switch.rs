@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, HostId, Hosts, MacAddr, Network,
+    Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, Host, HostId, Hosts, MacAddr, Network,
     PacketIn, Port, Reader, Result, Switch, SwitchPort, Verdict,
 };
 use bellrock_services::paths::{Paths, paths};
+use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
 
 use super::counters::Counters;
 use super::flows::{Pair, Traffic};
@@ -22,6 +23,7 @@ pub struct RoutingSwitch {
     network: Network,
     paths: Reader<Paths>,
     hosts: Reader<Hosts>,
+    reserved: Reader<ReservedPorts>,
     inbox: Arc<Inbox>,
     counters: Counters,
     /// Flows that the task sends to the switch.
@@ -39,16 +41,20 @@ impl Handler for RoutingSwitch {
             self.counters.not_forwarded += 1;
             return discard(switch, packet);
         }
-        let vlan = packet.vlan().map(|tag| tag.id).filter(|id| *id != 0);
+        let vlan = vlan_of(packet);
+        if self.is_reserved(SwitchPort::new(switch.dpid(), packet.in_port()), vlan) {
+            return discard(switch, packet);
+        }
         if dst.is_group() {
             return self.answer_or_flood(switch, packet, vlan);
         }
         match self.hosts.get().get(dst, vlan).map(|host| host.at) {
+            Some(at) if self.is_reserved(at, vlan) => discard(switch, packet),
             Some(at) => {
                 self.ask_for_flows(src, dst, vlan);
                 self.deliver(switch, packet, at)
             }
-            None => self.flood(switch, packet),
+            None => self.flood(switch, packet, vlan),
         }
     }
 
@@ -82,12 +88,20 @@ impl RoutingSwitch {
             settings,
             paths: paths(&network).reader(),
             hosts: network.hosts().reader(),
+            reserved: reserved_ports(&network).reader(),
             network,
             inbox,
             counters: Counters::default(),
             flow_mods,
             floods: Allowance::default(),
         }
+    }
+
+    /// Whether frames of a VLAN at a port belong to another app. It is counted.
+    fn is_reserved(&mut self, at: SwitchPort, vlan: Option<u16>) -> bool {
+        let is_reserved = self.reserved.get().is_reserved(at, vlan);
+        self.counters.reserved += u64::from(is_reserved);
+        is_reserved
     }
 
     /// A question for an address is answered where that can be; all else goes to everybody.
@@ -97,7 +111,9 @@ impl RoutingSwitch {
         packet: &PacketIn<'_>,
         vlan: Option<u16>,
     ) -> Result<Verdict> {
-        match answer(packet.data(), vlan, self.hosts.get()) {
+        let reserved = self.reserved.get();
+        let others = |host: &Host| reserved.is_reserved(host.at, vlan);
+        match answer(packet.data(), vlan, self.hosts.get(), others) {
             Some(Answer::Frame(frame)) => {
                 self.counters.answered += 1;
                 switch.send_packet(&frame, &[Action::output(packet.in_port())])?;
@@ -107,7 +123,7 @@ impl RoutingSwitch {
                 let at = host.at;
                 self.deliver(switch, packet, at)
             }
-            None => self.flood(switch, packet),
+            None => self.flood(switch, packet, vlan),
         }
     }
 
@@ -151,8 +167,14 @@ impl RoutingSwitch {
         Ok(Verdict::Consume)
     }
 
-    /// Gives a packet of a host to all other ports of hosts that a path leads to.
-    fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+    /// Gives a packet of a host to all other ports of hosts that a path leads to, but for those that belong to
+    /// another app.
+    fn flood(
+        &mut self,
+        switch: &mut Switch<'_>,
+        packet: &PacketIn<'_>,
+        vlan: Option<u16>,
+    ) -> Result<Verdict> {
         let (here, in_port) = (switch.dpid(), packet.in_port());
         let paths = self.paths.get();
         if paths.edge_ports(here).binary_search(&in_port).is_err() {
@@ -164,8 +186,14 @@ impl RoutingSwitch {
             return discard(switch, packet);
         }
         self.counters.floods += 1;
-        let own: Vec<Action<'_>> =
-            outputs(paths.edge_ports(here).iter().filter(|p| **p != in_port));
+        let reserved = self.reserved.get();
+        let outputs = |dpid: Dpid, ports: &[Port]| -> Vec<Action<'static>> {
+            let is_other = |port: &&Port| dpid != here || **port != in_port;
+            let is_open = |port: &&Port| !reserved.is_reserved(SwitchPort::new(dpid, **port), vlan);
+            let open = ports.iter().filter(is_other).filter(is_open);
+            open.map(|port| Action::output(*port)).collect()
+        };
+        let own = outputs(here, paths.edge_ports(here));
         if !packet.is_whole() {
             self.counters.truncated += 1;
             switch.packet_out_with(packet, &own)?;
@@ -173,9 +201,10 @@ impl RoutingSwitch {
         }
         let others: Vec<(Dpid, Vec<Action<'_>>)> = paths
             .switches()
-            .filter(|(dpid, ports)| *dpid != here && !ports.is_empty())
+            .filter(|(dpid, _)| *dpid != here)
             .filter(|(dpid, _)| paths.distance(here, *dpid).is_some())
-            .map(|(dpid, ports)| (dpid, outputs(ports.iter())))
+            .map(|(dpid, ports)| (dpid, outputs(dpid, ports)))
+            .filter(|(_, actions)| !actions.is_empty())
             .collect();
         for (dpid, actions) in others {
             self.send(dpid, packet.data(), &actions);
@@ -195,10 +224,6 @@ impl RoutingSwitch {
         });
         self.counters.not_sent += u64::from(!sent);
     }
-}
-
-fn outputs<'p>(ports: impl Iterator<Item = &'p Port>) -> Vec<Action<'static>> {
-    ports.map(|port| Action::output(*port)).collect()
 }
 
 /// Has the switch forget a packet that it keeps.

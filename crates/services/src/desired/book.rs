@@ -23,6 +23,8 @@ pub(super) struct Book {
     /// Those of them that are to be asked of switches again which have refused them.
     asked_again: BTreeSet<u32>,
     pub(super) complete: bool,
+    /// Numbers of intents that could not be set when the rest was: flows of an earlier run with them stay.
+    pub(super) unset: BTreeSet<u32>,
     /// All switches are to be looked at.
     all_changed: bool,
     /// Groups and meters of each switch that were wanted at some time of this run.
@@ -245,10 +247,10 @@ impl Book {
         self.intents.get(&intent).is_some_and(|intent| intent.is_ordered)
     }
 
-    /// All that is wanted is in the book.
-    pub(super) fn set_complete(&mut self) {
-        self.all_changed |= !self.complete;
-        self.complete = true;
+    /// All that is wanted is in the book, but for these intents.
+    pub(super) fn set_complete(&mut self, unset: BTreeSet<u32>) {
+        self.all_changed |= !self.complete || self.unset != unset;
+        (self.complete, self.unset) = (true, unset);
     }
 
     /// Those of `all` switches that have changed since this was last asked, and others that have.

@@ -243,7 +243,8 @@ fn leftovers(
         if !was_intent {
             strangers.insert(number(told));
         }
-        if was_intent || book.complete && !is_reactive(told) {
+        let is_over = book.complete && !book.unset.contains(&number(told));
+        if was_intent || is_over && !is_reactive(told) {
             gone.push(told);
         }
     }

@@ -42,6 +42,7 @@
 mod book;
 mod commit;
 mod compare;
+mod found;
 mod order;
 mod read;
 mod switch;
@@ -51,10 +52,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Error, Flow, GroupEntry, MeterEntry, Network, Refusal, Watch};
+use bellrock_api::{Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Refusal, Watch};
 
 use book::{Book, Entry};
 pub use commit::{Commit, NotCommitted};
+pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
 pub use read::flows_told;
 
 /// After how long a switch that did not tell its tables is asked again. One that would tell more than is kept of a reply is
@@ -150,6 +152,7 @@ struct Inner {
     /// How often the book was written in.
     written: Watch<u64>,
     state: Watch<DesiredState>,
+    found: found::Found,
 }
 
 /// How far the switches are at what an app wants.
@@ -285,7 +288,23 @@ impl Desired {
     /// All that the app wants has been set once since the controller started: what an earlier run left and
     /// is not wanted goes.
     pub fn complete(&self) {
-        self.write(Book::set_complete);
+        self.complete_except([]);
+    }
+
+    /// The same, but for intents that cannot be set yet: what an earlier run left under these numbers stays until they
+    /// are.
+    pub fn complete_except(&self, intents: impl IntoIterator<Item = u32>) {
+        let unset = intents.into_iter().collect();
+        self.write(|book| book.set_complete(unset));
+    }
+
+    /// Looks for flows of an earlier run: when a switch has reported its tables, the matches of the app's flows that are
+    /// `looked_for` are published. Only the first call has an effect; it comes before switches are up.
+    pub fn look_for(
+        &self,
+        looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
+    ) -> &Watch<FoundFlows> {
+        self.0.found.look_for(looked_for)
     }
 
     /// How far the switches are.

@@ -209,6 +209,9 @@ impl Keeper {
                 let event = Event::ForeignFlows { dpid, flows: known.foreign };
                 self.network.events().publish(now, event);
             }
+            if switch.known.is_none() {
+                self.desired.0.found.told(dpid, &known);
+            }
             switch.told(now, known);
             self.changed.insert(dpid);
         }

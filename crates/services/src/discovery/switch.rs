@@ -210,9 +210,10 @@ fn bring_announcements(switch: &mut Switch<'_>) -> Result<()> {
     switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM)).map(drop)
 }
 
-/// Whether a port is one that links can be at, and up.
+/// Whether a port is up, and one that packets come in by: the switch's own too ([`Port::LOCAL`]), behind which its
+/// machine is a host, or a bridge to another switch.
 pub(super) fn is_up(desc: &PortDesc) -> bool {
-    desc.port.0 > 0 && desc.port <= Port::MAX && desc.is_up()
+    desc.port.is_ingress() && desc.is_up()
 }
 
 impl Wants for DiscoverySwitch {

@@ -5,13 +5,17 @@
 //! - `frame` reads what a packet tells of its sender, `probe` asks a host whether it is there. `tracker` is
 //!   what is known: a state machine without I/O, which counts hosts with `ports`. `switch` is the
 //!   handler, and `cache` what keeps nearly all packets from being looked at. `task` owns the state
-//!   and publishes the hosts.
+//!   and publishes the hosts; by `counting` it asks switches how many packets of a host they have forwarded.
+//! - Two flows above those of all apps bring the answers to probes. Frames from the address that probes are sent from
+//!   are dropped and reported.
 //! - Handlers tell the task what they saw through a bounded channel. What does not fit is lost and
 //!   counted, and seen again with a later packet.
 //! - A packet of a host that is known to be where it came from costs a look into the cache: no lock, and
 //!   no write.
 
+mod believed;
 mod cache;
+mod counting;
 mod frame;
 mod ports;
 mod probe;
@@ -24,17 +28,19 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Needs, Network, SwitchInfo};
+use bellrock_api::{App, Dpid, Needs, Network, Refusal, SwitchInfo, SwitchPort};
 
 use crate::counters::counters;
 use crate::discovery::{NoRandomness, secret};
 use crate::registry::Registry;
+pub use believed::{BelievedHosts, believe};
+pub use counting::{COUNT_EVERY, COUNTED_AT_A_TIME};
 pub use probe::PROBE_SOURCE;
 pub use settings::HostSettings;
 pub use switch::{HostsAtSwitch, REFRESH_S, SEEN_AGAIN_PER_PORT_PER_S, SIGHTINGS_PER_PORT_PER_S};
 pub use tracker::{
     AGE_PROBES, ALARM_EVERY, ANSWER_WITHIN, ASK_AGAIN_AFTER, ASKED_ON_RETURN, CLAIM_PAUSE,
-    MAX_ADDRESSES, REPLACED_PER_S,
+    COUNTED_WITHIN, MAX_ADDRESSES, REPLACED_PER_S,
 };
 
 use tracker::{Sighting, Tracker};
@@ -55,9 +61,20 @@ pub struct HostTracking {
 /// What the handlers and the task share.
 struct Shared {
     multiplier: u64,
-    tell: Sender<Sighting>,
-    told: Receiver<Sighting>,
+    tell: Sender<News>,
+    told: Receiver<News>,
     switches: Registry<PerSwitch>,
+}
+
+/// What a handler reports to the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// A host was seen.
+    Seen(Sighting),
+    /// A frame from [`PROBE_SOURCE`] came in.
+    ProbeAddress(SwitchPort),
+    /// The switch refuses the flows that bring answers to probes.
+    Refused(Dpid, Refusal),
 }
 
 /// What the task and the handler of a switch share.
@@ -85,6 +102,10 @@ counters! {
         lost: "sightings_lost",
         /// Questions to hosts whether they are still there.
         probes: "probes_sent",
+        /// Questions to the switch how many packets of a host its flows have counted.
+        counted: "packet_counts_asked",
+        /// Frames from the controller's own probe address that were dropped.
+        impostors: "probe_address_used",
     }
 }
 
@@ -149,6 +170,6 @@ impl App for HostTracking {
         let shared = Arc::clone(self.shared(network));
         let own = shared.switches.add(info.dpid);
         let readers = (network.topology().reader(), network.hosts().reader());
-        HostsAtSwitch::new(shared, own, info.dpid, readers)
+        HostsAtSwitch::new(shared, own, (info.dpid, info.since), readers)
     }
 }

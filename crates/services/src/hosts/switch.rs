@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bellrock_api::{
-    Batch, Dpid, Handler, Hosts, PacketIn, Port, Reader, Result, Switch, SwitchInfo, SwitchPort,
-    Topology, Verdict, Wants,
+    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, PacketIn, Port, Reader,
+    Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
 };
 
 use super::cache::{Cache, Key};
 use super::frame::{ETH_TYPE_IPV4, Frame, Told};
 use super::probe::PROBE_SOURCE;
 use super::tracker::Sighting;
-use super::{PerSwitch, Shared};
+use super::{News, PerSwitch, Shared};
+use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Sightings of hosts that are not known, or known elsewhere, that one port may tell of in a second.
 /// Hosts beyond are learnt when they are heard later.
@@ -41,6 +43,8 @@ pub struct HostsAtSwitch {
     /// Sightings of each port since the last tick.
     told: BTreeMap<Port, ToldOf>,
     second: u32,
+    /// They bring the answers to probes, whatever flows the apps have.
+    flows: OwnFlows,
 }
 
 /// Sightings of one port.
@@ -50,13 +54,25 @@ struct ToldOf {
     news: u16,
     /// Of hosts that are where they were.
     seen_again: u16,
+    /// Whether frames from [`PROBE_SOURCE`] were reported.
+    impostor: bool,
+}
+
+/// The flows that bring the controller what hosts answer to its probes. A host may be made to send other things there,
+/// by a forged ARP reply: IPv4, of which no answer consists, stays in the switch.
+fn flows_for_answers() -> [Flow; 2] {
+    let to_probe_source = || Match::any().eth_dst(PROBE_SOURCE);
+    [
+        Flow::new(to_probe_source()).priority(TOP_PRIORITY - 1).output(Port::CONTROLLER),
+        Flow::new(to_probe_source().eth_type(ETH_TYPE_IPV4)).priority(TOP_PRIORITY),
+    ]
 }
 
 impl HostsAtSwitch {
     pub(super) fn new(
         shared: Arc<Shared>,
         own: Arc<PerSwitch>,
-        dpid: Dpid,
+        (dpid, since): (Dpid, Duration),
         readers: (Reader<Topology>, Reader<Hosts>),
     ) -> Self {
         let (topology, hosts) = readers;
@@ -72,6 +88,7 @@ impl HostsAtSwitch {
             told: BTreeMap::new(),
             // Not all at the same time.
             second: (dpid.0 % u64::from(REFRESH_S)) as u32,
+            flows: OwnFlows::new(since, flows_for_answers()),
         }
     }
 
@@ -89,16 +106,20 @@ impl HostsAtSwitch {
     #[inline(never)]
     fn is_news_of_others(&self, packet: &PacketIn<'_>) -> bool {
         let Some(frame) = Frame::read(packet.data()) else { return false };
-        frame.may_tell() || !self.cache.has(Key::of(frame.host()), packet.in_port())
+        let is_known = || self.cache.has(Key::of(frame.host()), packet.in_port());
+        frame.may_tell() || frame.dst == PROBE_SOURCE || !is_known()
     }
 
     /// Looks at a packet. Whether the apps get it.
     fn look(&mut self, packet: &PacketIn<'_>) -> Verdict {
         let Some(frame) = Frame::read(packet.data()) else { return Verdict::Pass };
-        if !frame.is_from_host() || frame.src == PROBE_SOURCE {
+        let at = SwitchPort::new(self.dpid, packet.in_port());
+        if frame.src == PROBE_SOURCE {
+            return self.impostor(at);
+        }
+        if !frame.is_from_host() {
             return Verdict::Pass;
         }
-        let at = SwitchPort::new(self.dpid, packet.in_port());
         let (host, key) = (frame.host(), Key::of(frame.host()));
         // What goes to the controller's own address answers it.
         let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
@@ -128,13 +149,30 @@ impl HostsAtSwitch {
             self.own.counts.over_limit.add(1);
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
-        match self.shared.tell.try_send(Sighting { host, at, told }) {
+        match self.shared.tell.try_send(News::Seen(Sighting { host, at, told })) {
             Ok(()) if is_here => self.cache.insert(key, at.port),
             Ok(()) => {}
             Err(_) => self.own.counts.lost.add(1),
         }
         // Until it is known where the host is, nobody speaks for it from elsewhere.
         if is_known && !is_here { self.claim() } else { to_apps }
+    }
+
+    /// What becomes of a packet from the controller's own address, which comes in nowhere unless somebody uses it. Apps
+    /// that learnt the address would send there what hosts answer to the controller.
+    fn impostor(&mut self, at: SwitchPort) -> Verdict {
+        self.own.counts.impostors.add(1);
+        let told = self.told.entry(at.port).or_default();
+        if !std::mem::replace(&mut told.impostor, true) {
+            self.tell(News::ProbeAddress(at));
+        }
+        Verdict::Consume
+    }
+
+    fn tell(&self, news: News) {
+        if self.shared.tell.try_send(news).is_err() {
+            self.own.counts.lost.add(1);
+        }
     }
 
     /// What becomes of a packet with the address of a host that is elsewhere.
@@ -169,6 +207,10 @@ impl Wants for HostsAtSwitch {
 }
 
 impl Handler for HostsAtSwitch {
+    fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.flows.install(switch)
+    }
+
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
         self.refresh();
@@ -184,13 +226,24 @@ impl Handler for HostsAtSwitch {
         Ok(verdict)
     }
 
-    fn tick(&mut self, _: &mut Switch<'_>) -> Result<()> {
+    fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
+        self.flows.removed(switch, flow)
+    }
+
+    fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
+        if self.flows.refused(xid, switch.now()) {
+            self.tell(News::Refused(self.dpid, error.into()));
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.told.clear();
         self.second = self.second.wrapping_add(1);
         if self.second.is_multiple_of(REFRESH_S) {
             self.cache.clear();
         }
-        Ok(())
+        self.flows.tick(switch)
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {

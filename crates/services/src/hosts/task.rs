@@ -3,20 +3,24 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bellrock_api::{Action, Error, Network, Switch};
+use bellrock_api::{Action, Error, Event, Network, Switch};
 
-use super::Shared;
+use super::believed::believed;
+use super::counting::Counting;
 use super::probe::probe;
 use super::tracker::{Probe, Refused, Tracker};
-use crate::wait::{first, until, yield_now};
+use super::{News, Shared};
+use crate::wait::{First, first, until, yield_now};
 
-/// Sightings that are dealt with before others have their turn.
-const SIGHTINGS_PER_TURN: usize = 1024;
+/// News that are dealt with before others have their turn.
+const NEWS_PER_TURN: usize = 1024;
 
 /// Runs for as long as the controller.
 pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Tracker) {
-    let mut seen = 0;
-    let mut woken_by = None;
+    let mut counting = Counting::new();
+    let (mut seen, mut heard) = (0, 0);
+    let believed = believed(&network);
+    let (mut woken_by, mut counted) = (None, None);
     loop {
         let now = network.now();
         let topology = network.topology().load();
@@ -24,23 +28,61 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
             seen = topology.version();
             tracker.topology(&topology, now);
         }
+        let hosts = believed.load();
+        if hosts.version() != heard {
+            heard = hosts.version();
+            tracker.believe(&hosts, &topology, now);
+        }
+        let answers = counting.answers.clone();
+        let more = std::iter::from_fn(|| answers.try_recv().ok());
+        for (question, packets) in counted.take().into_iter().chain(more) {
+            counting.answered(question.at.dpid);
+            tracker.counted(question, packets, &topology, now);
+        }
         let mut dealt_with = 0;
         let more = std::iter::from_fn(|| shared.told.try_recv().ok());
-        for sighting in woken_by.take().into_iter().chain(more).take(SIGHTINGS_PER_TURN) {
-            tracker.seen(sighting, &topology, now);
+        for news in woken_by.take().into_iter().chain(more).take(NEWS_PER_TURN) {
+            match news {
+                News::Seen(sighting) => tracker.seen(sighting, &topology, now),
+                News::ProbeAddress(at) => tracker.probe_address_used(at, now),
+                News::Refused(dpid, why) => {
+                    let event = Event::WantedRefused { app: network.app(), dpid, why };
+                    network.events().publish(now, event);
+                }
+            }
             dealt_with += 1;
         }
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared);
+        ask_switches(&mut tracker, &mut counting, &network, &shared);
         // What comes all the time leaves nothing to wait for.
         yield_now().await;
-        if dealt_with == SIGHTINGS_PER_TURN {
+        if dealt_with == NEWS_PER_TURN {
             continue;
         }
         let changed = network.topology().changed(seen);
         let due = until(&network, tracker.due());
-        let told = first(shared.told.recv(), first(changed, due)).await.a();
-        woken_by = told.and_then(Result::ok);
+        let changed = first(changed, believed.changed(heard));
+        let others = first(counting.answers.recv(), first(changed, due));
+        match first(shared.told.recv(), others).await {
+            First::A(news) => woken_by = news.ok(),
+            First::B(other) => counted = other.a().and_then(Result::ok),
+        }
+    }
+}
+
+/// Asks switches how many packets of hosts they have forwarded.
+fn ask_switches(
+    tracker: &mut Tracker,
+    counting: &mut Counting,
+    network: &Network,
+    shared: &Shared,
+) {
+    tracker.counts.drain(..).for_each(|counted| counting.ask(counted));
+    for dpid in counting.send(network) {
+        if let Some(own) = shared.switches.of(dpid) {
+            own.counts.counted.add(1);
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! What is known of hosts: a state machine without I/O. Sightings, the topology and the time go in;
-//! hosts, probes and events come out.
+//! hosts, probes, questions to switches and events come out.
+//!
+//! A host that does not answer probes may still send, by flows that the controller does not see the packets of. So
+//! before it is forgotten, or taken to be elsewhere, its switch is asked how many packets from it the flows at its port
+//! have counted ([`Tracker::counts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,6 +12,8 @@ use std::time::Duration;
 use bellrock_api::{Event, Host, HostGone, HostId, Hosts, SwitchPort, Topology};
 
 use super::HostSettings;
+use super::believed::BelievedHosts;
+use super::counting::Counted;
 use super::frame::Told;
 use super::ports::Ports;
 
@@ -20,6 +26,10 @@ pub const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How many probes in a row a host that was not seen for long leaves unanswered before it is
 /// forgotten.
 pub const AGE_PROBES: u32 = 2;
+
+/// How long a switch has to report how many packets it has counted from a host. Afterwards the host is taken for
+/// silent. It is long, since questions about other hosts of the switch may be before it.
+pub const COUNTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// After a claim of a host's address was refused, how long no other is looked into.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(2);
@@ -62,6 +72,10 @@ pub(super) struct Tracker {
     settings: HostSettings,
     entries: BTreeMap<HostId, Entry>,
     ports: Ports,
+    /// Hosts that were heard by nobody yet, and where they are believed to be.
+    believed: BelievedHosts,
+    /// All that were ever believed in: each is once.
+    were_believed: BTreeSet<HostId>,
     /// Ports that have hosts and are none of hosts now: they are down, or have just come up.
     away: BTreeSet<SwitchPort>,
     /// When each host is looked at next.
@@ -71,8 +85,13 @@ pub(super) struct Tracker {
     changed: bool,
     /// When it was told last that a port has too many hosts.
     told_full: BTreeMap<SwitchPort, Duration>,
+    /// When it was reported last that somebody at a port used the controller's own address.
+    told_impostor: BTreeMap<SwitchPort, Duration>,
     /// What comes out.
     pub(super) probes: Vec<Probe>,
+    /// Hosts whose switches are to be asked how many packets from them they have counted. Each is answered by
+    /// [`Tracker::counted`].
+    pub(super) counts: Vec<Counted>,
     pub(super) events: Vec<Event>,
     /// Places of which handlers may believe something that is not so any more.
     pub(super) stale: Vec<SwitchPort>,
@@ -104,6 +123,10 @@ struct Entry {
     seen: Duration,
     due: Duration,
     asked: Option<Asked>,
+    /// Whether its switch was asked how many packets from it it has counted, and has not answered.
+    is_counted: bool,
+    /// How many those were when the host was silent before.
+    packets: Option<u64>,
     /// Until when claims are not looked into, since one was refused.
     paused: Duration,
     told_claim: Option<Duration>,
@@ -127,14 +150,21 @@ struct Asked {
     why: Why,
     until: Duration,
     again: Option<Duration>,
+    /// How many packets from it its switch had counted when it was asked again.
+    packets: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
     /// It was not seen for long; how often it was asked before.
     Aged(u32),
+    /// It does not answer: its switch is asked how many packets from it it has counted.
+    Silent,
     /// It was seen there.
     Claim(SwitchPort),
+    /// It was seen there and does not answer, and its switch had counted so many packets from it: it is asked for
+    /// their number once more.
+    SilentClaim(SwitchPort, u64),
     /// Another has told that this address is its own.
     Address(IpAddr, HostId),
     /// Its port is up again.
@@ -147,12 +177,16 @@ impl Tracker {
             settings,
             entries: BTreeMap::new(),
             ports: Ports::default(),
+            believed: BelievedHosts::new(),
+            were_believed: BTreeSet::new(),
             away: BTreeSet::new(),
             due: BTreeSet::new(),
             hosts: Hosts::keyed(keys),
             changed: false,
             told_full: BTreeMap::new(),
+            told_impostor: BTreeMap::new(),
             probes: Vec::new(),
+            counts: Vec::new(),
             events: Vec::new(),
             stale: Vec::new(),
             refused: Vec::new(),
@@ -165,6 +199,7 @@ impl Tracker {
         if !topology.is_edge(at) {
             return;
         }
+        self.recall(host, topology, now);
         match self.entries.get(&host).map(|entry| (entry.present, entry.at == at)) {
             None => {
                 if !self.learn(host, at, now) {
@@ -183,6 +218,35 @@ impl Tracker {
                 }
             }
             Told::Nothing => {}
+        }
+    }
+
+    /// Hosts are believed to be at these ports. Each is believed in once: what is known of it later counts.
+    pub(super) fn believe(&mut self, all: &BelievedHosts, topology: &Topology, now: Duration) {
+        for (host, at) in all {
+            if self.were_believed.insert(*host) && !self.entries.contains_key(host) {
+                self.believed.insert(*host, *at);
+            }
+        }
+        self.learn_believed(topology, now);
+    }
+
+    /// Learns the hosts that are believed in where hosts can be now.
+    fn learn_believed(&mut self, topology: &Topology, now: Duration) {
+        let hosts: Vec<HostId> = self.believed.keys().copied().collect();
+        for host in hosts {
+            if self.believed.get(&host).is_some_and(|at| topology.is_edge(*at)) {
+                self.recall(host, topology, now);
+            }
+        }
+    }
+
+    /// Learns a host where it is believed to be, unless no host can be there.
+    fn recall(&mut self, host: HostId, topology: &Topology, now: Duration) {
+        let Some(at) = self.believed.remove(&host) else { return };
+        let is_down = topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
+        if !self.entries.contains_key(&host) && !topology.is_trunk(at) && !is_down {
+            self.learn(host, at, now);
         }
     }
 
@@ -215,6 +279,8 @@ impl Tracker {
                 seen: now,
                 due,
                 asked: None,
+                is_counted: false,
+                packets: None,
                 paused: Duration::ZERO,
                 told_claim: None,
             },
@@ -252,16 +318,23 @@ impl Tracker {
                     self.refuse(host, by, refused, now);
                 }
             }
-            Some(Why::Claim(claimed_at)) => {
-                entry.asked = None;
-                entry.paused = now + CLAIM_PAUSE;
-                let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
-                self.refused.push(Refused::Claim(claimed_at));
-                self.alarm(host, event, now);
+            Some(Why::Claim(claimed_at) | Why::SilentClaim(claimed_at, _)) => {
+                return self.refuse_claim(host, claimed_at, now);
             }
-            Some(Why::Aged(_) | Why::Returned) => entry.asked = None,
+            Some(Why::Aged(_) | Why::Silent | Why::Returned) => entry.asked = None,
             None => return,
         }
+        self.look_at(host);
+    }
+
+    /// A host is where it was, and its address was used elsewhere.
+    fn refuse_claim(&mut self, host: HostId, claimed_at: SwitchPort, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        entry.asked = None;
+        entry.paused = now + CLAIM_PAUSE;
+        let event = Event::HostMoveRefused { host, at: entry.at, claimed_at };
+        self.refused.push(Refused::Claim(claimed_at));
+        self.alarm(host, event, now);
         self.look_at(host);
     }
 
@@ -284,7 +357,8 @@ impl Tracker {
     /// A host was seen elsewhere than where it is. If it is still there, somebody uses its address.
     fn claimed(&mut self, host: HostId, at: SwitchPort, told: Told, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
-        if now < entry.paused || matches!(entry.asked, Some(Asked { why: Why::Claim(_), .. })) {
+        let is_claimed = |why| matches!(why, Why::Claim(_) | Why::SilentClaim(..));
+        if now < entry.paused || entry.asked.is_some_and(|asked| is_claimed(asked.why)) {
             return;
         }
         // Where it has told no address, what it is claimed to have is as good a question as any.
@@ -346,9 +420,78 @@ impl Tracker {
     fn ask(&mut self, host: HostId, why: Why, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
-        entry.asked = Some(Asked { why, until, again });
+        entry.asked = Some(Asked { why, until, again, packets: None });
         self.send_probes(host, why);
         self.look_at(host);
+    }
+
+    /// Asks the switch of a host that does not answer how many packets from it it has counted.
+    fn count(&mut self, host: HostId) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        if !std::mem::replace(&mut entry.is_counted, true) {
+            self.counts.push(Counted { host, at: entry.at });
+        }
+    }
+
+    /// The same, and nothing is done about the host until the switch has answered.
+    fn count_for(&mut self, host: HostId, why: Why, now: Duration) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        let until = now + COUNTED_WITHIN;
+        entry.asked = Some(Asked { why, until, again: None, packets: None });
+        self.count(host);
+        self.look_at(host);
+    }
+
+    /// A switch has reported how many packets from a host it has counted; `None` if it did not.
+    pub(super) fn counted(
+        &mut self,
+        Counted { host, at }: Counted,
+        packets: Option<u64>,
+        topology: &Topology,
+        now: Duration,
+    ) {
+        let Some(entry) = self.entries.get_mut(&host) else { return };
+        entry.is_counted = false;
+        // That it has flows which no packet has used says nothing.
+        let packets = packets.filter(|packets| *packets > 0 && entry.at == at);
+        let Some(asked) = &mut entry.asked else { return };
+        match asked.why {
+            Why::Claim(_) => asked.packets = packets,
+            Why::SilentClaim(to, before) => match packets {
+                Some(packets) if packets > before => self.refuse_claim(host, to, now),
+                _ => self.claim_over(host, to, topology, now),
+            },
+            Why::Silent => {
+                // Where flows went meanwhile there may be fewer: what is counted then is new.
+                if packets.is_some() && packets != entry.packets {
+                    (entry.packets, entry.seen, entry.asked) = (packets, now, None);
+                    self.look_at(host);
+                } else {
+                    self.forget(host, HostGone::Aged);
+                }
+            }
+            Why::Aged(_) | Why::Address(..) | Why::Returned => {}
+        }
+    }
+
+    /// A host is where it was claimed to be, if hosts can be there.
+    fn claim_over(&mut self, host: HostId, to: SwitchPort, topology: &Topology, now: Duration) {
+        if let Some(entry) = self.entries.get_mut(&host) {
+            entry.asked = None;
+        }
+        if topology.is_edge(to) {
+            self.moved(host, to, now);
+        }
+        self.look_at(host);
+    }
+
+    /// Somebody at a port used the address that probes are sent from.
+    pub(super) fn probe_address_used(&mut self, at: SwitchPort, now: Duration) {
+        let told = self.told_impostor.get(&at);
+        if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
+            self.told_impostor.insert(at, now);
+            self.events.push(Event::ProbeAddressUsed { at });
+        }
     }
 
     fn send_probes(&mut self, host: HostId, why: Why) {
@@ -404,20 +547,29 @@ impl Tracker {
                 false => self.forget(host, HostGone::Aged),
             };
         };
-        let why = asked.why;
+        let (why, packets) = (asked.why, asked.packets);
         if asked.until > now {
             asked.again = None;
             self.send_probes(host, why);
+            if matches!(why, Why::Claim(_)) {
+                self.count(host);
+            }
             return self.look_at(host);
         }
         entry.asked = None;
-        match why {
-            Why::Aged(AGE_PROBES..) => return self.forget(host, HostGone::Aged),
-            Why::Aged(times) => return self.ask(host, Why::Aged(times + 1), now),
-            Why::Claim(to) if topology.is_edge(to) => self.moved(host, to, now),
-            Why::Address(ip, by) => self.take_address(host, ip, by, now),
-            // It may be back later, or where it was claimed is none of hosts any more.
-            Why::Returned | Why::Claim(_) => {}
+        match (why, packets) {
+            (Why::Aged(AGE_PROBES..), _) => return self.count_for(host, Why::Silent, now),
+            (Why::Aged(times), _) => return self.ask(host, Why::Aged(times + 1), now),
+            (Why::Silent, _) => return self.forget(host, HostGone::Aged),
+            (Why::Claim(to), Some(packets)) => {
+                return self.count_for(host, Why::SilentClaim(to, packets), now);
+            }
+            (Why::Claim(to) | Why::SilentClaim(to, _), _) => {
+                return self.claim_over(host, to, topology, now);
+            }
+            (Why::Address(ip, by), _) => self.take_address(host, ip, by, now),
+            // It may be back later.
+            (Why::Returned, _) => {}
         }
         self.look_at(host);
     }
@@ -435,7 +587,7 @@ impl Tracker {
         }
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let from = std::mem::replace(&mut entry.at, to);
-        (entry.since, entry.seen) = (now, now);
+        (entry.since, entry.seen, entry.packets) = (now, now, None);
         self.ports.remove(from, host);
         self.ports.add(to, host);
         self.stale.push(from);
@@ -457,6 +609,7 @@ impl Tracker {
     pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
         let is_down =
             |at: SwitchPort| topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
+        self.learn_believed(topology, now);
         let places: Vec<SwitchPort> = self.ports.all().collect();
         for at in places {
             if topology.is_trunk(at) {
@@ -471,6 +624,7 @@ impl Tracker {
         }
         self.away.retain(|at| self.ports.count(*at) > 0);
         self.told_full.retain(|at, _| topology.is_edge(*at));
+        self.told_impostor.retain(|at, _| topology.is_up(*at));
     }
 
     fn each_at(&mut self, at: SwitchPort, mut visit: impl FnMut(&mut Self, HostId)) {

@@ -29,7 +29,8 @@ impl Scene {
         let topology = Watch::new(Topology::of([(AT.dpid, vec![AT.port])], []));
         let readers = (topology.reader(), Watch::new(hosts).reader());
         let shared = Arc::new(Shared::new(1));
-        let handler = HostsAtSwitch::new(shared, Arc::default(), AT.dpid, readers);
+        let handler =
+            HostsAtSwitch::new(shared, Arc::default(), (AT.dpid, Duration::ZERO), readers);
         Scene { handler, info: info(1) }
     }
 
@@ -72,7 +73,8 @@ fn mac(n: u64) -> MacAddr {
 #[test]
 fn a_sighting_that_is_lost_comes_with_the_next_packet() {
     let mut scene = Scene::new(1);
-    let other = Sighting { host: HostId::new(mac(7), None), at: AT, told: Told::Nothing };
+    let other =
+        News::Seen(Sighting { host: HostId::new(mac(7), None), at: AT, told: Told::Nothing });
     for _ in 0..MAX_WAITING {
         scene.handler.shared.tell.try_send(other).unwrap();
     }

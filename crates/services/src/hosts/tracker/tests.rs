@@ -25,6 +25,10 @@ struct Scene {
     tracker: Tracker,
     topology: Topology,
     now: Duration,
+    /// How many packets from each host its switch has counted, where it can be asked.
+    packets: BTreeMap<HostId, u64>,
+    /// How often switches were asked.
+    counted: usize,
 }
 
 impl Scene {
@@ -32,7 +36,8 @@ impl Scene {
     fn new(settings: HostSettings) -> Self {
         let ports = || (1..=3).map(Port).collect();
         let topology = Topology::of([(Dpid(1), ports()), (Dpid(2), ports())], []);
-        Scene { tracker: Tracker::new(settings, [1, 2]), topology, now: s(10) }
+        let (tracker, packets) = (Tracker::new(settings, [1, 2]), BTreeMap::new());
+        Scene { tracker, topology, now: s(10), packets, counted: 0 }
     }
 
     fn default() -> Self {
@@ -50,7 +55,13 @@ impl Scene {
 
     fn to(&mut self, now: Duration) {
         while let Some(due) = self.tracker.due().filter(|due| *due <= now) {
-            self.tracker.timers(&self.topology, due.max(self.now));
+            let at = due.max(self.now);
+            self.tracker.timers(&self.topology, at);
+            for counted in std::mem::take(&mut self.tracker.counts) {
+                self.counted += 1;
+                let packets = self.packets.get(&counted.host).copied();
+                self.tracker.counted(counted, packets, &self.topology, at);
+            }
         }
         self.now = now;
     }
@@ -325,6 +336,108 @@ fn an_old_host_is_asked_before_it_is_forgotten() {
     assert_eq!(scene.probes().len(), 2 * AGE_PROBES as usize);
     assert_eq!(scene.names(), ["host_seen", "host_seen", "host_gone", "host_gone"]);
     assert_eq!(scene.tracker.due(), None);
+}
+
+#[test]
+fn a_host_whose_flows_carry_packets_is_not_forgotten_and_is_asked_for_once_in_its_time() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    for round in 1..=5 {
+        *scene.packets.entry(host(1)).or_default() += 10;
+        scene.to(s(10) + s(302) * round + s(2));
+        assert_eq!((scene.place(1), scene.counted), (Some(at(1, 1)), round as usize));
+    }
+    // No packet more, until the next time: then it is gone. Fewer are new ones, since flows went.
+    scene.packets.insert(host(1), 7);
+    scene.to(scene.now + s(304));
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    scene.to(scene.now + s(304));
+    assert_eq!((scene.place(1), scene.names().pop()), (None, Some("host_gone")));
+}
+
+#[test]
+fn a_claim_is_refused_while_the_hosts_own_flows_carry_packets() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    // It answers nothing, and its flows count a packet each time that its switch is asked.
+    scene.packets.insert(host(1), 5);
+    scene.seen(1, at(2, 1));
+    scene.to(s(10) + ASK_AGAIN_AFTER);
+    scene.packets.insert(host(1), 6);
+    scene.to(s(12));
+    assert_eq!((scene.place(1), scene.counted), (Some(at(1, 1)), 2));
+    assert_eq!(scene.names(), ["host_seen", "host_move_refused"]);
+    // Flows that carry nothing any more hold no host.
+    scene.to(s(20));
+    scene.seen(1, at(2, 1));
+    scene.to(s(22));
+    assert_eq!((scene.place(1), scene.names()), (Some(at(2, 1)), vec!["host_moved"]));
+}
+
+#[test]
+fn a_switch_that_is_asked_and_does_not_answer_holds_nothing_for_ever() {
+    let mut scene = Scene::default();
+    scene.told(1, at(1, 1), Told::Address(ip(1)));
+    let due = |scene: &mut Scene| scene.tracker.due().unwrap();
+    while scene.tracker.counts.is_empty() {
+        let at = due(&mut scene);
+        scene.tracker.timers(&scene.topology, at);
+    }
+    let (asked, last) = (scene.tracker.counts.clone(), due(&mut scene));
+    assert_eq!(asked, [Counted { host: host(1), at: at(1, 1) }]);
+    assert_eq!(last, s(10 + 300 + 2) + COUNTED_WITHIN);
+    scene.tracker.timers(&scene.topology, last);
+    assert_eq!(scene.place(1), None);
+    // An answer that comes late is about nobody.
+    scene.tracker.counted(asked[0], Some(1), &scene.topology, last);
+    assert_eq!(scene.tracker.due(), None);
+}
+
+#[test]
+fn a_host_that_is_believed_in_is_asked_before_another_has_its_address() {
+    let mut scene = Scene::default();
+    scene.topology.edge.remove(&at(1, 1));
+    scene.tracker.believe(
+        &[1, 2, 3].map(|n| (host(n), at(1, n.into()))).into(),
+        &scene.topology,
+        scene.now,
+    );
+    assert_eq!((scene.place(1), scene.place(2)), (None, Some(at(1, 2))), "where hosts can be");
+    // Before it is known whether hosts are at its port, somebody speaks for it elsewhere.
+    scene.told(1, at(2, 1), Told::Address(ip(1)));
+    assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
+    scene.packets.insert(host(1), 5);
+    scene.to(s(10) + ASK_AGAIN_AFTER);
+    scene.packets.insert(host(1), 6);
+    scene.to(s(12));
+    assert_eq!(scene.place(1), Some(at(1, 1)));
+    // Whoever is silent is forgotten, and not believed in again.
+    scene.to(s(400));
+    assert_eq!(scene.place(2), None);
+    scene.tracker.believe(&[(host(2), at(1, 2))].into(), &scene.topology, scene.now);
+    scene.seen(2, at(2, 2));
+    assert_eq!(scene.place(2), Some(at(2, 2)));
+}
+
+#[test]
+fn a_belief_in_a_port_that_is_down_is_void() {
+    let mut scene = Scene::default();
+    scene.down(at(1, 1));
+    scene.tracker.believe(&[(host(1), at(1, 1))].into(), &scene.topology, scene.now);
+    scene.seen(1, at(2, 1));
+    assert_eq!((scene.place(1), scene.probes()), (Some(at(2, 1)), vec![]));
+}
+
+#[test]
+fn who_uses_the_address_of_probes_is_reported_once_in_a_while() {
+    let mut scene = Scene::default();
+    for second in 0..=10 {
+        scene.tracker.probe_address_used(at(1, 1), s(10 + second));
+    }
+    scene.tracker.probe_address_used(at(2, 1), s(20));
+    let used = |at| Event::ProbeAddressUsed { at };
+    assert_eq!(scene.events(), [used(at(1, 1)), used(at(1, 1)), used(at(2, 1))]);
+    assert_eq!(scene.place(1), None);
 }
 
 #[test]

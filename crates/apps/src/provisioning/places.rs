@@ -1,0 +1,108 @@
+//! Where the hosts of circuits are, or were when they were last heard.
+//!
+//! A host that is silent is where it was: a circuit goes on to be kept for it. Where the hosts were before the controller
+//! started, the circuits' own flows say that an earlier run has left.
+
+use std::collections::BTreeMap;
+
+use bellrock_api::{Field, HostId, Hosts, MacAddr, Match, Network, Port, SwitchPort};
+use bellrock_services::desired::FoundFlows;
+use bellrock_services::hosts::believe;
+
+use super::circuit::{Circuit, Endpoint};
+
+/// The hosts that are endpoints, and where each was last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places(BTreeMap<MacAddr, Option<Place>>);
+
+/// A host at a port, in a VLAN.
+pub(super) type Place = (SwitchPort, Option<u16>);
+
+impl Places {
+    pub(super) fn of(circuits: &[Circuit]) -> Self {
+        let endpoints = circuits.iter().flat_map(|circuit| &circuit.endpoints);
+        let host = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Host(mac) => Some((*mac, None)),
+            Endpoint::Port(..) => None,
+        };
+        Places(endpoints.filter_map(host).collect())
+    }
+
+    /// Where a host is, or was last.
+    pub(super) fn last(&self, mac: MacAddr) -> Option<Place> {
+        self.0.get(&mac).copied().flatten()
+    }
+
+    /// Notes where hosts are now.
+    pub(super) fn follow(&mut self, hosts: &Hosts) {
+        for (mac, place) in &mut self.0 {
+            let mut all = hosts.of_mac(*mac);
+            if let (Some(host), None) = (all.next(), all.next()) {
+                *place = Some((host.at, host.id.vlan));
+            }
+        }
+    }
+
+    /// Whether a flow may be one by which such a host enters its circuit.
+    pub(super) fn is_looked_for(&self, matching: &Match) -> bool {
+        entrance(matching).is_some_and(|(mac, _)| self.0.contains_key(&mac))
+    }
+
+    /// Notes where hosts were that were not heard yet: where they entered their circuits. Host tracking asks there before it
+    /// believes that somebody else is the host.
+    pub(super) fn recall(&mut self, found: &FoundFlows, network: &Network) {
+        let mut recalled = Vec::new();
+        for (dpid, matches) in found {
+            for (mac, (port, vlan)) in matches.iter().filter_map(entrance) {
+                if let Some(place @ None) = self.0.get_mut(&mac) {
+                    let at = SwitchPort::new(*dpid, port);
+                    *place = Some((at, vlan));
+                    recalled.push((HostId::new(mac, vlan), at));
+                }
+            }
+        }
+        if !recalled.is_empty() {
+            believe(network, recalled);
+        }
+    }
+}
+
+/// Who enters a circuit by a flow, and where: its source, ingress port and VLAN.
+fn entrance(matching: &Match) -> Option<(MacAddr, (Port, Option<u16>))> {
+    let value = |field| matching.value(field).filter(|_| !matching.is_masked(field));
+    let mac = MacAddr::from_u64(value(Field::EthSrc)? as u64);
+    let port = Port(value(Field::InPort)? as u32);
+    let vlan = value(Field::VlanVid)? as u16 & !Match::VLAN_PRESENT;
+    Some((mac, (port, (vlan != 0).then_some(vlan))))
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::{Dpid, Host, Nowhere};
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_where_it_was_until_it_is_elsewhere() {
+        let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
+        let mut places = Places::of(&[circuit]);
+        let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        let at = |port| SwitchPort::new(Dpid(1), Port(port));
+        let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);
+        assert!(places.is_looked_for(&enters(mac, 4).vlan_id(7)));
+        for others in [enters(other, 4).untagged(), enters(mac, 4), Match::any().eth_src(mac)] {
+            assert!(!places.is_looked_for(&others), "{others}");
+        }
+        let network = Nowhere::network();
+        places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
+        assert_eq!(places.last(mac), Some((at(4), Some(7))));
+        places.follow(&Hosts::default());
+        assert_eq!(places.last(mac), Some((at(4), Some(7))), "nobody was heard");
+        let mut hosts = Hosts::default();
+        let (addresses, since) = (Vec::new(), std::time::Duration::ZERO);
+        hosts.insert(Host { id: HostId::new(mac, None), at: at(5), addresses, since });
+        places.follow(&hosts);
+        places.recall(&[(Dpid(1), vec![enters(mac, 4).vlan_id(7)])].into(), &network);
+        assert_eq!((places.last(mac), places.last(other)), (Some((at(5), None)), None));
+    }
+}

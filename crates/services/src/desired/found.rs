@@ -1,0 +1,48 @@
+//! What an app looks for among the flows that an earlier run of it has left in the switches.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use bellrock_api::{Dpid, Match, Watch};
+
+use super::read::Known;
+
+/// Most flows that are published of a switch.
+pub const MAX_FOUND_PER_SWITCH: usize = 4096;
+
+/// The matches of the flows that were looked for, in order, of each switch that has reported its tables.
+pub type FoundFlows = BTreeMap<Dpid, Vec<Match>>;
+
+#[derive(Default)]
+pub(super) struct Found {
+    looked_for: OnceLock<Box<dyn Fn(&Match) -> bool + Send + Sync>>,
+    flows: Watch<FoundFlows>,
+}
+
+impl Found {
+    pub(super) fn look_for(
+        &self,
+        looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
+    ) -> &Watch<FoundFlows> {
+        let _ = self.looked_for.set(Box::new(looked_for));
+        &self.flows
+    }
+
+    /// Publishes what a switch has of what is looked for.
+    pub(super) fn told(&self, dpid: Dpid, known: &Known) {
+        let Some(looked_for) = self.looked_for.get() else { return };
+        let matches = known.flows.keys().map(|key| &key.matching);
+        let mut found: Vec<Match> = matches.filter(|it| looked_for(it)).cloned().collect();
+        if found.is_empty() {
+            return;
+        }
+        // The table has no order, and a run that repeats has to have one.
+        found.sort_by_cached_key(ToString::to_string);
+        found.truncate(MAX_FOUND_PER_SWITCH);
+        self.flows.update(|before| {
+            let mut all = before.clone();
+            all.insert(dpid, found);
+            all
+        });
+    }
+}
