@@ -13,9 +13,12 @@ pub const MAX_FOUND_PER_SWITCH: usize = 4096;
 /// The matches of the flows that were looked for, in order, of each switch that has reported its tables.
 pub type FoundFlows = BTreeMap<Dpid, Vec<Match>>;
 
+/// Says of a flow's match whether the app looks for it.
+type LookedFor = dyn Fn(&Match) -> bool + Send + Sync;
+
 #[derive(Default)]
 pub(super) struct Found {
-    looked_for: OnceLock<Box<dyn Fn(&Match) -> bool + Send + Sync>>,
+    looked_for: OnceLock<Box<LookedFor>>,
     flows: Watch<FoundFlows>,
 }
 

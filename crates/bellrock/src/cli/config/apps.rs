@@ -188,8 +188,8 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         "match",
         "KIND",
         "Which fields its flows match. l2: ingress port, VLAN, Ethernet source and destination, \
-         so one flow for each pair of hosts. exact: the twelve fields of OpenFlow 1.0, and on 1.3 \
-         all that the packet has, so one for each connection.",
+         so one flow for each pair of hosts. exact: all that the packet has (on 1.0 \
+         without VLAN priority, DSCP and ARP operation), so one for each connection.",
         matching,
         |text| values::choice(text, MATCH_KINDS),
         |kind| values::show_choice(kind, MATCH_KINDS)
