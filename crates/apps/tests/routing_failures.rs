@@ -75,8 +75,8 @@ fn a_flow_that_is_refused_is_asked_for_seldom_and_is_there_when_there_is_room() 
         let at = |lab: &Lab, switch: &str| {
             let mac =
                 |name| lab.topology().hosts().iter().find(|host| host.name == name).unwrap().mac;
-            let from = format!("eth_src={}", mac("h1s1"));
-            let to = format!("eth_dst={}", mac("h1s3"));
+            let from = format!("dl_src={}", mac("h1s1"));
+            let to = format!("dl_dst={}", mac("h1s3"));
             let of_pair = |flow: &&String| flow.contains(&from) && flow.contains(&to);
             lab.flows(switch).iter().filter(of_pair).count()
         };

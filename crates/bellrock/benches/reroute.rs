@@ -228,7 +228,7 @@ impl Bench {
     fn flows_ending(&self, switch: &str, text: &str) -> usize {
         let Some(id) = self.topology.switch(switch) else { return 0 };
         let dump = dump_flows(self.live.network().switch(id), self.live.network().now());
-        dump.lines().filter(|line| line.contains("eth_src=") && line.ends_with(text)).count()
+        dump.lines().filter(|line| line.contains("dl_src=") && line.ends_with(text)).count()
     }
 
     fn pairs_of_switches(&self) -> Vec<(Node, Node)> {

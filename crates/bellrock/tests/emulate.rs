@@ -34,7 +34,7 @@ fn a_ping_as_an_argument_ends_with_status_0() {
     let controller = Controller::start(&place, &[]);
     let at = controller.address.to_string();
     for version in ["1.0", "1.3"] {
-        let arguments = ["--controller", &at, "--version", version, "--", "ping", "h1", "h9"];
+        let arguments = ["--controller", &at, "--version", version, "ping", "h1", "h9"];
         let mut command = bellrock(&["emulate", "--topology", "tree:2,3"]);
         let (status, text, error) = output(command.args(arguments));
         assert_eq!(status, 0, "{version}: {text}{error}");
@@ -48,7 +48,7 @@ fn every_host_of_a_tree_reaches_every_other() {
     let controller = Controller::start(&place, &[]);
     let at = controller.address.to_string();
     let mut command = bellrock(&["emulate", "--topology", "tree:2,3", "--controller", &at]);
-    let (status, text, error) = output(command.args(["--", "pingall"]));
+    let (status, text, error) = output(command.args(["pingall"]));
     assert_eq!(status, 0, "{text}{error}");
     assert!(text.contains("72 of 72 pairs answered, 0 lost"), "{text}");
 }
@@ -125,8 +125,8 @@ fn a_cycle_is_refused_where_it_must_not_be() {
     let file = place.write("ring.topo", ring);
     let reason = format!("{file}: line 6: the link s3:2 s1:2 closes the cycle");
     let emulate = ["emulate", "--topology", &file, "--loop-free"];
-    // The demo's app is the learning switch, which cannot take one.
-    for command in [&emulate[..], &["demo", "--topology", &file]] {
+    // A learning switch cannot take one.
+    for command in [&emulate[..], &["demo", "--app", "learning", "--topology", &file]] {
         let (status, _, error) = output(&mut bellrock(command));
         assert_eq!(status, 2, "{error}");
         assert!(error.contains(&reason), "{error}");
@@ -141,6 +141,9 @@ fn what_is_no_topology_and_no_command_is_said_before_anything_is_done() {
         (&["--controller", "127.0.0.1:port"], "127.0.0.1:port"),
         (&["--", "pong", "h1", "h2"], "no command \"pong\""),
         (&["--", "ping", "h1", "h77"], "no host \"h77\""),
+        (&["ping", "h1", "h2", "--seed", "1"], "--seed stands behind the command"),
+        (&["pong", "h1", "h2"], "no command \"pong\""),
+        (&["h1", "ping", "h77"], "no host \"h77\""),
     ] {
         let (status, _, error) = output(bellrock(&["emulate"]).args(arguments));
         assert_eq!(status, 2, "{arguments:?}: {error}");
@@ -196,7 +199,12 @@ fn at_a_terminal_there_is_a_prompt_and_the_terminal_is_given_back() {
     let at = controller.address.to_string();
     let mut pty = Pty::open(100, 30);
     let before = pty.modes();
-    let mut emulator = pty.start(bellrock(&["emulate", "--controller", &at]));
+    let start = |pty: &Pty| {
+        let mut command = bellrock(&["emulate", "--controller", &at]);
+        command.env("XDG_STATE_HOME", place.file("state"));
+        pty.start(command)
+    };
+    let mut emulator = start(&pty);
     pty.read_until("bellrock> ");
     assert_ne!(pty.modes(), before, "the line is edited");
     pty.type_text("ping h1 h9 1\r");
@@ -206,9 +214,97 @@ fn at_a_terminal_there_is_a_prompt_and_the_terminal_is_given_back() {
     assert_eq!(emulator.ended().code(), Some(0));
     assert_eq!(pty.modes(), before, "after quit");
 
-    let mut emulator = pty.start(bellrock(&["emulate", "--controller", &at]));
+    let mut emulator = start(&pty);
     pty.read_until("bellrock> ");
     emulator.signal("TERM");
     assert_eq!(emulator.ended().code(), Some(0));
     assert_eq!(pty.modes(), before, "after a signal in the middle of a line");
+}
+
+#[test]
+fn a_ping_of_a_host_works_as_in_mininet() {
+    let place = Place::new("emulate-mininet");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut command =
+        bellrock(&["emulate", "--controller", &at, "h1", "ping", "-c", "2", "10.0.0.9"]);
+    let (status, text, error) = output(&mut command);
+    assert_eq!(status, 0, "{text}{error}");
+    for part in [
+        "PING 10.0.0.9 (10.0.0.9)",
+        "from 10.0.0.9: icmp_seq=1 time=",
+        "from 10.0.0.9: icmp_seq=2 time=",
+        "h1 -> h9: 2 sent, 2 received, 0 lost",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+#[test]
+fn at_a_terminal_ctrl_c_ends_the_command_and_not_the_network() {
+    let place = Place::new("emulate-interrupt");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut pty = Pty::open(100, 30);
+    let mut command = bellrock(&["emulate", "--controller", &at]);
+    command.env("XDG_STATE_HOME", place.file("state"));
+    let mut emulator = pty.start_session(command);
+    pty.read_until("bellrock> ");
+    // Of a line that is typed, Ctrl-C gives up the line.
+    pty.type_text("nonsense\x03");
+    pty.read_until("bellrock> ");
+    for (line, begun, end) in [
+        ("h1 ping h9", "icmp_seq=1 time=", "0 lost"),
+        ("wait 600", "wait 600", ""),
+        ("iperf h1 h9 600", "iperf", "cut off before its end"),
+    ] {
+        pty.type_text(&format!("{line}\r"));
+        pty.read_until(begun);
+        pty.until_cooked();
+        pty.type_text("\x03");
+        pty.read_until(end);
+        pty.read_until("bellrock> ");
+    }
+    pty.type_text("ping h1 h9 1\r");
+    pty.read_until("h1 -> h9: 1 sent, 1 received");
+    pty.read_until("bellrock> ");
+    pty.type_text("\x04");
+    assert_eq!(emulator.ended().code(), Some(1), "the stream was cut off");
+}
+
+#[test]
+fn at_a_terminal_tab_completes_and_lines_are_kept_for_the_next_session() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new("emulate-history");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut pty = Pty::open(100, 30);
+    let start = |pty: &Pty| {
+        let mut command = bellrock(&["emulate", "--controller", &at]);
+        command.env("XDG_STATE_HOME", place.file("state"));
+        pty.start(command)
+    };
+    let mut emulator = start(&pty);
+    pty.read_until("bellrock> ");
+    pty.type_text("dump-p\ts3\t\r");
+    pty.read_until("s3:4");
+    pty.read_until("bellrock> ");
+    pty.type_text("link down s1 \t\t");
+    pty.read_until("s2  s3  s4");
+    pty.type_text("s3\r");
+    pty.read_until("s1:2 - s3:4: down");
+    pty.read_until("bellrock> ");
+    pty.type_text("quit\r");
+    assert_eq!(emulator.ended().code(), Some(0));
+
+    let file = place.file("state/bellrock/emulate-history");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut emulator = start(&pty);
+    pty.read_until("bellrock> ");
+    // Two up: behind `quit` is the link.
+    pty.type_text("\x1b[A\x1b[A\r");
+    pty.read_until("s1:2 - s3:4: down");
+    pty.read_until("bellrock> ");
+    pty.type_text("quit\r");
+    assert_eq!(emulator.ended().code(), Some(0));
 }

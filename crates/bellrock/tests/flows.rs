@@ -140,7 +140,7 @@ fn flows_are_told_with_whose_they_are() {
         assert_eq!(flows.len(), count);
         let first = &flows[0];
         assert_eq!(first["app"], "fence");
-        assert_eq!(first["match"], "eth_type=0x0800,ip_proto=6,tcp_dst=23");
+        assert_eq!(first["match"], "tcp,tp_dst=23");
         assert_eq!((&first["actions"], &first["packets"]), (&"drop".into(), &0.into()));
         let cookie = u64::from_str_radix(first["cookie"].as_str().unwrap(), 16).unwrap();
         assert!(Cookie::of_app("fence").owns(cookie));
@@ -149,7 +149,7 @@ fn flows_are_told_with_whose_they_are() {
 
         let text = asked.text(&["1", "--app", "learning"]);
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(text.contains("eth_dst=") && text.contains("output:"), "{text}");
+        assert!(text.contains("dl_dst=") && text.contains("output:"), "{text}");
         let text = asked.text(&["0x1", "--limit", "1"]);
         assert!(
             text.ends_with(&format!("(flows 1 to 1 of {count}; --skip 1 lists more)\n")),

@@ -69,7 +69,7 @@ fn flows_paths_and_messages_can_be_looked_at() {
     assert!(lab.ping("h1", "h3"));
     let flows = lab.flows("s2");
     assert_eq!(flows.len(), 3, "to h3, to h1, and the table miss: {flows:#?}");
-    assert!(flows[0].contains("eth_dst=00:00:00:00:00:0"), "{flows:#?}");
+    assert!(flows[0].contains("dl_dst=00:00:00:00:00:0"), "{flows:#?}");
     assert_eq!(lab.paths("h1", "h3"), [["h1", "s1", "s2", "s3", "h3"]]);
     assert!(lab.message_count("s1", Way::FromSwitch) >= 4);
     assert!(lab.messages("s1").any(|message| message.to_string().contains("OFPT_PACKET_IN")));

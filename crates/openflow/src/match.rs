@@ -326,7 +326,7 @@ impl fmt::Display for Match {
 
 impl Match {
     /// Prints the value of a field that counts and, where it has one, its mask.
-    fn format_field(&self, field: Field, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn format_field(&self, field: Field, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = oxm::number(self.value_bytes(field));
         if !self.is_masked(field) {
             return field.format(value, f);

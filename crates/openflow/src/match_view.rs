@@ -126,9 +126,16 @@ impl PartialEq for MatchView<'_> {
 
 impl Eq for MatchView<'_> {}
 
+/// As `ovs-ofctl` prints it, `tcp,in_port=1,tp_dst=80`; `any` for a match of all packets. A [`Match`] prints in the
+/// specification's names.
 impl fmt::Display for MatchView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_match().fmt(f)
+        let is_v10 = matches!(self.0, Repr::V10(_));
+        let matching = &self.to_match();
+        match matching.is_any() {
+            true => f.write_str("any"),
+            false => crate::print::OvsMatch { matching, is_v10 }.fmt(f),
+        }
     }
 }
 

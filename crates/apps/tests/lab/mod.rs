@@ -258,7 +258,7 @@ pub fn messages(mut bytes: &[u8], version: Version, app: AppId) -> Vec<String> {
 
 fn flow_line(flow: &FlowMod<'_>, app: AppId) -> String {
     assert!(app.cookie().owns(flow.cookie));
-    let matching = &flow.matching;
+    let matching = flow.matching.to_match();
     match flow.command {
         FlowCommand::Add => {
             let instructions: Vec<_> = flow.instructions.iter().collect();

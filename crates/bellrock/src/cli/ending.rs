@@ -1,5 +1,8 @@
 //! SIGINT and SIGTERM for commands that clean up after themselves: the first asks them to end, the
 //! second ends the process.
+//!
+//! A command with a prompt can let SIGINT interrupt only what it does at the moment
+//! ([`Ending::interrupt_only`]); it goes on with its next line.
 
 use std::io;
 use std::sync::Arc;
@@ -9,12 +12,28 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// What the shell reports of a process that a signal ended is its number and this.
+/// The shell reports a process that a signal ended by the signal's number and this.
 const SIGNAL_STATUS: i32 = 128;
 
 /// Whether the command was asked to end.
 #[derive(Clone)]
-pub(super) struct Ending(Arc<AtomicBool>);
+pub(super) struct Ending(Arc<Flags>);
+
+#[derive(Default)]
+struct Flags {
+    asked: AtomicBool,
+    interrupt_only: AtomicBool,
+    interrupted: AtomicBool,
+}
+
+impl Flags {
+    /// Takes a signal; false if it is the second one of its kind.
+    fn take(&self, signal: i32) -> bool {
+        let interrupts = signal == SIGINT && self.interrupt_only.load(Ordering::SeqCst);
+        let flag = if interrupts { &self.interrupted } else { &self.asked };
+        !flag.swap(true, Ordering::SeqCst)
+    }
+}
 
 impl Ending {
     /// From here on the first signal asks, and `wake` is called then; on the second, `give_up` is
@@ -24,15 +43,15 @@ impl Ending {
         give_up: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let ending = Ending(Arc::new(AtomicBool::new(false)));
-        let asked = ending.clone();
+        let ending = Ending(Arc::new(Flags::default()));
+        let flags = Arc::clone(&ending.0);
         let wait = move || {
-            let mut signals = signals.forever();
-            if signals.next().is_some() {
-                asked.0.store(true, Ordering::SeqCst);
+            let second = signals.forever().find(|signal| {
+                let is_first = flags.take(*signal);
                 wake();
-            }
-            if let Some(signal) = signals.next() {
+                !is_first
+            });
+            if let Some(signal) = second {
                 give_up();
                 std::process::exit(SIGNAL_STATUS + signal);
             }
@@ -42,6 +61,39 @@ impl Ending {
     }
 
     pub(super) fn is_asked_for(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.asked.load(Ordering::SeqCst)
+    }
+
+    /// From here on SIGINT interrupts what is done, and does not end the command.
+    pub(super) fn interrupt_only(&self) {
+        self.0.interrupt_only.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether what is done at the moment is to stop.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.is_asked_for() || self.0.interrupted.load(Ordering::SeqCst)
+    }
+
+    /// Begins something new, which has not been interrupted. Returns whether the last one was.
+    pub(super) fn begin(&self) -> bool {
+        self.0.interrupted.swap(false, Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_stops_what_is_done_and_asks_for_nothing_more() {
+        let ending = Ending(Arc::default());
+        ending.interrupt_only();
+        for _ in 0..2 {
+            assert!(ending.0.take(SIGINT) && ending.is_interrupted() && !ending.is_asked_for());
+            assert!(!ending.0.take(SIGINT), "what does not stop ends the process");
+            assert!(ending.begin() && !ending.is_interrupted());
+        }
+        assert!(ending.0.take(SIGTERM) && ending.is_asked_for() && ending.is_interrupted());
+        assert!(!ending.0.take(SIGTERM));
     }
 }

@@ -45,6 +45,27 @@ impl Pty {
         Running(command.spawn().unwrap())
     }
 
+    /// Starts a process with this as its controlling terminal, so that its keys make signals.
+    pub(crate) fn start_session(&self, command: Command) -> Running {
+        let mut session = Command::new("setsid");
+        session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => session.env(name, value),
+                None => session.env_remove(name),
+            };
+        }
+        self.start(session)
+    }
+
+    /// Waits until keys make signals, which they do not while a line is edited.
+    pub(crate) fn until_cooked(&self) {
+        crate::running::until("signals", || {
+            let modes = tcgetattr(&self.slave).unwrap().local_modes;
+            modes.contains(rustix::termios::LocalModes::ISIG)
+        });
+    }
+
     /// How the terminal is set: echo, line editing, signals. Its speed, which means nothing here, the
     /// kernel writes out when the rest is set.
     pub(crate) fn modes(&self) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use bellrock_openflow::Instructions;
+use bellrock_openflow::{Instructions, MatchView};
 
 use crate::datapath::flows::{Flow, FlowTable};
 use crate::switch::Switch;
@@ -26,7 +26,7 @@ pub fn dump_table(number: u8, table: &FlowTable, now: Duration) -> String {
 
 /// A flow's priority and match, and its line.
 fn line(table: u8, flow: &Flow, now: Duration) -> (u16, String, String) {
-    let matching = flow.matching().to_string();
+    let matching = MatchView::from(&flow.matching()).to_string();
     let mut line = format!(
         "table={table} priority={} {matching} cookie={:#x} duration={:.3}s packets={} bytes={}",
         flow.priority,

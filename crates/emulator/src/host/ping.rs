@@ -75,6 +75,22 @@ impl PingStatistics {
         self.sent > 0 && self.received == self.sent
     }
 
+    /// Adds what came of another ping, as if both had been one.
+    pub fn merge(&mut self, other: &PingStatistics) {
+        self.min = match (self.received, other.received) {
+            (_, 0) => self.min,
+            (0, _) => other.min,
+            _ => self.min.min(other.min),
+        };
+        self.max = self.max.max(other.max);
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.duplicates += other.duplicates;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+    }
+
     fn add(&mut self, trip: Duration) {
         self.min = if self.received == 0 { trip } else { self.min.min(trip) };
         self.max = self.max.max(trip);
@@ -158,5 +174,25 @@ impl Ping {
     pub(super) fn wants(&self) -> Option<Duration> {
         let late = self.open.first_key_value().map(|(_, sent)| *sent + self.settings.timeout);
         self.next.into_iter().chain(late).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_pings_merge_into_one() {
+        let ping = |trips: &[u64], lost| {
+            let mut all =
+                PingStatistics { sent: trips.len() as u32 + lost, lost, ..Default::default() };
+            trips.iter().for_each(|ms| all.add(Duration::from_millis(*ms)));
+            all
+        };
+        for (a, b) in [(&[5, 3][..], &[9][..]), (&[], &[7]), (&[7], &[]), (&[], &[])] {
+            let mut merged = ping(a, 1);
+            merged.merge(&ping(b, 2));
+            assert_eq!(merged, ping(&[a, b].concat(), 3), "{a:?} {b:?}");
+        }
     }
 }

@@ -13,11 +13,13 @@
 mod action;
 mod control;
 mod multipart;
+mod ovs_match;
 mod packet;
 mod table;
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
+pub(crate) use self::ovs_match::OvsMatch;
 use crate::{FromSwitch, Message, MessageKind, ToSwitch, Version};
 
 /// Bytes of data that a line shows before it breaks off; `{:#}` shows the rest.

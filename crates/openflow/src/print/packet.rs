@@ -55,8 +55,7 @@ impl Display for PacketOut<'_> {
 /// `priority=100,in_port=1`: which packets, as flows print it.
 pub(super) fn rule(priority: u16, matching: &MatchView<'_>, f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "priority={priority}")?;
-    let matching = matching.to_match();
-    if matching.is_any() { Ok(()) } else { write!(f, ",{matching}") }
+    if matching.to_match().is_any() { Ok(()) } else { write!(f, ",{matching}") }
 }
 
 /// Table number, `ALL` for all.

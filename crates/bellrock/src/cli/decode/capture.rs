@@ -4,6 +4,7 @@
 //! headers. Fragments of IP packets are counted, not put together: OpenFlow runs over TCP, whose segments fit the path.
 //! Streams are put together in [`super::tcp`]; this file does not look into the payload.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -67,11 +68,11 @@ pub enum CaptureError {
         offset: usize,
     },
     /// Reading failed.
-    #[error("cannot read the capture")]
+    #[error("cannot read the capture: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A TCP segment from or to one of the ports.
+/// A TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// From whom to whom.
@@ -97,8 +98,10 @@ pub struct Segment<'a> {
 pub struct Tally {
     /// Packets of whatever kind.
     pub packets: u64,
-    /// TCP segments from or to one of the ports.
+    /// TCP segments.
     pub segments: u64,
+    /// When the first packet was captured, since the Unix epoch.
+    pub start: Option<Duration>,
     fragments: u64,
     unreadable: u64,
     /// Packets by link types that are not known here; link types are 16 bits, which bounds it.
@@ -120,16 +123,15 @@ impl Tally {
     }
 }
 
-/// Reads a capture to its end and hands over each TCP segment from or to one of `ports`, in the order of the file.
+/// Reads a capture and hands over each TCP segment in the order of the file, to its end or until `each` returns false.
 ///
 /// # Errors
 ///
 /// [`CaptureError`]; the segments up to there have been handed over, and `tally` holds what was seen.
 pub fn read<R: Read + Send>(
     input: R,
-    ports: &[u16],
     tally: &mut Tally,
-    mut each: impl FnMut(Segment<'_>),
+    mut each: impl FnMut(Segment<'_>, &Tally) -> bool,
 ) -> Result<(), CaptureError> {
     let mut probe = Vec::with_capacity(PROBE_BYTES);
     let mut input = input;
@@ -139,9 +141,14 @@ pub fn read<R: Read + Send>(
     }
     let mut failure = None;
     let input = Watched { input: io::Cursor::new(probe).chain(input), failure: &mut failure };
-    let result = read_blocks(input, |interface, packet| {
+    let wants_more = Cell::new(true);
+    let result = read_blocks(input, &wants_more, |interface, packet| {
         tally.packets += 1;
-        dissect(interface, &packet, ports, tally, &mut each);
+        tally.start.get_or_insert(packet.time);
+        if let Some(segment) = dissect(interface, &packet, tally) {
+            tally.segments += 1;
+            wants_more.set(each(segment, tally));
+        }
     });
     match (failure, result) {
         (Some(error), _) => Err(CaptureError::Io(error)),
@@ -220,9 +227,11 @@ struct Packet<'a> {
     data: &'a [u8],
 }
 
-/// Hands over every packet of a file; `None` for an interface that the file does not describe.
+/// Hands over the packets of a file for as long as more are wanted; `None` for an interface that the file does not
+/// describe.
 fn read_blocks(
     input: impl Read + Send,
+    wants_more: &Cell<bool>,
     mut each: impl FnMut(Option<Interface>, Packet<'_>),
 ) -> Result<End, CaptureError> {
     let mut reader = match create_reader(BUFFER_BYTES, input) {
@@ -232,7 +241,7 @@ fn read_blocks(
     };
     let mut blocks = Blocks::default();
     let mut capacity = BUFFER_BYTES;
-    loop {
+    while wants_more.get() {
         let offset = reader.consumed();
         let step = match reader.next() {
             Ok((length, block)) => {
@@ -258,6 +267,7 @@ fn read_blocks(
             reader.grow(capacity);
         }
     }
+    Ok(End::Whole)
 }
 
 /// The parser's words, without the bytes that it quotes.
@@ -341,36 +351,30 @@ impl Blocks {
     }
 }
 
-/// Looks for a TCP segment in a packet and hands it over.
-fn dissect(
+/// The TCP segment in a packet, if there is one; `tally` counts what could not be read.
+fn dissect<'a>(
     interface: Option<Interface>,
-    packet: &Packet<'_>,
-    ports: &[u16],
+    packet: &Packet<'a>,
     tally: &mut Tally,
-    each: &mut impl FnMut(Segment<'_>),
-) {
+) -> Option<Segment<'a>> {
     let Some(interface) = interface else {
         tally.unreadable += 1;
-        return;
+        return None;
     };
-    let Some(sliced) = slice(interface.link_type, packet.data, tally) else { return };
-    let Some(ip) = sliced.net.as_ref().and_then(Ip::new) else { return };
+    let sliced = slice(interface.link_type, packet.data, tally)?;
+    let ip = sliced.net.as_ref().and_then(Ip::new)?;
     if ip.protocol != IpNumber::TCP {
-        return;
+        return None;
     }
     if ip.fragmented {
         tally.fragments += 1;
-        return;
+        return None;
     }
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else {
         tally.unreadable += 1;
-        return;
+        return None;
     };
-    let (from, to) = (tcp.source_port(), tcp.destination_port());
-    if ports.contains(&from) || ports.contains(&to) {
-        tally.segments += 1;
-        each(segment(&ip, tcp, packet.time));
-    }
+    Some(segment(&ip, tcp, packet.time))
 }
 
 /// Takes the headers apart; `None` and a count in `tally` when that cannot be done.

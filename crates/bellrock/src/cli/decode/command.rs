@@ -4,38 +4,52 @@
 //! and the next message all the same.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bellrock_openflow::{
-    DecodeError, FromSwitch, Header, Hello, Message as Decoded, MessageKind, ToSwitch, Version,
+    DecodeError, FromSwitch, Header, Hello, Message as Decoded, ToSwitch, Version,
 };
 use clap::{Args, ValueEnum};
+use flate2::read::MultiGzDecoder;
 use serde_json::{Map, Value, json};
 
 use super::capture::CaptureError;
+use super::clock::{Time, TimeFormat};
+use super::filter::{Filter, Fit, HeldMessage, HeldMessages};
+use super::find::USUAL_PORTS;
+use super::headers::Headers;
 use super::hex::{self, HexError};
-use super::{Message, Problem, Sink, StreamId, read_capture};
-
-/// The ports that controllers listen on: the one that IANA gave, and the one before that.
-const PORTS: [u16; 2] = [6653, 6633];
+use super::peers::{Peers, Sender, only_sender};
+use super::{Message, Problem, Sink, StreamId, Summary, read_capture};
 
 /// Print the OpenFlow messages of a capture, or of lines of hex
 ///
-/// Reads a pcap or pcapng file (TCP streams are put together again) or, when there is no FILE,
-/// standard input; instead of a capture either can hold messages in hexadecimal, one a line. Prints
-/// a line for each message. Bytes that are no message are told with what is wrong and where, and
-/// the rest is read all the same.
-///
-/// Exit status: 0 when all could be read, 1 when something could not.
+/// Reads a pcap or pcapng file, compressed with gzip or not, from FILE or from standard input. It
+/// finds the connections that carry OpenFlow, whatever their ports, and prints a line for each
+/// message; below a packet_in or packet_out, a line for the headers of its packet. Messages in
+/// hexadecimal, one a line, are read too. What cannot be read is reported with its place, and the
+/// rest is read all the same.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Decode {
-    /// A pcap or pcapng file, or lines of hex; `-` is standard input
+    /// A pcap or pcapng file, also .gz, or lines of hex; `-` is standard input
     file: Option<PathBuf>,
 
-    /// A TCP port of the controller; several times for several
-    #[arg(long = "port", value_name = "PORT", default_values_t = PORTS)]
+    #[command(flatten)]
+    filter: Filter,
+
+    /// Only connections with this TCP port; several times for several
+    ///
+    /// Without it, connections are read that begin with a hello from both ends, and those on the ports
+    /// 6653 and 6633.
+    #[arg(long = "port", value_name = "PORT")]
     ports: Vec<u16>,
+
+    /// What times count from
+    #[arg(long, value_name = "FROM", default_value = "relative")]
+    time: TimeFormat,
 
     /// Print an object a line
     #[arg(long)]
@@ -45,10 +59,21 @@ pub struct Decode {
     #[arg(long)]
     data: bool,
 
-    /// Who sent the messages; `auto` goes by the port, and for lines of hex by the message's type
+    /// Who sent the messages; `auto` goes by the messages' types
     #[arg(long, value_name = "DIRECTION", default_value = "auto")]
     direction: Direction,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tcpdump -i any -w channel.pcap port 6653        a capture of the switches' connections
+  bellrock decode channel.pcap                    all messages in it
+  bellrock decode channel.pcap.gz --type packet_in,packet_out --time absolute
+  bellrock decode channel.pcap --switch a1        those of one switch, by its datapath id
+  tcpdump -i any -U -w - tcp | bellrock decode -  as they come
+  echo 0100000800000001 | bellrock decode         lines of hex
+
+Exit status: 0 when all could be read, 1 when something could not, or no message was printed.";
 
 /// Who sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,6 +106,15 @@ pub enum Failure {
     /// What was decoded cannot be written.
     #[error("cannot write: {0}")]
     Write(io::Error),
+    /// The input is neither a capture nor text.
+    #[error("this is neither a capture (pcap, pcapng, also .gz) nor lines of hex")]
+    NeitherNor,
+    /// Lines of hex do not say whose they are.
+    #[error("lines of hex have no addresses: --switch and --connection need a capture")]
+    NoConnections,
+    /// There was nothing to print.
+    #[error("{0}")]
+    Nothing(String),
 }
 
 /// How it went.
@@ -99,12 +133,15 @@ pub struct Outcome {
 /// (`| head`) is none.
 pub fn run(arguments: &Decode) -> Result<Outcome, Failure> {
     let out = io::stdout().lock();
+    let is_watched = out.is_terminal();
+    let out = io::BufWriter::new(out);
     let result = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
             let open = |source| Failure::Open { path: path.clone(), source };
-            decode(arguments, File::open(path).map_err(open)?, out)
+            let file = BufReader::new(File::open(path).map_err(open)?);
+            decode(arguments, file, out, is_watched)
         }
-        _ => decode(arguments, io::stdin(), out),
+        _ => decode(arguments, io::stdin(), out, is_watched),
     };
     match result {
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -115,28 +152,53 @@ pub fn run(arguments: &Decode) -> Result<Outcome, Failure> {
 }
 
 /// The first bytes of capture files: pcap with microseconds and with nanoseconds in both byte orders, and pcapng.
-const MAGIC: [[u8; 4]; 5] = [
+const MAGIC: [[u8; MAGIC_BYTES]; 5] = [
     [0xd4, 0xc3, 0xb2, 0xa1],
     [0xa1, 0xb2, 0xc3, 0xd4],
     [0x4d, 0x3c, 0xb2, 0xa1],
     [0xa1, 0xb2, 0x3c, 0x4d],
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
+const MAGIC_BYTES: usize = 4;
 
-/// Reads `input`, whatever it is, and prints to `out`.
+/// The first bytes of what gzip has compressed (RFC 1952, section 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The first bytes of an input, and the input with them.
+fn peek<'i>(
+    mut input: impl Read + Send + 'i,
+) -> Result<(Vec<u8>, Box<dyn Read + Send + 'i>), Failure> {
+    let mut first = Vec::with_capacity(MAGIC_BYTES);
+    input.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(Failure::Read)?;
+    Ok((first.clone(), Box::new(io::Cursor::new(first).chain(input))))
+}
+
+/// Reads `input`, whatever it is, and prints to `out`; each line at once when somebody watches.
 pub(super) fn decode(
     arguments: &Decode,
-    mut input: impl Read + Send,
+    input: impl Read + Send,
     out: impl Write,
+    is_watched: bool,
 ) -> Result<Outcome, Failure> {
-    let mut first = Vec::with_capacity(MAGIC[0].len());
-    input.by_ref().take(MAGIC[0].len() as u64).read_to_end(&mut first).map_err(Failure::Read)?;
-    let is_capture = MAGIC.iter().any(|magic| first == magic);
-    let input = io::Cursor::new(first).chain(input);
-    let out = io::BufWriter::new(out);
-    let mut printer = Printer { arguments, out, outcome: Outcome::default(), failed: None };
-    let result = if is_capture {
-        read_capture(input, &arguments.ports, &mut printer).map(drop).map_err(Failure::Capture)
+    let (mut first, mut input) = peek(input)?;
+    if first.starts_with(&GZIP) {
+        (first, input) = peek(MultiGzDecoder::new(input))?;
+    }
+    let mut printer = Printer {
+        arguments,
+        out,
+        is_watched,
+        outcome: Outcome::default(),
+        failed: None,
+        peers: Peers::default(),
+        held: HeldMessages::default(),
+    };
+    let result = if MAGIC.iter().any(|magic| first == magic) {
+        printer.capture(input)
+    } else if first.iter().any(|byte| !byte.is_ascii_graphic() && !byte.is_ascii_whitespace()) {
+        Err(Failure::NeitherNor)
+    } else if arguments.filter.needs_connections() {
+        Err(Failure::NoConnections)
     } else {
         printer.lines(BufReader::new(input))
     };
@@ -151,22 +213,32 @@ pub(super) fn decode(
 struct Printer<'a, W> {
     arguments: &'a Decode,
     out: W,
+    is_watched: bool,
     outcome: Outcome,
     failed: Option<io::Error>,
+    peers: Peers,
+    held: HeldMessages,
 }
 
 /// Where a message was: what stands in front of its line, or in its object.
 enum Place {
     Line(u64),
-    Stream { stream: StreamId, seconds: u64, micros: u32, offset: u64 },
+    Stream {
+        stream: StreamId,
+        format: TimeFormat,
+        time: Duration,
+        start: Duration,
+        offset: u64,
+        dpid: Option<u64>,
+    },
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Place::Line(_) => Ok(()),
-            Place::Stream { stream, seconds, micros, .. } => {
-                write!(f, "{seconds}.{micros:06} {stream}: ")
+            &Place::Stream { stream, format, time, start, .. } => {
+                write!(f, "{} {stream}: ", Time { format, time, start })
             }
         }
     }
@@ -184,10 +256,11 @@ impl Place {
     fn json(&self) -> Map<String, Value> {
         let object = match self {
             Place::Line(line) => json!({ "line": line }),
-            Place::Stream { stream, seconds, micros, offset } => json!({
-                "time": format!("{seconds}.{micros:06}"),
+            &Place::Stream { stream, format, time, start, offset, dpid } => json!({
+                "time": Time { format, time, start }.to_string(),
                 "src": stream.src,
                 "dst": stream.dst,
+                "switch": dpid.map(|dpid| format!("{dpid:016x}")),
                 "offset": offset,
             }),
         };
@@ -199,11 +272,61 @@ impl Place {
 }
 
 impl<W: Write> Printer<'_, W> {
+    /// Reads a capture.
+    fn capture(&mut self, input: impl Read + Send) -> Result<(), Failure> {
+        let summary = read_capture(input, &self.arguments.ports, self).map_err(Failure::Capture)?;
+        let unknown = self.held.unknown();
+        if unknown > 0 {
+            let note = format_args!(
+                "{unknown} messages left out: the capture does not say which switch they are of"
+            );
+            self.note(note);
+        }
+        match self.outcome {
+            Outcome { messages: 0, faults: 0 } if self.failed.is_none() => {
+                Err(Failure::Nothing(self.why_nothing(&summary)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why no message of a capture was printed.
+    fn why_nothing(&self, summary: &Summary) -> String {
+        let &Summary { packets, messages, ref ports, .. } = summary;
+        if packets == 0 {
+            return "the capture has no packets".to_owned();
+        }
+        if messages > 0 {
+            return format!(
+                "none of the {messages} messages is what --switch, --connection and --type say"
+            );
+        }
+        let seen: Vec<String> =
+            ports.iter().map(|(port, segments)| format!("{port} ({segments})")).collect();
+        let seen = match seen.as_slice() {
+            [] => "no TCP at all".to_owned(),
+            seen => format!("TCP ports and their packets: {}", seen.join(", ")),
+        };
+        match self.arguments.ports.as_slice() {
+            [] => format!(
+                "no OpenFlow in {packets} packets; {seen}\n--port PORT reads one of them anyway"
+            ),
+            _ => format!(
+                "no OpenFlow on this port in {packets} packets; {seen}\nwithout --port, all are looked at"
+            ),
+        }
+    }
+
     /// Reads messages in hexadecimal, one a line.
     fn lines(&mut self, input: impl io::BufRead) -> Result<(), Failure> {
+        let mut read = 0_u64;
         for line in hex::messages(input) {
+            read += 1;
             match line {
-                Ok(line) => self.bytes(&Place::Line(line.number), None, &line.bytes),
+                Ok(line) if self.arguments.filter.fits_type(&line.bytes) => {
+                    self.bytes(&Place::Line(line.number), None, &line.bytes);
+                }
+                Ok(_) => {}
                 Err(HexError::Io { source, .. }) => return Err(Failure::Read(source)),
                 Err(error) => self.fault(Map::new(), "", &error.to_string()),
             }
@@ -211,20 +334,37 @@ impl<W: Write> Printer<'_, W> {
                 break;
             }
         }
-        Ok(())
+        match self.outcome {
+            Outcome { messages: 0, faults: 0 } => Err(Failure::Nothing(match read {
+                0 => "no message: neither a capture nor a line of hex".to_owned(),
+                read => format!("none of the {read} messages is what --type says"),
+            })),
+            _ => Ok(()),
+        }
     }
 
     /// Decodes and prints one message.
-    fn bytes(&mut self, place: &Place, sender: Option<Direction>, bytes: &[u8]) {
-        let direction = match self.arguments.direction {
-            Direction::Auto => sender.unwrap_or_else(|| direction_by_type(bytes)),
-            given => given,
+    fn bytes(&mut self, place: &Place, sender: Option<Sender>, bytes: &[u8]) {
+        let is_from_switch = match self.arguments.direction {
+            Direction::Auto => sender.or_else(|| only_sender(bytes)) == Some(Sender::Switch),
+            Direction::FromSwitch => true,
+            Direction::ToSwitch => false,
         };
-        match (self.foreign_hello(place, bytes), direction) {
-            (Some(done), _) => done,
-            (None, Direction::FromSwitch) => self.result(place, FromSwitch::decode(bytes), bytes),
-            (None, _) => self.result(place, ToSwitch::decode(bytes), bytes),
+        match self.foreign_hello(place, bytes) {
+            Some(done) => done,
+            None if is_from_switch => self.result(place, FromSwitch::decode(bytes), bytes),
+            None => self.result(place, ToSwitch::decode(bytes), bytes),
         }
+    }
+
+    /// Prints a message of a capture, whose switch is known as far as it will be.
+    fn print(&mut self, message: Message<'_>, sender: Option<Sender>) {
+        if !self.arguments.filter.fits_type(message.bytes) {
+            return;
+        }
+        let Message { stream, time, start, offset, bytes } = message;
+        let (format, dpid) = (self.arguments.time, self.peers.get(stream).and_then(|p| p.dpid));
+        self.bytes(&Place::Stream { stream, format, time, start, offset, dpid }, sender, bytes);
     }
 
     /// A hello may be of any version; of those that are not spoken here, nothing else is read.
@@ -251,22 +391,58 @@ impl<W: Write> Printer<'_, W> {
         Some(())
     }
 
-    fn result<T>(&mut self, place: &Place, result: Result<Decoded<T>, DecodeError>, bytes: &[u8])
-    where
+    fn result<T: Carries>(
+        &mut self,
+        place: &Place,
+        result: Result<Decoded<T>, DecodeError>,
+        bytes: &[u8],
+    ) where
         Decoded<T>: std::fmt::Display + serde::Serialize,
     {
-        match result {
-            Ok(message) if self.arguments.json => match serde_json::to_value(&message) {
-                Ok(value) => self.object(place.json(), value),
+        let message = match result {
+            Ok(message) => message,
+            Err(error) => return self.error(place, error, bytes),
+        };
+        let packet = message.body.packet().filter(|packet| !packet.is_empty()).map(Headers);
+        if self.arguments.json {
+            match serde_json::to_value(&message) {
+                Ok(value) => {
+                    let mut object = place.json();
+                    if let Some(packet) = packet {
+                        object.insert("packet".into(), packet.to_string().into());
+                    }
+                    self.object(object, value);
+                }
                 Err(error) => {
                     return self.fault(place.json(), &place.of_error(), &error.to_string());
                 }
-            },
-            Ok(message) if self.arguments.data => self.line(format_args!("{place}{message:#}")),
-            Ok(message) => self.line(format_args!("{place}{message}")),
-            Err(error) => return self.error(place, error, bytes),
+            }
+        } else {
+            let (head, data) = match self.arguments.data {
+                true => {
+                    let text = format!("{message:#}");
+                    let (head, data) = text.split_once('\n').unwrap_or((&text, ""));
+                    (head.to_owned(), data.to_owned())
+                }
+                false => (message.to_string(), String::new()),
+            };
+            self.line(format_args!("{place}{head}"));
+            if let Some(packet) = packet {
+                self.line(format_args!("  {packet}"));
+            }
+            if !data.is_empty() {
+                self.line(format_args!("{data}"));
+            }
         }
         self.outcome.messages += 1;
+    }
+
+    /// Says something that is no fault.
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        match self.arguments.json {
+            true => self.line(format_args!("{}", json!({ "note": what.to_string() }))),
+            false => self.line(format_args!("note: {what}")),
+        }
     }
 
     /// What is wrong with a message, and the start of its bytes.
@@ -308,46 +484,82 @@ impl<W: Write> Printer<'_, W> {
         if self.failed.is_none() {
             self.failed = writeln!(self.out, "{text}").err();
         }
+        if self.is_watched && self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
     }
 }
 
 impl<W: Write> Sink for Printer<'_, W> {
     fn message(&mut self, message: Message<'_>) {
-        let ports = &self.arguments.ports;
-        let Message { stream, time, offset, bytes } = message;
-        let sender = match (ports.contains(&stream.src.port()), ports.contains(&stream.dst.port()))
+        let Message { stream, time, start, offset, bytes } = message;
+        let ports = match self.arguments.ports.as_slice() {
+            [] => &USUAL_PORTS[..],
+            ports => ports,
+        };
+        let by_port = match (ports.contains(&stream.src.port()), ports.contains(&stream.dst.port()))
         {
-            (true, false) => Some(Direction::ToSwitch),
-            (false, true) => Some(Direction::FromSwitch),
+            (true, false) => Some(Sender::Controller),
+            (false, true) => Some(Sender::Switch),
             _ => None,
         };
-        let (seconds, micros) = (time.as_secs(), time.subsec_micros());
-        self.bytes(&Place::Stream { stream, seconds, micros, offset }, sender, bytes);
+        let sender = self.peers.hear(stream, by_port, bytes);
+        let fit = self.arguments.filter.fits_stream(stream, self.peers.get(stream));
+        if fit == Fit::No {
+            return drop(self.held.take(stream));
+        }
+        if fit == Fit::Later {
+            let bytes = bytes.to_vec();
+            return self.held.hold(HeldMessage { stream, time, start, offset, bytes });
+        }
+        for HeldMessage { stream, time, start, offset, bytes } in self.held.take(stream) {
+            let message = Message { stream, time, start, offset, bytes: &bytes };
+            let sender = self.peers.get(stream).and_then(|peer| peer.sender(stream));
+            self.print(message, sender);
+        }
+        self.print(message, sender);
     }
 
     fn problem(&mut self, problem: Problem) {
-        self.fault(Map::new(), "", &problem.to_string());
+        let is_wanted = problem.stream().is_none_or(|stream| {
+            self.arguments.filter.fits_stream(stream, self.peers.get(stream)) != Fit::No
+        });
+        if is_wanted {
+            self.fault(Map::new(), "", &problem.to_string());
+        }
+    }
+
+    fn joined(&mut self, stream: StreamId) {
+        if self.arguments.filter.fits_stream(stream, self.peers.get(stream)) != Fit::No {
+            self.note(format_args!("{stream}: began before the capture"));
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.failed.is_none()
     }
 }
 
-/// Who sends messages of this type. Those that both send read the same both ways.
-fn direction_by_type(bytes: &[u8]) -> Direction {
-    let kind = Header::read(bytes).and_then(|header| {
-        MessageKind::from_wire(Version::from_wire(header.version)?, header.kind)
-    });
-    match kind {
-        Some(
-            MessageKind::FeaturesReply
-            | MessageKind::GetConfigReply
-            | MessageKind::PacketIn
-            | MessageKind::FlowRemoved
-            | MessageKind::PortStatus
-            | MessageKind::MultipartReply
-            | MessageKind::BarrierReply
-            | MessageKind::QueueGetConfigReply
-            | MessageKind::RoleReply
-            | MessageKind::GetAsyncReply,
-        ) => Direction::FromSwitch,
-        _ => Direction::ToSwitch,
+/// Messages that may have a packet in them.
+trait Carries {
+    /// The packet, if this is such a message.
+    fn packet(&self) -> Option<&[u8]>;
+}
+
+impl Carries for FromSwitch<'_> {
+    fn packet(&self) -> Option<&[u8]> {
+        match self {
+            FromSwitch::PacketIn(packet) => Some(&packet.data),
+            _ => None,
+        }
+    }
+}
+
+impl Carries for ToSwitch<'_> {
+    fn packet(&self) -> Option<&[u8]> {
+        match self {
+            ToSwitch::PacketOut(packet) => Some(&packet.data),
+            _ => None,
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! `bellrock decode`: from a capture file or from lines of hex to whole OpenFlow messages, and those printed.
 //!
-//! [`read_capture`] takes a pcap or pcapng file apart ([`capture`]), puts the TCP streams together again ([`tcp`]), cuts
-//! them into messages and hands each one to a [`Sink`]. [`hex`] reads one message a line. What cannot be read is a
-//! [`Problem`], and reading goes on behind it.
+//! [`read_capture`] takes a pcap or pcapng file apart ([`capture`]), finds the connections that carry OpenFlow ([`find`]),
+//! puts their TCP streams together again ([`tcp`]), cuts them into messages and hands each one to a [`Sink`]. [`hex`]
+//! reads one message a line. What cannot be read is a [`Problem`], and reading goes on behind it.
 //!
-//! Nothing of this knows what a message means: only the 8-byte header is looked at. [`command`] is the command that
-//! decodes and prints.
+//! Nothing of this knows what a message means: only its header is looked at. [`command`] is the command that decodes and
+//! prints; [`filter`] says which messages, [`clock`] how times are printed, [`headers`] how packets are.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,11 +14,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 pub mod capture;
+mod clock;
 pub mod command;
+mod filter;
+pub mod find;
+pub mod headers;
 pub mod hex;
+mod peers;
 pub mod tcp;
 
 pub use capture::CaptureError;
+use find::{Finder, Seen};
 use tcp::{Gap, Receiver, Step};
 
 /// Length of the header that every OpenFlow message starts with, in bytes (OpenFlow 1.3.5, section 7.1).
@@ -52,6 +58,8 @@ pub struct Message<'a> {
     pub stream: StreamId,
     /// When the packet with its last byte was captured, since the Unix epoch.
     pub time: Duration,
+    /// When the first packet of the capture was captured, since the Unix epoch.
+    pub start: Duration,
     /// Where it begins in the stream: 0 is the first byte after the SYN, or the first that was captured.
     pub offset: u64,
     /// The message with its header; as long as the header says, and at least [`HEADER_BYTES`].
@@ -65,6 +73,14 @@ pub trait Sink {
 
     /// Something that could not be read. Reading goes on.
     fn problem(&mut self, problem: Problem);
+
+    /// A stream is read from here on; it began before the capture.
+    fn joined(&mut self, _stream: StreamId) {}
+
+    /// Whether to read on. Nobody may be there any more to read what the sink prints.
+    fn wants_more(&self) -> bool {
+        true
+    }
 }
 
 /// Something in a capture that could not be read.
@@ -140,18 +156,44 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// The stream that it is about, if it is one.
+    #[must_use]
+    pub fn stream(&self) -> Option<StreamId> {
+        match self {
+            Self::Gap { stream, .. }
+            | Self::Skipped { stream, .. }
+            | Self::NotOpenFlow { stream, .. }
+            | Self::Unfinished { stream, .. }
+            | Self::Forgotten { stream } => Some(*stream),
+            _ => None,
+        }
+    }
+}
+
+/// Content type and major version of the records that TLS begins with (RFC 8446, section 5.1).
+const TLS_HANDSHAKE: [u8; 2] = [22, 3];
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gap { stream, offset, bytes, cause } => {
                 write!(f, "{stream}: {bytes} bytes are missing at offset {offset}: {cause}")
             }
+            Self::Skipped { stream, offset: 0, bytes } => write!(
+                f,
+                "{stream}: {bytes} bytes skipped: the capture begins inside of a message of this stream"
+            ),
             Self::Skipped { stream, offset, bytes } => {
                 write!(f, "{stream}: {bytes} bytes skipped at offset {offset}: no OpenFlow header")
             }
             Self::NotOpenFlow { stream, offset, header } => {
                 write!(f, "{stream}: not an OpenFlow header at offset {offset}:")?;
-                header.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+                header.iter().try_for_each(|byte| write!(f, " {byte:02x}"))?;
+                match header.starts_with(&TLS_HANDSHAKE) {
+                    true => f.write_str(" (this is TLS, which cannot be read here)"),
+                    false => Ok(()),
+                }
             }
             Self::Unfinished { stream, offset, have } => {
                 write!(f, "{stream}: the stream ends {have} bytes into the message at {offset}")
@@ -178,17 +220,23 @@ impl fmt::Display for Problem {
 }
 
 /// What was in a capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Packets in the file, of whatever kind.
     pub packets: u64,
-    /// TCP segments from or to one of the ports.
+    /// TCP segments of the connections that were read.
     pub segments: u64,
     /// OpenFlow messages handed to the sink.
     pub messages: u64,
+    /// TCP ports of servers, and how many segments each had: those with the most.
+    pub ports: Vec<(u16, u64)>,
 }
 
-/// Reads a pcap or pcapng file and hands every OpenFlow message on one of the TCP ports to `sink`.
+/// Ports of servers that a [`Summary`] has.
+const SUMMARY_PORTS: usize = 8;
+
+/// Reads a pcap or pcapng file and hands every OpenFlow message to `sink`: of connections with one of these ports, or
+/// where there are none, of all that carry OpenFlow.
 ///
 /// # Errors
 ///
@@ -199,17 +247,29 @@ pub fn read_capture(
     ports: &[u16],
     sink: &mut impl Sink,
 ) -> Result<Summary, CaptureError> {
-    let mut framer = Framer { sink, carry: HashMap::new(), messages: 0 };
+    let mut framer = Framer { sink, carry: HashMap::new(), messages: 0, start: Duration::ZERO };
     let mut streams = tcp::Reassembler::default();
     let mut tally = capture::Tally::default();
-    let result = capture::read(input, ports, &mut tally, |segment| {
-        streams.segment(&segment, &mut framer);
+    let mut finder = Finder::new(ports);
+    let mut segments = 0;
+    let result = capture::read(input, &mut tally, |segment, tally| {
+        framer.start = tally.start.unwrap_or_default();
+        finder.segment(&segment, |segment| {
+            segments += 1;
+            streams.segment(segment, &mut framer);
+        });
+        framer.sink.wants_more()
+    });
+    finder.finish(|segment| {
+        segments += 1;
+        streams.segment(segment, &mut framer);
     });
     streams.finish(&mut framer);
     let messages = framer.messages;
     tally.problems().for_each(|problem| sink.problem(problem));
     result?;
-    Ok(Summary { packets: tally.packets, segments: tally.segments, messages })
+    let ports = Seen::busiest(finder.seen(), SUMMARY_PORTS);
+    Ok(Summary { packets: tally.packets, segments, messages, ports })
 }
 
 /// Whether bytes can be the start of a message: a known version, a type that it has, a possible length.
@@ -226,6 +286,8 @@ struct Framer<'s, S> {
     sink: &'s mut S,
     carry: HashMap<StreamId, Carry>,
     messages: u64,
+    /// When the capture began.
+    start: Duration,
 }
 
 /// The start of a message, and where it is in its stream.
@@ -292,7 +354,7 @@ impl<S: Sink> Framer<'_, S> {
 
     fn hand_over(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) {
         self.messages += 1;
-        self.sink.message(Message { stream, time, offset, bytes });
+        self.sink.message(Message { stream, time, start: self.start, offset, bytes });
     }
 
     /// Forgets the unfinished message of a stream.
@@ -339,6 +401,10 @@ impl<S: Sink> Receiver for Framer<'_, S> {
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap) {
         self.drop_carry(stream);
         self.sink.problem(Problem::Gap { stream, offset, bytes, cause });
+    }
+
+    fn joined(&mut self, stream: StreamId) {
+        self.sink.joined(stream);
     }
 
     fn skipped(&mut self, stream: StreamId, offset: u64, bytes: u64) {

@@ -64,6 +64,8 @@ pub trait Receiver {
     fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) -> Step;
     /// Bytes are missing. The next ones begin with a plausible header.
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap);
+    /// The first bytes of a stream that come begin a message, and are not its first: it began before the capture.
+    fn joined(&mut self, stream: StreamId);
     /// Bytes from `offset` on were passed over because no segment of them starts with a plausible header.
     fn skipped(&mut self, stream: StreamId, offset: u64, bytes: u64);
     /// No more bytes of the stream will come.
@@ -327,10 +329,10 @@ impl Stream {
 
     /// Reports what was passed over until `offset`.
     fn end_search(&mut self, id: StreamId, offset: u64, to: &mut impl Receiver) {
-        if let Some(since) = self.searching.take()
-            && since < offset
-        {
-            to.skipped(id, since, offset - since);
+        match self.searching.take() {
+            Some(since) if since < offset => to.skipped(id, since, offset - since),
+            Some(0) => to.joined(id),
+            _ => {}
         }
     }
 

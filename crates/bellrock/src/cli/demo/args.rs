@@ -3,39 +3,88 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::config::values;
 
 /// What `--for` may be.
 const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
+/// The networks that each app is shown on.
+const RING: &str = "ring:6";
+const TREE: &str = "tree:2,3";
+
 /// Show Bellrock at work: a controller and an emulated network, in this process alone
 ///
-/// The controller runs the learning switch on a free port of the loopback; the switches of an
-/// emulated network connect to it over TCP, and its hosts talk to each other. What happens is shown
-/// live, or told in a line a second where standard output is no terminal. No root, no other software.
+/// The controller runs on a free port of the loopback. The switches of an emulated network connect to it
+/// over TCP, and its hosts talk to each other. One link after another is cut and mended, and the display
+/// shows how long the network took to heal, and what was lost. Where standard output is no terminal,
+/// it prints lines. No root, no other software.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Demo {
-    /// The network: a name such as tree:2,3, or a file; it must have no cycle
-    #[arg(long, short, value_name = "NAME|FILE", default_value = "tree:2,3")]
-    pub(super) topology: String,
+    /// The app that the controller runs
+    #[arg(long, value_name = "NAME", default_value = "routing")]
+    pub(super) app: DemoApp,
 
-    /// End after this time, with a summary; until Ctrl-C if it is not said
+    /// The network: a name such as fat-tree:4, or a file [default: ring:6, or tree:2,3 for learning]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    topology: Option<String>,
+
+    /// End after this time, with a summary [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(super) time: Option<Duration>,
 
-    /// The only OpenFlow version that the switches speak; both if it is not said
+    /// Cut no links but by hand
+    #[arg(long)]
+    pub(super) no_cuts: bool,
+
+    /// The only OpenFlow version that the switches speak [default: both]
     #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
     pub(super) version: Option<String>,
 
-    /// Lines instead of the live display, on a terminal too
+    /// Print lines instead of the display, on a terminal too
     #[arg(long)]
     pub(super) plain: bool,
 
-    /// For what is random: who talks to whom
+    /// Repeat what is random: which links are cut, and who pings whom
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(super) seed: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bellrock demo                          a ring of six switches that heals
+  bellrock demo --topology fat-tree:4    20 switches and 16 hosts
+  bellrock demo --app learning           the learning switch, on a tree
+  bellrock demo --for 30s --plain        lines, and a summary after 30 s";
+
+/// The apps that can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DemoApp {
+    /// Shortest paths, around links that fail; the network may have cycles.
+    Routing,
+    /// A learning switch; the network must have no cycle, so that no link can be cut.
+    Learning,
+}
+
+impl DemoApp {
+    /// What it is called in a sentence.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            DemoApp::Routing => "routing",
+            DemoApp::Learning => "learning",
+        }
+    }
+}
+
+impl Demo {
+    pub(super) fn topology(&self) -> &str {
+        self.topology.as_deref().unwrap_or(match self.app {
+            DemoApp::Routing => RING,
+            DemoApp::Learning => TREE,
+        })
+    }
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -1,10 +1,12 @@
 //! `bellrock demo`: a controller and an emulated network in one process, on real connections, with
 //! hosts that talk.
 //!
-//! The controller is the engine with the learning switch, on threads of its own. The network, its
-//! traffic and the display take turns on this one. `show` is what is shown, `screen` how.
+//! The controller is the engine with one app, on threads of its own. The network, its traffic, the cuts of
+//! its links and the display take turns on this one. `show` is what is shown, `screen` how.
 
 mod args;
+mod columns;
+mod cuts;
 mod screen;
 mod show;
 mod traffic;
@@ -14,13 +16,16 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use bellrock_apps::{Learning, LearningSettings};
+use bellrock_api::DynApp;
+use bellrock_apps::{Learning, LearningSettings, Routing, RoutingSettings};
 use bellrock_emulator::live::{Live, LiveSettings};
 use bellrock_emulator::topology::{Bandwidth, Topology};
 use bellrock_engine::{Engine, Pinning, Settings};
+use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_tables::Budget;
 
 pub(super) use self::args::Demo;
+use self::args::DemoApp;
 use self::screen::{Key, Screen};
 use self::show::Show;
 use self::view::View;
@@ -33,11 +38,11 @@ const FRAME: Duration = Duration::from_millis(250);
 /// How often a line is printed where there is no display.
 const LINE: Duration = Duration::from_secs(1);
 
-/// What links that say nothing carry. Enough to be seen, and little for any machine.
-const BITS_PER_SECOND: u64 = 100_000_000;
+/// What links that say nothing carry: far more than the streams, so that only cuts cost datagrams.
+const BITS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Frames that wait for such a link: the windows of some streams, so that none takes the pings' room.
-const QUEUE_FRAMES: u32 = 4000;
+/// Frames that wait for such a link.
+const QUEUE_FRAMES: u32 = 1000;
 
 /// How long the switches may take to connect. They are in the same process.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -47,24 +52,27 @@ const TABLE_BYTES: usize = 64 << 20;
 
 /// Runs the demo until its time is over or it is ended, and prints what there was.
 pub(super) fn run(args: &Demo) -> Result<(), Failure> {
-    let mut topology = emulate::topology(&args.topology, true)?;
+    // Learning switches flood, and what is flooded in a cycle goes round and round.
+    let loop_free = args.app == DemoApp::Learning;
+    let mut topology = emulate::topology(args.topology(), loop_free)?;
     topology.limit_links(Bandwidth::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
     if topology.hosts().len() < 2 {
         return Err(Failure::Wrong(format!(
-            "{}: hosts talk to each other here, and it has less than two",
-            args.topology
+            "{}: the demo takes two hosts that talk; give a network with more: ring:6",
+            args.topology()
         )));
     }
     emulate::raise_file_limit();
-    let engine = controller()?;
+    let engine = controller(args.app)?;
     let Some(address) = engine.addresses().first().copied() else {
         return Err(Failure::Failed("the controller listens nowhere".into()));
     };
     let live = network(args, &topology, address)?;
     let waker = live.waker();
     let ending = Ending::watch(move || waker.wake(), screen::give_back)?;
-    let view = View::new(address, args.topology.clone(), args.time);
-    let mut demo = Demonstration { show: Show::new(live, view, args.seed), ending, end: args.time };
+    let view = View::new(address, args.app, args.topology().to_owned(), args.time);
+    let show = Show::new(live, view, args.seed, args.app == DemoApp::Routing && !args.no_cuts);
+    let mut demo = Demonstration { show, ending, end: args.time };
     let on_screen = !args.plain && stdout().is_terminal() && stdin().is_terminal();
     let shown = if on_screen { demo.on_screen(&engine) } else { demo.in_lines(&engine) };
     engine.stop();
@@ -72,16 +80,22 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
     print(&demo.show.view.summary())
 }
 
-/// The learning switch, on a free port of the loopback.
-fn controller() -> Result<Engine, Failure> {
+/// A controller with this app, on a free port of the loopback.
+fn controller(app: DemoApp) -> Result<Engine, Failure> {
     let settings = Settings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         pin: Pinning::None,
         ..Settings::default()
     };
-    let learning = Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES));
-    Engine::start(&settings, vec![Box::new(learning)])
-        .map_err(|error| Failure::Failed(error.to_string()))
+    let app: Box<dyn DynApp> = match app {
+        DemoApp::Routing => Box::new(Routing::new(RoutingSettings::default())),
+        DemoApp::Learning => {
+            Box::new(Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES)))
+        }
+    };
+    let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
+    let apps = chain(vec![app], &ServiceSettings::default()).map_err(|error| failed(&error))?;
+    Engine::start(&settings, apps).map_err(|error| failed(&error))
 }
 
 fn network(args: &Demo, topology: &Topology, at: SocketAddr) -> Result<Live, Failure> {
@@ -104,7 +118,7 @@ impl Demonstration {
         while !self.is_over(engine)? {
             self.show.run_for(FRAME, &self.ending)?;
             self.show.look();
-            screen.draw(&self.show.view)?;
+            screen.draw(&self.show.view, self.show.is_cut())?;
             match screen.key()? {
                 Some(Key::Quit) => return Ok(()),
                 Some(Key::Link) => self.show.toggle_link(),
@@ -115,11 +129,14 @@ impl Demonstration {
     }
 
     fn in_lines(&mut self, engine: &Engine) -> Result<(), Failure> {
+        let mut printed = 0;
         while !self.is_over(engine)? {
             let left = self.end.map_or(LINE, |end| end.saturating_sub(self.show.elapsed()));
             self.show.run_for(left.min(LINE), &self.ending)?;
             self.show.look();
-            print(&format!("{}\n", self.show.view.line()))?;
+            let news = self.show.view.news_since(printed);
+            printed = self.show.view.news_count;
+            print(&format!("{news}{}\n", self.show.view.line()))?;
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
-//! The network of the demo and its traffic, and what is seen of them.
+//! The network of the demo, its traffic and its cuts, and what is seen of them.
 
 use std::time::Duration;
 
 use bellrock_emulator::live::{LineState, Live};
 use bellrock_emulator::topology::{HostId, HostSpec, LinkId, Node, SwitchId};
 
-use super::traffic::{News, Traffic, What, ended};
-use super::view::{HostView, Rates, SwitchView, View};
-use crate::cli::amounts::BitRate;
+use super::cuts::{Cuts, Event, Wound};
+use super::traffic::{Answer, Traffic};
+use super::view::{HostView, LinkView, NewsKind, Rates, SwitchView, View};
 use crate::cli::ending::Ending;
 use crate::cli::{Failure, emulate};
 
@@ -18,12 +18,12 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub(super) struct Show {
     live: Live,
     traffic: Traffic,
+    cuts: Cuts,
     pub(super) view: View,
-    chance: fastrand::Rng,
     /// When all switches were connected for the first time.
     connected: Option<Duration>,
-    /// The link that was taken down by hand.
-    cut: Option<LinkId>,
+    /// The links between switches, in the order in which they are shown.
+    links: Vec<LinkId>,
     /// The last look, to tell rates from.
     last: Look,
 }
@@ -34,6 +34,8 @@ struct Look {
     at: Duration,
     switches: Vec<Counted>,
     hosts: Vec<Heard>,
+    /// Frames of each link.
+    links: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,20 +51,30 @@ struct Heard {
 }
 
 impl Show {
-    pub(super) fn new(live: Live, view: View, seed: u64) -> Self {
+    /// Shows this network; links are cut by themselves, or only by hand.
+    pub(super) fn new(live: Live, view: View, seed: u64, automatic: bool) -> Self {
         let topology = live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
+        let between_switches = |link: &LinkId| {
+            topology.links()[link.index()]
+                .ends
+                .iter()
+                .all(|end| matches!(end.node, Node::Switch(_)))
+        };
+        let links: Vec<LinkId> =
+            (0..topology.links().len() as u32).map(LinkId).filter(between_switches).collect();
         let mut show = Show {
             traffic: Traffic::new(hosts, seed),
+            cuts: Cuts::new(seed, automatic),
             view,
-            chance: fastrand::Rng::with_seed(seed),
             connected: None,
-            cut: None,
             last: Look {
                 at: Duration::ZERO,
                 switches: vec![Counted::default(); switches],
                 hosts: vec![Heard::default(); hosts],
+                links: vec![0; links.len()],
             },
+            links,
             live,
         };
         show.name_all();
@@ -78,64 +90,116 @@ impl Show {
         self.connected.is_some()
     }
 
-    /// Lets the network run, and its hosts talk, for so long, or until it is to end.
+    /// Lets the network run, its hosts talk, and its links be cut, for so long, or until it is to end.
     pub(super) fn run_for(&mut self, time: Duration, ending: &Ending) -> Result<(), Failure> {
         let end = self.live.elapsed() + time;
         while self.live.elapsed() < end && !ending.is_asked_for() {
             let left = end.saturating_sub(self.live.elapsed());
-            if !self.is_talking() {
+            if !self.is_ready() {
                 self.live.turn(left.min(SETTLE / 4))?;
                 continue;
             }
+            let was_talking = self.traffic.is_talking();
             let network = self.live.network_mut();
             self.traffic.go_on(network);
-            let wait = self.traffic.next().saturating_sub(network.now());
+            if self.traffic.is_talking() {
+                if !was_talking {
+                    self.begin();
+                }
+                self.go_on_with_cuts();
+            }
+            let next = self.traffic.next().min(self.cuts.next());
+            let wait = next.saturating_sub(self.live.network_mut().now());
             self.live.turn(left.min(wait))?;
         }
         Ok(())
     }
 
-    /// Whether hosts talk: not before there is somebody who says where to.
-    fn is_talking(&mut self) -> bool {
+    /// Whether hosts may talk: not before there is somebody who says where to.
+    fn is_ready(&mut self) -> bool {
         let now = self.live.elapsed();
         match self.connected {
-            Some(at) if now >= at + SETTLE => true,
-            Some(_) => false,
+            Some(at) => now >= at + SETTLE,
             None => {
                 if self.live.connected() == self.view.switches.len() {
                     self.connected = Some(now);
-                    self.traffic.begin(self.live.network().now() + SETTLE);
                     let all = self.view.switches.len();
                     self.view.elapsed = now;
-                    self.view.tell(format!("all {all} switches are connected"));
+                    self.view.tell(NewsKind::Plain, format!("all {all} switches are connected"));
                 }
                 false
             }
         }
     }
 
-    /// Takes a link between two switches down; if one is down already, that one comes up again.
+    fn begin(&mut self) {
+        self.cuts.begin(self.live.network().now());
+        let streams = self.traffic.streams().len();
+        self.view.elapsed = self.live.elapsed();
+        self.view.tell(
+            NewsKind::Plain,
+            format!("the hosts have met; {streams} streams of 1000 datagrams a second begin"),
+        );
+    }
+
+    fn go_on_with_cuts(&mut self) {
+        let network = self.live.network_mut();
+        if self.cuts.next() > network.now() {
+            return;
+        }
+        let datagrams = self.traffic.datagrams(network);
+        if let Some(event) = self.cuts.go_on(network, &datagrams) {
+            self.tell_event(event);
+        }
+    }
+
+    /// Cuts a link, or mends the one that is down.
     pub(super) fn toggle_link(&mut self) {
-        let (link, up) = match self.cut.take() {
-            Some(link) => (link, true),
-            None => {
-                let links = self.live.network().topology().links();
-                let inner = links.iter().enumerate().filter(|(_, link)| {
-                    link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)))
-                });
-                let inner: Vec<usize> = inner.map(|(index, _)| index).collect();
-                if inner.is_empty() {
-                    return self.view.tell("no link joins two switches here".to_owned());
-                }
-                let link = LinkId(inner[self.chance.usize(..inner.len())] as u32);
-                self.cut = Some(link);
-                (link, false)
+        if self.traffic.is_talking() {
+            let network = self.live.network_mut();
+            let datagrams = self.traffic.datagrams(network);
+            let event = self.cuts.toggle(network, &datagrams);
+            self.tell_event(event);
+        }
+    }
+
+    fn tell_event(&mut self, event: Event) {
+        let name = |link| {
+            let [a, b] = emulate::link_ends(&self.live, link);
+            format!("link {a} - {b}")
+        };
+        let lost = |Wound { streams, lost, .. }: Wound| {
+            let all = self.traffic.streams().len();
+            let datagrams = if lost == 1 { "datagram" } else { "datagrams" };
+            format!("{lost} {datagrams} lost in {streams} of {all} streams")
+        };
+        let (kind, text) = match event {
+            Event::Cut(link) => (NewsKind::Bad, format!("{} is cut", name(link))),
+            Event::Mended(link) => (NewsKind::Plain, format!("{} is mended", name(link))),
+            Event::Counted(_, wound) if wound.lost == 0 => {
+                (NewsKind::Good, "healed before a datagram was lost".to_owned())
+            }
+            Event::Counted(_, wound) if wound.healed => {
+                let ms = wound.longest.as_millis();
+                (NewsKind::Good, format!("healed in {ms} ms: {}", lost(wound)))
+            }
+            Event::Counted(_, wound) => (NewsKind::Bad, format!("not healed yet: {}", lost(wound))),
+            // The mending of a link is no news, unless it costs something.
+            Event::CountedAfter(_, wound) if wound.lost == 0 => return,
+            Event::CountedAfter(_, wound) => {
+                (NewsKind::Bad, format!("with the mending, {}", lost(wound)))
+            }
+            Event::NoneToCut => {
+                (NewsKind::Plain, "no link can be cut without separating the network".to_owned())
             }
         };
-        self.live.network_mut().set_link(link, up);
-        let [a, b] = emulate::link_ends(&self.live, link);
-        let state = if up { "up again" } else { "down" };
-        self.view.tell(format!("the link {a} - {b} is {state}"));
+        match event {
+            Event::Cut(_) => self.view.cuts.cuts += 1,
+            Event::Counted(_, wound) if wound.healed => self.view.cuts.heal(wound.longest),
+            _ => {}
+        }
+        self.view.elapsed = self.live.elapsed();
+        self.view.tell(kind, text);
     }
 
     /// Looks at everything, and brings the view up to date.
@@ -144,11 +208,16 @@ impl Show {
         let seconds = now.saturating_sub(self.last.at).as_secs_f64();
         self.last.at = now;
         self.view.elapsed = now;
-        self.hear_news();
+        self.hear_answers();
         let mut rates = Rates::default();
         self.look_at_switches(seconds, &mut rates);
         self.look_at_hosts(seconds, &mut rates);
+        self.look_at_links(seconds);
         self.view.rate(rates);
+        let datagrams = self.traffic.datagrams(self.live.network_mut());
+        self.view.totals.datagrams = datagrams.total();
+        self.view.totals.lost_datagrams = datagrams.lost();
+        self.cuts.look(datagrams);
     }
 
     fn look_at_switches(&mut self, seconds: f64, rates: &mut Rates) {
@@ -195,29 +264,28 @@ impl Show {
         }
     }
 
-    /// What has come to its end since.
-    fn hear_news(&mut self) {
+    fn look_at_links(&mut self, seconds: f64) {
+        let shown = self.view.links.iter_mut().zip(&mut self.last.links).zip(&self.links);
+        for ((shown, last), link) in shown {
+            let [a, b] = self.live.network().link_counters(*link);
+            let frames = a.frames + b.frames;
+            shown.is_up = self.live.network().is_link_up(*link);
+            shown.frames_per_second = per_second(frames, *last, seconds);
+            *last = frames;
+        }
+    }
+
+    /// Pings that have come to their end since.
+    fn hear_answers(&mut self) {
         let mut heard = Vec::new();
-        self.traffic.over(self.live.network_mut(), |news| heard.push(news));
-        for News { from, to, what } in heard {
-            let [a, b] = [from, to].map(|host| self.view.hosts[host.index()].name.clone());
-            match what {
-                What::Ping(Some(trip)) => {
-                    self.view.totals.pings += 1;
-                    self.view.hosts[from.index()].round_trip = Some(trip);
-                }
-                What::Ping(None) => {
-                    self.view.totals.pings += 1;
-                    self.view.totals.lost += 1;
-                    self.view.hosts[from.index()].round_trip = None;
-                    self.view.tell(format!("{a} pings {b}: no answer"));
-                }
-                What::Stream(report) => {
-                    self.view.totals.streams += 1;
-                    let rate = BitRate(report.bits_per_second());
-                    let state = ended(report.state);
-                    self.view.tell(format!("{a} streams to {b}: {rate}, {state}"));
-                }
+        self.traffic.over(self.live.network_mut(), |answer| heard.push(answer));
+        for Answer { from, to, trip } in heard {
+            self.view.totals.pings += 1;
+            self.view.hosts[from.index()].round_trip = trip;
+            if trip.is_none() {
+                self.view.totals.lost_pings += 1;
+                let [a, b] = [from, to].map(|host| self.view.hosts[host.index()].name.clone());
+                self.view.tell(NewsKind::Bad, format!("{a} pings {b}: no answer"));
             }
         }
     }
@@ -236,6 +304,17 @@ impl Show {
             round_trip: None,
         };
         self.view.hosts = topology.hosts().iter().enumerate().map(host).collect();
+        let link = |link: &LinkId| LinkView {
+            name: emulate::link_ends(&self.live, *link).join(" - "),
+            is_up: true,
+            frames_per_second: 0.0,
+        };
+        self.view.links = self.links.iter().map(link).collect();
+    }
+
+    /// Whether a link is down now.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cuts.down().is_some()
     }
 }
 

@@ -1,14 +1,18 @@
 //! What requests do, and what is printed of it.
 
+use std::collections::VecDeque;
 use std::fmt::{Display, Write};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bellrock_emulator::check::{Reachability, dump_flows};
-use bellrock_emulator::host::{FlowGoal, FlowState, PingSettings};
+use bellrock_emulator::host::{
+    FlowGoal, FlowState, HostError, PingId, PingSettings, PingStatistics,
+};
 use bellrock_emulator::live::{LineState, Live};
 use bellrock_emulator::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
-use super::request::{COMMANDS, CommandHelp, Request};
+use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, Request};
 use super::{Emulator, LOOK, Outcome, QUEUE_FRAMES};
 use crate::cli::amounts::{BitRate, Bytes};
 use crate::cli::show::table;
@@ -16,6 +20,9 @@ use crate::cli::{Failure, print};
 
 /// Time between two echo requests of a `ping`.
 const PING_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Time between two echo requests of a host's own `ping`, as on Linux.
+const HOST_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pairs of a `pingall` that ping at the same time. Their ARP requests go everywhere, and are to find room
 /// in the queues of the links.
@@ -36,6 +43,7 @@ impl Emulator {
     pub(super) fn answer(&mut self, request: &Request) -> Result<Outcome, Failure> {
         match request {
             Request::Ping { from, to, count } => self.ping(*from, *to, *count),
+            Request::HostPing { from, to, count } => self.host_ping(*from, *to, *count),
             Request::PingAll { pairs } => self.ping_all(*pairs),
             Request::Iperf { from, to, time } => self.iperf(*from, *to, *time),
             Request::Link { up, ends } => self.set_links(*up, *ends),
@@ -95,7 +103,14 @@ impl Emulator {
         let end = self.live.elapsed() + limit;
         loop {
             let left = end.saturating_sub(self.live.elapsed());
-            if left.is_zero() || self.ending.is_asked_for() {
+            if self.ending.is_interrupted() {
+                // Behind the ^C.
+                if self.at_terminal {
+                    eprintln!();
+                }
+                return Ok(done(&self.live));
+            }
+            if left.is_zero() {
                 return Ok(done(&self.live));
             }
             // Not longer, so that a signal that came just before the wait is seen.
@@ -119,6 +134,57 @@ impl Emulator {
         Ok(Outcome::good_if(statistics.complete()))
     }
 
+    /// A ping like that of a host's shell. It has a line for each answer; at a terminal it goes on until it is stopped.
+    fn host_ping(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        count: Option<u16>,
+    ) -> Result<Outcome, Failure> {
+        let limit = match count {
+            None if self.at_terminal => u64::MAX,
+            count => count.unwrap_or(DEFAULT_PINGS).into(),
+        };
+        let address = self.topology().hosts()[to.index()].ip;
+        let length = PingSettings::default().data_len;
+        print(&format!("PING {address} ({address}) {length} bytes of data.\n"))?;
+        let mut echoes = Echoes {
+            from,
+            to,
+            address,
+            sent: 0,
+            waiting: VecDeque::new(),
+            all: PingStatistics::default(),
+        };
+        let mut next = self.live.elapsed();
+        loop {
+            if echoes.sent < limit && self.live.elapsed() >= next {
+                if let Err(error) = echoes.send(&mut self.live) {
+                    return self.refuse(error);
+                }
+                next += HOST_PING_INTERVAL;
+            }
+            echoes.collect(&mut self.live)?;
+            if echoes.sent >= limit && echoes.waiting.is_empty() {
+                break;
+            }
+            let due = next.saturating_sub(self.live.elapsed()).max(Duration::from_millis(1));
+            let wait = if echoes.sent < limit { due } else { HOST_PING_INTERVAL };
+            let waiting = echoes.waiting.clone();
+            self.run_until(wait, |live| {
+                waiting.iter().any(|&(_, id)| live.network().host(from).is_ping_over(id))
+            })?;
+            if self.ending.is_interrupted() {
+                break;
+            }
+        }
+        echoes.collect(&mut self.live)?;
+        let [from, to] = [from, to].map(|host| self.name(Node::Host(host)));
+        let statistics = echoes.finish(&mut self.live);
+        print(&format!("{from} -> {to}: {statistics}\n"))?;
+        Ok(Outcome::good_if(statistics.lost == 0))
+    }
+
     fn ping_all(&mut self, pairs: Option<usize>) -> Result<Outcome, Failure> {
         let hosts = self.topology().hosts().len();
         if hosts < 2 {
@@ -131,7 +197,7 @@ impl Emulator {
         let began = self.live.elapsed();
         let (mut tried, mut lost, mut slowest) = (0, Vec::new(), None);
         for part in wanted.chunks(PAIRS_AT_A_TIME) {
-            if self.ending.is_asked_for() {
+            if self.ending.is_interrupted() {
                 break;
             }
             let settings = PingSettings::default();
@@ -238,12 +304,63 @@ impl Emulator {
         let back = self.run_until(self.wait, up)?;
         self.settle()?;
         let name = self.name(Node::Switch(switch));
+        if !back && self.ending.is_interrupted() {
+            return self.refuse(format!("{name} was not connected again yet"));
+        }
         if !back {
             let wait = self.wait.as_secs_f64();
             return self.refuse(format!("{name} is not connected again after {wait} s"));
         }
         let took = self.live.elapsed().saturating_sub(began);
         self.tell(&format!("{name} is connected again after {:.1} s\n", took.as_secs_f64()))
+    }
+}
+
+/// The echo requests of one host, each a ping of its own.
+struct Echoes {
+    from: HostId,
+    to: HostId,
+    address: Ipv4Addr,
+    sent: u64,
+    /// Those without an answer yet, by their numbers. A request is lost after its time, which bounds them.
+    waiting: VecDeque<(u64, PingId)>,
+    all: PingStatistics,
+}
+
+impl Echoes {
+    fn send(&mut self, live: &mut Live) -> Result<(), HostError> {
+        let settings = PingSettings::default();
+        let id = live.network_mut().ping(self.from, self.to, settings)?;
+        self.sent += 1;
+        self.waiting.push_back((self.sent, id));
+        Ok(())
+    }
+
+    /// Prints what has come of those that are over.
+    fn collect(&mut self, live: &mut Live) -> Result<(), Failure> {
+        for _ in 0..self.waiting.len() {
+            let Some((number, id)) = self.waiting.pop_front() else { break };
+            if !live.network().host(self.from).is_ping_over(id) {
+                self.waiting.push_back((number, id));
+                continue;
+            }
+            let one = live.network_mut().end_ping(self.from, id).unwrap_or_default();
+            self.all.merge(&one);
+            let address = self.address;
+            print(&match one.complete() {
+                true => format!("from {address}: icmp_seq={number} time={} ms\n", ms(one.max)),
+                false => format!("from {address}: icmp_seq={number} no answer\n"),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Ends those that are not over, which do not count, and says what came of the others.
+    fn finish(&mut self, live: &mut Live) -> PingStatistics {
+        for (_, id) in self.waiting.drain(..) {
+            live.network_mut().end_ping(self.from, id);
+        }
+        self.all
     }
 }
 
@@ -396,6 +513,10 @@ fn help() -> String {
     for command in COMMANDS {
         let _ = writeln!(text, "{:width$}  {}", words(command), command.about);
     }
+    text.push_str(
+        "\nAs in Mininet: `h1 ping h2` goes on until Ctrl-C, `h1 ping -c 5 h2` stops by itself, and\n\
+         `h1 iperf h2`. Hosts are named by their addresses too.\n",
+    );
     text
 }
 

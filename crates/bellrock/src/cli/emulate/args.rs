@@ -21,8 +21,8 @@ const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::fr
 ///
 /// All switches, links and hosts are in this process: no root, no other software. The switches
 /// connect to the controller over TCP and speak OpenFlow as hardware would; frames between them and
-/// the hosts stay inside. Commands come from the prompt, from a pipe, or from the command line behind
-/// `--`; `help` at the prompt lists them.
+/// the hosts stay inside. Commands come from the prompt, from a pipe, or from the command line, behind
+/// all flags; `help` at the prompt lists them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Emulate {
@@ -71,16 +71,16 @@ pub(in crate::cli) struct Emulate {
     pub(super) seed: u64,
 
     /// A command, instead of the prompt: ping h1 h9
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   bellrock emulate                                      four switches, nine hosts, and a prompt
-  bellrock emulate --topology tree:3,3 -- pingall       do all hosts reach each other?
-  bellrock emulate --topology office.topo -- ping h1 printer
-  bellrock emulate --topology fat-tree:16,loop-free -- pingall --pairs 200
+  bellrock emulate --topology tree:3,3 pingall          do all hosts reach each other?
+  bellrock emulate --topology office.topo ping h1 printer
+  bellrock emulate --topology fat-tree:16,loop-free pingall --pairs 200
   printf 'link down s1 s2\\nping h1 h9\\n' | bellrock emulate --version 1.0
   bellrock emulate --controller 192.0.2.7:6633          a controller elsewhere
 

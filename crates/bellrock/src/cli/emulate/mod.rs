@@ -5,6 +5,8 @@
 
 mod answer;
 mod args;
+mod complete;
+mod history;
 mod prompt;
 mod request;
 
@@ -22,6 +24,7 @@ use bellrock_openflow::Version;
 pub(super) use self::answer::{flow_count, link_ends, place};
 use self::args::DEFAULT_PORT;
 pub(super) use self::args::Emulate;
+use self::complete::Names;
 use self::prompt::{Input, Prompt, Saved};
 use self::request::Request;
 use super::Failure;
@@ -64,7 +67,7 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     let controllers = controllers(&args.controller)?;
     let command = match args.command.is_empty() {
         true => None,
-        false => Request::parse(&args.command.join(" "), &topology).map_err(Failure::Wrong)?,
+        false => request(&args.command, &topology)?,
     };
     raise_file_limit();
     let mut settings = LiveSettings { controllers, ..LiveSettings::new(([0; 4], 0).into()) };
@@ -77,7 +80,7 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     let terminal = Saved::now();
     let ending = Ending::watch(move || waker.wake(), move || terminal.give_back())?;
     let chance = fastrand::Rng::with_seed(args.seed);
-    let mut emulator = Emulator { live, ending, wait: args.wait, chance };
+    let mut emulator = Emulator { live, ending, wait: args.wait, chance, at_terminal: false };
     if !emulator.connect()? {
         return Ok(true);
     }
@@ -86,6 +89,17 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
         None => emulator.prompt()?,
     };
     Ok(outcome == Outcome::Good)
+}
+
+/// The command that these words are.
+fn request(words: &[String], topology: &Topology) -> Result<Option<Request>, Failure> {
+    Request::parse(&words.join(" "), topology).map_err(|wrong| {
+        let is_flag = |word: &&String| word.starts_with("--") && *word != "--pairs";
+        Failure::Wrong(match words.iter().find(is_flag) {
+            Some(flag) => format!("{flag} stands behind the command; flags come before it"),
+            None => wrong,
+        })
+    })
 }
 
 /// The topology of this name, or of this file.
@@ -165,6 +179,8 @@ struct Emulator {
     wait: Duration,
     /// Which pairs are chosen.
     chance: fastrand::Rng,
+    /// Whether somebody sits there, who sees what goes on and can stop it.
+    at_terminal: bool,
 }
 
 impl Emulator {
@@ -235,9 +251,14 @@ impl Emulator {
 
     /// Does what comes from standard input until it ends.
     fn prompt(&mut self) -> Result<Outcome, Failure> {
-        let prompt = Prompt::start(self.live.waker())?;
-        if prompt.is_interactive() {
-            eprintln!("bellrock: `help` lists the commands");
+        let names = Names::of(self.live.network().topology());
+        let prompt = Prompt::start(self.live.waker(), names)?;
+        self.at_terminal = prompt.is_interactive();
+        if self.at_terminal {
+            self.ending.interrupt_only();
+            eprintln!(
+                "bellrock: `help` lists the commands, Tab completes; Ctrl-C stops a command, Ctrl-D ends"
+            );
         }
         let mut outcome = Outcome::Good;
         prompt.ask();
@@ -245,9 +266,15 @@ impl Emulator {
             let line = match prompt.input() {
                 None => {
                     self.live.turn(LOOK)?;
+                    // Nothing is done that could be interrupted.
+                    self.ending.begin();
                     continue;
                 }
                 Some(Input::Line(line)) => line,
+                Some(Input::GivenUp) => {
+                    prompt.ask();
+                    continue;
+                }
                 Some(Input::End) => break,
                 Some(Input::Failed(error)) => return Err(cannot_read(&error)),
             };
@@ -255,6 +282,7 @@ impl Emulator {
                 Ok(None) => {}
                 Ok(Some(Request::Quit)) => break,
                 Ok(Some(request)) => {
+                    self.ending.begin();
                     if self.answer(&request)? == Outcome::Bad {
                         outcome = Outcome::Bad;
                     }

@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 
 use bellrock_emulator::live::Waker;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
-use rustyline::history::MemHistory;
-use rustyline::{Config, Editor};
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+use super::complete::Names;
+use super::history;
 
 const PROMPT: &str = "bellrock> ";
-
-/// Lines that arrow-up goes back.
-const HISTORY: usize = 1000;
 
 /// How long the reader may take, from being asked for a line, to begin to edit it.
 const TAKES_TERMINAL: Duration = Duration::from_millis(500);
@@ -27,7 +26,9 @@ const TAKES_TERMINAL: Duration = Duration::from_millis(500);
 /// What has come from the prompt.
 pub(super) enum Input {
     Line(String),
-    /// The end of the pipe, Ctrl-D or Ctrl-C.
+    /// Ctrl-C: the line is given up.
+    GivenUp,
+    /// The end of the pipe, or Ctrl-D.
     End,
     Failed(io::Error),
 }
@@ -61,14 +62,14 @@ impl Saved {
 }
 
 impl Prompt {
-    /// Starts to read; `waker` is called when there is something.
-    pub(super) fn start(waker: Waker) -> io::Result<Self> {
+    /// Starts to read; `waker` is called when there is something. At a terminal, Tab completes to `names`.
+    pub(super) fn start(waker: Waker, names: Names) -> io::Result<Self> {
         let terminal = Saved::now();
         let interactive = terminal.0.is_some();
         let (give, inputs) = channel();
         let (next, told) = sync_channel(1);
         let read = move || match interactive {
-            true => edit(&give, &told, &waker),
+            true => edit(&give, &told, &waker, names),
             false => lines(&give, &told, &waker),
         };
         thread::Builder::new().name("prompt".to_owned()).spawn(read)?;
@@ -135,21 +136,29 @@ fn lines(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker) {
 }
 
 /// Reads from a terminal.
-fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker) {
-    let mut editor = match Editor::<(), _>::with_history(Config::default(), MemHistory::new()) {
+fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) {
+    let mut editor = match editor() {
         Ok(editor) => editor,
         Err(error) => {
             hand_over(Input::Failed(io::Error::other(error)), give, waker);
             return;
         }
     };
-    editor.set_auto_add_history(true);
-    // It can only fail for a history in a file.
-    let _ = editor.set_max_history_size(HISTORY);
+    editor.set_helper(Some(names));
+    let file = history::file();
+    if let Some(file) = &file {
+        // In the first session there is none. One that cannot be read does not keep anybody from working.
+        let _ = editor.load_history(file);
+    }
     while told.recv().is_ok() {
         let input = match editor.readline(PROMPT) {
-            Ok(line) => Input::Line(line),
-            Err(ReadlineError::Eof | ReadlineError::Interrupted) => Input::End,
+            Ok(line) => {
+                // A full disk costs the history, and nothing else.
+                let _ = file.as_ref().map(|file| editor.append_history(file));
+                Input::Line(line)
+            }
+            Err(ReadlineError::Interrupted) => Input::GivenUp,
+            Err(ReadlineError::Eof) => Input::End,
             Err(ReadlineError::Io(error)) => Input::Failed(error),
             Err(error) => Input::Failed(io::Error::other(error)),
         };
@@ -159,9 +168,20 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker) {
     }
 }
 
+/// An editor of lines with a history. It makes the file of its history with mode 0600.
+fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
+    let config = Config::builder()
+        .auto_add_history(true)
+        .max_history_size(history::MAX_LINES)?
+        .history_ignore_space(true)
+        .completion_type(CompletionType::List)
+        .build();
+    Editor::with_config(config)
+}
+
 /// Whether more is wanted.
 fn hand_over(input: Input, give: &Sender<Input>, waker: &Waker) -> bool {
-    let more = matches!(input, Input::Line(_));
+    let more = matches!(input, Input::Line(_) | Input::GivenUp);
     let given = give.send(input).is_ok();
     waker.wake();
     given && more

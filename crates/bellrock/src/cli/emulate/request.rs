@@ -4,6 +4,7 @@
 //! reader of words, from the prompt, a pipe and the command line alike. Names are checked here, so
 //! that whoever carries a request out has nothing to check.
 
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::cli::config::values;
 const MAX_PINGS: u64 = 10_000;
 
 /// Echo requests of a `ping` that does not say how many.
-const DEFAULT_PINGS: u16 = 3;
+pub(super) const DEFAULT_PINGS: u16 = 3;
 
 /// Most pairs of one `pingall`. All pairs of a thousand hosts are a million, and would take an hour.
 const MAX_PAIRS: u64 = 100_000;
@@ -39,37 +40,47 @@ const fn command(name: &'static str, arguments: &'static str, about: &'static st
 
 /// All commands, in the order in which the help lists them.
 pub(super) const COMMANDS: &[CommandHelp] = &[
-    command("ping", "HOST HOST [COUNT]", "echo requests, five a second; 3 if not said"),
+    command("ping", "HOST HOST [COUNT]", "send echo requests, five a second [default: 3]"),
     command(
         "pingall",
         "[--pairs COUNT]",
-        "one echo request for each pair of hosts, or for so many random pairs",
+        "send one echo request for each pair of hosts, or for COUNT random pairs",
     ),
     command(
         "iperf",
         "HOST HOST [TIME]",
-        "a TCP-like stream from the first host to the second; 5 s if not said",
+        "send a TCP-like stream from the first host to the second [default: 5s]",
     ),
     command(
         "link",
         "down|up NAME NAME",
-        "take the links between two switches, or a switch and a host, down or up",
+        "cut or mend the links between two switches, or a switch and a host",
     ),
-    command("move", "HOST SWITCH[:PORT]", "plug a host into another port; it tells everybody"),
-    command("restart", "SWITCH [empty]", "let a switch connect anew, with its flows or without"),
-    command("dump-flows", "[SWITCH]", "the flows of a switch, or of all"),
+    command(
+        "move",
+        "HOST SWITCH[:PORT]",
+        "plug a host into another port; it announces itself there",
+    ),
+    command("restart", "SWITCH [empty]", "restart a switch, with its flows or without"),
+    command("dump-flows", "[SWITCH]", "list the flows of a switch, or of all"),
     command(
         "dump-ports",
         "[SWITCH]",
-        "the ports of a switch, or of all: link, packets, bytes, drops",
+        "list the ports of a switch, or of all: link, packets, bytes, drops",
     ),
-    command("switches", "", "all switches, and how their connections are"),
-    command("hosts", "", "all hosts: addresses, and where they are plugged in"),
-    command("links", "", "all links, and whether they are up"),
-    command("wait", "TIME", "let the network run; for scripts"),
-    command("help", "", "this list"),
-    command("quit", "", "end; so does Ctrl-D"),
+    command("switches", "", "list the switches and the state of their connections"),
+    command("hosts", "", "list the hosts: addresses, and where they are plugged in"),
+    command("links", "", "list the links, and whether they are up"),
+    command("wait", "TIME", "let the network run for a while; for scripts"),
+    command("help", "", "print this list"),
+    command("quit", "", "end the network; so does Ctrl-D"),
 ];
+
+/// What can be said of a host in Mininet's way, `h1 ping h2`.
+pub(super) const HOST_COMMANDS: &[&str] = &["ping", "iperf"];
+
+/// How that is written.
+const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +89,12 @@ pub(super) enum Request {
         from: HostId,
         to: HostId,
         count: u16,
+    },
+    /// As `ping` prints it on a host: a line for each answer. Without a count it goes on until it is stopped.
+    HostPing {
+        from: HostId,
+        to: HostId,
+        count: Option<u16>,
     },
     /// All pairs, or so many random ones.
     PingAll {
@@ -123,11 +140,43 @@ impl Request {
         let Some((name, arguments)) = words.split_first() else { return Ok(None) };
         let name = if *name == "exit" { "quit" } else { name };
         let command = COMMANDS.iter().find(|command| command.name == name);
+        if command.is_none() && matches!(topology.node(name), Some(Node::Host(_))) {
+            return host_command(name, arguments, topology).map(Some);
+        }
         let command = command.ok_or_else(|| {
             let names = COMMANDS.iter().map(|command| command.name);
             format!("no command {name:?}{}; `help` lists all", did_you_mean(name, names))
         })?;
         Words { command, topology }.read(arguments).map(Some)
+    }
+}
+
+/// Reads what a host is to do, as in Mininet: `h1 ping h2`, `h1 ping -c 3 10.0.0.2`, `h1 iperf h2`.
+fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Request, String> {
+    let command = |name| {
+        // Both names stand in the table.
+        COMMANDS.iter().find(|command| command.name == name).unwrap_or(&COMMANDS[0])
+    };
+    let ping = Words { command: command("ping"), topology };
+    let one = |to: &str, count: Option<&str>| {
+        let (from, to) = ping.two_hosts(host, to)?;
+        let count = count.map(|count| ping.number(count, MAX_PINGS)).transpose()?;
+        Ok(Request::HostPing { from, to, count })
+    };
+    match words {
+        ["ping", "-c", count, to] | ["ping", to, "-c", count] => one(to, Some(count)),
+        ["ping", flag, to] | ["ping", to, flag] if flag.starts_with("-c") => {
+            one(to, flag.strip_prefix("-c"))
+        }
+        ["ping", to] if !to.starts_with('-') => one(to, None),
+        ["ping", ..] => Err(format!("it is: {HOST_PING}")),
+        ["iperf", arguments @ ..] => {
+            let words: Vec<&str> = [host].iter().chain(arguments).copied().collect();
+            Words { command: command("iperf"), topology }.read(&words)
+        }
+        _ => {
+            Err(format!("hosts have no shell here: {host} can ping and iperf; it is: {HOST_PING}"))
+        }
     }
 }
 
@@ -219,7 +268,12 @@ impl Words<'_> {
         Ok((a, b))
     }
 
+    /// A host by its name or its address.
     fn host(&self, name: &str) -> Result<HostId, String> {
+        if let Ok(address) = name.parse::<Ipv4Addr>() {
+            let none = || format!("no host has the address {address}; `hosts` lists all");
+            return self.topology.host_by_ip(address).ok_or_else(none);
+        }
         match self.topology.node(name) {
             Some(Node::Host(id)) => Ok(id),
             Some(Node::Switch(_)) => Err(format!("{name} is a switch, and this wants a host")),
@@ -303,6 +357,15 @@ mod tests {
                 "link down s1 h2",
                 Request::Link { up: false, ends: [Node::Switch(SwitchId(0)), Node::Host(host(2))] },
             ),
+            ("h1 ping h9", Request::HostPing { from: host(1), to: host(9), count: None }),
+            ("h1 ping -c 2 h9", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
+            ("h1 ping -c2 h9", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
+            ("h1 ping h9 -c 2", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
+            ("h1 ping 10.0.0.9", Request::HostPing { from: host(1), to: host(9), count: None }),
+            (
+                "h9 iperf h1 1s",
+                Request::Iperf { from: host(9), to: host(1), time: Duration::from_secs(1) },
+            ),
             ("wait 2", Request::Wait(Duration::from_secs(2))),
             ("exit", Request::Quit),
         ] {
@@ -334,6 +397,12 @@ mod tests {
             ("move h1 s2:0", "\"0\" cannot be; give a whole number from 1 to"),
             ("dump-flows h1", "h1 is a host, and this wants a switch"),
             ("switches all", "it is: switches"),
+            ("h1 ping", "it is: HOST ping [-c COUNT] HOST"),
+            ("h1 ping -x h2", "it is: HOST ping [-c COUNT] HOST"),
+            ("h1 ping h1", "h1 and h1 are the same host"),
+            ("h1 ping -c 0 h2", "\"0\" cannot be"),
+            ("h1 ping 10.9.9.9", "no host has the address 10.9.9.9"),
+            ("h1 ifconfig", "hosts have no shell here: h1 can ping and iperf"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

@@ -1,5 +1,7 @@
 //! The whole command: what it prints for captures and for lines of hex, and how it ends.
 
+use std::io::Write as _;
+
 use clap::Parser;
 
 use super::super::command::{Decode, Outcome, decode};
@@ -15,8 +17,17 @@ struct Cli {
 fn run(flags: &[&str], input: &[u8]) -> (String, Outcome) {
     let cli = Cli::parse_from([&["decode"], flags].concat());
     let mut printed = Vec::new();
-    let outcome = decode(&cli.decode, input, &mut printed).unwrap();
+    let outcome = decode(&cli.decode, input, &mut printed, false).unwrap();
     (String::from_utf8(printed).unwrap(), outcome)
+}
+
+/// Why the command prints nothing for this input.
+fn fail(flags: &[&str], input: &[u8]) -> String {
+    let cli = Cli::parse_from([&["decode"], flags].concat());
+    let mut printed = Vec::new();
+    let failure = decode(&cli.decode, input, &mut printed, false).unwrap_err();
+    assert_eq!(String::from_utf8(printed).unwrap(), "");
+    failure.to_string()
 }
 
 const HELLO: &str = "04000010 00000001 00010008 00000012";
@@ -45,9 +56,10 @@ fn a_capture_prints_time_stream_and_message() {
     let (printed, outcome) = run(&[], &capture(&[HELLO, PACKET_IN]));
     assert_eq!(
         printed,
-        "2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_HELLO (OF1.3) (xid=0x1): versions=1.0,1.3\n\
-         2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_PACKET_IN (OF1.3) (xid=0x0): \
-         table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)\n"
+        "1.000000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_HELLO (OF1.3) (xid=0x1): versions=1.0,1.3\n\
+         1.000000 10.0.0.1:40000 -> 10.0.0.2:6653: OFPT_PACKET_IN (OF1.3) (xid=0x0): \
+         table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)\n  \
+         02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, who has 10.0.0.2, tell 10.0.0.1\n"
     );
     assert_eq!(outcome, Outcome { messages: 2, faults: 0 });
 }
@@ -55,7 +67,9 @@ fn a_capture_prints_time_stream_and_message() {
 #[test]
 fn only_the_given_ports_are_read() {
     let file = capture(&[HELLO]);
-    assert_eq!(run(&["--port", "6633"], &file), (String::new(), Outcome::default()));
+    let error = fail(&["--port", "6633"], &file);
+    assert!(error.starts_with("no OpenFlow on this port in 2 packets; TCP ports"), "{error}");
+    assert!(error.contains("6653 (2)"), "{error}");
     assert_eq!(run(&["--port", "6633", "--port", "6653"], &file).1.messages, 1);
 }
 
@@ -67,7 +81,7 @@ fn who_sends_is_told_by_the_port_or_by_the_flag() {
     let (error, rest) = printed.split_once('\n').unwrap();
     assert_eq!(
         error,
-        "error: 2.250000 10.0.0.1:40000 -> 10.0.0.2:6653: message at offset 0: header.type at byte 1: \
+        "error: 1.000000 10.0.0.1:40000 -> 10.0.0.2:6653: message at offset 0: header.type at byte 1: \
          message type 15 is not received by this end (OFPBRC_BAD_TYPE): \
          04 0f 00 20 00 00 00 77 00 00 00 00 00 00 00 63 ... (32 bytes)"
     );
@@ -112,7 +126,8 @@ fn json_is_an_object_a_line() {
     let lines: Vec<serde_json::Value> =
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [packet_in, error] = lines.as_slice() else { panic!("{printed}") };
-    assert_eq!(packet_in["time"], "2.250000");
+    assert_eq!(packet_in["time"], "1.000000");
+    assert!(packet_in["packet"].as_str().unwrap().contains("who has 10.0.0.2"), "{printed}");
     assert_eq!(packet_in["src"], "10.0.0.1:40000");
     assert_eq!(packet_in["type"], "packet_in");
     assert_eq!(packet_in["body"]["matching"]["in_port"], 1);
@@ -131,7 +146,8 @@ fn json_is_an_object_a_line() {
 #[test]
 fn data_is_printed_when_it_is_asked_for() {
     let (printed, _) = run(&["--data"], PACKET_IN.as_bytes());
-    assert!(printed.contains("(unbuffered)\n  0000  ff ff ff ff ff ff 02 00"), "{printed}");
+    assert!(printed.contains("(unbuffered)\n  \
+        02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, who has 10.0.0.2, tell 10.0.0.1\n  0000  ff ff ff ff ff ff 02 00"), "{printed}");
     assert!(printed.ends_with("\n  0020  00 00 00 00 00 00 0a 00 00 02\n"), "{printed}");
 }
 
@@ -155,6 +171,95 @@ fn output_that_fails_ends_the_command() {
         }
     }
     let cli = Cli::parse_from(["decode"]);
-    let failure = decode(&cli.decode, BARRIER_REPLY.as_bytes(), Full).unwrap_err();
+    let failure = decode(&cli.decode, BARRIER_REPLY.as_bytes(), Full, false).unwrap_err();
     assert!(failure.to_string().starts_with("cannot write"), "{failure}");
+}
+
+#[test]
+fn a_compressed_capture_is_read_too() {
+    use flate2::{Compression, write::GzEncoder};
+    let pack = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let file = capture(&[HELLO, PACKET_IN]);
+    assert_eq!(run(&[], &pack(&file)), run(&[], &file));
+    assert_eq!(run(&[], &pack(HELLO.as_bytes())), run(&[], HELLO.as_bytes()));
+    let packed = pack(&file);
+    let cli = Cli::parse_from(["decode"]);
+    let failure = decode(&cli.decode, &packed[..packed.len() / 2], Vec::new(), false).unwrap_err();
+    assert!(failure.to_string().starts_with("cannot read"), "{failure}");
+}
+
+#[test]
+fn times_count_from_what_the_flag_says() {
+    let file = capture(&[BARRIER_REPLY]);
+    for (flag, time) in [
+        ("relative", "1.000000 "),
+        ("absolute", "1970-01-01T00:00:02.250000Z "),
+        ("epoch", "2.250000 "),
+    ] {
+        let (printed, _) = run(&["--time", flag], &file);
+        assert!(printed.starts_with(time), "{printed}");
+    }
+}
+
+const FEATURES_REPLY: &str =
+    "04060020 00000003 00000000000000a1 00000000 fe000000 00000047 00000000";
+
+#[test]
+fn messages_are_filtered_by_type_switch_and_connection() {
+    let file = capture(&[HELLO, FEATURES_REPLY, PACKET_IN]);
+    let types = |flags: &[&str]| -> Vec<String> {
+        let (printed, _) = run(flags, &file);
+        let heads = printed.lines().filter_map(|line| line.split("OFPT_").nth(1));
+        heads.map(|head| head.split(' ').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(types(&["--type", "packet_in,hello"]), ["HELLO", "PACKET_IN"]);
+    // The hello comes before anybody knows which switch it is.
+    for name in ["a1", "0xa1", "10.0.0.1", "10.0.0.1:40000"] {
+        assert_eq!(types(&["--switch", name]), ["HELLO", "FEATURES_REPLY", "PACKET_IN"], "{name}");
+    }
+    assert_eq!(types(&["--connection", "10.0.0.1:40000", "--type", "hello"]), ["HELLO"]);
+    for flags in [
+        &["--switch", "a2"][..],
+        &["--switch", "10.0.0.2"],
+        &["--connection", "10.0.0.1:40001"],
+        &["--type", "flow_mod"],
+    ] {
+        let error = fail(flags, &file);
+        assert!(error.starts_with("none of the 3 messages is what"), "{flags:?}: {error}");
+    }
+}
+
+#[test]
+fn messages_whose_switch_never_is_known_are_counted() {
+    let file = capture(&[HELLO, PACKET_IN]);
+    let cli = Cli::parse_from(["decode", "--switch", "a1"]);
+    let mut printed = Vec::new();
+    let failure = decode(&cli.decode, &file[..], &mut printed, false).unwrap_err();
+    assert!(failure.to_string().starts_with("none of the 2 messages"), "{failure}");
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.starts_with("note: 2 messages left out: "), "{printed}");
+}
+
+#[test]
+fn nothing_is_never_a_success() {
+    assert!(fail(&[], b"").starts_with("no message: neither a capture nor"));
+    assert!(fail(&[], b"# only a comment\n").starts_with("no message"));
+    assert!(fail(&["--type", "hello"], BARRIER_REPLY.as_bytes()).starts_with("none of the 1 "));
+    assert!(fail(&[], b"\x7fELF and more").starts_with("this is neither a capture"));
+    assert!(fail(&["--switch", "a1"], BARRIER_REPLY.as_bytes()).contains("need a capture"));
+    assert_eq!(fail(&[], &pcap(1, [])), "the capture has no packets");
+    let web = pcap(
+        1,
+        [port(443, syn(9)), port(443, seg(10, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03"))],
+    );
+    let error = fail(&[], &web);
+    assert!(error.starts_with("no OpenFlow in 2 packets; TCP ports and their packets: 443 (2)"));
+    assert!(error.contains("--port PORT reads"), "{error}");
+    let (printed, outcome) = run(&["--port", "443"], &web);
+    assert!(printed.contains("(this is TLS, which cannot be read here)"), "{printed}");
+    assert_eq!(outcome.messages, 0);
 }

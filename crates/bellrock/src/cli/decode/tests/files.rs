@@ -13,7 +13,8 @@ fn a_message_comes_with_its_stream_time_and_offset() {
     let time = |second: u64| Duration::from_millis(second * 1000 + 250);
     assert_eq!(record.messages, [(stream(), time(2), 0, first), (stream(), time(3), 12, second)]);
     assert_eq!(record.problems, []);
-    assert_eq!(result.unwrap(), Summary { packets: 3, segments: 3, messages: 2 });
+    let ports = vec![(CONTROLLER, 3)];
+    assert_eq!(result.unwrap(), Summary { packets: 3, segments: 3, messages: 2, ports });
     assert_eq!(stream().to_string(), "10.0.0.1:40000 -> 10.0.0.2:6653");
 }
 
@@ -111,7 +112,7 @@ fn other_ports_and_protocols_are_left_out() {
     let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
     builder.tcp(80, SWITCH, 1, 1000).write(&mut web, &hello).unwrap();
     let (record, result) = read(&pcap(RAW, [udp, web]));
-    assert_eq!(result.unwrap(), Summary { packets: 2, segments: 0, messages: 0 });
+    assert_eq!(result.unwrap(), Summary { packets: 2, ports: vec![(80, 1)], ..Summary::default() });
     assert_eq!((record.messages.len(), record.problems.len()), (0, 0));
 }
 

@@ -7,6 +7,7 @@ use etherparse::{IpHeaders, PacketBuilder};
 use super::*;
 
 mod command;
+mod connections;
 mod files;
 mod streams;
 
@@ -60,7 +61,12 @@ impl Seg {
     }
 
     fn on(&self, ip: etherparse::PacketBuilderStep<IpHeaders>) -> Vec<u8> {
-        let mut tcp = ip.tcp(SWITCH, CONTROLLER, self.sequence, 65_535);
+        self.between(ip, SWITCH, CONTROLLER)
+    }
+
+    /// The segment between these ports.
+    fn between(&self, ip: etherparse::PacketBuilderStep<IpHeaders>, src: u16, dst: u16) -> Vec<u8> {
+        let mut tcp = ip.tcp(src, dst, self.sequence, 65_535);
         if self.syn {
             tcp = tcp.syn();
         }
@@ -74,6 +80,12 @@ impl Seg {
         tcp.write(&mut packet, &self.payload).unwrap();
         packet
     }
+}
+
+/// The segment, in a frame to a server at this port.
+fn port(port: u16, segment: Seg) -> Vec<u8> {
+    let ip = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+    segment.between(ip, SWITCH, port)
 }
 
 /// A pcap file of packets, one a second from second 1 on; each with its length on the wire.
@@ -138,10 +150,16 @@ fn enhanced(big: bool, nanos: u64, packet: &[u8]) -> Vec<u8> {
 struct Record {
     messages: Vec<(StreamId, Duration, u64, Vec<u8>)>,
     problems: Vec<Problem>,
+    /// Streams that began before the capture.
+    joined: usize,
 }
 
 impl Sink for Record {
-    fn message(&mut self, Message { stream, time, offset, bytes }: Message<'_>) {
+    fn joined(&mut self, _: StreamId) {
+        self.joined += 1;
+    }
+
+    fn message(&mut self, Message { stream, time, offset, bytes, .. }: Message<'_>) {
         self.messages.push((stream, time, offset, bytes.to_vec()));
     }
 

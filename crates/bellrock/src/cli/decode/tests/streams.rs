@@ -217,6 +217,7 @@ fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
             Step::Kept
         }
         fn gap(&mut self, _: StreamId, _: u64, _: u64, _: Gap) {}
+        fn joined(&mut self, _: StreamId) {}
         fn skipped(&mut self, _: StreamId, _: u64, _: u64) {}
         fn end(&mut self, _: StreamId) {}
         fn forgotten(&mut self, _: StreamId) {

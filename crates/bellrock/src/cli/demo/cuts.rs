@@ -1,0 +1,319 @@
+//! Links that are cut and mended, one after another, and how the network takes it.
+//!
+//! A cut never separates the network: only links are cut around which there is another way. How long the network took to
+//! heal is what the stream that lost most has lost, times the time between two of its datagrams.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bellrock_emulator::network::Network;
+use bellrock_emulator::topology::{LinkId, Node, SwitchId};
+
+use super::traffic::{Datagrams, INTERVAL};
+
+/// From the start of the traffic to the first cut, and from a link's mending to the next cut.
+const WHOLE: Duration = Duration::from_secs(2);
+
+/// How long a link is down.
+const CUT: Duration = Duration::from_secs(4);
+
+/// How long after a cut, or after the mending of a link, the losses are counted.
+const COUNT_AFTER: Duration = Duration::from_secs(1);
+
+/// What one cut has cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wound {
+    /// Streams that have lost datagrams.
+    pub(super) streams: usize,
+    /// Datagrams that were lost.
+    pub(super) lost: u64,
+    /// The longest time that a stream was broken.
+    pub(super) longest: Duration,
+    /// Whether all streams arrive again.
+    pub(super) healed: bool,
+}
+
+impl Wound {
+    /// What was lost from `before` to `now`. `recent` is somewhat before `now`: whoever has lost all since is broken still.
+    fn between(before: &Datagrams, recent: &Datagrams, now: &Datagrams) -> Wound {
+        let lost = now.lost_since(before);
+        let sent = now.sent.saturating_sub(recent.sent);
+        let most = lost.iter().copied().max().unwrap_or_default();
+        Wound {
+            streams: lost.iter().filter(|lost| **lost > 0).count(),
+            lost: lost.iter().sum(),
+            longest: INTERVAL * u32::try_from(most).unwrap_or(u32::MAX),
+            healed: now.lost_since(recent).iter().all(|lost| *lost < sent.max(1)),
+        }
+    }
+}
+
+/// Something that has happened to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Cut(LinkId),
+    /// What the cut has cost.
+    Counted(LinkId, Wound),
+    Mended(LinkId),
+    /// What the mending has cost.
+    CountedAfter(LinkId, Wound),
+    /// There is no link that could be cut.
+    NoneToCut,
+}
+
+/// Where the link stands that is cut, or was cut last.
+enum Phase {
+    /// All links are up; the next is cut then.
+    Whole { next: Duration },
+    /// One is down, and will be mended.
+    Down { link: LinkId, since: Duration, counted: bool },
+}
+
+/// The cuts of a demo. Times are the network's.
+pub(super) struct Cuts {
+    chance: fastrand::Rng,
+    automatic: bool,
+    phase: Phase,
+    /// What was sent and received when the last thing happened, and at the last look.
+    before: Datagrams,
+    recent: Datagrams,
+    /// A link was mended then, and what that cost is not counted yet.
+    mended: Option<(LinkId, Duration)>,
+    /// Links that were cut, so that each has its turn.
+    done: BTreeSet<LinkId>,
+}
+
+impl Cuts {
+    pub(super) fn new(seed: u64, automatic: bool) -> Self {
+        Cuts {
+            chance: fastrand::Rng::with_seed(seed),
+            automatic,
+            phase: Phase::Whole { next: Duration::MAX },
+            before: Datagrams::default(),
+            recent: Datagrams::default(),
+            mended: None,
+            done: BTreeSet::new(),
+        }
+    }
+
+    /// The traffic has begun.
+    pub(super) fn begin(&mut self, now: Duration) {
+        self.phase = Phase::Whole { next: now + WHOLE };
+    }
+
+    /// The link that is down.
+    pub(super) fn down(&self) -> Option<LinkId> {
+        match self.phase {
+            Phase::Down { link, .. } => Some(link),
+            Phase::Whole { .. } => None,
+        }
+    }
+
+    /// When there is something to do.
+    pub(super) fn next(&self) -> Duration {
+        let phase = match self.phase {
+            Phase::Whole { next } if self.automatic => next,
+            Phase::Whole { .. } => Duration::MAX,
+            Phase::Down { since, counted: false, .. } => since + COUNT_AFTER,
+            Phase::Down { since, .. } if self.automatic => since + CUT,
+            Phase::Down { .. } => Duration::MAX,
+        };
+        self.mended.map_or(phase, |(_, at)| phase.min(at + COUNT_AFTER))
+    }
+
+    /// Looks at the datagrams, some times a second.
+    pub(super) fn look(&mut self, datagrams: Datagrams) {
+        self.recent = datagrams;
+    }
+
+    /// Does what is due.
+    pub(super) fn go_on(&mut self, network: &mut Network, datagrams: &Datagrams) -> Option<Event> {
+        let now = network.now();
+        if let Some((link, at)) = self.mended
+            && now >= at + COUNT_AFTER
+        {
+            self.mended = None;
+            let wound = Wound::between(&self.before, &self.recent, datagrams);
+            return Some(Event::CountedAfter(link, wound));
+        }
+        match self.phase {
+            Phase::Whole { next } if self.automatic && now >= next => {
+                let event = self.cut(network, datagrams);
+                if event == Event::NoneToCut {
+                    self.automatic = false;
+                }
+                Some(event)
+            }
+            Phase::Down { link, since, counted: false } if now >= since + COUNT_AFTER => {
+                self.phase = Phase::Down { link, since, counted: true };
+                let wound = Wound::between(&self.before, &self.recent, datagrams);
+                Some(Event::Counted(link, wound))
+            }
+            Phase::Down { link, since, counted: true } if self.automatic && now >= since + CUT => {
+                Some(self.mend(link, network, datagrams))
+            }
+            _ => None,
+        }
+    }
+
+    /// Cuts a link, or mends the one that is down.
+    pub(super) fn toggle(&mut self, network: &mut Network, datagrams: &Datagrams) -> Event {
+        match self.phase {
+            Phase::Down { link, .. } => self.mend(link, network, datagrams),
+            Phase::Whole { .. } => self.cut(network, datagrams),
+        }
+    }
+
+    fn cut(&mut self, network: &mut Network, datagrams: &Datagrams) -> Event {
+        let Some(link) = self.choose(network) else { return Event::NoneToCut };
+        self.before = datagrams.clone();
+        self.mended = None;
+        network.set_link(link, false);
+        self.phase = Phase::Down { link, since: network.now(), counted: false };
+        Event::Cut(link)
+    }
+
+    fn mend(&mut self, link: LinkId, network: &mut Network, datagrams: &Datagrams) -> Event {
+        self.before = datagrams.clone();
+        network.set_link(link, true);
+        self.mended = Some((link, network.now()));
+        self.phase = Phase::Whole { next: network.now() + WHOLE };
+        Event::Mended(link)
+    }
+
+    /// A link between switches that is up, and around which there is another way; each once before the first again.
+    fn choose(&mut self, network: &Network) -> Option<LinkId> {
+        let all = (0..network.topology().links().len() as u32).map(LinkId);
+        let mut links: Vec<LinkId> =
+            all.filter(|link| switches(network, *link).is_some()).collect();
+        self.chance.shuffle(&mut links);
+        let mut fresh = links.iter().filter(|link| !self.done.contains(link));
+        let link = match fresh.find(|link| has_way_around(network, **link)) {
+            Some(link) => *link,
+            None => {
+                self.done.clear();
+                *links.iter().find(|link| has_way_around(network, **link))?
+            }
+        };
+        self.done.insert(link);
+        Some(link)
+    }
+}
+
+/// The switches at the ends of a link that is up; None for the link of a host.
+fn switches(network: &Network, link: LinkId) -> Option<[SwitchId; 2]> {
+    match network.link_ends(link).map(|end| end.node) {
+        [Node::Switch(a), Node::Switch(b)] if network.is_link_up(link) => Some([a, b]),
+        _ => None,
+    }
+}
+
+/// Whether the ends of a link reach each other without it.
+fn has_way_around(network: &Network, cut: LinkId) -> bool {
+    let Some([from, to]) = switches(network, cut) else { return false };
+    let all = network.topology().links().len() as u32;
+    let mut neighbours = vec![Vec::new(); network.topology().switches().len()];
+    for link in (0..all).map(LinkId).filter(|link| *link != cut) {
+        if let Some([a, b]) = switches(network, link) {
+            neighbours[a.index()].push(b);
+            neighbours[b.index()].push(a);
+        }
+    }
+    let mut seen = BTreeSet::from([from.0]);
+    let mut queue = VecDeque::from([from]);
+    while let Some(switch) = queue.pop_front() {
+        if switch == to {
+            return true;
+        }
+        let near = neighbours[switch.index()].iter().copied();
+        queue.extend(near.filter(|near| seen.insert(near.0)));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_emulator::network::NetworkSettings;
+    use bellrock_emulator::topology::{Named, Topology};
+
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        let topology: Topology = text.parse().and_then(Named::build).unwrap();
+        Network::new(&topology, NetworkSettings::default())
+    }
+
+    fn datagrams(sent: u64, received: &[u64]) -> Datagrams {
+        Datagrams { sent, received: received.to_vec() }
+    }
+
+    #[test]
+    fn no_cut_separates_the_network_and_each_link_has_its_turn() {
+        for (text, links) in [("ring:6", 6), ("fat-tree:4", 32), ("tree:2,3", 0), ("linear:4", 0)] {
+            let mut network = network(text);
+            let mut cuts = Cuts::new(7, true);
+            let idle = datagrams(0, &[]);
+            let mut cut = BTreeSet::new();
+            for _ in 0..links {
+                let Event::Cut(link) = cuts.toggle(&mut network, &idle) else { panic!("{text}") };
+                cut.insert(link);
+                assert!(!network.is_link_up(link));
+                assert_eq!(cuts.toggle(&mut network, &idle), Event::Mended(link));
+                assert!(network.is_link_up(link));
+            }
+            assert_eq!(cut.len(), links, "{text}");
+            if links == 0 {
+                assert_eq!(cuts.toggle(&mut network, &idle), Event::NoneToCut);
+            }
+        }
+    }
+
+    #[test]
+    fn in_a_ring_with_a_link_down_no_other_is_cut() {
+        let mut network = network("ring:4");
+        let first = Cuts::new(2, true).toggle(&mut network, &datagrams(0, &[]));
+        assert!(matches!(first, Event::Cut(_)), "{first:?}");
+        assert_eq!(Cuts::new(1, true).toggle(&mut network, &datagrams(0, &[])), Event::NoneToCut);
+    }
+
+    #[test]
+    fn links_are_cut_counted_and_mended_by_the_clock() {
+        let mut network = network("ring:4");
+        let mut cuts = Cuts::new(1, true);
+        let mut events = Vec::new();
+        cuts.begin(Duration::ZERO);
+        while events.len() < 5 {
+            let at = cuts.next();
+            network.advance(at);
+            let sent = at.as_millis() as u64;
+            // The stream is broken for 7 ms after the first cut.
+            let received = if sent > 2000 { sent - 7 } else { sent };
+            cuts.look(datagrams(sent - 1, &[received - 1]));
+            let event = cuts.go_on(&mut network, &datagrams(sent, &[received]));
+            events.push((at.as_secs(), event.unwrap()));
+        }
+        let wound = |lost| Wound {
+            streams: usize::from(lost > 0),
+            lost,
+            longest: INTERVAL * lost as u32,
+            healed: true,
+        };
+        let (2, Event::Cut(link)) = events[0] else { panic!("{events:?}") };
+        assert_eq!(
+            events[1..4],
+            [
+                (3, Event::Counted(link, wound(7))),
+                (6, Event::Mended(link)),
+                (7, Event::CountedAfter(link, wound(0))),
+            ]
+        );
+        assert!(matches!(events[4], (8, Event::Cut(next)) if next != link), "{events:?}");
+    }
+
+    #[test]
+    fn a_stream_that_stays_broken_is_no_healed_network() {
+        let (before, recent) = (datagrams(0, &[0, 0]), datagrams(900, &[900, 10]));
+        let wound = Wound::between(&before, &recent, &datagrams(1000, &[1000, 10]));
+        assert_eq!((wound.streams, wound.lost, wound.healed), (1, 990, false));
+    }
+}
