@@ -291,7 +291,8 @@ fn at_a_terminal_tab_completes_and_lines_are_kept_for_the_next_session() {
     pty.read_until("bellrock> ");
     pty.type_text("link down s1 \t\t");
     pty.read_until("s2  s3  s4");
-    pty.type_text("s3\r");
+    // What they have in common is typed already.
+    pty.type_text("3\r");
     pty.read_until("s1:2 - s3:4: down");
     pty.read_until("bellrock> ");
     pty.type_text("quit\r");

@@ -247,7 +247,7 @@ pub fn messages(mut bytes: &[u8], version: Version, app: AppId) -> Vec<String> {
                 body: RequestBody::Flow(flows), ..
             }) if version == Version::V1_0 => {
                 assert_eq!(flows.table, FlowMod::ALL_TABLES);
-                format!("remove {} to {}", flows.matching, flows.out_port)
+                format!("remove {} to {}", flows.matching.to_match(), flows.out_port)
             }
             ToSwitch::PacketOut(packet) => packet_line(&packet),
             other => panic!("not a message that a learning switch sends: {other:?}"),

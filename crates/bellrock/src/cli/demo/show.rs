@@ -138,7 +138,7 @@ impl Show {
         self.view.elapsed = self.live.elapsed();
         self.view.tell(
             NewsKind::Plain,
-            format!("the hosts have met; {streams} streams of 1000 datagrams a second begin"),
+            format!("the hosts have met; {streams} streams of 1000 datagrams/s begin"),
         );
     }
 

@@ -231,7 +231,7 @@ impl View {
         };
         let cuts = match self.cuts.text() {
             text if text.is_empty() => text,
-            text => format!("{text}, one link after another\n"),
+            text => format!("{text}\n"),
         };
         format!(
             "{switches} switches and {hosts} hosts ({}) under the app {} for {}:\n{cuts}\

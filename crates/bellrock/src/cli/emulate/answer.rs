@@ -12,7 +12,7 @@ use bellrock_emulator::host::{
 use bellrock_emulator::live::{LineState, Live};
 use bellrock_emulator::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
-use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, Request};
+use super::request::{COMMANDS, CommandHelp, DEFAULT_PINGS, HOST_PING, Request};
 use super::{Emulator, LOOK, Outcome, QUEUE_FRAMES};
 use crate::cli::amounts::{BitRate, Bytes};
 use crate::cli::show::table;
@@ -508,15 +508,16 @@ fn up_or_down(up: bool) -> &'static str {
 
 fn help() -> String {
     let words = |command: &CommandHelp| format!("{} {}", command.name, command.arguments);
-    let width = COMMANDS.iter().map(|command| words(command).len()).max().unwrap_or_default();
+    let mut rows: Vec<(String, &str)> =
+        COMMANDS.iter().map(|command| (words(command), command.about)).collect();
+    // Behind the other ping.
+    rows.insert(1, (HOST_PING.to_owned(), "as in Mininet: one a second, until Ctrl-C or COUNT"));
+    let width = rows.iter().map(|(words, _)| words.len()).max().unwrap_or_default();
     let mut text = String::new();
-    for command in COMMANDS {
-        let _ = writeln!(text, "{:width$}  {}", words(command), command.about);
+    for (words, about) in rows {
+        let _ = writeln!(text, "{words:width$}  {about}");
     }
-    text.push_str(
-        "\nAs in Mininet: `h1 ping h2` goes on until Ctrl-C, `h1 ping -c 5 h2` stops by itself, and\n\
-         `h1 iperf h2`. Hosts are named by their addresses too.\n",
-    );
+    text.push_str("A HOST is its name or its address.\n");
     text
 }
 

@@ -80,7 +80,7 @@ pub(super) const COMMANDS: &[CommandHelp] = &[
 pub(super) const HOST_COMMANDS: &[&str] = &["ping", "iperf"];
 
 /// How that is written.
-const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
+pub(super) const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
