@@ -86,7 +86,7 @@ mod tests {
         assert!(lab.ping("h1", "h2"));
         let to_h2 = |lab: &Lab| {
             let flows = lab.flows("s2");
-            flows.iter().filter(|flow| flow.contains("eth_dst=00:00:00:00:00:02")).count()
+            flows.iter().filter(|flow| flow.contains("dl_dst=00:00:00:00:00:02")).count()
         };
         assert_eq!(to_h2(&lab), 1, "{:#?}", lab.flows("s2"));
 

@@ -103,7 +103,7 @@ class Ask(SystemTest):
                          sorted((int(row["cookie"], 16), str(row["table"])) for row in page["flows"]))
         foreign, = (row for row in page["flows"] if row["app"] is None)
         self.assertEqual((foreign["cookie"], foreign["priority"], foreign["actions"]), ("0000000000000077", 9, "drop"))
-        self.assertIn("ip_proto=6,tcp_dst=23", foreign["match"])
+        self.assertIn("tcp,tp_dst=23", foreign["match"])
         apps = {row["app"] for row in page["flows"]} - {None}
         self.assertEqual(apps, {"learning"} | ({"controller"} if version == "OpenFlow13" else set()))
         self.assertTrue(any(row["packets"] > 0 for row in page["flows"] if row["app"] == "learning"))

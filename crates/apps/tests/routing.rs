@@ -191,7 +191,7 @@ fn old_flows_go_when_packets_have_left_them() {
         let mut lab = lab(ring(4, 1), version, Reactive);
         assert!(lab.ping("h1", "h3") && lab.ping("h1", "h3"));
         let has_flow = |lab: &Lab, switch: &str| {
-            let ends = ["eth_src=00:00:00:00:00:01", "eth_dst=00:00:00:00:00:03"];
+            let ends = ["dl_src=00:00:00:00:00:01", "dl_dst=00:00:00:00:00:03"];
             lab.flows(switch).iter().any(|flow| ends.iter().all(|end| flow.contains(end)))
         };
         let (old, new) = if has_flow(&lab, "s2") { ("s2", "s4") } else { ("s4", "s2") };
@@ -227,7 +227,7 @@ fn flows_that_an_earlier_run_left_carry_traffic_on_and_nothing_is_sent_that_is_t
         assert!(lab.ping_all().is_complete());
         let flows = |lab: &Lab| {
             let all = ["s1", "s2", "s3", "s4"].map(|switch| lab.flows(switch));
-            all.iter().flatten().filter(|flow| flow.contains("eth_dst=00:00")).count()
+            all.iter().flatten().filter(|flow| flow.contains("dl_dst=00:00")).count()
         };
         let before = flows(&lab);
         let pings = lab.start_pings("h1", "h3", 4000, Duration::from_millis(10));
@@ -259,7 +259,7 @@ fn proactive_flows_are_there_before_anybody_talks_and_spread_over_all_shortest_p
         // To each of 16 hosts, at each of 20 switches.
         for switch in lab.topology().switches() {
             let flows = lab.flows(&switch.name);
-            let to_hosts = flows.iter().filter(|flow| flow.contains("eth_dst=00:00")).count();
+            let to_hosts = flows.iter().filter(|flow| flow.contains("dl_dst=00:00")).count();
             assert_eq!(to_hosts, 16, "{version} {}: {flows:?}", switch.name);
         }
         assert_eq!(lab.findings(), [""; 0], "{version}");

@@ -42,7 +42,7 @@ fn left_in(lab: LabBuilder, mode: RoutingMode) -> Lab {
 
 /// The flows to hosts: what they match, and where they lead.
 fn flows(lab: &Lab, switch: &str) -> Vec<String> {
-    let of_hosts = lab.flows(switch).into_iter().filter(|flow| flow.contains("eth_dst=00:00"));
+    let of_hosts = lab.flows(switch).into_iter().filter(|flow| flow.contains("dl_dst=00:00"));
     let told = |word: &&str| word.starts_with("eth_") || word.starts_with("output:");
     of_hosts.map(|flow| flow.split(' ').filter(told).collect::<Vec<_>>().join(" ")).collect()
 }
@@ -129,7 +129,7 @@ fn flows_to_a_switch_that_leaves_before_it_has_told_its_own_stay() {
 fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
     /// A host that says nothing is forgotten after five minutes.
     const FORGOTTEN: Duration = Duration::from_secs(400);
-    const H3: &str = "eth_dst=00:00:00:00:00:03";
+    const H3: &str = "dl_dst=00:00:00:00:00:03";
     for mode in [Reactive, Proactive] {
         let mut lab = left(mode);
         lab.start_controller(app(mode));
