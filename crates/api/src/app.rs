@@ -107,7 +107,7 @@ pub trait App: Send + Sync + 'static {
 /// What an app does at one switch. Called by one thread at a time; never blocks.
 ///
 /// A handler that returns an error, or panics, loses what it wrote for that event; the switch and
-/// the other apps go on. Both are counted. An app whose handlers panic again and again, at whichever
+/// the other apps go on. Both are counted and logged. An app whose handlers panic again and again, at whichever
 /// switches, is disabled: it gets no more events, and its flows stay.
 #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
 pub trait Handler: Send + 'static {
@@ -120,7 +120,7 @@ pub trait Handler: Send + 'static {
     /// or tells too many; but in 1.0, where they cannot be told from those of others, they stay.
     ///
     /// # Errors
-    /// What could not be sent to the switch. The flow is removed.
+    /// Any error of the app ([`crate::HandlerError`]). The flow is removed.
     fn adopt(&mut self, switch: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
         Ok(false)
     }
@@ -128,7 +128,7 @@ pub trait Handler: Send + 'static {
     /// The first event, but for [`Handler::adopt`], right after [`App::switch_up`] made the handler.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         Ok(())
     }
@@ -136,7 +136,7 @@ pub trait Handler: Send + 'static {
     /// A packet for the controller.
     ///
     /// # Errors
-    /// What could not be sent to the switch. What was written for this packet is taken back, and
+    /// Any error of the app ([`crate::HandlerError`]). What was written for this packet is taken back, and
     /// the packet goes on to the next app.
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         Ok(Verdict::Pass)
@@ -152,7 +152,7 @@ pub trait Handler: Send + 'static {
     /// A port was added, removed or changed. [`Switch::info`] has the change already.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
         Ok(())
     }
@@ -161,7 +161,7 @@ pub trait Handler: Send + 'static {
     /// the priorities that it gave them; others' have those that they have in the switch.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
         Ok(())
     }
@@ -169,7 +169,7 @@ pub trait Handler: Send + 'static {
     /// The switch refused a message of this app, the one with this xid.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
         Ok(())
     }
@@ -178,7 +178,7 @@ pub trait Handler: Send + 'static {
     /// [`Handler::flow_removed`].
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn reply(&mut self, switch: &mut Switch<'_>, xid: Xid, reply: &ReplyBody<'_>) -> Result<()> {
         Ok(())
     }
@@ -188,7 +188,7 @@ pub trait Handler: Send + 'static {
     /// ([`Switch::remove`] in 1.0). If the answer still comes, nobody hears of it.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn unanswered(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
         Ok(())
     }
@@ -196,7 +196,7 @@ pub trait Handler: Send + 'static {
     /// Everything that this app sent before the barrier with this xid is done.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
         Ok(())
     }
@@ -204,7 +204,7 @@ pub trait Handler: Send + 'static {
     /// A second has passed.
     ///
     /// # Errors
-    /// What could not be sent to the switch.
+    /// Any error of the app ([`crate::HandlerError`]).
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         Ok(())
     }

@@ -47,7 +47,7 @@ impl AppId {
     /// [`Error::Priority`]. In 1.0, where flows cannot be told by their cookies, a command that means
     /// several flows is unsupported.
     #[inline]
-    pub fn own<'f>(self, version: Version, flow: &FlowMod<'f>) -> Result<FlowMod<'f>> {
+    pub fn own<'f>(self, version: Version, flow: &FlowMod<'f>) -> Result<FlowMod<'f>, Error> {
         let priority = self.band.lift(flow.priority);
         let priority = priority.ok_or(Error::Priority { priority: flow.priority })?;
         let cookie = self.cookie.with(flow.cookie);

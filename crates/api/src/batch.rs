@@ -4,7 +4,7 @@ use std::hint::cold_path;
 
 use bellrock_openflow::{PacketInView, Version};
 
-use crate::{AppId, Error, Handler, PacketIn, Result, Switch, Verdict};
+use crate::{AppId, Handler, HandlerError, PacketIn, Result, Switch, Verdict};
 
 /// Most packets in a batch: enough prefetches in flight, and a bit each in one word.
 pub const BATCH_PACKETS: usize = 64;
@@ -29,7 +29,7 @@ pub struct Batch<'b> {
     mark: usize,
     /// Errors of handlers, and the last of them.
     errors: u64,
-    last_error: Option<(AppId, Error)>,
+    last_error: Option<(AppId, HandlerError)>,
 }
 
 impl<'b> Batch<'b> {
@@ -157,8 +157,8 @@ impl<'b> Batch<'b> {
 
     /// Errors that handlers returned, and the last of them with the app that it is of.
     #[must_use]
-    pub fn errors(&self) -> (u64, Option<(AppId, Error)>) {
-        (self.errors, self.last_error)
+    pub fn errors(&self) -> (u64, Option<(AppId, &HandlerError)>) {
+        (self.errors, self.last_error.as_ref().map(|(app, error)| (*app, error)))
     }
 
     /// Calls [`Handler::packet_in`] with each packet that is not dealt with, in order. After an error,
@@ -256,7 +256,7 @@ impl<'b> Batch<'b> {
     }
 
     #[cold]
-    fn failed(&mut self, switch: &mut Switch<'_>, error: Error) {
+    fn failed(&mut self, switch: &mut Switch<'_>, error: HandlerError) {
         self.pass();
         switch.undo_to(self.mark);
         self.errors += 1;

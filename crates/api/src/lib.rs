@@ -18,6 +18,7 @@
 //! Apps say what they mean, and [`Switch`] says it in the version of the switch. What that version
 //! cannot say is [`Error::Encode`] with the name of the thing.
 
+mod actions;
 mod app;
 mod app_id;
 mod batch;
@@ -29,7 +30,7 @@ mod hosts;
 mod info;
 mod network;
 mod nowhere;
-mod packet;
+pub mod packet;
 mod switch;
 mod switches;
 mod task;
@@ -39,6 +40,7 @@ mod transaction;
 mod waiting;
 mod watch;
 
+pub use actions::Actions;
 pub use app::{App, DynApp, Handler, LeftFlows, Needs, Verdict};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, Wants};
@@ -52,7 +54,7 @@ pub use bellrock_openflow::{
 pub use confirm::{
     Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,
 };
-pub use error::{Error, Result};
+pub use error::{Error, HandlerError, Result};
 /// What [`PacketIn::headers`] reads headers with.
 pub use etherparse;
 pub use events::{

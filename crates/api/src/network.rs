@@ -33,7 +33,7 @@ pub trait Runtime: Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of [`Network::send`].
-    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()>;
+    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error>;
 
     /// Sends changes to a switch, and a barrier behind them.
     fn program(&self, program: Program) -> Programmed;
@@ -134,7 +134,7 @@ impl Network {
     ///
     /// # Errors
     /// As there; [`Error::NotAnApp`] for the controller itself.
-    pub fn template(&self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+    pub fn template(&self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         self.app_id().ok_or(Error::NotAnApp)?.template(version, flow)
     }
 
@@ -198,7 +198,7 @@ impl Network {
     /// # Errors
     /// [`crate::Error::UnknownSwitch`], [`crate::Error::Full`] if too much waits for that switch already, or
     /// what its version cannot say.
-    pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<()> {
+    pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
         self.runtime.send(self.app_id(), dpid, message)
     }
 

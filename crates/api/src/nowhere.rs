@@ -39,7 +39,7 @@ impl Runtime for Nowhere {
         Duration::ZERO
     }
 
-    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<()> {
+    fn send(&self, _: Option<AppId>, to: Dpid, _: &ToSwitch<'_>) -> Result<(), Error> {
         Err(Error::UnknownSwitch(to))
     }
 

@@ -1,6 +1,20 @@
-//! A packet for the controller, as an app sees it.
+//! Packets: those that come to the controller, as an app reads them, and those that an app builds.
+//!
+//! [`Ethernet`] builds frames, with checksums and padding. [`Arp`] reads ARP and writes the reply;
+//! [`Solicitation`] does the same for IPv6. [`Switch::answer_arp`](crate::Switch::answer_arp) does both in one
+//! call, and [`Switch::send_packet`](crate::Switch::send_packet) sends a frame.
+
+mod arp;
+mod build;
+mod solicitation;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Deref;
+
+pub use arp::{Arp, arp_announcement, arp_request};
+pub use build::{Ethernet, Ip, MIN_FRAME_BYTES, TooLong};
+pub use solicitation::Solicitation;
 
 use bellrock_openflow::{MacAddr, PacketInView};
 
@@ -49,12 +63,23 @@ impl<'b> PacketIn<'b> {
     #[must_use]
     #[inline]
     pub fn vlan(&self) -> Option<VlanTag> {
-        let [a, b, tci_high, tci_low] = *self.data().get(ETHERTYPE_AT..)?.first_chunk()?;
+        PacketIn::vlan_of(self.data())
+    }
+
+    #[inline]
+    fn vlan_of(frame: &[u8]) -> Option<VlanTag> {
+        let [a, b, tci_high, tci_low] = *frame.get(ETHERTYPE_AT..)?.first_chunk()?;
         if ![TPID_CUSTOMER, TPID_PROVIDER].contains(&[a, b]) {
             return None;
         }
         let tci = u16::from_be_bytes([tci_high, tci_low]);
         Some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
+    }
+
+    /// The ARP packet in it, if it is one for IPv4.
+    #[must_use]
+    pub fn arp(&self) -> Option<Arp<'b>> {
+        Arp::read(self.data())
     }
 
     /// All its headers, as far as they can be read.

@@ -1,12 +1,14 @@
 //! A switch, as a handler commands it.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, List, Match, MultipartRequest,
-    Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
+    Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, List, MacAddr, Match,
+    MultipartRequest, Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
 };
 
+use crate::packet::Solicitation;
 use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
 /// A transaction id: what comes back in the switch's answers and errors.
@@ -19,7 +21,12 @@ pub trait Requests {
     ///
     /// # Errors
     /// [`Error::TooManyRequests`].
-    fn expect_answer(&mut self, xid: u32, message: &ToSwitch<'_>, now: Duration) -> Result<()>;
+    fn expect_answer(
+        &mut self,
+        xid: u32,
+        message: &ToSwitch<'_>,
+        now: Duration,
+    ) -> Result<(), Error>;
 
     /// A barrier is about to be sent behind the question with this id: where its reply comes first, no answer
     /// will come.
@@ -42,7 +49,7 @@ pub trait Requests {
         cookie: Cookie,
         out_port: Port,
         now: Duration,
-    ) -> Result<()>;
+    ) -> Result<(), Error>;
 }
 
 /// One switch, during one event: what is known of it, and the buffer that goes to it when the
@@ -117,7 +124,7 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
     #[inline]
-    pub fn packet_out(&mut self, packet: &PacketIn<'_>, port: Port) -> Result<()> {
+    pub fn packet_out(&mut self, packet: &PacketIn<'_>, port: Port) -> Result<(), Error> {
         self.packet_out_with(packet, &[Action::output(port)])
     }
 
@@ -127,7 +134,11 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
     #[inline]
-    pub fn packet_out_with(&mut self, packet: &PacketIn<'_>, actions: &[Action<'_>]) -> Result<()> {
+    pub fn packet_out_with(
+        &mut self,
+        packet: &PacketIn<'_>,
+        actions: &[Action<'_>],
+    ) -> Result<(), Error> {
         if packet.buffer_id().is_none() {
             return self.packet_out_whole(packet, actions);
         }
@@ -150,7 +161,7 @@ impl<'a> Switch<'a> {
         &mut self,
         packet: &PacketIn<'_>,
         actions: &[Action<'_>],
-    ) -> Result<()> {
+    ) -> Result<(), Error> {
         if !packet.is_whole() {
             let (have, total) = (packet.data().len(), usize::from(packet.total_len()));
             return Err(Error::Truncated { have, total });
@@ -168,9 +179,42 @@ impl<'a> Switch<'a> {
     ///
     /// # Errors
     /// [`Error::Encode`].
-    pub fn send_packet(&mut self, data: &[u8], actions: &[Action<'_>]) -> Result<()> {
+    pub fn send_packet(&mut self, data: &[u8], actions: &[Action<'_>]) -> Result<(), Error> {
         self.write(&Self::own_packet(self.version(), data, actions))?;
         Ok(())
+    }
+
+    /// Answers a packet that asks by ARP for the address `ip`: it is at `mac`. The reply goes out of the port that
+    /// the packet came in by, to the asker alone, with the packet's VLAN tags. Returns whether the packet asked
+    /// for that address: probes (RFC 5227 §2.1.1) do; announcements and replies do not.
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    pub fn answer_arp(
+        &mut self,
+        packet: &PacketIn<'_>,
+        ip: Ipv4Addr,
+        mac: MacAddr,
+    ) -> Result<bool, Error> {
+        let Some(arp) = packet.arp().filter(|arp| arp.asks_for(ip)) else { return Ok(false) };
+        self.send_packet(&arp.reply(mac), &[Action::output(packet.in_port())])?;
+        Ok(true)
+    }
+
+    /// The same for an IPv6 address, by neighbour discovery (RFC 4861 §7.2.4).
+    ///
+    /// # Errors
+    /// [`Error::Encode`].
+    pub fn answer_solicitation(
+        &mut self,
+        packet: &PacketIn<'_>,
+        ip: Ipv6Addr,
+        mac: MacAddr,
+    ) -> Result<bool, Error> {
+        let asked = Solicitation::read(packet.data()).filter(|asked| asked.target == ip);
+        let Some(asked) = asked else { return Ok(false) };
+        self.send_packet(&asked.advertisement(mac), &[Action::output(packet.in_port())])?;
+        Ok(true)
     }
 
     /// The message by which [`Switch::send_packet`] does that, for who is not the switch's handler
@@ -199,7 +243,7 @@ impl<'a> Switch<'a> {
     /// [`Error::Priority`], [`Error::Encode`]; in 1.0 for commands that mean several flows, too: to
     /// remove those, there is [`Switch::remove`].
     #[inline]
-    pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid> {
+    pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid, Error> {
         let flow = self.app.own(self.info.version, flow)?;
         self.write(&ToSwitch::FlowMod(flow))
     }
@@ -211,7 +255,7 @@ impl<'a> Switch<'a> {
     /// Those of [`Switch::install`]; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
     ///
     /// [`MAX_TEMPLATE_LEN`]: bellrock_openflow::MAX_TEMPLATE_LEN
-    pub fn template(&self, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+    pub fn template(&self, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         self.app.template(self.info.version, flow)
     }
 
@@ -222,7 +266,10 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// [`Error::Encode`], also for a template of another version.
     #[inline(always)]
-    pub fn install_from<'f>(&'f mut self, template: &'f FlowTemplate) -> Result<Filling<'f>> {
+    pub fn install_from<'f>(
+        &'f mut self,
+        template: &'f FlowTemplate,
+    ) -> Result<Filling<'f>, Error> {
         if template.version() != self.info.version {
             let what = "a flow template of another version";
             return Err(EncodeError::Unsupported { what, version: self.info.version }.into());
@@ -240,7 +287,7 @@ impl<'a> Switch<'a> {
         &'f mut self,
         packet: &PacketIn<'_>,
         template: &'f FlowTemplate,
-    ) -> Result<Filling<'f>> {
+    ) -> Result<Filling<'f>, Error> {
         Ok(template.fill_for(packet, self.xids.next_count(), self.out)?)
     }
 
@@ -253,7 +300,7 @@ impl<'a> Switch<'a> {
     ///
     /// # Errors
     /// [`Error::Encode`]; in 1.0 [`Error::TooManyRequests`].
-    pub fn remove(&mut self, matching: &Match, out_port: Port) -> Result<Xid> {
+    pub fn remove(&mut self, matching: &Match, out_port: Port) -> Result<Xid, Error> {
         let cookie = self.app.cookie();
         match self.version() {
             Version::V1_3 => {
@@ -287,7 +334,7 @@ impl<'a> Switch<'a> {
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], [`Error::Encode`].
-    pub fn request(&mut self, body: RequestBody<'_>) -> Result<Xid> {
+    pub fn request(&mut self, body: RequestBody<'_>) -> Result<Xid, Error> {
         self.send(&ToSwitch::MultipartRequest(MultipartRequest::of(body)))
     }
 
@@ -295,7 +342,7 @@ impl<'a> Switch<'a> {
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], [`Error::Encode`].
-    pub fn barrier(&mut self) -> Result<Xid> {
+    pub fn barrier(&mut self) -> Result<Xid, Error> {
         self.send(&ToSwitch::BarrierRequest)
     }
 
@@ -304,7 +351,7 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
     /// [`Error::Encode`].
-    pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
+    pub fn send(&mut self, message: &ToSwitch<'_>) -> Result<Xid, Error> {
         if let ToSwitch::FlowMod(flow) = message {
             return self.install(flow);
         }
@@ -334,7 +381,7 @@ impl<'a> Switch<'a> {
     }
 
     /// Takes back what was written since `mark` if nobody will wait for its answer.
-    fn or_undo(&mut self, mark: usize, asked: Result<()>) -> Result<()> {
+    fn or_undo(&mut self, mark: usize, asked: Result<(), Error>) -> Result<(), Error> {
         if asked.is_err() {
             self.undo_to(mark);
         }
@@ -342,7 +389,7 @@ impl<'a> Switch<'a> {
     }
 
     #[inline]
-    fn write(&mut self, message: &ToSwitch<'_>) -> Result<Xid> {
+    fn write(&mut self, message: &ToSwitch<'_>) -> Result<Xid, Error> {
         let xid = self.xids.next(self.app.owner());
         message.encode(self.info.version, xid, self.out)?;
         Ok(Xid(xid))

@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{EncodeError, Filling, FlowMod, Out, PacketInView, Version};
 
-use crate::{AppId, Result};
+use crate::{AppId, Error, Result};
 
 /// A flow_mod of an app that is encoded once, and then installed by the million with other values: those of
 /// the fields in its match, its buffer, and the port of the output action that ends it.
@@ -55,7 +55,7 @@ impl AppId {
     /// # Errors
     /// Those of [`AppId::own`], what the version cannot say, and a flow_mod of more than
     /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
-    pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate> {
+    pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         let flow = self.own(version, flow)?;
         Ok(FlowTemplate(bellrock_openflow::FlowTemplate::new(version, self.owner(), &flow)?))
     }
@@ -67,7 +67,6 @@ mod tests {
     use bellrock_openflow::{Action, Match, Out, Port, ToSwitch, xid};
 
     use super::*;
-    use crate::Error;
 
     #[test]
     fn its_flows_are_those_that_the_app_installs_one_by_one() {

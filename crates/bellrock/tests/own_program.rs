@@ -25,7 +25,7 @@ struct Failing;
 
 impl Handler for Failing {
     fn packet_in(&mut self, switch: &mut Switch<'_>, _: &PacketIn<'_>) -> Result<Verdict> {
-        Err(Error::Full(switch.dpid()))
+        Err(Error::Full(switch.dpid()).into())
     }
 }
 

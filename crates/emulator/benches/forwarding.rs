@@ -198,7 +198,8 @@ fn install(
 ) -> bellrock_api::Result<()> {
     let priority = 100 - mask as u16;
     let flow = FlowMod::add(matching).table(table).priority(priority).instructions(instructions);
-    switch.install(&flow).map(|_| ())
+    switch.install(&flow)?;
+    Ok(())
 }
 
 /// By which port of a switch each host is reached, the nearest first.

@@ -24,7 +24,7 @@ fn task_counter(engine: &Engine, name: &str) -> u64 {
     counters.iter().find(|(its, _)| *its == name).unwrap().1
 }
 
-fn send(network: &Network, to: u64, sequence: u64, len: usize) -> Result<()> {
+fn send(network: &Network, to: u64, sequence: u64, len: usize) -> Result<(), Error> {
     let (frame, actions) = (frame(sequence, len), [Action::output(Port::FLOOD)]);
     let packet = PacketOut {
         buffer_id: None,

@@ -325,7 +325,7 @@ fn encode_v10(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
                 Field::IpDscp => u8_arg(out, 8, (value as u8) << 2),
                 Field::TcpSrc | Field::UdpSrc => u16_arg(out, 9, value as u16),
                 Field::TcpDst | Field::UdpDst => u16_arg(out, 10, value as u16),
-                _ => Err(unsupported("set_field of this field", Version::V1_0)),
+                _ => Err(unsupported(field.set_name(), Version::V1_0)),
             }
         }
         Action::Experimenter { experimenter, data } => put_experimenter(out, experimenter, data),
@@ -334,11 +334,11 @@ fn encode_v10(action: &Action<'_>, out: &mut Out) -> Result<(), EncodeError> {
         Action::SetMplsTtl(_) | Action::DecMplsTtl | Action::PushMpls(_) | Action::PopMpls(_) => {
             Err(unsupported("MPLS actions", Version::V1_0))
         }
-        Action::PushVlan(_) => Err(unsupported("push_vlan", Version::V1_0)),
+        Action::PushVlan(_) => Err(unsupported("push_vlan (use set_vlan_vid)", Version::V1_0)),
         Action::SetQueue(_) => Err(unsupported("set_queue (use enqueue)", Version::V1_0)),
         Action::Group(_) => Err(unsupported("groups", Version::V1_0)),
         Action::SetNwTtl(_) | Action::DecNwTtl => {
-            Err(unsupported("set_nw_ttl and dec_nw_ttl", Version::V1_0))
+            Err(unsupported("set_ip_ttl and dec_ttl", Version::V1_0))
         }
         Action::SetUnknownField { .. } => {
             Err(unsupported("set_field of this field", Version::V1_0))

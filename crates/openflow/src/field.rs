@@ -24,10 +24,24 @@ macro_rules! fields {
         #[repr(u8)]
         pub enum Field { $(#[doc = $doc] $variant,)* }
 
-        struct Row { bytes: u8, bits: u8, maskable: bool, style: Style, name: &'static str }
+        struct Row {
+            bytes: u8,
+            bits: u8,
+            maskable: bool,
+            style: Style,
+            name: &'static str,
+            set_name: &'static str,
+        }
 
         const TABLE: &[Row] = &[$(
-            Row { bytes: $bytes, bits: $bits, maskable: $mask, style: Style::$style, name: $name },
+            Row {
+                bytes: $bytes,
+                bits: $bits,
+                maskable: $mask,
+                style: Style::$style,
+                name: $name,
+                set_name: concat!("set_", $name),
+            },
         )*];
 
         impl Field {
@@ -133,6 +147,11 @@ impl Field {
     #[must_use]
     pub const fn name(self) -> &'static str {
         TABLE[self as usize].name
+    }
+
+    /// The name of the action that sets it: `set_eth_dst`.
+    pub(crate) const fn set_name(self) -> &'static str {
+        TABLE[self as usize].set_name
     }
 
     /// Where its value stands in a [`crate::Match`].

@@ -47,6 +47,7 @@ mod port;
 mod print;
 mod reader;
 mod template;
+mod typed_action;
 mod wire;
 pub mod xid;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Capabilities, FixedStr, Out, xid};
 use bellrock_api::{
-    AppId, Cookie, Description, Dpid, MacAddr, Port, PortDesc, Requests, Result, Switch,
+    AppId, Cookie, Description, Dpid, Error, MacAddr, Port, PortDesc, Requests, Result, Switch,
     SwitchInfo, ToSwitch, Version,
 };
 
@@ -49,13 +49,13 @@ pub(crate) fn event<T>(
 struct Asked;
 
 impl Requests for Asked {
-    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<()> {
+    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<(), Error> {
         Ok(())
     }
 
     fn expect_nothing(&mut self, _: u32) {}
 
-    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
+    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -481,7 +481,12 @@ fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Se
 }
 
 /// Registers a request besides those of the apps.
-fn expect(session: &mut Controller, xid: u32, kind: RequestKind, now: Duration) -> Result<()> {
+fn expect(
+    session: &mut Controller,
+    xid: u32,
+    kind: RequestKind,
+    now: Duration,
+) -> Result<(), Error> {
     let (_, mut pending) = session.split();
     let waiting = pending.count();
     let expected = pending.request_beside(waiting, xid, kind, now);

@@ -194,7 +194,7 @@ impl Requests for Asked<'_> {
         cookie: Cookie,
         out_port: Port,
         now: Duration,
-    ) -> bellrock_api::Result<()> {
+    ) -> bellrock_api::Result<(), Error> {
         let waiting = self.removals.len();
         if waiting >= MAX_REMOVALS {
             return Err(Error::TooManyRequests { waiting });
@@ -213,7 +213,7 @@ impl Requests for Asked<'_> {
         xid: u32,
         message: &ToSwitch<'_>,
         now: Duration,
-    ) -> bellrock_api::Result<()> {
+    ) -> bellrock_api::Result<(), Error> {
         let kind = match message {
             ToSwitch::MultipartRequest(request) => RequestKind::Multipart(request.body.kind()),
             ToSwitch::BarrierRequest => RequestKind::Barrier,

@@ -38,7 +38,7 @@ pub struct SharedParts {
 }
 
 /// An app of the chain, and how it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppState {
     /// Its name.
     pub name: &'static str,
@@ -48,6 +48,10 @@ pub struct AppState {
     pub panics: u64,
     /// Whether it gets no more events, because they panicked too often.
     pub disabled: bool,
+    /// How many errors its handlers have returned.
+    pub errors: u64,
+    /// The latest of these errors that was logged: its text, and its type.
+    pub last_error: Option<String>,
 }
 
 /// What all workers share.
@@ -218,7 +222,8 @@ impl Shared {
         let states = apps.filter_map(|(place, (app, health))| {
             let id = AppId::new(place, app.name())?;
             let (panics, disabled) = (health.panics(), health.is_disabled());
-            Some(AppState { name: app.name(), id, panics, disabled })
+            let (errors, last_error) = health.errors();
+            Some(AppState { name: app.name(), id, panics, disabled, errors, last_error })
         });
         states.collect()
     }
@@ -330,7 +335,7 @@ impl Runtime for Posts {
         self.tasks.now()
     }
 
-    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<()> {
+    fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
         // Held until the message is in the mailbox: the switch must not go to another worker
         // meanwhile, or the next message could overtake this one.
         let directory = self.read();
@@ -340,7 +345,7 @@ impl Runtime for Posts {
             return Err(Error::Full(to));
         }
         let version = entry.info.version;
-        let bytes = draft(|out| -> Result<Box<[u8]>> {
+        let bytes = draft(|out| -> Result<Box<[u8]>, Error> {
             // Nobody asked to hear what becomes of it: no app owns this id.
             match (from, message) {
                 (Some(app), ToSwitch::FlowMod(flow)) => {

@@ -50,8 +50,11 @@ impl Call<'_> {
             Ok(Ok(())) => return,
             Ok(Err(error)) => {
                 counters.handler_errors.add(1);
+                app.health.failed(1);
                 if self.log.allows(self.now, counters) {
-                    warn!(%dpid, app = app.name, %error, "a handler failed");
+                    app.health.keep_error(&error);
+                    let error_type = error.type_name();
+                    warn!(%dpid, app = app.name, %error, error_type, "a handler failed");
                 }
             }
             Err(_) => {
@@ -140,9 +143,13 @@ impl Worker {
         }
         if let (errors @ 1.., Some((of, error))) = batch.errors() {
             self.counters.handler_errors.add(errors);
-            if self.log.allows(now, &self.counters) {
-                let app = self.apps.iter().find(|app| app.id == of).map_or("", |app| app.name);
-                warn!(dpid = %up.info.dpid, app, errors, last = %error, "handlers failed over packets");
+            if let Some(App { name: app, health, .. }) = self.apps.iter().find(|app| app.id == of) {
+                health.failed(errors);
+                if self.log.allows(now, &self.counters) {
+                    health.keep_error(error);
+                    let (dpid, error_type) = (up.info.dpid, error.type_name());
+                    warn!(%dpid, app, errors, last = %error, error_type, "handlers failed over packets");
+                }
             }
         }
     }

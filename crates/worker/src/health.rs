@@ -5,12 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bellrock_api::HandlerError;
+
 /// Panics of an app's handlers within [`PANIC_WINDOW`], at all switches together, at which the app is
 /// disabled: one that fails over every packet costs more than it does.
 pub const MAX_PANICS: usize = 10;
 
 /// The time in which they have to come. Fewer are forgotten.
 pub const PANIC_WINDOW: Duration = Duration::from_secs(60);
+
+/// Bytes of the text of an error that are kept, of each app.
+const MAX_ERROR_BYTES: usize = 512;
 
 /// The health of one app. All workers share it.
 #[derive(Debug, Default)]
@@ -19,6 +24,8 @@ pub(crate) struct Health {
     disabled: AtomicBool,
     /// When the last ones were, the oldest first.
     recent: Mutex<VecDeque<Duration>>,
+    errors: AtomicU64,
+    last_error: Mutex<Option<String>>,
 }
 
 impl Health {
@@ -36,6 +43,28 @@ impl Health {
         }
         recent.clear();
         !self.disabled.swap(true, Ordering::Relaxed)
+    }
+
+    /// Its handlers returned so many errors.
+    pub(crate) fn failed(&self, errors: u64) {
+        self.errors.fetch_add(errors, Ordering::Relaxed);
+    }
+
+    /// Keeps an error that is logged: its text, and its type. Not each error, since this takes a lock.
+    pub(crate) fn keep_error(&self, error: &HandlerError) {
+        let mut text = error.to_string();
+        let cut = text.floor_char_boundary(MAX_ERROR_BYTES);
+        text.truncate(cut);
+        if !error.type_name().is_empty() {
+            text = format!("{text} ({})", error.type_name());
+        }
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    /// How many errors its handlers have returned, and the latest that was kept.
+    pub(crate) fn errors(&self) -> (u64, Option<String>) {
+        let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.errors.load(Ordering::Relaxed), last)
     }
 
     /// How often its handlers have panicked.

@@ -57,7 +57,7 @@ impl Handler for Probe {
         match packet.data()[0] {
             PASS => Ok(Verdict::Pass),
             CONSUME => Ok(Verdict::Consume),
-            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0))),
+            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0)).into()),
             PANIC => panic!("on purpose"),
             _ => unreachable!(),
         }
@@ -115,6 +115,55 @@ fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
     // Two failures left nothing; one packet was sent on.
     assert_eq!(lab.switches[s].take().len(), 1);
     assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 2);
+}
+
+/// An error of an author's own.
+#[derive(Debug)]
+struct NoBackend(u8);
+
+impl std::fmt::Display for NoBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no backend for {}", self.0)
+    }
+}
+
+impl std::error::Error for NoBackend {}
+
+/// Fails over each packet with an error that is no command's.
+struct Balancer;
+
+impl App for Balancer {
+    type Handler = Balancer;
+    fn switch_up(&self, _: &Network, _: &SwitchInfo) -> Balancer {
+        Balancer
+    }
+}
+
+impl Handler for Balancer {
+    fn packet_in(&mut self, _: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
+        let headers = packet.headers()?;
+        let last = headers.link.map_or(0, |_| packet.data()[13]);
+        Err(NoBackend(last))?
+    }
+}
+
+#[test]
+fn an_authors_own_error_is_counted_and_kept_with_its_text_and_type() {
+    let mut lab = Lab::with_app(Balancer);
+    let s = lab.up(Version::V1_0, 5);
+    lab.packet_in(s, 1, None, &[7; 60]);
+    lab.packet_in(s, 1, None, &[9; 60]);
+    lab.packet_in(s, 1, None, &[1; 3]);
+    lab.run();
+    let states = lab.shared.app_states();
+    assert_eq!(states[0].errors, 3);
+    let last = states[0].last_error.as_deref().unwrap();
+    assert!(last.contains("(etherparse::err::"), "{last}");
+    lab.packet_in(s, 1, None, &[8; 60]);
+    lab.run();
+    let states = lab.shared.app_states();
+    assert_eq!(states[0].last_error.as_deref(), Some("no backend for 8 (dispatch::NoBackend)"));
+    assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 4);
 }
 
 #[test]
@@ -391,12 +440,12 @@ impl Handler for Asker {
             Ok(_) => {}
             Err(error) => {
                 self.0.seen.note(format!("{error}"));
-                return Err(error);
+                return Err(error.into());
             }
         }
         match packet.data()[0] {
             PANIC => panic!("on purpose"),
-            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0))),
+            FAIL => Err(bellrock_api::Error::UnknownSwitch(Dpid(0)).into()),
             _ => Ok(Verdict::Consume),
         }
     }

@@ -132,9 +132,15 @@ impl Change {
     ///
     /// # Errors
     /// [`Error::Priority`], or what the version cannot say. Nothing is written then.
-    pub fn encode(&self, app: AppId, version: Version, xid: u32, out: &mut Out) -> Result<()> {
+    pub fn encode(
+        &self,
+        app: AppId,
+        version: Version,
+        xid: u32,
+        out: &mut Out,
+    ) -> Result<(), Error> {
         let flow = |command, flow: &Flow, out: &mut Out| {
-            flow.with_flow_mod(command, |flow| -> Result<()> {
+            flow.with_flow_mod(command, |flow| -> Result<(), Error> {
                 Ok(ToSwitch::FlowMod(app.own(version, flow)?).encode(version, xid, out)?)
             })
         };
@@ -164,7 +170,13 @@ impl Change {
 }
 
 impl ToldFlow {
-    fn encode_removal(&self, app: AppId, version: Version, xid: u32, out: &mut Out) -> Result<()> {
+    fn encode_removal(
+        &self,
+        app: AppId,
+        version: Version,
+        xid: u32,
+        out: &mut Out,
+    ) -> Result<(), Error> {
         if !app.cookie().owns(self.cookie) {
             let what = "removing a flow of somebody else";
             return Err(EncodeError::Unsupported { what, version }.into());
@@ -187,7 +199,7 @@ impl GroupEntry {
         version: Version,
         xid: u32,
         out: &mut Out,
-    ) -> Result<()> {
+    ) -> Result<(), Error> {
         let buckets: Vec<Bucket<'_>> = self.buckets.iter().map(BucketEntry::borrowed).collect();
         let (kind, group, buckets) = (self.kind, self.id, List::of(&buckets));
         let message = ToSwitch::GroupMod(GroupMod { command, kind, group, buckets });
@@ -213,7 +225,7 @@ impl MeterEntry {
         version: Version,
         xid: u32,
         out: &mut Out,
-    ) -> Result<()> {
+    ) -> Result<(), Error> {
         let (flags, meter, bands) = (self.flags, self.id, List::of(&self.bands));
         let message = ToSwitch::MeterMod(MeterMod { command, flags, meter, bands });
         Ok(message.encode(version, xid, out)?)

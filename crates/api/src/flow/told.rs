@@ -11,7 +11,7 @@ use bellrock_openflow::{
     List, MAX_MESSAGE_LEN, Match, Out, Port, ToSwitch, Version,
 };
 
-use crate::{AppId, Flow, Result};
+use crate::{AppId, Error, Flow, Result};
 
 /// What tells a flow from all others of a switch: a second one with the same takes its place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +73,7 @@ impl ToldForm {
     ///
     /// # Errors
     /// [`EncodeError`]: none in practice, since the switch has said it in one message.
-    pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ToldFlow> {
+    pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ToldFlow, Error> {
         let matching = flow.matching.to_match();
         Ok(ToldFlow {
             key: FlowKey { table: flow.table, priority: flow.priority, matching },
@@ -89,10 +89,10 @@ impl ToldForm {
     ///
     /// # Errors
     /// [`crate::Error::Priority`], or what the version cannot say.
-    pub fn of_flow(&mut self, app: AppId, flow: &Flow) -> Result<ToldFlow> {
+    pub fn of_flow(&mut self, app: AppId, flow: &Flow) -> Result<ToldFlow, Error> {
         let version = self.version;
         self.out.clear();
-        flow.with_flow_mod(FlowCommand::Add, |flow| -> Result<()> {
+        flow.with_flow_mod(FlowCommand::Add, |flow| -> Result<(), Error> {
             let owned = app.own(version, flow)?;
             Ok(ToSwitch::FlowMod(owned).encode(version, 0, &mut self.out)?)
         })?;
@@ -125,7 +125,7 @@ impl ToldForm {
         }
     }
 
-    fn in_order(&mut self, instructions: &Instructions<'_>) -> Result<Box<[u8]>> {
+    fn in_order(&mut self, instructions: &Instructions<'_>) -> Result<Box<[u8]>, Error> {
         let mut lists = Vec::new();
         for instruction in instructions.iter() {
             lists.push(match instruction {

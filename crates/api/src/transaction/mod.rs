@@ -83,7 +83,9 @@ pub const ATTEMPTS_PER_POLL: usize = 64;
 ///
 /// # Panics
 /// Inside another transaction.
-pub fn atomically<T>(body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>) -> Result<T> {
+pub fn atomically<T>(
+    body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
+) -> Result<T, Error> {
     match run(MAX_ATTEMPTS, |tx| body(tx).map_err(Abort::<Infallible>::Interrupt)) {
         Outcome::Done(value) => Ok(value),
         Outcome::Waits(_) => Err(Error::WouldWait),

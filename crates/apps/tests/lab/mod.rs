@@ -31,13 +31,24 @@ pub const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 pub struct NoRequests;
 
 impl Requests for NoRequests {
-    fn expect_answer(&mut self, _: u32, message: &ToSwitch<'_>, _: Duration) -> Result<()> {
+    fn expect_answer(
+        &mut self,
+        _: u32,
+        message: &ToSwitch<'_>,
+        _: Duration,
+    ) -> Result<(), bellrock_api::Error> {
         panic!("asked for an answer: {message:?}");
     }
 
     fn expect_nothing(&mut self, _: u32) {}
 
-    fn expect_removal(&mut self, _: u32, _: Cookie, _: Port, _: Duration) -> Result<()> {
+    fn expect_removal(
+        &mut self,
+        _: u32,
+        _: Cookie,
+        _: Port,
+        _: Duration,
+    ) -> Result<(), bellrock_api::Error> {
         Ok(())
     }
 }

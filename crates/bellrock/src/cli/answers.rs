@@ -116,6 +116,10 @@ pub(super) struct AppRow {
     pub(super) panics: u64,
     /// It gets no more events, because they panicked too often.
     pub(super) disabled: bool,
+    /// Errors that its handlers have returned.
+    pub(super) errors: u64,
+    /// The latest of these that was logged, with its type.
+    pub(super) last_error: Option<String>,
 }
 
 /// A background task of an app.
@@ -235,6 +239,8 @@ impl Answers {
                 cookie: format!("{:08x}", app.id.cookie().with(0) >> u32::BITS),
                 panics: app.panics,
                 disabled: app.disabled,
+                errors: app.errors,
+                last_error: app.last_error,
             }
         };
         self.monitor.apps().into_iter().map(row).collect()

@@ -100,10 +100,12 @@ pub(super) fn apps(apps: &[AppRow]) -> String {
             format!("{}-{}", app.lowest_priority, app.highest_priority),
             format!("0x{}00000000", printable(&app.cookie)),
             app.panics.to_string(),
+            app.errors.to_string(),
             if app.disabled { "DISABLED" } else { "" }.to_owned(),
+            printable(app.last_error.as_deref().unwrap_or_default()),
         ]
     };
-    let head = ["APP", "PRIORITIES", "COOKIES", "PANICS", ""];
+    let head = ["APP", "PRIORITIES", "COOKIES", "PANICS", "ERRORS", "", "LAST ERROR"];
     table(&head, apps.iter().map(row))
 }
 

@@ -207,7 +207,8 @@ fn bring_announcements(switch: &mut Switch<'_>) -> Result<()> {
     let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
     let actions = [Action::output(Port::CONTROLLER)];
     let flow = FlowMod::add(&lldp).priority(PRIORITY).actions(&actions);
-    switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM)).map(drop)
+    switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM))?;
+    Ok(())
 }
 
 /// Whether a port is up, and one that packets come in by: the switch's own too ([`Port::LOCAL`]), behind which its

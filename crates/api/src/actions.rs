@@ -1,0 +1,93 @@
+//! Lists of actions, by name and in order.
+
+use std::ops::Deref;
+
+use bellrock_openflow::{Action, MacAddr, Port, typed_actions};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::Flow;
+
+/// Actions, in the order in which they are done. It is a slice of them, so it goes wherever actions go: into
+/// [`FlowMod::actions`](crate::FlowMod::actions), [`Flow::actions`], a bucket,
+/// [`Switch::packet_out_with`](crate::Switch::packet_out_with), [`Switch::send_packet`](crate::Switch::send_packet).
+///
+/// It allocates. Where that is too dear, an array of [`Action`] has the same names:
+/// `[Action::set_eth_dst(mac), Action::output(port)]`.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// use bellrock_api::{Actions, FlowMod, MacAddr, Match, Port};
+///
+/// let backend = (MacAddr([2, 0, 0, 0, 0, 7]), Ipv4Addr::new(10, 0, 0, 7));
+/// let to_backend = Actions::new().set_eth_dst(backend.0).set_ipv4_dst(backend.1).output(Port(3));
+/// let to_service = Match::any().eth_type(0x0800).ipv4_dst(Ipv4Addr::new(10, 0, 0, 100));
+/// let flow = FlowMod::add(&to_service).idle_timeout(30).actions(&to_backend);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actions(Vec<Action<'static>>);
+
+impl Actions {
+    /// No action: that drops the packet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Then does this.
+    #[must_use]
+    pub fn then(mut self, action: Action<'static>) -> Self {
+        self.0.push(action);
+        self
+    }
+
+    /// Sends the packet, as it is by then, out of a port; to the controller, all of it.
+    #[must_use]
+    pub fn output(self, port: Port) -> Self {
+        self.then(Action::output(port))
+    }
+
+    /// Gives the packet, as it is by then, to a group (1.3).
+    #[must_use]
+    pub fn group(self, group: u32) -> Self {
+        self.then(Action::group(group))
+    }
+}
+
+impl Deref for Actions {
+    type Target = [Action<'static>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+macro_rules! chained {
+    ($($(#[$doc:meta])* $name:ident ($($arg:ident: $type:ty),*) = $value:expr;)*) => {
+        /// Typed actions, each done after those before.
+        impl Actions {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(self, $($arg: $type),*) -> Self {
+                    self.then(Action::$name($($arg),*))
+                }
+            )*
+        }
+
+        /// Typed actions, each done after those before.
+        impl Flow {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(self, $($arg: $type),*) -> Self {
+                    self.actions(&[Action::$name($($arg),*)])
+                }
+            )*
+        }
+    };
+}
+
+typed_actions!(chained);
+
+#[cfg(test)]
+mod tests;

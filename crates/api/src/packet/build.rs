@@ -1,0 +1,261 @@
+//! Frames of an app's own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bellrock_openflow::MacAddr;
+use etherparse::{
+    IpHeaders, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder, PacketBuilderStep,
+    TcpHeader,
+};
+
+use super::VlanTag;
+
+/// The shortest Ethernet frame, in bytes, without its check sequence (IEEE 802.3 §3.2.7). Shorter ones are
+/// padded with zeros.
+pub const MIN_FRAME_BYTES: usize = 60;
+
+/// TTL or hop limit where none is given.
+const DEFAULT_TTL: u8 = 64;
+
+/// The payload does not fit an IP packet of 65,535 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a payload of {bytes} bytes does not fit an IP packet, which has at most 65,535 with its headers"
+)]
+pub struct TooLong {
+    /// Bytes of the payload.
+    pub bytes: usize,
+}
+
+/// The Ethernet header of a frame to be built.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// use bellrock_api::MacAddr;
+/// use bellrock_api::packet::Ethernet;
+///
+/// let (us, host) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+/// let frame = Ethernet::new(us, host)
+///     .ipv4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))
+///     .udp(5000, 53, b"hello")?;
+/// assert_eq!(frame.len(), 60, "it is padded");
+/// # Ok::<_, bellrock_api::packet::TooLong>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ethernet {
+    source: MacAddr,
+    destination: MacAddr,
+    vlan: Option<VlanTag>,
+}
+
+impl Ethernet {
+    /// Bytes of the header without a tag.
+    pub(super) const HEADER_BYTES: usize = 14;
+    /// Bytes of a VLAN tag.
+    pub(super) const TAG_BYTES: usize = 4;
+
+    /// A frame from `source` to `destination`, without a VLAN tag.
+    #[must_use]
+    pub fn new(source: MacAddr, destination: MacAddr) -> Self {
+        Ethernet { source, destination, vlan: None }
+    }
+
+    /// With this VLAN tag, of type 0x8100. Bits of the id and the priority that do not fit are cut off.
+    #[must_use]
+    pub fn vlan(self, tag: VlanTag) -> Self {
+        Ethernet { vlan: Some(tag), ..self }
+    }
+
+    /// The frame with any payload of this Ethernet type, padded.
+    #[must_use]
+    pub fn payload(self, eth_type: u16, payload: &[u8]) -> Vec<u8> {
+        let mut frame = self.header(eth_type, payload.len());
+        frame.extend_from_slice(payload);
+        padded(frame)
+    }
+
+    /// Then an IPv4 header (RFC 791).
+    #[must_use]
+    pub fn ipv4(self, source: Ipv4Addr, destination: Ipv4Addr) -> Ip {
+        Ip {
+            ethernet: self,
+            source: source.into(),
+            destination: destination.into(),
+            ttl: DEFAULT_TTL,
+            dscp: 0,
+        }
+    }
+
+    /// Then an IPv6 header (RFC 8200).
+    #[must_use]
+    pub fn ipv6(self, source: Ipv6Addr, destination: Ipv6Addr) -> Ip {
+        Ip {
+            ethernet: self,
+            source: source.into(),
+            destination: destination.into(),
+            ttl: DEFAULT_TTL,
+            dscp: 0,
+        }
+    }
+
+    /// The header, with room for so many bytes behind it.
+    fn header(self, eth_type: u16, room: usize) -> Vec<u8> {
+        let length = Self::HEADER_BYTES + Self::TAG_BYTES + room;
+        let mut frame = Vec::with_capacity(length.max(MIN_FRAME_BYTES));
+        frame.extend_from_slice(&self.destination.0);
+        frame.extend_from_slice(&self.source.0);
+        if let Some(VlanTag { id, pcp }) = self.vlan {
+            let tci = u16::from(pcp & 7) << 13 | id & 0x0fff;
+            frame.extend_from_slice(&[0x81, 0x00]);
+            frame.extend_from_slice(&tci.to_be_bytes());
+        }
+        frame.extend_from_slice(&eth_type.to_be_bytes());
+        frame
+    }
+}
+
+/// The Ethernet and IP headers of a frame to be built. Lengths and checksums are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip {
+    ethernet: Ethernet,
+    source: IpAddr,
+    destination: IpAddr,
+    ttl: u8,
+    dscp: u8,
+}
+
+impl Ip {
+    /// With this TTL or hop limit, instead of 64.
+    #[must_use]
+    pub fn ttl(self, ttl: u8) -> Self {
+        Ip { ttl, ..self }
+    }
+
+    /// With this DSCP, instead of 0. More than its 6 bits are cut off.
+    #[must_use]
+    pub fn dscp(self, dscp: u8) -> Self {
+        Ip { dscp: dscp & 0x3f, ..self }
+    }
+
+    /// The frame with a UDP datagram (RFC 768).
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn udp(self, source: u16, destination: u16, data: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let step = self.builder().udp(source, destination);
+        self.finish(data, |frame| step.write(frame, data).is_ok())
+    }
+
+    /// The frame with a TCP segment (RFC 9293). `header` has ports, numbers, flags and window; its checksum is
+    /// computed.
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn tcp(self, header: TcpHeader, data: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let step = self.builder().tcp_header(header);
+        self.finish(data, |frame| step.write(frame, data).is_ok())
+    }
+
+    /// The frame with an echo request of ICMP (RFC 792) or ICMPv6 (RFC 4443).
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn echo_request(self, id: u16, sequence: u16, data: &[u8]) -> Result<Vec<u8>, TooLong> {
+        match self.source {
+            IpAddr::V4(_) => {
+                let step = self.builder().icmpv4_echo_request(id, sequence);
+                self.finish(data, |frame| step.write(frame, data).is_ok())
+            }
+            IpAddr::V6(_) => {
+                let step = self.builder().icmpv6_echo_request(id, sequence);
+                self.finish(data, |frame| step.write(frame, data).is_ok())
+            }
+        }
+    }
+
+    /// The frame with an echo reply of ICMP (RFC 792) or ICMPv6 (RFC 4443).
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn echo_reply(self, id: u16, sequence: u16, data: &[u8]) -> Result<Vec<u8>, TooLong> {
+        match self.source {
+            IpAddr::V4(_) => {
+                let step = self.builder().icmpv4_echo_reply(id, sequence);
+                self.finish(data, |frame| step.write(frame, data).is_ok())
+            }
+            IpAddr::V6(_) => {
+                let step = self.builder().icmpv6_echo_reply(id, sequence);
+                self.finish(data, |frame| step.write(frame, data).is_ok())
+            }
+        }
+    }
+
+    /// The frame with any ICMPv6 message: its type, code, the four bytes behind its checksum, and the rest.
+    pub(super) fn icmpv6(
+        self,
+        kind: u8,
+        code: u8,
+        word: [u8; 4],
+        rest: &[u8],
+    ) -> Result<Vec<u8>, TooLong> {
+        let step = self.builder().icmpv6_raw(kind, code, word);
+        self.finish(rest, |frame| step.write(frame, rest).is_ok())
+    }
+
+    fn builder(self) -> PacketBuilderStep<IpHeaders> {
+        PacketBuilder::ip(match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => IpHeaders::Ipv4(
+                Ipv4Header {
+                    dscp: self.dscp.try_into().unwrap_or_default(),
+                    time_to_live: self.ttl,
+                    source: source.octets(),
+                    destination: destination.octets(),
+                    ..Ipv4Header::default()
+                },
+                Default::default(),
+            ),
+            // Both are of one family: `ipv4` and `ipv6` are the only ways to make one.
+            (source, destination) => {
+                let octets = |ip| match ip {
+                    IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+                    IpAddr::V6(ip) => ip.octets(),
+                };
+                IpHeaders::Ipv6(
+                    Ipv6Header {
+                        traffic_class: self.dscp << 2,
+                        flow_label: Ipv6FlowLabel::ZERO,
+                        payload_length: 0,
+                        next_header: IpNumber(255),
+                        hop_limit: self.ttl,
+                        source: octets(source),
+                        destination: octets(destination),
+                    },
+                    Default::default(),
+                )
+            }
+        })
+    }
+
+    /// Writes what `write` does behind the Ethernet header. It fails only where a length does not fit.
+    fn finish(
+        self,
+        data: &[u8],
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Result<Vec<u8>, TooLong> {
+        /// More than the headers of IP and TCP with all options.
+        const HEADERS: usize = 40 + 60;
+        let eth_type = if self.source.is_ipv4() { 0x0800 } else { 0x86dd };
+        let mut frame = self.ethernet.header(eth_type, HEADERS + data.len());
+        if !write(&mut frame) {
+            return Err(TooLong { bytes: data.len() });
+        }
+        Ok(padded(frame))
+    }
+}
+
+pub(super) fn padded(mut frame: Vec<u8>) -> Vec<u8> {
+    if frame.len() < MIN_FRAME_BYTES {
+        frame.resize(MIN_FRAME_BYTES, 0);
+    }
+    frame
+}
