@@ -65,6 +65,12 @@ bitflags::bitflags! {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no app: it does not implement `App`",
+    label = "an app is expected here, which makes a handler for each switch",
+    note = "if `{Self}` implements `Handler`, make an app of it: `per_switch(\"name\", |_| ..)`, where `..` is the \
+            handler of a new switch, as in `bellrock::run(per_switch(\"hub\", |_| Hub))`"
+)]
 pub trait App: Send + Sync + 'static {
     /// What it keeps of each switch.
     type Handler: Handler;

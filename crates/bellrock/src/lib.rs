@@ -25,6 +25,9 @@ pub use run::{Controller, Result, RunError, Running, run};
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(all(feature = "control", not(feature = "cli")))]
+#[path = "cli/control_only.rs"]
+mod cli;
 mod event_log;
 #[cfg(feature = "lab")]
 pub mod lab;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-#[cfg(feature = "cli")]
+#[cfg(feature = "control")]
 use std::path::PathBuf;
 
 use bellrock_api::{App, DynApp, Network};
@@ -29,7 +29,7 @@ pub enum RunError {
     #[error(transparent)]
     Services(#[from] NoRandomness),
     /// The control socket cannot be opened.
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "control")]
     #[error("{0}")]
     Control(String),
     /// The signals that end it cannot be watched for.
@@ -47,6 +47,8 @@ impl fmt::Debug for RunError {
 }
 
 /// Runs a controller with this one app: short for `Controller::new().app(app).run()`.
+///
+/// An app that is no more than its handler is made by [`per_switch`](crate::per_switch).
 ///
 /// # Errors
 /// [`RunError`].
@@ -75,16 +77,25 @@ pub fn run<A: App>(app: A) -> Result {
 pub struct Controller {
     apps: Vec<Box<dyn DynApp>>,
     listen: Vec<SocketAddr>,
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "control")]
     control: Option<ControlPlace>,
 }
 
 /// Where the control socket is.
-#[cfg(feature = "cli")]
+#[cfg(feature = "control")]
 enum ControlPlace {
     Default,
     At(PathBuf),
 }
+
+/// Nothing has this: it makes an error of the compiler of a control socket without its feature.
+#[cfg(not(feature = "control"))]
+#[diagnostic::on_unimplemented(
+    message = "a control socket needs the feature `control` of the crate `bellrock`",
+    label = "there is no control socket without that feature",
+    note = "in Cargo.toml: bellrock = {{ path = \"..\", features = [\"control\"] }}"
+)]
+pub trait ControlFeature<'f> {}
 
 impl Controller {
     /// One without apps, which would listen on 127.0.0.1:6653.
@@ -106,19 +117,37 @@ impl Controller {
         self
     }
 
-    /// Can be asked by `bellrock status`, `switches`, `counters`, `tasks` and the like, where
-    /// these look for it if they are told nothing else. The commands of the apps that come with Bellrock, such as
-    /// `bellrock reserve`, are for `bellrock run` alone.
-    #[cfg(feature = "cli")]
+    /// Answers `bellrock status`, `switches`, `counters`, `tasks` and the like, where these commands look by
+    /// default (feature `control`). The commands of the apps that come with Bellrock, such as `bellrock reserve`,
+    /// are for `bellrock run` alone.
+    #[cfg(feature = "control")]
     pub fn control_socket(mut self) -> Self {
         self.control = Some(ControlPlace::Default);
         self
     }
 
     /// The same, with the socket at this path, for the command's `--control`.
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "control")]
     pub fn control_socket_at(mut self, path: impl Into<PathBuf>) -> Self {
         self.control = Some(ControlPlace::At(path.into()));
+        self
+    }
+
+    /// The same without the feature `control`: an error of the compiler that names the feature.
+    #[cfg(not(feature = "control"))]
+    pub fn control_socket(self) -> Self
+    where
+        for<'f> Self: ControlFeature<'f>,
+    {
+        self
+    }
+
+    /// The same without the feature `control`: an error of the compiler that names the feature.
+    #[cfg(not(feature = "control"))]
+    pub fn control_socket_at(self, _path: impl Into<std::path::PathBuf>) -> Self
+    where
+        for<'f> Self: ControlFeature<'f>,
+    {
         self
     }
 
@@ -141,7 +170,7 @@ impl Controller {
     /// [`RunError`].
     pub fn start(self) -> Result<Running> {
         log::start();
-        #[cfg(feature = "cli")]
+        #[cfg(feature = "control")]
         let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
         let apps = chain(self.apps, &ServiceSettings::default())?;
         let mut settings = Settings::default();
@@ -153,7 +182,7 @@ impl Controller {
         for address in engine.addresses() {
             tracing::info!("listening on {address}");
         }
-        #[cfg(feature = "cli")]
+        #[cfg(feature = "control")]
         let control = match self.control {
             None => None,
             Some(place) => {
@@ -165,7 +194,7 @@ impl Controller {
             }
         };
         Ok(Running {
-            #[cfg(feature = "cli")]
+            #[cfg(feature = "control")]
             control,
             engine,
         })
@@ -175,7 +204,7 @@ impl Controller {
 /// A controller that runs, in threads of its own.
 #[must_use = "it is to be stopped"]
 pub struct Running {
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "control")]
     control: Option<crate::cli::ControlSocket>,
     engine: Engine,
 }
@@ -196,7 +225,7 @@ impl Running {
     /// Stops it: what is written still goes out, connections are closed, threads have ended.
     pub fn stop(self) {
         // First, so that nobody asks what is half gone.
-        #[cfg(feature = "cli")]
+        #[cfg(feature = "control")]
         drop(self.control);
         self.engine.stop();
     }

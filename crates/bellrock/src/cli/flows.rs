@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use bellrock_api::openflow::{FlowStats, FlowStatsRequest, RequestBody};
 use bellrock_api::{Dpid, Match, Network, ReplyBody, Requested, SwitchInfo};
 use bellrock_services::desired;
+#[cfg(feature = "cli")]
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
 use super::args::Ask;
 use super::show::{duration, printable, table};
 use super::wait::wait_until;
@@ -42,6 +44,7 @@ const ANY_APP: &str = "-";
 ///
 /// The switch is asked for what it has. Flows whose cookie is of no app of this controller are
 /// foreign. Priorities are those that the switch has: `bellrock apps` lists which are whose.
+#[cfg(feature = "cli")]
 #[derive(Debug, Args)]
 pub(super) struct Flows {
     /// The switch: its datapath id in hexadecimal. Without it: how many flows of whom all switches have
@@ -59,6 +62,7 @@ pub(super) struct Flows {
     ask: Ask,
 }
 
+#[cfg(feature = "cli")]
 impl Flows {
     /// Whom to ask, and the words of the question.
     pub(super) fn question(&self) -> (&Ask, Vec<String>) {

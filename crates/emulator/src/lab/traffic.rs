@@ -1,11 +1,13 @@
 //! What the hosts of a lab do.
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::{Lab, LabError, Pinged, fail};
 use crate::check::Reachability;
 use crate::host::{
-    FlowGoal, FlowReport, FlowState, HostError, PingId, PingSettings, PingStatistics,
+    FlowGoal, FlowId, FlowReport, FlowState, HostError, PingId, PingSettings, PingStatistics,
     StreamSettings,
 };
 use crate::topology::HostId;
@@ -64,6 +66,24 @@ impl Lab {
         self.finish(pings)
     }
 
+    /// Lets a host ping an address once, whether a host of the lab has it or not, with what it takes to learn
+    /// where it is: for the addresses of apps. Returns whether the ping was answered within the time of
+    /// [`PingSettings::default`].
+    ///
+    /// # Panics
+    /// There is no such host, or the address is its own.
+    #[track_caller]
+    pub fn ping_address(&mut self, from: &str, to: Ipv4Addr) -> bool {
+        let from = self.host_id(from);
+        let settings = PingSettings::default();
+        let begun = self.network.with(from, |host, now, out| host.ping(to, settings, now, out));
+        let ping = begun.unwrap_or_else(|error| fail(&error.into()));
+        let limit = settings.timeout + Duration::from_secs(1);
+        self.run_until(limit, |lab| lab.network.host(from).is_ping_over(ping));
+        let statistics = self.network.end_ping(from, ping);
+        statistics.is_some_and(|statistics| statistics.complete())
+    }
+
     /// Lets a host ping another so many times, once in each `interval`, and lets no time pass.
     ///
     /// # Panics
@@ -111,6 +131,57 @@ impl Lab {
         arrived(self) - before
     }
 
+    /// Sends so many datagrams from a host to an address, one after each `interval`, and returns how many each
+    /// host of the lab has received, by name, without those that received none.
+    ///
+    /// # Panics
+    /// There is no such host, or the address is its own.
+    #[track_caller]
+    pub fn udp_to_address(
+        &mut self,
+        from: &str,
+        to: Ipv4Addr,
+        datagrams: u64,
+        interval: Duration,
+    ) -> BTreeMap<String, u64> {
+        let from = self.host_id(from);
+        let hosts: Vec<_> = (0..self.network.topology().hosts().len()).map(HostId::of).collect();
+        for host in &hosts {
+            self.network.with(*host, |host, _, _| host.udp_sink(PORT));
+        }
+        let arrived = |lab: &Lab| -> Vec<u64> {
+            let counters = hosts.iter().map(|host| lab.network.host(*host).udp_counters(PORT));
+            counters.map(|counters| counters.map_or(0, |counters| counters.datagrams)).collect()
+        };
+        let before = arrived(self);
+        self.stream_to(from, to, datagrams, interval);
+        let time = interval.saturating_mul(u32::try_from(datagrams).unwrap_or(u32::MAX));
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        let expected = sum(&before) + datagrams;
+        self.run_until(time + LAST_ARRIVAL, |lab| sum(&arrived(lab)) >= expected);
+        let counts = arrived(self).into_iter().zip(before).map(|(now, before)| now - before);
+        let names = self.network.topology().hosts().iter().map(|host| host.name.clone());
+        names.zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Carries so many bytes over a flow like TCP's from a host to an address, at which all other hosts of the lab
+    /// listen, and returns what became of it, as its sender sees it.
+    ///
+    /// # Panics
+    /// There is no such host, or the address is its own.
+    #[track_caller]
+    pub fn tcp_to_address(&mut self, from: &str, to: Ipv4Addr, bytes: u64) -> FlowReport {
+        let from = self.host_id(from);
+        for host in (0..self.network.topology().hosts().len()).map(HostId::of) {
+            self.network.with(host, |host, _, _| host.listen(PORT));
+        }
+        let goal = FlowGoal::Bytes(bytes);
+        let opened =
+            self.network.with(from, |host, now, out| host.open_flow(to, PORT, goal, now, out));
+        let flow = opened.unwrap_or_else(|error| fail(&error.into()));
+        self.finish_flow(from, flow)
+    }
+
     /// Sends a frame from a host, byte for byte as it is given, and lets no time pass.
     ///
     /// # Panics
@@ -144,6 +215,10 @@ impl Lab {
             Ok(flow) => flow,
             Err(error) => fail(&error.into()),
         };
+        self.finish_flow(from, flow)
+    }
+
+    fn finish_flow(&mut self, from: HostId, flow: FlowId) -> FlowReport {
         let report = |lab: &Lab| lab.network.host(from).flow(flow);
         self.run_until(FLOW_LIMIT, |lab| report(lab).is_none_or(|it| it.state.is_over()));
         let ended = self.network.with(from, |host, _, _| host.end_flow(flow));
@@ -159,15 +234,20 @@ impl Lab {
     #[track_caller]
     fn stream(&mut self, from: &str, to: &str, count: u64, interval: Duration) {
         let (from, to) = self.pair(from, to);
+        self.network.with(to, |host, _, _| host.udp_sink(PORT));
+        self.stream_to(from, self.network.host(to).ip(), count, interval);
+    }
+
+    #[track_caller]
+    fn stream_to(&mut self, from: HostId, to: Ipv4Addr, count: u64, interval: Duration) {
         let settings = StreamSettings {
-            to: self.network.host(to).ip(),
+            to,
             from_port: FROM_PORT,
             to_port: PORT,
             data_len: DATAGRAM_BYTES,
             interval,
             count,
         };
-        self.network.with(to, |host, _, _| host.udp_sink(PORT));
         if let Err(error) = self.network.udp_stream(from, settings) {
             fail(&error.into());
         }

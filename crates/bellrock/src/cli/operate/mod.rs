@@ -4,10 +4,15 @@
 //! A command goes over the control socket as words. In the controller, [`Commands`] leads them to the app,
 //! if it is in the chain.
 
+#[cfg(feature = "cli")]
 pub(super) mod bandwidth;
+#[cfg(feature = "cli")]
 pub(super) mod block_list;
+#[cfg(feature = "cli")]
 pub(super) mod kept;
+#[cfg(feature = "cli")]
 pub(super) mod provisioning;
+#[cfg(feature = "cli")]
 pub(super) mod quarantine;
 
 use std::collections::BTreeMap;
@@ -16,8 +21,8 @@ use std::time::{Duration, Instant};
 use bellrock_api::Network;
 use serde_json::Value;
 
-use super::config::Config;
-use super::config::apps::AppChoice;
+#[cfg(feature = "cli")]
+use super::config::{Config, apps::AppChoice};
 use super::wait::wait_until;
 
 /// The commands that apps have, whether they are in the chain or not, and the app of each.
@@ -104,6 +109,7 @@ fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
 }
 
 /// What is wrong in the files that the apps of a configuration read.
+#[cfg(feature = "cli")]
 pub(super) fn check_files(config: &Config) -> Option<String> {
     let file = config.apps.iter().find_map(|app| match app {
         AppChoice::Quarantine(settings) => settings.file.as_deref(),
@@ -113,6 +119,7 @@ pub(super) fn check_files(config: &Config) -> Option<String> {
 }
 
 /// An app's answer, for people.
+#[cfg(feature = "cli")]
 pub(super) fn show(command: &str, answer: Value) -> serde_json::Result<String> {
     match command {
         "reserve" | "release" | "reservations" => {

@@ -1,0 +1,24 @@
+//! The part of `cli` that answers over the control socket, for programs of one's own: no command line, no screens.
+//!
+//! The modules are those of the command. What asks and shows in them is the command's, and unused here.
+
+#![allow(dead_code, unused_imports, reason = "the other half of these modules is the command's")]
+
+mod answers;
+mod control;
+mod flows;
+mod network;
+mod operate;
+mod own;
+mod show;
+mod wait;
+
+pub(crate) use own::{ControlSocket, serve_control};
+
+/// A new directory for a test.
+#[cfg(test)]
+fn test_directory(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}

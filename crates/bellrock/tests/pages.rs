@@ -1,0 +1,105 @@
+//! The code in the manual is the code of the examples. It stands in the pages, so that they can be read anywhere; this
+//! compares it. `BLESS=1 cargo test -p bellrock --test pages` writes it into the pages.
+//!
+//! A block of code is an example's when a comment stands above it: `<!-- code: examples/hub.rs -->`, or
+//! `<!-- code: examples/routing.rs:app -->` for what is between `// ANCHOR: app` and `// ANCHOR_END: app`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MARK: &str = "<!-- code: ";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All pages of the manual, and the README.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs/book/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// What a comment names: a whole file without the marks of its parts, or one part, with its lines moved to
+/// the left.
+fn code(named: &str) -> String {
+    let (file, part) = named.split_once(':').unwrap_or((named, ""));
+    let text =
+        fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let text = match part {
+        "" => text,
+        part => {
+            let end = format!("ANCHOR_END: {part}\n");
+            let rest = text.split_once(&format!("// ANCHOR: {part}\n"));
+            let inside = rest.and_then(|(_, rest)| rest.split_once(&end));
+            inside.unwrap_or_else(|| panic!("{file} has no part {part:?}")).0.to_owned()
+        }
+    };
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().starts_with("// ANCHOR")).collect();
+    // What is left of the line of the end mark goes too.
+    let lines = match lines.split_last() {
+        Some((last, rest)) if last.trim() == "//" => rest,
+        _ => &lines[..],
+    };
+    let indent = |line: &&str| line.len() - line.trim_start().len();
+    let least = lines.iter().filter(|line| !line.is_empty()).map(indent).min().unwrap_or(0);
+    let lines = lines.iter().map(|line| line.get(least..).unwrap_or("").to_owned() + "\n");
+    lines.collect::<String>().trim_matches('\n').to_owned()
+}
+
+/// The page with the code that its comments name, and how many these are.
+fn fresh(page: &str) -> (String, usize) {
+    let (mut fresh, mut count) = (String::new(), 0);
+    let mut lines = page.lines().peekable();
+    while let Some(line) = lines.next() {
+        fresh += line;
+        fresh.push('\n');
+        let Some(named) = line.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(" -->")) else {
+            continue;
+        };
+        count += 1;
+        assert_eq!(lines.next(), Some("```rust"), "a block of Rust is right under {line}");
+        let old = lines.by_ref().take_while(|line| *line != "```").count();
+        assert!(old < 1000, "the block under {line} ends");
+        fresh += &format!("```rust\n{}\n```\n", code(named));
+    }
+    (fresh, count)
+}
+
+#[test]
+fn the_code_in_the_pages_is_that_of_the_examples() {
+    let (bless, mut count) = (std::env::var_os("BLESS").is_some(), 0);
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let (fresh, named) = fresh(&text);
+        count += named;
+        if bless && fresh != text {
+            fs::write(&page, fresh).unwrap();
+            continue;
+        }
+        assert!(
+            fresh == text,
+            "{} has code that is not the example's any more; BLESS=1 cargo test -p bellrock --test pages writes it",
+            page.display()
+        );
+        assert!(
+            !text.contains("{{#include"),
+            "{}: shows nothing as plain Markdown",
+            page.display()
+        );
+    }
+    assert!(count > 15, "{count} blocks are compared");
+}
