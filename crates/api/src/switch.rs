@@ -322,7 +322,7 @@ impl<'a> Switch<'a> {
     }
 
     /// Writes a barrier behind a question, so that a switch which does not answer it is not waited for.
-    fn follow(&mut self, question: Xid) -> Result<()> {
+    fn follow(&mut self, question: Xid) -> Result<(), Error> {
         let barrier = self.xids.next(xid::SESSION);
         ToSwitch::BarrierRequest.encode(self.info.version, barrier, self.out)?;
         self.requests.expect_overtaken(question.0, barrier, self.now);

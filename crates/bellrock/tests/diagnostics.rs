@@ -1,6 +1,6 @@
 //! What the compiler says of two mistakes that authors make first, and that a control socket brings no screens.
 //!
-//! The library is built as authors get it, without features, and programs that are wrong are compiled against it.
+//! The library is checked as authors get it, without features, and programs that are wrong are compiled against it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 fn library() -> (PathBuf, PathBuf) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "-p", "bellrock", "--lib", "--no-default-features", "--locked", "--quiet"])
+        .args(["check", "-p", "bellrock", "--lib", "--no-default-features", "--locked", "--quiet"])
         .args(["--message-format", "json"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
@@ -26,21 +26,19 @@ fn library() -> (PathBuf, PathBuf) {
         let files = line["filenames"].as_array().cloned().unwrap_or_default();
         files.into_iter().filter_map(|file| file.as_str().map(PathBuf::from))
     });
-    let library =
-        files.filter(|file| file.extension().is_some_and(|it| it == "rlib")).last().unwrap();
-    // The file stands beside the folder `deps`.
-    let dependencies = library.parent().unwrap().join("deps");
+    let mut libraries = files.filter(|file| file.extension().is_some_and(|it| it == "rmeta"));
+    let library = libraries.next().unwrap();
+    let dependencies = library.parent().unwrap().to_owned();
     (library, dependencies)
 }
 
 /// What the compiler says of a program; empty if nothing is wrong with it.
 fn errors_of(program: &str) -> String {
     let (library, dependencies) = library();
-    let source = std::env::temp_dir().join(format!("bellrock-mistake-{}.rs", std::process::id()));
     let name =
         format!("{:?}", std::thread::current().id()).replace(|c: char| !c.is_ascii_digit(), "");
     let source =
-        source.with_file_name(format!("bellrock-mistake-{}-{name}.rs", std::process::id()));
+        std::env::temp_dir().join(format!("bellrock-mistake-{}-{name}.rs", std::process::id()));
     std::fs::write(&source, program).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
