@@ -120,7 +120,8 @@ pub fn vlan_of(packet: &PacketIn<'_>) -> Option<u16> {
 /// Those of [`Switch::packet_out_with`].
 pub fn flood(fence: &mut Fence, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
     let actions = fence.flood(switch, packet.in_port(), || vlan_of(packet));
-    switch.packet_out_with(packet, actions)
+    switch.packet_out_with(packet, actions)?;
+    Ok(())
 }
 
 #[cfg(test)]
