@@ -96,7 +96,7 @@ mod tests {
         assert!(lab.ping("h3", "h2"));
 
         lab.run_for(STAY);
-        assert!(lab.flows("s2").iter().all(|flow| !flow.contains("eth_src")));
+        assert!(lab.flows("s2").iter().all(|flow| !flow.contains("dl_src")));
         assert!(lab.ping("h4", "h1"));
         assert_eq!(lab.tasks()[0].name, "end stays");
     }

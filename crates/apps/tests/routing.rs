@@ -176,7 +176,7 @@ fn flows_of_hosts_that_are_silent_go_and_come_back_when_they_talk() {
     assert!(lab.ping("h1", "h3") && lab.ping("h1", "h3"));
     let flows = |lab: &Lab| {
         let all = ["s1", "s2", "s3", "s4"].map(|switch| lab.flows(switch));
-        all.iter().flatten().filter(|flow| flow.contains("eth_src")).count()
+        all.iter().flatten().filter(|flow| flow.contains("dl_src")).count()
     };
     assert!(flows(&lab) >= 6, "{:?}", lab.flows("s1"));
     lab.run_for(Duration::from_secs(70));

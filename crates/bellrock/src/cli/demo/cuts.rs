@@ -20,6 +20,12 @@ const CUT: Duration = Duration::from_secs(4);
 /// How long after a cut, or after the mending of a link, the losses are counted.
 const COUNT_AFTER: Duration = Duration::from_secs(1);
 
+/// How long after that they are counted again, if the network has not healed.
+const COUNT_AGAIN: Duration = Duration::from_millis(200);
+
+/// Datagrams of a stream by which it shows whether it arrives again.
+const SHOWING: u64 = 10;
+
 /// What one cut has cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wound {
@@ -43,7 +49,7 @@ impl Wound {
             streams: lost.iter().filter(|lost| **lost > 0).count(),
             lost: lost.iter().sum(),
             longest: INTERVAL * u32::try_from(most).unwrap_or(u32::MAX),
-            healed: now.lost_since(recent).iter().all(|lost| *lost < sent.max(1)),
+            healed: sent >= SHOWING && now.lost_since(recent).iter().all(|lost| *lost < sent),
         }
     }
 }
@@ -65,8 +71,8 @@ pub(super) enum Event {
 enum Phase {
     /// All links are up; the next is cut then.
     Whole { next: Duration },
-    /// One is down, and will be mended.
-    Down { link: LinkId, since: Duration, counted: bool },
+    /// One is down, and will be mended. Its losses are counted at `count_at`; None is when they have been.
+    Down { link: LinkId, since: Duration, count_at: Option<Duration> },
 }
 
 /// The cuts of a demo. Times are the network's.
@@ -114,7 +120,7 @@ impl Cuts {
         let phase = match self.phase {
             Phase::Whole { next } if self.automatic => next,
             Phase::Whole { .. } => Duration::MAX,
-            Phase::Down { since, counted: false, .. } => since + COUNT_AFTER,
+            Phase::Down { count_at: Some(at), .. } => at,
             Phase::Down { since, .. } if self.automatic => since + CUT,
             Phase::Down { .. } => Duration::MAX,
         };
@@ -144,12 +150,14 @@ impl Cuts {
                 }
                 Some(event)
             }
-            Phase::Down { link, since, counted: false } if now >= since + COUNT_AFTER => {
-                self.phase = Phase::Down { link, since, counted: true };
+            Phase::Down { link, since, count_at: Some(at) } if now >= at => {
                 let wound = Wound::between(&self.before, &self.recent, datagrams);
-                Some(Event::Counted(link, wound))
+                let is_final = wound.healed || now >= since + CUT;
+                let count_at = (!is_final).then_some(now + COUNT_AGAIN);
+                self.phase = Phase::Down { link, since, count_at };
+                is_final.then_some(Event::Counted(link, wound))
             }
-            Phase::Down { link, since, counted: true } if self.automatic && now >= since + CUT => {
+            Phase::Down { link, since, count_at: None } if self.automatic && now >= since + CUT => {
                 Some(self.mend(link, network, datagrams))
             }
             _ => None,
@@ -169,7 +177,8 @@ impl Cuts {
         self.before = datagrams.clone();
         self.mended = None;
         network.set_link(link, false);
-        self.phase = Phase::Down { link, since: network.now(), counted: false };
+        let since = network.now();
+        self.phase = Phase::Down { link, since, count_at: Some(since + COUNT_AFTER) };
         Event::Cut(link)
     }
 
@@ -288,7 +297,7 @@ mod tests {
             let sent = at.as_millis() as u64;
             // The stream is broken for 7 ms after the first cut.
             let received = if sent > 2000 { sent - 7 } else { sent };
-            cuts.look(datagrams(sent - 1, &[received - 1]));
+            cuts.look(datagrams(sent - SHOWING, &[received - SHOWING]));
             let event = cuts.go_on(&mut network, &datagrams(sent, &[received]));
             events.push((at.as_secs(), event.unwrap()));
         }
@@ -308,6 +317,26 @@ mod tests {
             ]
         );
         assert!(matches!(events[4], (8, Event::Cut(next)) if next != link), "{events:?}");
+    }
+
+    #[test]
+    fn losses_are_counted_when_the_network_has_healed_or_the_link_is_mended() {
+        // Broken until the second, or for ever.
+        for (until, counted) in [(3_500, 3), (u64::MAX, 6)] {
+            let mut network = network("ring:4");
+            let mut cuts = Cuts::new(1, true);
+            cuts.begin(Duration::ZERO);
+            let at = |ms: u64| datagrams(ms, &[ms.min(2_000) + ms.saturating_sub(until)]);
+            let (wound, seconds) = loop {
+                network.advance(cuts.next());
+                let ms = network.now().as_millis() as u64;
+                cuts.look(at(ms - SHOWING));
+                if let Some(Event::Counted(_, wound)) = cuts.go_on(&mut network, &at(ms)) {
+                    break (wound, ms / 1000);
+                }
+            };
+            assert_eq!((wound.healed, seconds), (until == 3_500, counted));
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Show {
                 let ms = wound.longest.as_millis();
                 (NewsKind::Good, format!("healed in {ms} ms: {}", lost(wound)))
             }
-            Event::Counted(_, wound) => (NewsKind::Bad, format!("not healed yet: {}", lost(wound))),
+            Event::Counted(_, wound) => (NewsKind::Bad, format!("not healed: {}", lost(wound))),
             // The mending of a link is no news, unless it costs something.
             Event::CountedAfter(_, wound) if wound.lost == 0 => return,
             Event::CountedAfter(_, wound) => {
