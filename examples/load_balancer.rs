@@ -1,6 +1,7 @@
 //! A load balancer: one virtual address in front of several hosts, at one switch.
 //! `cargo run -p bellrock --features lab --example load_balancer`
 
+// ANCHOR: app
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
@@ -10,7 +11,6 @@ use bellrock::packet::arp_request;
 use bellrock::prelude::*;
 use bellrock::{BucketEntry, Change, GroupEntry};
 
-// ANCHOR: app
 /// The virtual address, and the Ethernet address that clients find it at.
 const VIP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 100);
 const VIP_MAC: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x64]);
@@ -203,6 +203,7 @@ impl Balancer {
 }
 // ANCHOR_END: group
 
+// ANCHOR: main
 /// All other packets: every one out of all ports.
 struct Hub;
 
@@ -213,7 +214,6 @@ impl Handler for Hub {
     }
 }
 
-// ANCHOR: main
 fn main() -> bellrock::Result {
     let backends = vec![Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
     bellrock::Controller::new()
@@ -223,15 +223,15 @@ fn main() -> bellrock::Result {
 }
 // ANCHOR_END: main
 
+// ANCHOR: test
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    // ANCHOR: test
     use std::time::Duration;
 
     use bellrock::lab::{FlowState, Lab, on_both_versions, single};
     use bellrock::packet::Arp;
+
+    use super::*;
 
     /// Six hosts at one switch: h2 and h3 are backends.
     fn lab(version: Version, groups: bool) -> Lab {
@@ -255,8 +255,6 @@ mod tests {
         assert!(lab.ping("h1", "h4"), "what is not for the virtual address goes by the hub");
         assert_eq!(lab.counter("handler_errors"), 0);
     }
-    // ANCHOR_END: test
-
     fn a_group_spreads_clients(version: Version) {
         let mut lab = lab(version, true);
         let mut by_backend = std::collections::BTreeMap::new();
@@ -269,7 +267,6 @@ mod tests {
         assert_eq!(group, version == Version::V1_3, "{:#?}", lab.flows("s1"));
     }
 
-    // ANCHOR: frames
     fn arp_is_answered(version: Version) {
         let mut lab = lab(version, false);
         let (client, nobody) = (MacAddr([2, 0, 0, 0, 0, 9]), Ipv4Addr::UNSPECIFIED);
@@ -282,5 +279,5 @@ mod tests {
         assert_eq!((reply.sender_ip, reply.sender_mac), (VIP, VIP_MAC));
         assert_eq!(reply.target_mac, client);
     }
-    // ANCHOR_END: frames
 }
+// ANCHOR_END: test
