@@ -31,6 +31,20 @@ pub enum LeftFlows {
     Keep,
 }
 
+/// Which packets an app forwards. A controller checks the order of its apps by this when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwards {
+    /// It is not known.
+    #[default]
+    Unknown,
+    /// Every packet that reaches the app: apps behind it get none.
+    All,
+    /// The packets of some hosts or ports, as an operator requests. All others are passed on.
+    Selected,
+    /// None. The app only drops packets, so its flows must be above those of all others.
+    Nothing,
+}
+
 bitflags::bitflags! {
     /// The network services that an app reads. Those that any app of a chain needs run in front of it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -86,6 +100,12 @@ pub trait App: Send + Sync + 'static {
     /// entry.
     fn wants_packet_ins(&self) -> bool {
         true
+    }
+
+    /// Which packets it forwards. A controller with apps in an order in which one of them could not work does
+    /// not start, or warns.
+    fn forwards(&self) -> Forwards {
+        Forwards::Unknown
     }
 
     /// Which network services it reads.
@@ -238,6 +258,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// See [`App::wants_packet_ins`].
     fn wants_packet_ins(&self) -> bool;
+    /// See [`App::forwards`].
+    fn forwards(&self) -> Forwards;
     /// See [`App::needs`].
     fn needs(&self) -> Needs;
     /// See [`App::left_flows`].
@@ -255,6 +277,10 @@ impl<A: App> DynApp for A {
 
     fn wants_packet_ins(&self) -> bool {
         App::wants_packet_ins(self)
+    }
+
+    fn forwards(&self) -> Forwards {
+        App::forwards(self)
     }
 
     fn needs(&self) -> Needs {

@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::waiting::Waiting;
-use crate::{Dpid, HostId, Link, Refusal, RequestError, SwitchPort};
+use crate::{Dpid, HostId, Link, Port, Refusal, RequestError, SwitchPort};
 
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
 pub const EVENTS_KEPT: usize = 4096;
@@ -161,6 +161,23 @@ pub enum Event {
         /// Why.
         why: RequestError,
     },
+    /// A loop in the network brings flooded frames back again and again. The app slows this down. Reported once,
+    /// by the switch that notices it first.
+    Storm {
+        /// The app that floods.
+        app: &'static str,
+        /// Where the sign was seen.
+        at: SwitchPort,
+        /// What was seen.
+        sign: StormSign,
+    },
+    /// A storm is over: no switch has seen a sign of it for half a minute.
+    StormOver {
+        /// The app that floods.
+        app: &'static str,
+        /// From the first sign to the last.
+        lasted: Duration,
+    },
     /// A switch refuses something that an app wants in it.
     WantedRefused {
         /// The app.
@@ -169,6 +186,23 @@ pub enum Event {
         dpid: Dpid,
         /// Why.
         why: Refusal,
+    },
+}
+
+/// What shows that there is a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StormSign {
+    /// Flooded frames come in again by other ports of the switch.
+    Returns {
+        /// The port that the frame came in by before.
+        from: Port,
+    },
+    /// The same broadcast or multicast frame comes in by one port again and again.
+    Copies,
+    /// Hosts move to and fro between ports of the switch.
+    Moves {
+        /// The port that the host was at before.
+        from: Port,
     },
 }
 
@@ -239,6 +273,8 @@ impl Event {
             Event::Reconciled { .. } => "reconciled",
             Event::WantedAltered { .. } => "wanted_altered",
             Event::TablesUntold { .. } => "tables_untold",
+            Event::Storm { .. } => "storm",
+            Event::StormOver { .. } => "storm_over",
             Event::WantedRefused { .. } => "wanted_refused",
         }
     }
@@ -254,6 +290,7 @@ impl Event {
                 | Event::HostMoved { .. }
                 | Event::HostGone { .. }
                 | Event::Reconciled { .. }
+                | Event::StormOver { .. }
         )
     }
 }
@@ -319,6 +356,35 @@ impl fmt::Display for Event {
                     f,
                     "switch {dpid} did not tell its tables, for what {app} wants in it: {why}"
                 )
+            }
+            Event::Storm { app, at, sign } => {
+                write!(f, "storm at switch {}: ", at.dpid)?;
+                match sign {
+                    StormSign::Returns { from } => write!(
+                        f,
+                        "flooded frames come back (by port {from}, then by port {}): the network has a loop",
+                        at.port
+                    )?,
+                    StormSign::Copies => write!(
+                        f,
+                        "port {} brings the same broadcast again and again: there is a loop behind it",
+                        at.port
+                    )?,
+                    StormSign::Moves { from } => write!(
+                        f,
+                        "hosts move to and fro (between ports {from} and {}): the network has a loop, or two hosts \
+                         have the same address",
+                        at.port
+                    )?,
+                }
+                write!(
+                    f,
+                    ", and {app} works only without loops. It floods less until this ends. Use the app routing \
+                     (bellrock run --app routing), which works on any topology, or take a link out of the loop"
+                )
+            }
+            Event::StormOver { app, lasted } => {
+                write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
             }
             Event::WantedRefused { app, dpid, why } => {
                 write!(f, "switch {dpid} refuses what {app} wants in it: {why}")

@@ -41,7 +41,7 @@ mod waiting;
 mod watch;
 
 pub use actions::Actions;
-pub use app::{App, DynApp, Handler, LeftFlows, Needs, Verdict};
+pub use app::{App, DynApp, Forwards, Handler, LeftFlows, Needs, Verdict};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, Wants};
 pub use bellrock_openflow as openflow;
@@ -58,7 +58,8 @@ pub use error::{Error, HandlerError, Result};
 /// What [`PacketIn::headers`] reads headers with.
 pub use etherparse;
 pub use events::{
-    EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, Subscription, Suspicion,
+    EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, StormSign, Subscription,
+    Suspicion,
 };
 pub use flow::{
     BucketEntry, Change, Flow, FlowKey, GroupEntry, Loss, MeterEntry, Outcome, Refusal, ToldFlow,

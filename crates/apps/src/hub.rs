@@ -1,16 +1,23 @@
 //! The smallest app: a hub.
 
-use bellrock_api::{App, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict};
+use bellrock_api::{
+    App, Forwards, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict,
+};
 use bellrock_services::reserved::{Fence, flood};
+
+use crate::storm::StormGuard;
 
 /// Sends each packet out of all ports but the one that it came in by, and those that belong to another app. It learns
 /// nothing and installs nothing, so every packet of the network comes to the controller: an example, and the
 /// least work per packet to measure with.
+///
+/// In a network with a loop it notices the storm, reports it, and slows it down.
 pub struct Hub;
 
 /// A hub at one switch.
 pub struct HubSwitch {
     fence: Fence,
+    storm: StormGuard,
 }
 
 impl App for Hub {
@@ -20,18 +27,32 @@ impl App for Hub {
         "hub"
     }
 
+    fn forwards(&self) -> Forwards {
+        Forwards::All
+    }
+
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HubSwitch {
-        HubSwitch { fence: Fence::new(network, info.dpid) }
+        HubSwitch { fence: Fence::new(network, info.dpid), storm: StormGuard::new(network) }
     }
 }
 
 impl Handler for HubSwitch {
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
-        if !self.fence.is_reserved_for(packet) {
+        if !self.fence.is_reserved_for(packet) && !self.storm.holds(switch, packet) {
             flood(&mut self.fence, switch, packet)?;
         } else if packet.buffer_id().is_some() {
+            // Without actions: gives back the room that the switch keeps it in.
             switch.packet_out_with(packet, &[])?;
         }
         Ok(Verdict::Consume)
+    }
+
+    fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        self.storm.tick(switch.now());
+        Ok(())
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.storm.counters(report);
     }
 }

@@ -13,6 +13,7 @@ pub mod learning;
 pub mod provisioning;
 pub mod quarantine;
 pub mod routing;
+mod storm;
 
 pub use global_learning::GlobalLearning;
 pub use hub::Hub;

@@ -1,4 +1,5 @@
-//! What happens in the network, as lines of the log: alarms as warnings, links at level info, all else at debug.
+//! What happens in the network, as lines of the log: alarms as warnings; links, and the end of what was warned of,
+//! at level info; all else at debug.
 
 use bellrock_api::{Event, Heard, Network, Subscription};
 use tracing::{debug, info, warn};
@@ -20,7 +21,9 @@ async fn log(mut events: Subscription) {
         let name = event.name();
         match event {
             event if event.is_alarming() => warn!(event = name, "{event}"),
-            Event::LinkUp(_) | Event::LinkDown { .. } => info!(event = name, "{event}"),
+            Event::LinkUp(_) | Event::LinkDown { .. } | Event::StormOver { .. } => {
+                info!(event = name, "{event}");
+            }
             event => debug!(event = name, "{event}"),
         }
     }

@@ -20,8 +20,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bellrock_api::{
-    Answer, App, Dpid, HostId, LeftFlows, Needs, Network, Promise, SwitchInfo, SwitchPort, Watch,
-    promise,
+    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, Promise, SwitchInfo,
+    SwitchPort, Watch, promise,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
@@ -459,6 +459,10 @@ impl App for Bandwidth {
 
     fn name(&self) -> &'static str {
         "bandwidth"
+    }
+
+    fn forwards(&self) -> Forwards {
+        Forwards::Selected
     }
 
     fn wants_packet_ins(&self) -> bool {

@@ -23,7 +23,7 @@ mod ways;
 
 use std::sync::{Arc, OnceLock};
 
-use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
+use bellrock_api::{App, Forwards, LeftFlows, Network, SwitchInfo};
 use bellrock_services::reserved::Fence;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
@@ -34,6 +34,7 @@ pub use transactions::InTransactions;
 
 use crate::learning::prepared::ByVersion;
 use crate::learning::{LearningSettings, LearningSwitch};
+use crate::storm::StormGuard;
 use notes::Notes;
 use switches::Switches;
 
@@ -123,6 +124,10 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
         NAME
     }
 
+    fn forwards(&self) -> Forwards {
+        Forwards::All
+    }
+
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Adopt
     }
@@ -134,6 +139,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
             self.prepared.of(info.version, &self.settings, network),
             GlobalHosts::new(shared, info.dpid),
             Fence::new(network, info.dpid),
+            StormGuard::new(network),
         )
     }
 }

@@ -4,6 +4,8 @@
 //! have the same one. As long as it does there are no flows from it or to it: they would be wrong
 //! within a moment, and hide from the controller where its packets come in.
 
+use arrayvec::ArrayVec;
+
 use super::frame::HostKey;
 
 /// An address that stays at its port for so long, in seconds, is calm.
@@ -53,6 +55,11 @@ impl Flaps {
     #[inline(always)]
     pub(super) fn are_watched(&self) -> bool {
         !self.watched.is_empty()
+    }
+
+    /// The hosts that have moved of late, at most [`MAX_WATCHED`].
+    pub(super) fn hosts(&self) -> ArrayVec<HostKey, MAX_WATCHED> {
+        self.watched.iter().map(|watched| watched.host).take(MAX_WATCHED).collect()
     }
 
     /// Stops watching addresses that are calm.

@@ -9,7 +9,8 @@
 //! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
 //!   hidden by an old flow, and no old flow leads to where it was.
-//! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding.
+//! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding. It notices the storm
+//!   that a loop makes, reports it, and slows it down ([`crate::storm`]).
 
 mod counters;
 mod flaps;
@@ -21,13 +22,15 @@ pub(crate) mod prepared;
 mod settings;
 mod switch;
 
-use bellrock_api::{App, LeftFlows, Network, SwitchInfo};
+use bellrock_api::{App, Forwards, LeftFlows, Network, SwitchInfo};
 use bellrock_services::reserved::Fence;
 use bellrock_tables::Budget;
 
 use prepared::ByVersion;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
+
+use crate::storm::StormGuard;
 
 /// The app: makes a [`LearningSwitch`] for each switch.
 pub struct Learning {
@@ -71,6 +74,10 @@ impl App for Learning {
         NAME
     }
 
+    fn forwards(&self) -> Forwards {
+        Forwards::All
+    }
+
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Adopt
     }
@@ -82,6 +89,7 @@ impl App for Learning {
             self.prepared.of(info.version, &self.settings, network),
             hosts::Hosts::new(&self.settings, &self.budget, seed, info),
             Fence::new(network, info.dpid),
+            StormGuard::new(network),
         )
     }
 }

@@ -19,6 +19,7 @@ use super::hosts::{Found, HostTable, Hosts, Learnt, News};
 use super::prepared::{self, Plain, Prepared};
 use super::{LearningSettings, left, matching};
 use crate::backoff::Backoff;
+use crate::storm::StormGuard;
 
 /// Seconds in which the whole table is looked through for old entries.
 const SWEEP_S: usize = 60;
@@ -49,6 +50,8 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     /// installed meanwhile either.
     buffers: Backoff,
     counters: Counters,
+    /// Watches what is flooded.
+    storm: StormGuard,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
     /// Whether flows may be installed without a closer look: there is no pause, of either kind, and
@@ -75,6 +78,7 @@ impl<H: HostTable> LearningSwitch<H> {
         prepared: Prepared,
         hosts: H,
         fence: Fence,
+        storm: StormGuard,
     ) -> Self {
         LearningSwitch {
             settings,
@@ -86,6 +90,7 @@ impl<H: HostTable> LearningSwitch<H> {
             flow_mods: Backoff::default(),
             buffers: Backoff::default(),
             counters: Counters::default(),
+            storm,
             now_s: 0,
             quiet: true,
             removing: false,
@@ -178,7 +183,14 @@ impl<H: HostTable> LearningSwitch<H> {
             self.counters.bad_source += 1;
             return self.drop(switch, packet);
         }
-        let from = self.learn(switch, packet, &seen)?;
+        self.hear_of_storm(switch)?;
+        if self.storm.is_copy(switch, packet) {
+            return self.drop(switch, packet);
+        }
+        let from = match self.storm.is_young(switch.now()) {
+            true => None,
+            false => self.learn(switch, packet, &seen)?,
+        };
         if frame.is_link_local() {
             self.counters.link_local += 1;
             return self.drop(switch, packet);
@@ -220,6 +232,9 @@ impl<H: HostTable> LearningSwitch<H> {
                 self.counters.moves += 1;
                 let began = self.flaps.moved(seen.frame.from(), self.now_s);
                 self.counters.flaps += u64::from(began);
+                if self.flaps.is_flapping(seen.frame.from()) {
+                    self.storm.flapping_host_moved(switch, from.port(), to.port());
+                }
                 self.remove_flows(switch, seen.frame.from(), from)?;
                 Ok(Some(to))
             }
@@ -236,6 +251,24 @@ impl<H: HostTable> LearningSwitch<H> {
                 Ok(None)
             }
         }
+    }
+
+    /// When a storm has begun, the hosts that have moved of late are where its copies came in, and not where they are, so
+    /// packets to them would be lost until they speak. Forgets them.
+    fn hear_of_storm(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let mut done = Ok(());
+        if !self.storm.begins() {
+            return done;
+        }
+        for host in self.flaps.hosts() {
+            let hashed = self.hosts.hash(host);
+            if let Found::At(place) | Found::Stale(place) = self.hosts.find(hashed, self.now_s) {
+                self.hosts.forget(hashed);
+                let removed = self.remove_flows(switch, host, place);
+                done = done.and(removed);
+            }
+        }
+        done
     }
 
     /// Finds the destination of a packet, and forgets it if it was not seen for too long.
@@ -341,6 +374,9 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     fn flood(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
+        if self.storm.holds(switch, packet) {
+            return self.drop(switch, packet);
+        }
         let left_alone = !self.buffers.is_over(switch.now());
         let actions = self.fence.flood(switch, packet.in_port(), || vlan_of(packet));
         let is_sent = send(switch, packet, actions, left_alone)?;
@@ -549,12 +585,15 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
+        self.storm.tick(switch.now());
         self.flaps.calm(self.now_s);
         self.look_round(switch.now());
         if self.hosts.has_news() {
             self.hear_news(switch);
         }
-        let cleaned = self.make_up_for_lost_removal(switch).and_then(|()| self.sweep(switch));
+        let cleaned = self.make_up_for_lost_removal(switch);
+        let cleaned = cleaned.and_then(|()| self.hear_of_storm(switch));
+        let cleaned = cleaned.and_then(|()| self.sweep(switch));
         self.settle(&cleaned);
         cleaned
     }
@@ -573,5 +612,6 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
+        self.storm.counters(report);
     }
 }

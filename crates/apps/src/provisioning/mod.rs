@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
+use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
 use bellrock_services::reserved::reserve;
@@ -252,6 +252,10 @@ impl App for Provisioning {
 
     fn name(&self) -> &'static str {
         "provisioning"
+    }
+
+    fn forwards(&self) -> Forwards {
+        Forwards::Selected
     }
 
     fn wants_packet_ins(&self) -> bool {

@@ -15,7 +15,7 @@ mod lists;
 
 use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
-    App, Batch, Handler, LeftFlows, Network, Result, Switch, SwitchInfo, TaskHandle,
+    App, Batch, Forwards, Handler, LeftFlows, Network, Result, Switch, SwitchInfo, TaskHandle,
 };
 
 use keep::{FIRST_ENTRIES, Turns, drops, keep};
@@ -44,6 +44,10 @@ impl App for Quarantine {
 
     fn name(&self) -> &'static str {
         "quarantine"
+    }
+
+    fn forwards(&self) -> Forwards {
+        Forwards::Nothing
     }
 
     fn wants_packet_ins(&self) -> bool {

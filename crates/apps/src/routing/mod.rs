@@ -27,7 +27,7 @@ mod switch;
 
 use std::sync::Arc;
 
-use bellrock_api::{App, LeftFlows, Needs, Network, SwitchInfo};
+use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
 
 use news::Inbox;
 pub use switch::RoutingSwitch;
@@ -80,6 +80,10 @@ impl App for Routing {
 
     fn name(&self) -> &'static str {
         "routing"
+    }
+
+    fn forwards(&self) -> Forwards {
+        Forwards::All
     }
 
     fn needs(&self) -> Needs {

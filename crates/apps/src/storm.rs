@@ -1,0 +1,308 @@
+//! Storms: a loop in the network brings flooded frames back, and each copy is flooded again.
+//!
+//! Apps that flood ask a [`StormGuard`] before they do. It notices a storm, reports it once as an event, and slows it
+//! down until it is over.
+//!
+//! # Signs of a storm
+//! - **Returns.** A flooded frame comes in again by another port of the switch. On a tree no frame does.
+//! - **Copies.** The same frame to a group comes in very often by one port: a loop in switches behind that port.
+//! - **Moves.** Hosts move to and fro between ports, many times a second.
+//!
+//! A high rate of floods is no sign by itself: a network without a loop may have it, and a benchmark does. But frames
+//! are looked at only where the rate is high. So ordinary floods cost a count and a comparison.
+//!
+//! # During a storm
+//! All switches of the controller flood each frame once ([`REMEMBERED`]), and do not learn from its copies. Switches that
+//! have seen a sign flood at most [`MAX_FRAMES`] frames in that time. So broadcasts still arrive, and what goes
+//! between known hosts is not touched. The storm is over when no switch has seen a sign for [`CALM`].
+//!
+//! # Cost
+//! A switch that floods much has 3 KiB for it. All switches share two numbers, which are written about once a second while
+//! there is a storm.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bellrock_api::{Event, Network, PacketIn, Port, StormSign, Switch, SwitchPort};
+
+/// Floods of a switch in one second from which on it is looked at which frames they are.
+const LOOK_FROM: u32 = 32;
+
+/// Floods of a switch in one second up to which it is looked at them, while there is no storm. Bounds what it costs.
+const LOOK_UP_TO: u32 = 4096;
+
+/// How long a flooded frame is remembered. A host repeats an unanswered ARP request after a second, which is later.
+const REMEMBERED: Duration = Duration::from_millis(800);
+
+/// Frames of a switch that are remembered. During a storm this is also how many different frames a switch floods within
+/// [`REMEMBERED`].
+const MAX_FRAMES: usize = 100;
+
+/// Frames that come back by other ports of one switch within a second and make a storm. A host that moves makes one.
+const RETURNS_TO_STORM: u32 = 16;
+
+/// Copies of one group frame at one switch within [`REMEMBERED`] that make a storm. No host repeats itself so often.
+const COPIES_TO_STORM: u32 = 1000;
+
+/// Moves of flapping hosts at one switch within a second that make a storm.
+const MOVES_TO_STORM: u32 = 64;
+
+/// After so long without a sign a storm is over.
+pub(crate) const CALM: Duration = Duration::from_secs(30);
+
+/// A storm is prolonged when this much of [`CALM`] is used up, so that its end is not written for each frame.
+const PROLONGED_EVERY: Duration = Duration::from_secs(1);
+
+/// Bytes of a frame that tell it from others, beside its length: a switch that keeps packets sends as many.
+const FRAME_BYTES: usize = 128;
+
+/// The storm that all switches of a controller have in common.
+#[derive(Debug, Default)]
+struct Storm {
+    /// When it is over if there is no further sign, in milliseconds of the controller's clock. 0: there is no storm.
+    until_ms: AtomicU64,
+    /// When it began, likewise.
+    began_ms: AtomicU64,
+}
+
+/// Watches what one switch floods.
+#[derive(Debug)]
+pub(crate) struct StormGuard {
+    network: Network,
+    storm: Arc<Storm>,
+    /// The second of the controller's clock that the next three numbers are of.
+    second: u64,
+    floods: u32,
+    returns: u32,
+    moves: u32,
+    /// Until when this switch takes part in the storm.
+    involved_until: Duration,
+    /// Whether the app was told of the storm ([`StormGuard::begins`]).
+    is_known: bool,
+    frames: Vec<Seen>,
+    /// Storms that this switch was the first to notice.
+    storms: u64,
+    floods_held: u64,
+}
+
+/// A frame that was flooded.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    digest: u64,
+    at: Duration,
+    /// The last port that it came in by.
+    port: Port,
+    copies: u32,
+}
+
+/// Where a frame is remembered, or can be.
+enum Slot {
+    Known(usize),
+    Free(usize),
+    None,
+}
+
+impl StormGuard {
+    /// The guard of one switch, for the app that this handle belongs to.
+    pub(crate) fn new(network: &Network) -> Self {
+        StormGuard {
+            network: network.clone(),
+            storm: network.extension(),
+            second: 0,
+            floods: 0,
+            returns: 0,
+            moves: 0,
+            involved_until: Duration::ZERO,
+            is_known: false,
+            frames: Vec::new(),
+            storms: 0,
+            floods_held: 0,
+        }
+    }
+
+    /// A packet is to be flooded. Returns whether it is held back instead.
+    pub(crate) fn holds(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
+        let now = switch.now();
+        self.count_in(now);
+        self.floods = self.floods.saturating_add(1);
+        let in_storm = self.is_on();
+        if !in_storm && !(LOOK_FROM..LOOK_UP_TO).contains(&self.floods) {
+            return false;
+        }
+        let digest = digest(packet);
+        let holds = match self.slot(digest, now) {
+            Slot::Known(slot) => {
+                self.came_again(switch, packet, slot);
+                // A storm may have begun with this copy.
+                self.is_on()
+            }
+            Slot::Free(slot) => {
+                self.remember(slot, Seen { digest, at: now, port: packet.in_port(), copies: 1 });
+                false
+            }
+            Slot::None => in_storm && now < self.involved_until,
+        };
+        self.floods_held += u64::from(holds);
+        holds
+    }
+
+    /// Whether a packet is a copy of a frame that was flooded, and there is a storm. Nothing is to be learnt from it, and it
+    /// is not sent on.
+    pub(crate) fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
+        if !self.is_on() {
+            return false;
+        }
+        self.count_in(switch.now());
+        let Slot::Known(slot) = self.slot(digest(packet), switch.now()) else { return false };
+        self.came_again(switch, packet, slot);
+        self.floods_held += 1;
+        true
+    }
+
+    /// A host that flaps has moved to another port.
+    pub(crate) fn flapping_host_moved(&mut self, switch: &Switch<'_>, from: Port, to: Port) {
+        self.count_in(switch.now());
+        self.moves = self.moves.saturating_add(1);
+        if self.moves >= MOVES_TO_STORM {
+            let at = SwitchPort { dpid: switch.dpid(), port: to };
+            self.sign(switch.now(), at, StormSign::Moves { from });
+        }
+    }
+
+    /// Whether there is a storm that this switch's app did not know of. Once for each storm.
+    pub(crate) fn begins(&mut self) -> bool {
+        let is_on = self.is_on();
+        is_on && !std::mem::replace(&mut self.is_known, is_on)
+    }
+
+    /// Whether a storm has just begun: copies are under way that this switch does not know yet. Nothing is to be learnt from
+    /// any packet.
+    pub(crate) fn is_young(&self, now: Duration) -> bool {
+        let began_ms = self.storm.began_ms.load(Ordering::Relaxed);
+        self.is_on() && millis(now) < began_ms + millis(REMEMBERED)
+    }
+
+    /// A second has passed: reports the end of a storm that is over.
+    pub(crate) fn tick(&mut self, now: Duration) {
+        let until_ms = self.storm.until_ms.load(Ordering::Relaxed);
+        self.is_known &= until_ms != 0;
+        if until_ms == 0 || millis(now) < until_ms {
+            return;
+        }
+        // One switch reports it.
+        let ends =
+            self.storm.until_ms.compare_exchange(until_ms, 0, Ordering::Relaxed, Ordering::Relaxed);
+        if ends.is_ok() {
+            let began_ms = self.storm.began_ms.load(Ordering::Relaxed);
+            let last_ms = until_ms.saturating_sub(millis(CALM));
+            let lasted = Duration::from_millis(last_ms.saturating_sub(began_ms));
+            let app = self.network.app();
+            self.network.events().publish(now, Event::StormOver { app, lasted });
+        }
+    }
+
+    /// Reports the counters `storms` and `floods_held`.
+    pub(crate) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("storms", self.storms);
+        report("floods_held", self.floods_held);
+    }
+
+    fn is_on(&self) -> bool {
+        self.storm.until_ms.load(Ordering::Relaxed) != 0
+    }
+
+    /// Begins to count anew in each second.
+    fn count_in(&mut self, now: Duration) {
+        if self.second != now.as_secs() {
+            (self.second, self.floods, self.returns, self.moves) = (now.as_secs(), 0, 0, 0);
+        }
+    }
+
+    fn slot(&self, digest: u64, now: Duration) -> Slot {
+        let is_old = |seen: &Seen| now >= seen.at + REMEMBERED;
+        let mut free = None;
+        for (slot, seen) in self.frames.iter().enumerate() {
+            match (is_old(seen), seen.digest == digest) {
+                (true, _) => free = free.or(Some(slot)),
+                (false, true) => return Slot::Known(slot),
+                (false, false) => {}
+            }
+        }
+        match free {
+            Some(slot) => Slot::Free(slot),
+            None if self.frames.len() < MAX_FRAMES => Slot::Free(self.frames.len()),
+            None => Slot::None,
+        }
+    }
+
+    fn remember(&mut self, slot: usize, seen: Seen) {
+        if let Some(old) = self.frames.get_mut(slot) {
+            *old = seen;
+            return;
+        }
+        // Once, and to its end: handlers do not allocate while packets come.
+        self.frames.reserve_exact(MAX_FRAMES - self.frames.len());
+        self.frames.push(seen);
+    }
+
+    /// A frame that is remembered has come in again.
+    fn came_again(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) {
+        let Some(seen) = self.frames.get_mut(slot) else { return };
+        seen.copies = seen.copies.saturating_add(1);
+        let (copies, from) = (seen.copies, seen.port);
+        seen.port = packet.in_port();
+        let at = SwitchPort { dpid: switch.dpid(), port: packet.in_port() };
+        if from != packet.in_port() {
+            self.returns = self.returns.saturating_add(1);
+            // Once there is a storm, one frame that comes back shows that the loop is still there.
+            if self.returns >= RETURNS_TO_STORM || self.is_on() {
+                self.sign(switch.now(), at, StormSign::Returns { from });
+            }
+        } else if copies >= COPIES_TO_STORM && is_to_group(packet) {
+            self.sign(switch.now(), at, StormSign::Copies);
+        }
+    }
+
+    /// There is a sign of a storm: it begins, or goes on.
+    #[cold]
+    fn sign(&mut self, now: Duration, at: SwitchPort, sign: StormSign) {
+        self.involved_until = now + CALM;
+        let calm_ms = millis(now + CALM);
+        let until_ms = self.storm.until_ms.load(Ordering::Relaxed);
+        if until_ms != 0 && calm_ms < until_ms + millis(PROLONGED_EVERY) {
+            return;
+        }
+        let changed = self.storm.until_ms.compare_exchange(
+            until_ms,
+            calm_ms,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if changed.is_ok() && until_ms == 0 {
+            self.storm.began_ms.store(millis(now), Ordering::Relaxed);
+            self.storms += 1;
+            let app = self.network.app();
+            self.network.events().publish(now, Event::Storm { app, at, sign });
+        }
+    }
+}
+
+/// A time of the controller's clock. It fits for half a billion years.
+fn millis(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+/// Tells frames apart. It need not withstand who makes two alike: that one could send the same frame twice.
+fn digest(packet: &PacketIn<'_>) -> u64 {
+    let data = packet.data();
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u16(packet.total_len());
+    hasher.write(data.get(..FRAME_BYTES).unwrap_or(data));
+    hasher.finish()
+}
+
+fn is_to_group(packet: &PacketIn<'_>) -> bool {
+    packet.data().first().is_some_and(|byte| byte & 1 != 0)
+}
