@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use bellrock_api::{App, DynApp, Network};
 use bellrock_engine::{Engine, Settings, StartError};
-use bellrock_services::chain::{ServiceSettings, chain};
+use bellrock_services::chain::{AppRole, ServiceSettings, chain, check};
 use bellrock_services::discovery::NoRandomness;
 
 use crate::event_log::log_events;
@@ -25,6 +25,9 @@ pub enum RunError {
     /// The engine did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// An app could do nothing where it stands in the chain.
+    #[error("{0}")]
+    Chain(String),
     /// A service that the app needs cannot be made.
     #[error(transparent)]
     Services(#[from] NoRandomness),
@@ -104,7 +107,8 @@ impl Controller {
     }
 
     /// With this app, behind those that it has: it gets the packets that they pass, and its flows
-    /// are below theirs.
+    /// are below theirs. An order in which an app could do nothing is an error of [`run`](Self::run); what is doubtful is
+    /// logged as a warning. See [`App::forwards`].
     pub fn app<A: App>(mut self, app: A) -> Self {
         self.apps.push(Box::new(app));
         self
@@ -172,6 +176,7 @@ impl Controller {
         log::start();
         #[cfg(feature = "control")]
         let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
+        check_chain(&self.apps)?;
         let apps = chain(self.apps, &ServiceSettings::default())?;
         let mut settings = Settings::default();
         if !self.listen.is_empty() {
@@ -201,6 +206,18 @@ impl Controller {
     }
 }
 
+/// Logs what is doubtful in a chain; the first thing that cannot work is an error.
+fn check_chain(apps: &[Box<dyn DynApp>]) -> Result {
+    let roles: Vec<_> = apps.iter().map(|app| AppRole::of(app.as_ref())).collect();
+    for problem in check(&roles) {
+        if problem.is_error {
+            return Err(RunError::Chain(problem.to_string()));
+        }
+        tracing::warn!("{problem}");
+    }
+    Ok(())
+}
+
 /// A controller that runs, in threads of its own.
 #[must_use = "it is to be stopped"]
 pub struct Running {
@@ -228,5 +245,22 @@ impl Running {
         #[cfg(feature = "control")]
         drop(self.control);
         self.engine.stop();
+    }
+}
+
+#[cfg(all(test, feature = "apps"))]
+mod tests {
+    use bellrock_apps::{Hub, Learning};
+
+    use super::*;
+
+    #[test]
+    fn a_chain_in_which_an_app_gets_nothing_does_not_start() {
+        let controller = Controller::new().app(Hub).app(Learning::default());
+        let error =
+            controller.listen(([127, 0, 0, 1], 0)).start().err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(error.contains("\"learning\" stands behind \"hub\""), "{error}");
+        assert!(error.contains("leave one of the two out"), "{error}");
     }
 }

@@ -278,6 +278,7 @@ fn a_second_controller_is_told_of_the_first() {
     assert_eq!(status, 1);
     assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
     assert!(error.contains("another controller may be running there"), "{error}");
+    assert!(error.contains("; choose another port, such as --listen 127.0.0.1:"), "{error}");
     assert_eq!(first.ask("status")["pid"], first.process.id(), "the first goes on");
 }
 
@@ -335,8 +336,90 @@ fn what_is_wrong_is_said_with_where_it_came_from() {
         let (status, _, error) = output(&mut bellrock(command));
         assert!(status == 2 && error.contains("`pin` names 2 cores for 3 workers"), "{error}");
     }
-    let (status, _, error) = output(&mut bellrock(&["run", "--wrkers", "1"]));
-    assert!(status == 2 && error.contains("--workers"), "clap's hint: {error}");
+}
+
+#[test]
+fn a_wrong_command_line_is_an_error_of_ours_in_two_lines_at_most() {
+    for words in [
+        &[][..],
+        &["rnu"],
+        &["run", "--wrkers", "1"],
+        &["run", "--workers"],
+        &["run", "stray"],
+        &["check"],
+        &["check", "a", "b"],
+        &["reserve", "a:1", "a:2"],
+        &["quarantine"],
+        &["decode", "--port", "x"],
+        &["bench", "--mode", "fast"],
+        &["bench", "--pid", "1", "--controller", "x"],
+        &["emulate", "--wait", "soon"],
+        &["help", "nothing"],
+    ] {
+        let (status, text, error) = output(&mut bellrock(words));
+        assert_eq!((status, text.as_str()), (2, ""), "{words:?}: {error}");
+        let lines: Vec<_> = error.lines().collect();
+        assert!((1..=2).contains(&lines.len()), "{words:?}: {error}");
+        assert!(lines.iter().all(|line| line.starts_with("bellrock: ")), "{words:?}: {error}");
+        assert!(!error.contains("error:"), "{words:?}: {error}");
+    }
+    for words in [&["--help"][..], &["help"], &["run", "-h"], &["--version"]] {
+        let (status, text, error) = output(&mut bellrock(words));
+        assert!(status == 0 && !text.is_empty() && error.is_empty(), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn what_hardly_is_meant_is_a_warning_and_no_error() {
+    let place = Place::new("warnings");
+    let file = place.file("bellrock.yaml");
+    fs::write(&file, "apps: [quarantine]\nhost_max_age: 60s\n").unwrap();
+    let (status, text, error) = output(&mut bellrock(&["check", &file]));
+    assert_eq!((status, text), (0, format!("{file}: it can be used; warnings: 2\n")));
+    let lines: Vec<_> = error.lines().collect();
+    let starts = [
+        format!("bellrock: {file}:1:1: warning: no app forwards packets, "),
+        format!("bellrock: {file}:2:1: warning: `host_max_age` has no effect, "),
+    ];
+    assert_eq!(lines.len(), 2, "{error}");
+    assert!(lines.iter().zip(&starts).all(|(line, start)| line.starts_with(start)), "{error}");
+
+    let mut controller = Controller::start(&place, &["--config", &file]);
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    let log = controller.log();
+    assert!(log.contains("WARN") && log.contains("no app forwards packets, "), "{log}");
+    // Flags that cure it.
+    let cured = ["--config", &file, "--app", "learning", "--services", "hosts"];
+    let mut controller = Controller::start(&place, &cured);
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    assert!(!controller.log().contains("WARN"));
+
+    let (status, _, error) = output(&mut bellrock(&["run", "--app", "hub", "--app", "learning"]));
+    assert_eq!(status, 2);
+    let expected = "bellrock: the app \"learning\" stands behind \"hub\", which carries all packets, so it would get \
+                    none; leave one of the two out\n";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn the_first_lines_of_the_log_say_what_runs_where_and_what_to_do_next() {
+    let place = Place::new("first-lines");
+    let mut controller = Controller::start(&place, &["--app", "routing"]);
+    let address = controller.ask("status")["listen"][0].as_str().unwrap().to_owned();
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    let log = controller.log();
+    for part in [
+        "runs the apps: routing (",
+        &format!("listening on {address} for switches that speak OpenFlow "),
+        "only switches on this machine can connect; for others: --listen 0.0.0.0:6653",
+        &format!("bellrock emulate --controller {address}"),
+        "to ask it: bellrock status, ",
+    ] {
+        assert!(log.contains(part), "no {part:?} in {log}");
+    }
 }
 
 #[test]

@@ -84,6 +84,21 @@ fn the_manual_has_every_setting_with_its_default() {
     }
 }
 
+/// The settings of each app in the default configuration, commented out or not.
+#[test]
+fn the_manual_has_every_setting_of_every_app_with_its_default() {
+    let (text, page) = (help(&["config"]), page("reference/configuration.md"));
+    let rows = text.lines().filter_map(|line| line.strip_prefix("      "));
+    let rows = rows.map(|line| line.strip_prefix('#').unwrap_or(line));
+    let rows = rows.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    let rows: Vec<_> = rows.filter_map(|line| line.split_once(": ")).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for (key, value) in rows {
+        let row = format!("| `{key}` | `{value}` |");
+        assert!(page.contains(&row), "the manual has no {row}");
+    }
+}
+
 #[test]
 fn the_manual_has_every_counter_of_the_workers_with_its_meaning() {
     let page = page("reference/counters.md");

@@ -1,6 +1,8 @@
-//! The chain of a controller: the services that its apps need, and then the apps.
+//! The chain of a controller: the services that its apps need, and then the apps; and whether their order can work.
 
-use bellrock_api::{DynApp, Needs};
+use std::fmt;
+
+use bellrock_api::{DynApp, Forwards, Needs};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostSettings, HostTracking};
@@ -42,6 +44,119 @@ pub fn chain(
     Ok(chain)
 }
 
+/// What the check of a chain looks at in each app.
+#[derive(Clone, Copy, Debug)]
+pub struct AppRole {
+    /// Its name.
+    pub name: &'static str,
+    /// Which packets it forwards.
+    pub forwards: Forwards,
+    /// Whether it wants packet_ins.
+    pub wants_packet_ins: bool,
+}
+
+impl AppRole {
+    /// The role of an app.
+    #[must_use]
+    pub fn of(app: &dyn DynApp) -> Self {
+        AppRole {
+            name: app.name(),
+            forwards: app.forwards(),
+            wants_packet_ins: app.wants_packet_ins(),
+        }
+    }
+}
+
+/// Something in a chain that cannot work, or hardly is meant. It prints as a sentence with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainProblem {
+    /// The app that it is about, by its place in the chain. `None`: the whole chain.
+    pub place: Option<usize>,
+    /// Whether one of the apps could do nothing at all. Otherwise it is a warning.
+    pub is_error: bool,
+    text: String,
+}
+
+impl fmt::Display for ChainProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Checks whether each app of a chain can do its work where it stands, and whether any app forwards packets.
+///
+/// A chain that forwards nothing is a warning: others may install the flows that carry packets, and a network may
+/// carry nothing but circuits. An app that gets no packets or could not beat the flows of others is an error. If the check
+/// does not know what that app does, it is a warning, since the app may work without packets.
+#[must_use]
+pub fn check(apps: &[AppRole]) -> Vec<ChainProblem> {
+    let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));
+    misplaced.chain(check_forwarding(apps)).collect()
+}
+
+/// An app's place decides which packets it gets, and whose flows a switch looks at first.
+fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
+    let (before, from) = apps.split_at_checked(place)?;
+    let app = from.first()?;
+    let name = app.name;
+    let takes_all = before.iter().rev().find(|other| other.forwards == Forwards::All);
+    let (is_error, text) = match app.forwards {
+        Forwards::Nothing => {
+            let other = before.last()?.name;
+            let why = "whose flows it could not beat; put it first";
+            (true, format!("the app {name:?} stands behind {other:?}, {why}"))
+        }
+        Forwards::Selected => {
+            let other = takes_all?.name;
+            let why = "which carries all packets, so its flows would see none";
+            let text =
+                format!("the app {name:?} stands behind {other:?}, {why}; put it before {other:?}");
+            (true, text)
+        }
+        Forwards::All => {
+            let other = takes_all?.name;
+            let why = "which carries all packets, so it would get none";
+            let text = format!(
+                "the app {name:?} stands behind {other:?}, {why}; leave one of the two out"
+            );
+            (true, text)
+        }
+        Forwards::Unknown => {
+            let other = takes_all.filter(|_| app.wants_packet_ins)?.name;
+            let why = "which carries all packets, so it gets no packet_in";
+            let text = format!(
+                "the app {name:?} stands behind {other:?}, {why}; put it before {other:?}, or let its \
+                 `wants_packet_ins` return false"
+            );
+            (false, text)
+        }
+    };
+    Some(ChainProblem { place: Some(place), is_error, text })
+}
+
+fn check_forwarding(apps: &[AppRole]) -> Option<ChainProblem> {
+    let has = |forwards| apps.iter().any(|app| app.forwards == forwards);
+    if has(Forwards::All) || has(Forwards::Unknown) {
+        return None;
+    }
+    let text = if apps.is_empty() {
+        "there is no app, so switches connect and forward nothing; add an app".to_owned()
+    } else if has(Forwards::Selected) {
+        let names: Vec<_> = apps.iter().filter(|app| app.forwards == Forwards::Selected).collect();
+        let names: Vec<_> = names.iter().map(|app| format!("{:?}", app.name)).collect();
+        format!(
+            "only what is requested of {} is forwarded, and all other packets are dropped, ARP too; add \
+             \"routing\" as the last app, unless that is meant",
+            names.join(" and ")
+        )
+    } else {
+        "no app forwards packets, so hosts reach each other only by flows that others install; add \
+         \"routing\" or \"learning\" as the last app"
+            .to_owned()
+    };
+    Some(ChainProblem { place: None, is_error: false, text })
+}
+
 #[cfg(test)]
 mod tests {
     use bellrock_api::{App, Handler, Network, SwitchInfo};
@@ -69,6 +184,59 @@ mod tests {
         let apps = apps.map(|(needs, name)| Box::new(Test(name, *needs)) as Box<dyn DynApp>);
         let settings = ServiceSettings { always, ..ServiceSettings::default() };
         chain(apps.collect(), &settings).unwrap().iter().map(|app| app.name()).collect()
+    }
+
+    fn checked(apps: &[(&'static str, Forwards)]) -> Vec<(Option<usize>, bool, String)> {
+        let role = |&(name, forwards)| AppRole { name, forwards, wants_packet_ins: true };
+        let apps: Vec<_> = apps.iter().map(role).collect();
+        let problems = check(&apps);
+        problems.iter().map(|it| (it.place, it.is_error, it.to_string())).collect()
+    }
+
+    #[test]
+    fn chains_that_work_have_no_problem() {
+        use Forwards::{All, Nothing, Selected, Unknown};
+        for apps in [
+            &[("learning", All)][..],
+            &[("mine", Unknown)],
+            &[("mine", Unknown), ("learning", All)],
+            &[("quarantine", Nothing), ("circuits", Selected), ("routing", All)],
+            &[("quarantine", Nothing), ("mine", Unknown)],
+        ] {
+            assert_eq!(checked(apps), [], "{apps:?}");
+        }
+    }
+
+    #[test]
+    fn an_app_that_could_do_nothing_is_an_error_with_its_place_and_the_remedy() {
+        use Forwards::{All, Nothing, Selected};
+        for (apps, place, remedy) in [
+            (&[("hub", All), ("learning", All)][..], 1, "leave one of the two out"),
+            (&[("hub", All), ("circuits", Selected)], 1, "put it before \"hub\""),
+            (&[("circuits", Selected), ("q", Nothing), ("hub", All)], 1, "put it first"),
+        ] {
+            let problems = checked(apps);
+            let [(Some(at), true, text)] = &problems[..] else { panic!("{problems:?}") };
+            assert!(*at == place && text.contains("stands behind") && text.contains(remedy));
+        }
+    }
+
+    #[test]
+    fn chains_that_hardly_are_meant_are_warnings() {
+        use Forwards::{All, Nothing, Selected, Unknown};
+        for (apps, place, text) in [
+            (&[][..], None, "there is no app"),
+            (&[("quarantine", Nothing)], None, "no app forwards packets"),
+            (&[("q", Nothing), ("circuits", Selected)], None, "requested of \"circuits\" is"),
+            (&[("hub", All), ("mine", Unknown)], Some(1), "so it gets no packet_in"),
+        ] {
+            let problems = checked(apps);
+            let [(at, false, said)] = &problems[..] else { panic!("{problems:?}") };
+            assert!(*at == place && said.contains(text), "{said}");
+        }
+        let silent = AppRole { name: "mine", forwards: Unknown, wants_packet_ins: false };
+        let hub = AppRole { name: "hub", forwards: All, wants_packet_ins: true };
+        assert_eq!(check(&[hub, silent]), []);
     }
 
     #[test]

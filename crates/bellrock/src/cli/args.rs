@@ -53,7 +53,7 @@ configuration is wrong.";
 pub(super) enum Command {
     Run(Run),
     Check(Check),
-    /// Print the default configuration, with comments: a file to start from
+    /// Print the default configuration, with the settings of all apps: a file to start from
     Config,
     /// Ask the running controller how it is
     Status(Ask),
@@ -132,7 +132,7 @@ pub(super) struct Run {
 /// Check a configuration file, and do nothing else
 ///
 /// Whatever is wrong is printed, each as FILE:LINE:COLUMN: and what would be right; the exit status
-/// is then 2.
+/// is then 2. Warnings are printed likewise, and leave it at 0.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// The file to check
@@ -167,6 +167,11 @@ struct Override {
 }
 
 impl Overrides {
+    /// The settings that they are of.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.iter().map(|one| one.key)
+    }
+
     /// Applies them to `config`, and tells all that is wrong.
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), Vec<String>> {
         let mut wrong = Vec::new();

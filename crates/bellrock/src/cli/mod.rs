@@ -23,6 +23,7 @@ mod own;
 mod services;
 mod show;
 mod start;
+mod usage_error;
 mod wait;
 
 use std::io::{self, Write};
@@ -33,7 +34,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use args::{Ask, Cli, Command, Run};
-use config::{Config, DEFAULT_YAML, FileError};
+use config::{Config, FileError, Places, default_yaml};
 use control::{AskError, Question};
 pub(crate) use own::{ControlSocket, serve_control};
 
@@ -74,10 +75,21 @@ impl From<io::Error> for Failure {
 /// Reads the command line, does what it says, and tells how it went.
 #[must_use]
 pub fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) if error.use_stderr() => {
+            return failed(Failure::Wrong(usage_error::text(&error)));
+        }
+        // The help, or the version. That its reader has gone (`| head`) is no failure.
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    let done = match command {
         Command::Run(run) => run_controller(&run),
         Command::Check(check) => check_file(&check.file),
-        Command::Config => print(DEFAULT_YAML),
+        Command::Config => print(&default_yaml()),
         Command::Status(asked) => ask(&asked, &Question::Status),
         Command::Switches(asked) => ask(&asked, &Question::Switches),
         Command::Hosts(asked) => ask(&asked, &Question::Hosts),
@@ -111,10 +123,17 @@ pub fn main() -> ExitCode {
             Err(failure) => Err(Failure::Failed(failure.to_string())),
         },
     };
-    let (message, status) = match done {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Failed(message)) => (message, 1),
-        Err(Failure::Wrong(message)) => (message, 2),
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(failure),
+    }
+}
+
+/// Says why it failed, each line under our name.
+fn failed(failure: Failure) -> ExitCode {
+    let (message, status) = match failure {
+        Failure::Failed(message) => (message, 1),
+        Failure::Wrong(message) => (message, 2),
     };
     for line in message.lines() {
         eprintln!("bellrock: {line}");
@@ -123,38 +142,56 @@ pub fn main() -> ExitCode {
 }
 
 fn run_controller(run: &Run) -> Result<(), Failure> {
-    let config = configure(run)?;
+    let (config, warnings) = configure(run)?;
     log::start(&config);
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Flags over the environment over the file over the defaults.
-fn configure(run: &Run) -> Result<Config, Failure> {
-    let mut config = match &run.config {
+/// Flags over the environment over the file over the defaults; and what is doubtful in it.
+fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
+    let (mut config, mut places) = match &run.config {
         Some(path) => Config::from_file(path)?,
-        None => Config::default(),
+        None => (Config::default(), Places::default()),
     };
     let mut wrong = run.settings.apply(&mut config).err().unwrap_or_default();
+    run.settings.keys().for_each(|key| places.forget(key));
     let apps: Vec<String> = run.apps.iter().filter(|name| !name.is_empty()).cloned().collect();
     if !apps.is_empty() {
         wrong.extend(config.choose_apps(&apps).err());
+        places.forget_chain();
     }
+    let mut warnings = Vec::new();
     if wrong.is_empty() {
-        wrong.extend(config.contradictions());
+        for contradiction in config.contradictions() {
+            let text = match &run.config {
+                Some(path) => contradiction.located(&path.display().to_string(), &places),
+                None => contradiction.text.clone(),
+            };
+            if contradiction.is_error { wrong.push(text) } else { warnings.push(text) }
+        }
         wrong.extend(wrong_files(&config));
     }
-    if wrong.is_empty() { Ok(config) } else { Err(Failure::Wrong(wrong.join("\n"))) }
+    if wrong.is_empty() { Ok((config, warnings)) } else { Err(Failure::Wrong(wrong.join("\n"))) }
 }
 
 fn check_file(path: &Path) -> Result<(), Failure> {
-    let config = Config::from_file(path)?;
-    let contradictions = config.contradictions().into_iter();
-    let located = contradictions.map(|wrong| format!("{}: {wrong}", path.display()));
-    let wrong: Vec<_> = located.chain(wrong_files(&config)).collect();
-    if !wrong.is_empty() {
-        return Err(Failure::Wrong(wrong.join("\n")));
+    let (config, places) = Config::from_file(path)?;
+    let file = path.display().to_string();
+    let contradictions = config.contradictions();
+    let has_errors = contradictions.iter().any(|contradiction| contradiction.is_error);
+    let located = contradictions.iter().map(|contradiction| contradiction.located(&file, &places));
+    let files: Vec<_> = wrong_files(&config).collect();
+    let has_errors = has_errors || !files.is_empty();
+    let said: Vec<_> = located.chain(files).collect();
+    if has_errors {
+        return Err(Failure::Wrong(said.join("\n")));
     }
-    print(&format!("{}: all right\n", path.display()))
+    said.iter().for_each(|warning| eprintln!("bellrock: {warning}"));
+    match said.len() {
+        0 => print(&format!("{file}: all right\n")),
+        n => print(&format!("{file}: it can be used; warnings: {n}\n")),
+    }
 }
 
 /// What is wrong in the files that a configuration names.

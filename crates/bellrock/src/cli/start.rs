@@ -1,5 +1,7 @@
 //! From a configuration to a running controller, until a signal ends it.
 
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,8 +31,10 @@ use crate::signals::Signals;
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
-    #[error(transparent)]
-    Start(#[from] StartError),
+    #[error("{0}")]
+    Start(StartError),
+    #[error("{error}; choose another port, such as --listen {other}")]
+    PortTaken { error: StartError, other: SocketAddr },
     #[error(transparent)]
     Control(#[from] ServerError),
     #[error(transparent)]
@@ -49,6 +53,21 @@ pub(super) enum RunError {
     Failed,
 }
 
+impl RunError {
+    fn of_start(error: StartError) -> Self {
+        match &error {
+            StartError::Listen { address, error: why } if why.kind() == ErrorKind::AddrInUse => {
+                let port = address.port().checked_add(1).unwrap_or(FREE_PORT);
+                RunError::PortTaken { other: SocketAddr::new(address.ip(), port), error }
+            }
+            _ => RunError::Start(error),
+        }
+    }
+}
+
+/// Lets the system choose a port.
+const FREE_PORT: u16 = 0;
+
 /// Runs the controller until SIGTERM, SIGINT or SIGHUP.
 pub(super) fn run(config: &Config) -> Result<(), RunError> {
     // Before there are threads, and before anything that a signal would leave half done.
@@ -56,7 +75,7 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let tables = Budget::new(config.table_memory_bytes);
     let parts = Chain::of(config, &tables)?;
     let apps = chain(parts.apps, &services::settings(&config.services)?)?;
-    let engine = Engine::start(&settings(config), apps)?;
+    let engine = Engine::start(&settings(config), apps).map_err(RunError::of_start)?;
     log_events(&engine.monitor().network());
     log_changes(&engine.monitor().network(), parts.kept);
     let control = control(config, &engine, tables, parts.commands)?;
@@ -190,12 +209,18 @@ fn control(
     Ok(Some(server))
 }
 
-/// Says where switches can connect, and how one is made to.
+/// Says which apps run, where switches can connect, and what to do next.
 fn announce(config: &Config, engine: &Engine) {
     let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
-    info!("apps: {}", apps.join(", "));
+    let version = env!("CARGO_PKG_VERSION");
+    info!("bellrock {version} runs the apps: {} (--app chooses others)", apps.join(", "));
+    let versions = config.session.versions.as_slice().iter().map(ToString::to_string);
+    let versions = versions.collect::<Vec<_>>().join(" and ");
     for address in engine.addresses() {
-        info!("listening on {address}");
+        info!("listening on {address} for switches that speak OpenFlow {versions}");
+    }
+    if engine.addresses().iter().all(|address| address.ip().is_loopback()) {
+        info!("only switches on this machine can connect; for others: --listen 0.0.0.0:6653");
     }
     if let Some(address) = engine.addresses().first() {
         let host = match address.ip() {
@@ -205,5 +230,29 @@ fn announce(config: &Config, engine: &Engine) {
         };
         let port = address.port();
         info!("to attach a bridge of Open vSwitch: ovs-vsctl set-controller br0 tcp:{host}:{port}");
+        info!("to try it without switches: bellrock emulate --controller {host}:{port}");
+    }
+    if config.control != Control::None {
+        info!(
+            "to ask it: bellrock status, switches, hosts, flows, events (bellrock --help lists all)"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::apps::KNOWN;
+    use super::*;
+
+    #[test]
+    fn an_app_forwards_and_needs_what_the_check_of_its_settings_takes_for_granted() {
+        for known in KNOWN {
+            let choice = (known.choice)();
+            let config = Config { apps: vec![choice.clone()], ..Config::default() };
+            let chain = Chain::of(&config, &Budget::new(1 << 20)).unwrap();
+            let [app] = &chain.apps[..] else { panic!("one app") };
+            assert_eq!(app.name(), known.name);
+            assert_eq!((app.forwards(), app.needs()), (choice.forwards(), choice.needs()));
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::super::config::values;
 use super::suite::{ReportArgs, SuiteArgs};
 use super::targets::TargetsArgs;
 
@@ -183,11 +184,11 @@ pub(super) struct LoadArgs {
     pub(super) runs: Option<u32>,
 
     /// Seconds that each run measures
-    #[arg(long, short, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, short, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(super) duration: Duration,
 
     /// Seconds of load before each measurement
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(super) warm_up: Duration,
 
     /// Switches that connect per second before the test; 0 for as fast as they can
@@ -195,15 +196,15 @@ pub(super) struct LoadArgs {
     pub(super) ramp: u32,
 
     /// Seconds after which an answer counts as missing
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(super) answer_timeout: Duration,
 
     /// Seconds that the controller may take to learn all destinations
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(super) learn_timeout: Duration,
 
     /// Seconds that a switch may take until the controller knows it
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(super) connect_timeout: Duration,
 
     /// Measure the CPU time and memory of this process, the controller
@@ -251,8 +252,10 @@ pub(super) struct LoadArgs {
     pub(super) cbench: bool,
 }
 
-/// A time in seconds.
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "give seconds, such as 5 or 0.5".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|_| "give seconds, 0 or more".to_owned())
+/// Longest time that a measurement can be given.
+const MAX_TIME: Duration = Duration::from_secs(86_400);
+
+/// A time, in seconds if nothing else is said.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    values::time(text, Duration::ZERO..=MAX_TIME).map_err(|expected| format!("give {expected}"))
 }

@@ -24,7 +24,7 @@ use signal_hook::iterator::Signals;
 use super::{Failure, print};
 pub(super) use args::Bench;
 use args::{
-    BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, seconds,
+    BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, time,
 };
 use folder::Folder;
 

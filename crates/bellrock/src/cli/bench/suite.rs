@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::{Failure, print};
-use super::{resolve, seconds};
+use super::{resolve, time};
 
 /// What each run measures, and the load before it, if nothing else is said; then in the short form.
 const DURATION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(500)];
@@ -66,16 +66,16 @@ pub(in crate::cli) struct SuiteArgs {
     runs: Option<u32>,
 
     /// Seconds that each run measures [default: 3; 0.5 with --quick]
-    #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, short, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
 
     /// Seconds of load before each measurement [default: 1; 0.2 with --quick]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     warm_up: Option<Duration>,
 
     /// Seconds that a controller has to learn all hosts of a point; one that takes longer is not tried with
     /// more, and the report says so
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     learn_timeout: Duration,
 
     /// Threads of the controllers, where they are not what is varied; at most one for each core

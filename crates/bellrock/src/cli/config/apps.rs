@@ -4,8 +4,9 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use bellrock_api::PriorityBand;
+use bellrock_api::{Forwards, PriorityBand};
 use bellrock_apps::bandwidth::BandwidthSettings;
 use bellrock_apps::provisioning::ProvisioningSettings;
 use bellrock_apps::{LearningSettings, MatchKind, RoutingMode, RoutingSettings};
@@ -129,11 +130,11 @@ pub(crate) const KNOWN: &[Known] = &[
         settings: &[],
     },
     Known {
-        name: "bandwidth",
-        about: "Reserves bandwidth from host to host on request, on every line of a path or on none, and moves \
-                what breaks.",
-        choice: || AppChoice::Bandwidth(BandwidthSettings::default()),
-        settings: super::traffic::BANDWIDTH,
+        name: "quarantine",
+        about: "Drops all packets of listed hosts at every switch, within milliseconds, and lets them \
+                back. It stands first.",
+        choice: || AppChoice::Quarantine(QuarantineSettings::default()),
+        settings: QUARANTINE,
     },
     Known {
         name: "provisioning",
@@ -142,16 +143,18 @@ pub(crate) const KNOWN: &[Known] = &[
         settings: super::traffic::PROVISIONING,
     },
     Known {
-        name: "quarantine",
-        about: "Drops all packets of listed hosts at every switch, within milliseconds, and lets them \
-                back. It stands first.",
-        choice: || AppChoice::Quarantine(QuarantineSettings::default()),
-        settings: QUARANTINE,
+        name: "bandwidth",
+        about: "Reserves bandwidth from host to host on request, on every line of a path or on none, and moves \
+                what breaks.",
+        choice: || AppChoice::Bandwidth(BandwidthSettings::default()),
+        settings: super::traffic::BANDWIDTH,
     },
 ];
 
-/// Apps that carry every packet that reaches them: those behind them see none.
-pub(super) const CARRY_ALL: [&str; 4] = ["learning", "global_learning", "routing", "hub"];
+/// Whether an app carries every packet that reaches it: those behind it see none.
+pub(super) fn carries_all(known: &Known) -> bool {
+    (known.choice)().forwards() == Forwards::All
+}
 
 /// The app with this name, or which there are.
 pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
@@ -198,22 +201,22 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning,
         learning_mut,
         "idle_timeout",
-        "SECONDS",
-        "Seconds without a packet after which a switch removes a flow; 0 for never.",
+        "TIME",
+        "Whole seconds without a packet after which a switch removes a flow; 0 for never.",
         idle_timeout_s,
-        |text| values::number(text, SECONDS),
-        u16::to_string
+        |text| values::whole_seconds(text, SECONDS),
+        |seconds: &u16| show_seconds((*seconds).into())
     ),
     setting!(
         learning,
         learning_mut,
         "hard_timeout",
-        "SECONDS",
-        "Seconds after which a switch removes a flow in any case; 0 for never. It bounds how long \
+        "TIME",
+        "Whole seconds after which a switch removes a flow in any case; 0 for never. It bounds how long \
          a flow can lead to a place that a host has left.",
         hard_timeout_s,
-        |text| values::number(text, SECONDS),
-        u16::to_string
+        |text| values::whole_seconds(text, SECONDS),
+        |seconds: &u16| show_seconds((*seconds).into())
     ),
     setting!(
         learning,
@@ -251,12 +254,12 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning,
         learning_mut,
         "max_age",
-        "SECONDS",
-        "Seconds after which a host of whom the controller saw no packet is forgotten, and its \
+        "TIME",
+        "Whole seconds after which a host of which the controller saw no packet is forgotten, and its \
          flows removed; 0 for never. Packets that pass over flows are not seen.",
         max_age_s,
-        |text| values::number(text, AGE),
-        u32::to_string
+        |text| values::whole_seconds(text, AGE),
+        |seconds: &u32| show_seconds((*seconds).into())
     ),
 ];
 
@@ -276,12 +279,12 @@ const ROUTING: &[Setting<AppChoice>] = &[
         routing,
         routing_mut,
         "idle_timeout",
-        "SECONDS",
-        "Seconds without a packet after which a switch removes a flow between two hosts; 0 for never. \
+        "TIME",
+        "Whole seconds without a packet after which a switch removes a flow between two hosts; 0 for never. \
          For reactive mode.",
         idle_timeout_s,
-        |text| values::number(text, SECONDS),
-        u16::to_string
+        |text| values::whole_seconds(text, SECONDS),
+        |seconds: &u16| show_seconds((*seconds).into())
     ),
     setting!(
         routing,
@@ -342,6 +345,10 @@ const TABLE: Setting<AppChoice> = Setting {
         _ => String::new(),
     },
 };
+
+fn show_seconds(seconds: u64) -> String {
+    values::show_time(Duration::from_secs(seconds))
+}
 
 const TABLE_KINDS: &[(&str, TableKind)] =
     &[("lock_free", TableKind::LockFree), ("mutex", TableKind::Mutex), ("stm", TableKind::Stm)];

@@ -2,16 +2,20 @@
 //! the defaults.
 //!
 //! [`settings`] is the table of all settings, [`apps`] that of the apps and theirs, [`values`]
-//! reads single values, [`yaml`] makes a tree of a file. Here they come together in a [`Config`].
+//! reads single values, [`yaml`] makes a tree of a file. Here they come together in a [`Config`], [`contradictions`] checks
+//! them against each other, and [`print`] makes a file of the defaults.
 //! What is done with it is the business of [`super::start`].
 
 pub(crate) mod apps;
+pub(crate) mod contradictions;
+mod print;
 pub(crate) mod services;
 pub(crate) mod settings;
 mod traffic;
 pub(crate) mod values;
 pub(crate) mod yaml;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -27,10 +31,8 @@ use settings::Setting;
 use values::nearest;
 use yaml::{Entry, Node, Place, Problem, Value};
 
+pub(crate) use print::default_yaml;
 pub(crate) use tracing::Level as LogLevel;
-
-/// The default configuration, as a file with comments.
-pub(crate) const DEFAULT_YAML: &str = include_str!("../default.yaml");
 
 /// Most bytes of a configuration file. A larger one is refused: it is something else.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -129,8 +131,8 @@ impl fmt::Display for Located<'_> {
 }
 
 impl Config {
-    /// The defaults, with what a file says in their place.
-    pub(crate) fn from_file(path: &Path) -> Result<Self, FileError> {
+    /// The defaults, with what a file says in their place; and where it says it.
+    pub(crate) fn from_file(path: &Path) -> Result<(Self, Places), FileError> {
         let unreadable = |error| FileError::Unreadable { path: path.into(), error };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
@@ -140,21 +142,28 @@ impl Config {
         }
         let text =
             String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.into() })?;
-        Config::from_yaml(&text)
+        Config::read_yaml(&text)
             .map_err(|problems| FileError::Wrong { path: path.into(), problems })
     }
 
-    /// The defaults, with what a text says in their place; or all that is wrong in it, in order.
-    pub(crate) fn from_yaml(text: &str) -> Result<Self, Vec<Problem>> {
+    /// The same for a text, or all that is wrong in it, in order.
+    pub(crate) fn read_yaml(text: &str) -> Result<(Self, Places), Vec<Problem>> {
         let root = yaml::parse(text).map_err(|problem| vec![problem])?;
         let mut config = Config::default();
-        let mut problems = Problems::default();
-        config.apply(&root, &mut problems);
-        problems.0.sort_by_key(|problem| problem.place);
-        if problems.0.is_empty() { Ok(config) } else { Err(problems.0) }
+        let mut reading = Reading::default();
+        config.apply(&root, &mut reading);
+        let Reading { mut problems, places } = reading;
+        problems.sort_by_key(|problem| problem.place);
+        if problems.is_empty() { Ok((config, places)) } else { Err(problems) }
     }
 
-    fn apply(&mut self, root: &Node, problems: &mut Problems) {
+    /// The same without the places.
+    #[cfg(test)]
+    pub(crate) fn from_yaml(text: &str) -> Result<Self, Vec<Problem>> {
+        Ok(Config::read_yaml(text)?.0)
+    }
+
+    fn apply(&mut self, root: &Node, problems: &mut Reading) {
         let entries = match &root.value {
             Value::Nothing => return,
             Value::Map(entries) => entries,
@@ -164,6 +173,7 @@ impl Config {
             }
         };
         for entry in entries {
+            problems.places.add(&entry.key, entry.place);
             if entry.key == "apps" {
                 self.apply_apps(&entry.value, problems);
             } else if let Some(setting) = settings::all().find(|setting| setting.key == entry.key) {
@@ -176,7 +186,7 @@ impl Config {
         }
     }
 
-    fn apply_apps(&mut self, node: &Node, problems: &mut Problems) {
+    fn apply_apps(&mut self, node: &Node, problems: &mut Reading) {
         let right = "`apps` is a list of apps, each a name or a name with settings, such as [hub] or \
                      [learning: {match: l2}]";
         let Value::List(items) = &node.value else { return problems.add(node.place, right.into()) };
@@ -203,53 +213,12 @@ impl Config {
                 Ok(known) if self.apps.iter().any(|app| app.name() == known.name) => {
                     problems.add(place, format!("the app {name:?} is in the list already"));
                 }
-                Ok(known) => self.apps.push(configure(known, own, problems)),
+                Ok(known) => {
+                    problems.places.add(&format!("apps.{}", known.name), place);
+                    self.apps.push(configure(known, own, problems));
+                }
             }
         }
-    }
-
-    /// All that no setting alone gets wrong.
-    pub(crate) fn contradictions(&self) -> Vec<String> {
-        let conflicts = self.apps.iter().filter_map(|app| match app {
-            AppChoice::Provisioning(settings) => settings.check().err(),
-            _ => None,
-        });
-        let conflicts = conflicts.map(|conflict| format!("the app \"provisioning\": {conflict}"));
-        let misplaced = (0..self.apps.len()).filter_map(|place| self.misplaced(place));
-        conflicts.chain(misplaced).chain(self.contradiction_of_workers()).collect()
-    }
-
-    /// An app's place in the chain decides whose flows a switch looks at first.
-    fn misplaced(&self, place: usize) -> Option<String> {
-        let (before, from) = self.apps.split_at_checked(place)?;
-        let app = from.first()?.name();
-        let mut before = before.iter().map(AppChoice::name).rev();
-        match app {
-            "quarantine" => before.next().map(|other| {
-                format!(
-                    "the app {app:?} stands behind {other:?}, whose flows it could not beat; put it first"
-                )
-            }),
-            "bandwidth" | "provisioning" => {
-                let other = before.find(|other| apps::CARRY_ALL.contains(other))?;
-                Some(format!(
-                    "the app {app:?} stands behind {other:?}, which carries all packets, so its flows would see \
-                     none; put it before {other:?}"
-                ))
-            }
-            _ => None,
-        }
-    }
-
-    fn contradiction_of_workers(&self) -> Option<String> {
-        let (Pinning::Cores(cores), Some(workers)) = (&self.pin, self.workers) else { return None };
-        let cores = cores.len();
-        (cores != workers).then(|| {
-            format!(
-                "`pin` names {cores} cores for {workers} workers; name one for each worker, or \
-                 leave `workers` at auto"
-            )
-        })
     }
 
     /// Puts these apps in the place of the chain. One that is in the chain already keeps its
@@ -276,7 +245,7 @@ fn values_of_apps() -> String {
 }
 
 /// An app with the settings that a file gives it.
-fn configure(known: &apps::Known, node: &Node, problems: &mut Problems) -> AppChoice {
+fn configure(known: &apps::Known, node: &Node, problems: &mut Reading) -> AppChoice {
     let mut choice = (known.choice)();
     let entries = match &node.value {
         Value::Nothing => return choice,
@@ -288,6 +257,7 @@ fn configure(known: &apps::Known, node: &Node, problems: &mut Problems) -> AppCh
         }
     };
     for entry in entries {
+        problems.places.add(&format!("apps.{}.{}", known.name, entry.key), entry.place);
         match known.settings.iter().find(|setting| setting.key == entry.key) {
             Some(setting) => apply_setting(setting, &mut choice, entry, problems),
             None => {
@@ -299,7 +269,7 @@ fn configure(known: &apps::Known, node: &Node, problems: &mut Problems) -> AppCh
     choice
 }
 
-fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &mut Problems) {
+fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &mut Reading) {
     let key = setting.key;
     let items: Vec<&Node> = match &entry.value.value {
         Value::List(items) if setting.many && !items.is_empty() => items.iter().collect(),
@@ -338,13 +308,42 @@ pub(crate) fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> Str
     format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
 }
 
-/// What is wrong in a file, so far.
-#[derive(Default)]
-struct Problems(Vec<Problem>);
+/// Where a file sets what. Settings are named as in [`contradictions::Contradiction`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(BTreeMap<String, Place>);
 
-impl Problems {
+impl Places {
+    fn add(&mut self, key: &str, place: Place) {
+        self.0.insert(key.to_owned(), place);
+    }
+
+    /// Something else than the file sets this.
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
+    /// Something else than the file says which apps there are, and in which order.
+    pub(crate) fn forget_chain(&mut self) {
+        self.0.retain(|key, _| key != "apps" && key.split('.').count() != 2);
+    }
+
+    /// The last place where one of these is set.
+    fn last_of(&self, keys: &[String]) -> Option<Place> {
+        keys.iter().filter_map(|key| self.0.get(key)).max().copied()
+    }
+}
+
+/// What was found in a file, so far.
+#[derive(Default)]
+struct Reading {
+    /// What is wrong.
+    problems: Vec<Problem>,
+    places: Places,
+}
+
+impl Reading {
     fn add(&mut self, place: Place, message: String) {
-        self.0.push(Problem { place, message });
+        self.problems.push(Problem { place, message });
     }
 
     fn unknown_key(&mut self, entry: &Entry, what: &str, keys: &[&str]) {

@@ -46,6 +46,12 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
         many: true,
         set: |config, texts| {
             let chosen = values::each(texts, |text| values::choice(text, CHOICES))?;
+            if let (Some(item), true) =
+                (texts.iter().position(|text| *text == "none"), texts.len() > 1)
+            {
+                let expected = "none alone, or services without it".to_owned();
+                return Err(values::Wrong(vec![values::WrongItem { item, expected }]));
+            }
             config.services.always = chosen.into_iter().fold(Needs::empty(), |all, one| all | one);
             Ok(())
         },
@@ -62,12 +68,9 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
                 was not heard for three times as long is down.",
         many: false,
         set: |config, texts| {
-            let read = values::time(one(texts), INTERVAL);
-            let whole = read.and_then(|time| match time.subsec_nanos() {
-                0 => Ok(time),
-                _ => Err("whole seconds".to_owned()),
-            });
-            put(&mut config.services.interval, whole)
+            let range = INTERVAL.start().as_secs()..=INTERVAL.end().as_secs();
+            let read = values::whole_seconds(one(texts), range).map(Duration::from_secs);
+            put(&mut config.services.interval, read)
         },
         show: |config| values::show_time(config.services.interval),
     },

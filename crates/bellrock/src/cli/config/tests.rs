@@ -7,7 +7,7 @@ use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_engine::{Pinning, WriteMode};
 
 use super::apps::{AppChoice, KNOWN};
-use super::yaml::{Place, Value};
+use super::yaml::Place;
 use super::*;
 
 fn read(text: &str) -> Config {
@@ -18,23 +18,100 @@ fn read(text: &str) -> Config {
 
 #[test]
 fn the_default_file_says_what_the_code_does() {
-    assert_eq!(read(DEFAULT_YAML), Config::default());
+    assert_eq!(read(&default_yaml()), Config::default());
     assert_eq!(read(""), Config::default());
     assert_eq!(read("# nothing yet\n"), Config::default());
+    let longest = default_yaml().lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(110), "{longest:?}");
+}
+
+/// The default file with the settings of these apps in use, and not of others.
+fn file_with(apps: &[&str]) -> String {
+    let mut is_chosen = None;
+    let file = default_yaml();
+    let lines = file.lines().map(|line| {
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        let (text, was_off) = match text.strip_prefix('#') {
+            Some(off) if !off.is_empty() && !off.starts_with([' ', '#']) => (off, true),
+            _ => (text, false),
+        };
+        if let Some(app) = text.strip_prefix("- ") {
+            is_chosen = Some(apps.contains(&app.trim_end_matches(':')));
+        } else if indent.len() < 6 && !text.starts_with('#') && !text.is_empty() {
+            is_chosen = None;
+        }
+        match is_chosen {
+            _ if text.starts_with('#') || text.is_empty() => line.to_owned(),
+            Some(true) => format!("{indent}{text}"),
+            Some(false) => format!("{indent}#{text}"),
+            None => {
+                assert!(!was_off, "a setting that is not an app's is in use: {line}");
+                line.to_owned()
+            }
+        }
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 #[test]
-fn the_default_file_has_every_setting() {
-    let root = yaml::parse(DEFAULT_YAML).unwrap();
-    let Value::Map(entries) = root.value else { panic!("a map") };
-    let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
-    for setting in settings::all() {
-        assert!(keys.contains(&setting.key), "default.yaml has no {}", setting.key);
+fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
+    let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
+    // Everything at once can be read, though it cannot be run.
+    let (all, places) = Config::read_yaml(&file_with(&names)).unwrap();
+    assert_eq!(all.apps.len(), KNOWN.len());
+    for known in KNOWN {
+        assert!(all.apps.contains(&(known.choice)()), "{} has its defaults", known.name);
+        for setting in known.settings {
+            let key = format!("apps.{}.{}", known.name, setting.key);
+            assert!(places.last_of(std::slice::from_ref(&key)).is_some(), "no {key}");
+        }
     }
-    let learning = KNOWN.iter().find(|known| known.name == "learning").unwrap();
-    for setting in learning.settings {
-        let line = format!("      {}: ", setting.key);
-        assert!(DEFAULT_YAML.contains(&line), "default.yaml has no {} for learning", setting.key);
+    for setting in settings::all() {
+        assert!(places.last_of(&[setting.key.to_owned()]).is_some(), "no {}", setting.key);
+    }
+    assert_eq!(Config { apps: Config::default().apps, ..all }, Config::default());
+    // In the order of the file they are a chain.
+    for last in ["learning", "global_learning", "routing", "hub"] {
+        let config = read(&file_with(&["quarantine", "provisioning", "bandwidth", last]));
+        let chain: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
+        assert_eq!(chain, ["quarantine", "provisioning", "bandwidth", last]);
+        assert!(config.contradictions().iter().all(|one| !one.is_error));
+    }
+}
+
+#[test]
+fn what_a_setting_of_an_app_shows_it_reads_back() {
+    for known in KNOWN {
+        for setting in known.settings {
+            let (default, mut copy) = ((known.choice)(), (known.choice)());
+            let shown = (setting.show)(&default);
+            (setting.set)(&mut copy, &[shown.as_str()]).unwrap();
+            assert_eq!(copy, default, "{} of {}", setting.key, known.name);
+        }
+    }
+    let file = "apps: [{bandwidth: {lines: [a1:4=10M], queues: [gold=1]}}, provisioning: {circuits: [x a:1 b:2]}]";
+    let none = "apps: [{bandwidth: {lines: none, queues: none}}, provisioning: {circuits: none}]";
+    assert_ne!(read(file).apps, read("apps: [bandwidth, provisioning]").apps);
+    assert_eq!(read(none).apps, read("apps: [bandwidth, provisioning]").apps);
+}
+
+#[test]
+fn times_of_apps_have_units_or_are_seconds() {
+    for text in ["10", "10s", "10 s", "10000 ms"] {
+        let file = format!(
+            "apps: [{{learning: {{idle_timeout: {text}, hard_timeout: {text}, max_age: {text}}}}}, \
+             routing: {{idle_timeout: {text}}}]"
+        );
+        let [AppChoice::Learning(learning), AppChoice::Routing(routing)] = &read(&file).apps[..]
+        else {
+            panic!("two apps")
+        };
+        assert_eq!(
+            (learning.idle_timeout_s, learning.hard_timeout_s, learning.max_age_s),
+            (10, 10, 10)
+        );
+        assert_eq!(routing.idle_timeout_s, 10);
     }
 }
 
@@ -123,33 +200,6 @@ fn all_apps() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-#[test]
-fn apps_that_carry_some_packets_stand_before_those_that_carry_all() {
-    for all in ["learning", "global_learning", "routing", "hub"] {
-        for some in ["bandwidth", "provisioning"] {
-            assert_eq!(read(&format!("apps: [{some}, {all}]")).contradictions(), [""; 0]);
-            let wrong = read(&format!("apps: [{all}, {some}]")).contradictions().remove(0);
-            let expected = format!("the app {some:?} stands behind {all:?}");
-            assert!(wrong.contains(&expected) && wrong.contains("put it before"), "{wrong}");
-        }
-    }
-    assert_eq!(
-        read("apps: [quarantine, provisioning, bandwidth, routing]").contradictions(),
-        [""; 0]
-    );
-}
-
-#[test]
-fn quarantine_stands_before_those_whose_flows_it_is_to_beat() {
-    let right = read("apps: [quarantine: {file: none}, learning]");
-    assert_eq!(right.contradictions(), [""; 0]);
-    let wrong = read("apps: [learning, quarantine]").contradictions().remove(0);
-    assert!(
-        wrong.contains("stands behind \"learning\"") && wrong.contains("put it first"),
-        "{wrong}"
-    );
-}
-
 /// A wrong file, and all that the operator is told: line, column, message. APPS stands for the names of
 /// all apps.
 type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
@@ -225,7 +275,25 @@ const BAD: &[Bad] = &[
     ),
     (
         "apps: [learning: {idle_timeout: 65536}]",
-        &[(1, 33, "`idle_timeout` cannot be \"65536\"; give a whole number from 0 to 65535")],
+        &[(
+            1,
+            33,
+            "`idle_timeout` cannot be \"65536\"; give a time in whole seconds from 0 s to 65535 s, such as \
+             10 s or 2 min",
+        )],
+    ),
+    (
+        "apps: [routing: {idle_timeout: 500 ms}]",
+        &[(
+            1,
+            32,
+            "`idle_timeout` cannot be \"500 ms\"; give a time in whole seconds from 0 s to 65535 s, such as \
+             10 s or 2 min",
+        )],
+    ),
+    (
+        "services: [none, hosts]",
+        &[(1, 12, "`services` cannot be \"none\"; give none alone, or services without it")],
     ),
     (
         "high_water_bytes: 1 MB",

@@ -33,10 +33,10 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
         key: "lines",
         value: "SWITCH:PORT=RATE",
         about: "What single lines carry, by a port where they begin or end, whatever else is said, such as \
-                a1:4=10M. Several are a list.",
+                a1:4=10M. Several are a list; none: none.",
         many: true,
         set: |choice, texts| {
-            let lines = values::each(texts, line)?;
+            let lines = values::each(but_none(texts), line)?;
             bandwidth(choice, |settings| settings.lines = lines.into_iter().collect())
         },
         show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.lines)),
@@ -45,10 +45,10 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
         key: "queues",
         value: "NAME=NUMBER",
         about: "Queues that are set up in all switches, for requests that name one, such as gold=1. Several \
-                are a list.",
+                are a list; none: none.",
         many: true,
         set: |choice, texts| {
-            let queues = values::each(texts, queue)?;
+            let queues = values::each(but_none(texts), queue)?;
             bandwidth(choice, |settings| settings.queues = queues.into_iter().collect())
         },
         show: |choice| show_pairs(settings_of(choice).map(|settings| &settings.queues)),
@@ -60,12 +60,12 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
         key: "circuits",
         value: "CIRCUIT",
         about: "The circuits, each its name and two or more endpoints: SWITCH:PORT, SWITCH:PORT:VLAN, or a \
-                host's Ethernet address, such as \"blue a1:4 a2:3:100\". Several are a list.",
+                host's Ethernet address, such as \"blue a1:4 a2:3:100\". Several are a list; none: none.",
         many: true,
         set: |choice, texts| {
             let right =
                 |text: &str| text.parse::<Circuit>().map_err(|error| format!("a circuit: {error}"));
-            let circuits = values::each(texts, right)?;
+            let circuits = values::each(but_none(texts), right)?;
             let conflicts = conflicts(&circuits).into_iter().map(|(item, conflict)| WrongItem {
                 item,
                 expected: format!("circuits that can be together: {conflict}"),
@@ -78,7 +78,7 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
         },
         show: |choice| {
             let AppChoice::Provisioning(settings) = choice else { return String::new() };
-            settings.circuits.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            or_none(settings.circuits.iter().map(ToString::to_string).collect())
         },
     },
     Setting {
@@ -105,6 +105,15 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
         },
     },
 ];
+
+/// The values of a list that may be empty, which is `none`.
+fn but_none<'a, 't>(texts: &'a [&'t str]) -> &'a [&'t str] {
+    if *texts == ["none"] { &[] } else { texts }
+}
+
+fn or_none(shown: Vec<String>) -> String {
+    if shown.is_empty() { "none".to_owned() } else { shown.join(",") }
+}
 
 fn provisioning(
     choice: &mut AppChoice,
@@ -162,5 +171,5 @@ fn queue(text: &str) -> Read<(String, u32)> {
 fn show_pairs<K: ToString, V: ToString>(pairs: Option<&BTreeMap<K, V>>) -> String {
     let pairs = pairs.into_iter().flatten();
     let shown = pairs.map(|(key, value)| format!("{}={}", key.to_string(), value.to_string()));
-    shown.collect::<Vec<_>>().join(",")
+    or_none(shown.collect())
 }

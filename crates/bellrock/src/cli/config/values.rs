@@ -73,15 +73,46 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 
 const TIME_UNITS: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1000)];
 
-/// A time, in seconds if nothing else is said: `15`, `15 s`, `500 ms`, `2 min`.
+/// A time, in seconds if nothing else is said: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`.
 pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
-    with_unit(text, &TIME_UNITS, 1000)
-        .map(Duration::from_millis)
-        .filter(|time| range.contains(time))
-        .ok_or_else(|| {
-            let (least, most) = (show_time(*range.start()), show_time(*range.end()));
-            format!("a time from {least} to {most}, in ms, s or min")
-        })
+    read_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
+        let (least, most) = (show_time(*range.start()), show_time(*range.end()));
+        format!("a time from {least} to {most}, in ms, s or min")
+    })
+}
+
+/// A time in whole seconds, for what OpenFlow counts in them: `10`, `10 s`, `10s`, `2 min`.
+pub(crate) fn whole_seconds<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
+    let seconds =
+        read_time(text).filter(|time| time.subsec_nanos() == 0).map(|time| time.as_secs());
+    let seconds = seconds.filter(|seconds| range.contains(seconds));
+    seconds.and_then(|seconds| T::try_from(seconds).ok()).ok_or_else(|| {
+        format!(
+            "a time in whole seconds from {} s to {} s, such as 10 s or 2 min",
+            range.start(),
+            range.end()
+        )
+    })
+}
+
+/// A time in whole milliseconds.
+fn read_time(text: &str) -> Option<Duration> {
+    if let Some(ms) = with_unit(text, &TIME_UNITS, 1000) {
+        return Some(Duration::from_millis(ms));
+    }
+    let unit = TIME_UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
+    let (digits, size) = unit.unwrap_or((text, 1000));
+    // At most three digits behind the point, so that it is exact.
+    let (whole, part) = digits.trim_end().split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 3 {
+        return None;
+    }
+    let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
+    let ms =
+        whole.parse::<u64>().ok()?.checked_mul(size)?.checked_add(thousandths * size / 1000)?;
+    let is_whole = (thousandths * size).is_multiple_of(1000);
+    is_whole.then_some(Duration::from_millis(ms))
 }
 
 /// A time in seconds, or in milliseconds if it is not whole seconds.
@@ -180,8 +211,28 @@ mod tests {
         for (text, ms) in [("15", 15_000), ("15 s", 15_000), ("500ms", 500), ("2 min", 120_000)] {
             assert_eq!(time(text, range.clone()), Ok(Duration::from_millis(ms)), "{text}");
         }
+        for (text, ms) in [("1.5 s", 1500), ("0.5", 500), ("1.25min", 75_000), ("2.0 s", 2000)] {
+            assert_eq!(time(text, range.clone()), Ok(Duration::from_millis(ms)), "{text}");
+        }
         let right = "a time from 100 ms to 3600 s, in ms, s or min";
-        assert_eq!(time("99 ms", range), Err(right.to_owned()));
+        for text in
+            ["99 ms", "", "s", "-1", "1.", ".5", "1.2345 s", "1.5 ms", "1e3", "1.-5", "2 hours"]
+        {
+            assert_eq!(time(text, range.clone()), Err(right.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_seconds_have_any_unit_but_no_parts() {
+        for (text, seconds) in
+            [("10", 10), ("10s", 10), ("10 s", 10), ("2 min", 120), ("0", 0), ("3000 ms", 3)]
+        {
+            assert_eq!(whole_seconds(text, 0..=120), Ok(seconds), "{text}");
+        }
+        for text in ["1500 ms", "0.5", "121", "3 min", "", "x", "99999999999999999999"] {
+            let right = "a time in whole seconds from 0 s to 120 s, such as 10 s or 2 min";
+            assert_eq!(whole_seconds::<u16>(text, 0..=120), Err(right.to_owned()), "{text}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::super::args::Ask;
+use super::super::config::values;
 use super::super::show::{printable, table};
 use super::kept::How;
 use super::wait_for;
@@ -36,9 +37,9 @@ pub(crate) struct Reserve {
     /// Put its packets into this queue, which is set up in all switches, instead of a meter
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// Seconds to wait for others to release what is missing
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = seconds)]
-    wait: u64,
+    /// How long to wait for others to release what is missing: up to 5 s
+    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = wait)]
+    wait: Duration,
     #[command(flatten)]
     ask: Ask,
 }
@@ -53,9 +54,9 @@ pub(crate) struct Release {
     ask: Ask,
 }
 
-fn seconds(text: &str) -> Result<u64, String> {
-    let wait = text.parse().ok().filter(|wait| *wait <= MAX_WAIT_S);
-    wait.ok_or_else(|| format!("give a whole number of seconds from 0 to {MAX_WAIT_S}"))
+fn wait(text: &str) -> Result<Duration, String> {
+    let range = Duration::ZERO..=Duration::from_secs(MAX_WAIT_S);
+    values::time(text, range).map_err(|expected| format!("give {expected}"))
 }
 
 fn number(text: &str) -> Result<u32, String> {
@@ -68,7 +69,8 @@ impl Reserve {
     pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
         let ends = [self.from.to_string(), self.to.to_string(), self.rate.to_string()];
         let queue = self.queue.clone().unwrap_or_else(|| NO_QUEUE.to_owned());
-        (&self.ask, ends.into_iter().chain([queue, self.wait.to_string()]).collect())
+        let wait_ms = format!("{}ms", self.wait.as_millis());
+        (&self.ask, ends.into_iter().chain([queue, wait_ms]).collect())
     }
 }
 
@@ -129,17 +131,17 @@ pub(crate) fn reserve(
     words: &[&str],
 ) -> Result<Value, String> {
     let [from, to, rate, options @ ..] = words else {
-        return Err("give reserve FROM TO RATE [QUEUE|- [SECONDS]]".to_owned());
+        return Err("give reserve FROM TO RATE [QUEUE|- [TIME]]".to_owned());
     };
     let queue = options.first().copied().filter(|queue| *queue != NO_QUEUE).map(str::to_owned);
-    let wait = options.get(1).map_or(Ok(0), |text| seconds(text))?;
+    let wait = options.get(1).map_or(Ok(Duration::ZERO), |text| wait(text))?;
     let text = |error: &dyn ToString| error.to_string();
     let request = Request {
         from: from.parse().map_err(|error| text(&error))?,
         to: to.parse().map_err(|error| text(&error))?,
         rate: rate.parse().map_err(|error| text(&error))?,
         queue,
-        wait: Duration::from_secs(wait),
+        wait,
     };
     let reserved = wait_for(book.reserve(request))?.map_err(|error| match &error {
         NotReserved::Host(NotOneHost::Unknown(name)) => {

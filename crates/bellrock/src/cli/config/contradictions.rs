@@ -1,0 +1,387 @@
+//! What no setting alone gets wrong: settings that contradict each other, chains that cannot work, and settings without
+//! effect.
+
+use std::net::SocketAddr;
+
+use bellrock_api::{Forwards, Needs, Version};
+use bellrock_apps::{LearningSettings, RoutingMode, RoutingSettings};
+use bellrock_engine::Pinning;
+use bellrock_engine::session::Settings as SessionSettings;
+use bellrock_services::chain::{self, AppRole};
+use bellrock_services::hosts::HostSettings;
+
+use super::apps::{AppChoice, TableKind};
+use super::settings::{self, Setting};
+use super::{Config, Control, Places};
+
+/// Bytes that `global_learning` takes for a host of its shared table, rounded up (28.4).
+const SHARED_BYTES_PER_HOST: usize = 29;
+
+/// A contradiction. Some make a start impossible; others are warnings: it works, but hardly as it was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contradiction {
+    /// The settings that it is about, by their keys: `pin`, `apps.routing`, `apps.routing.mode`.
+    about: Vec<String>,
+    pub(crate) is_error: bool,
+    /// What is wrong, and what would be right.
+    pub(crate) text: String,
+}
+
+impl Contradiction {
+    /// `FILE:LINE:COLUMN: ` and what is wrong; without the place if the file does not set any of it.
+    pub(crate) fn located(&self, file: &str, places: &Places) -> String {
+        let kind = if self.is_error { "" } else { "warning: " };
+        match places.last_of(&self.about) {
+            Some(place) => format!("{file}:{}:{}: {kind}{}", place.line, place.column, self.text),
+            None => format!("{file}: {kind}{}", self.text),
+        }
+    }
+}
+
+fn error(about: &[&str], text: String) -> Contradiction {
+    Contradiction { about: about.iter().map(ToString::to_string).collect(), is_error: true, text }
+}
+
+fn warning(about: &[&str], text: String) -> Contradiction {
+    Contradiction { is_error: false, ..error(about, text) }
+}
+
+impl Config {
+    /// All that no setting alone gets wrong, errors first.
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
+        let mut all: Vec<Contradiction> = self
+            .of_chain()
+            .chain(self.of_circuits())
+            .chain(self.of_listen())
+            .chain(self.of_cores())
+            .chain(self.of_control())
+            .chain(self.of_versions())
+            .chain(self.of_services())
+            .chain(self.apps.iter().flat_map(|app| self.of_app(app)))
+            .collect();
+        all.sort_by_key(|one| !one.is_error);
+        all
+    }
+
+    fn of_chain(&self) -> impl Iterator<Item = Contradiction> {
+        let role = |app: &AppChoice| AppRole {
+            name: app.name(),
+            forwards: app.forwards(),
+            wants_packet_ins: true,
+        };
+        let roles: Vec<_> = self.apps.iter().map(role).collect();
+        let problems = chain::check(&roles);
+        problems.into_iter().map(move |problem| {
+            let app = problem.place.and_then(|place| roles.get(place));
+            let about = app.map_or_else(|| "apps".to_owned(), |app| format!("apps.{}", app.name));
+            let text = problem.to_string();
+            Contradiction { about: vec![about], is_error: problem.is_error, text }
+        })
+    }
+
+    fn of_circuits(&self) -> impl Iterator<Item = Contradiction> {
+        self.apps.iter().filter_map(|app| {
+            let AppChoice::Provisioning(settings) = app else { return None };
+            let about = ["apps.provisioning.circuits", "apps.provisioning.vlans"];
+            if settings.circuits.is_empty() {
+                let text = "the app \"provisioning\" has no circuit to keep; name some under `circuits`, or leave it out";
+                return Some(warning(&["apps.provisioning"], text.to_owned()));
+            }
+            let conflict = settings.check().err()?;
+            Some(error(&about, format!("the app \"provisioning\": {conflict}")))
+        })
+    }
+
+    fn of_listen(&self) -> impl Iterator<Item = Contradiction> {
+        let overlap = |one: &SocketAddr, other: &SocketAddr| {
+            let same =
+                one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+            one.port() == other.port()
+                && one.port() != 0
+                && one.is_ipv4() == other.is_ipv4()
+                && same
+        };
+        let pairs = self.listen.iter().enumerate().filter_map(move |(place, address)| {
+            let other = self.listen.iter().take(place).find(|other| overlap(other, address))?;
+            let text = format!(
+                "`listen` has {other} and {address}, which are the same port of the same address; leave one out"
+            );
+            Some(error(&["listen"], text))
+        });
+        pairs.take(1)
+    }
+
+    fn of_cores(&self) -> impl Iterator<Item = Contradiction> {
+        let Pinning::Cores(cores) = &self.pin else { return None.into_iter().chain(None) };
+        let (n, workers) = (cores.len(), self.workers);
+        let number = workers.filter(|workers| *workers != n).map(|workers| {
+            let text = format!(
+                "`pin` names {n} cores for {workers} workers; name one for each worker, or leave `workers` at auto"
+            );
+            error(&["pin", "workers"], text)
+        });
+        let mut before = cores.iter().enumerate();
+        let twice =
+            before.find(|(place, core)| cores.iter().take(*place).any(|other| other == *core));
+        let twice = twice.map(|(_, core)| {
+            let text = format!(
+                "`pin` names core {core} twice, so two workers share it; name another core for one"
+            );
+            warning(&["pin"], text)
+        });
+        number.into_iter().chain(twice)
+    }
+
+    fn of_control(&self) -> impl Iterator<Item = Contradiction> {
+        let asked_only = self.apps.iter().filter_map(|app| match app {
+            AppChoice::Bandwidth(_) => Some((app.name(), "nobody can request bandwidth")),
+            AppChoice::Quarantine(settings) if settings.file.is_none() => {
+                Some((app.name(), "nobody can name a host to block, and it has no `file`"))
+            }
+            _ => None,
+        });
+        let has_none = self.control == Control::None;
+        asked_only.filter(move |_| has_none).map(|(name, why)| {
+            let text = format!("the app {name:?} can do nothing: without a control socket {why}; leave `control` at auto");
+            warning(&["control", &format!("apps.{name}")], text)
+        })
+    }
+
+    fn of_versions(&self) -> impl Iterator<Item = Contradiction> {
+        let only = match self.session.versions.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        let no_rates = self.apps.iter().filter_map(move |app| {
+            let AppChoice::Bandwidth(settings) = app else { return None };
+            (only == Some(Version::V1_0) && settings.queues.is_empty()).then(|| {
+                let text = "the app \"bandwidth\" cannot keep a rate: OpenFlow 1.0 has no meters, and no queue is set; add \
+                            1.3 to `versions`, or name queues";
+                warning(&["versions", "apps.bandwidth"], text.to_owned())
+            })
+        });
+        let default = SessionSettings::default().miss_send_len;
+        let is_idle = only == Some(Version::V1_3) && self.session.miss_send_len != default;
+        let no_miss_send_len = is_idle.then(|| {
+            let text =
+                "`miss_send_len` has no effect, since `versions` has no 1.0; leave the line out";
+            warning(&["miss_send_len"], text.to_owned())
+        });
+        no_rates.chain(no_miss_send_len)
+    }
+
+    fn of_services(&self) -> impl Iterator<Item = Contradiction> {
+        let needs = self.apps.iter().fold(self.services.always, |needs, app| needs | app.needs());
+        let default = Config::default();
+        let is_changed =
+            move |setting: &&Setting<Config>| (setting.show)(self) != (setting.show)(&default);
+        let idle = settings::all().filter(is_changed).filter_map(move |setting| {
+            let (service, needed) = match setting.key {
+                "discovery_interval" | "discovery_key_file" | "discovery_slow_links" => {
+                    ("topology", Needs::TOPOLOGY)
+                }
+                "host_max_age" | "max_hosts" | "max_hosts_per_port" => ("hosts", Needs::HOSTS),
+                _ => return None,
+            };
+            // Whatever needs hosts or paths runs discovery too.
+            let runs = if needed == Needs::TOPOLOGY { !needs.is_empty() } else { needs.contains(needed) };
+            (!runs).then(|| {
+                let key = setting.key;
+                let text = format!(
+                    "`{key}` has no effect, since no app needs that service; set `services: {service}`, or leave \
+                     `{key}` out"
+                );
+                warning(&[key], text)
+            })
+        });
+        let (hosts, usual) = (&self.services.hosts, HostSettings::default());
+        let per_port = hosts.max_hosts_per_port;
+        let never = per_port != usual.max_hosts_per_port && per_port > hosts.max_hosts;
+        let never = never.then(|| {
+            let text = format!(
+                "`max_hosts_per_port` {per_port} is more than `max_hosts` {}, so it is never reached; raise `max_hosts`",
+                hosts.max_hosts
+            );
+            warning(&["max_hosts", "max_hosts_per_port"], text)
+        });
+        idle.chain(never)
+    }
+
+    fn of_app(&self, app: &AppChoice) -> Vec<Contradiction> {
+        match app {
+            AppChoice::Learning(settings) => of_learning(app.name(), settings),
+            AppChoice::GlobalLearning(settings, table) => {
+                let mut all = of_learning(app.name(), settings);
+                let needed = settings.max_entries.saturating_mul(SHARED_BYTES_PER_HOST);
+                if *table == TableKind::LockFree && needed > self.table_memory_bytes {
+                    let text = format!(
+                        "`max_entries` {} needs {} MiB, which is more than `table_memory_bytes`, so fewer hosts are \
+                         remembered; raise `table_memory_bytes`",
+                        settings.max_entries,
+                        needed >> 20
+                    );
+                    let about = ["apps.global_learning.max_entries", "table_memory_bytes"];
+                    all.push(warning(&about, text));
+                }
+                all
+            }
+            AppChoice::Routing(settings) => of_routing(settings).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn of_learning(name: &str, settings: &LearningSettings) -> Vec<Contradiction> {
+    let usual = LearningSettings::default();
+    let key = |key: &str| format!("apps.{name}.{key}");
+    let mut all = Vec::new();
+    let per_port = settings.max_macs_per_port;
+    if per_port != usual.max_macs_per_port && per_port as usize > settings.max_entries {
+        let text = format!(
+            "`max_macs_per_port` {per_port} is more than `max_entries` {}, so it is never reached; raise `max_entries`",
+            settings.max_entries
+        );
+        all.push(warning(&[&key("max_macs_per_port"), &key("max_entries")], text));
+    }
+    let (idle, hard) = (settings.idle_timeout_s, settings.hard_timeout_s);
+    if idle != usual.idle_timeout_s && hard != 0 && hard <= idle {
+        let text = format!(
+            "`idle_timeout` {idle} s has no effect, since `hard_timeout` removes each flow after {hard} s; give a \
+             shorter `idle_timeout`"
+        );
+        all.push(warning(&[&key("idle_timeout"), &key("hard_timeout")], text));
+    }
+    all
+}
+
+fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
+    let is_changed = settings.idle_timeout_s != RoutingSettings::default().idle_timeout_s;
+    (settings.mode == RoutingMode::Proactive && is_changed).then(|| {
+        let text =
+            "`idle_timeout` has no effect in proactive mode, where flows stay; leave the line out";
+        warning(&["apps.routing.idle_timeout"], text.to_owned())
+    })
+}
+
+impl AppChoice {
+    /// As its app says it of itself, before there is one.
+    pub(crate) fn forwards(&self) -> Forwards {
+        match self {
+            AppChoice::Hub
+            | AppChoice::Learning(_)
+            | AppChoice::GlobalLearning(..)
+            | AppChoice::Routing(_) => Forwards::All,
+            AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => Forwards::Selected,
+            AppChoice::Quarantine(_) => Forwards::Nothing,
+        }
+    }
+
+    /// Likewise.
+    pub(crate) fn needs(&self) -> Needs {
+        match self {
+            AppChoice::Routing(_) | AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => {
+                Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
+            }
+            _ => Needs::empty(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a file, located.
+    fn said(text: &str) -> Vec<String> {
+        let (config, places) = Config::read_yaml(text).unwrap();
+        config.contradictions().iter().map(|one| one.located("f", &places)).collect()
+    }
+
+    #[test]
+    fn every_contradiction_has_its_line_and_says_what_would_be_right() {
+        for (text, starts) in [
+            (
+                "apps: [hub, learning]",
+                &["f:1:13: the app \"learning\" stands behind \"hub\", "][..],
+            ),
+            (
+                "apps:\n- hub\n- quarantine\n",
+                &["f:3:3: the app \"quarantine\" stands behind \"hub\", "],
+            ),
+            ("apps: [learning, bandwidth]", &["f:1:18: the app \"bandwidth\" stands behind "]),
+            ("apps: [quarantine]", &["f:1:1: warning: no app forwards packets, "]),
+            (
+                "apps: [provisioning]",
+                &[
+                    "f:1:1: warning: only what is requested of \"provisioning\" ",
+                    "f:1:8: warning: the app \"provisioning\" has no circuit",
+                ],
+            ),
+            ("workers: 3\npin: [0, 1]\n", &["f:2:1: `pin` names 2 cores for 3 workers; "]),
+            ("pin: [1, 1]\n", &["f:1:1: warning: `pin` names core 1 twice, "]),
+            (
+                "listen: [127.0.0.1:6653, '0.0.0.0:6653']\n",
+                &["f:1:1: `listen` has 127.0.0.1:6653 and 0.0.0.0:6653, "],
+            ),
+            (
+                "apps: [quarantine, bandwidth, learning]\ncontrol: none\n",
+                &[
+                    "f:2:1: warning: the app \"quarantine\" can do nothing: ",
+                    "f:2:1: warning: the app \"bandwidth\" can do nothing: ",
+                ],
+            ),
+            (
+                "versions: 1.0\napps: [bandwidth, learning]\n",
+                &["f:2:8: warning: the app \"bandwidth\" cannot keep a rate: "],
+            ),
+            (
+                "versions: 1.3\nmiss_send_len: 9\n",
+                &["f:2:1: warning: `miss_send_len` has no effect, "],
+            ),
+            ("host_max_age: 60 s", &["f:1:1: warning: `host_max_age` has no effect, "]),
+            ("discovery_interval: 9", &["f:1:1: warning: `discovery_interval` has no effect, "]),
+            (
+                "services: hosts\nmax_hosts: 9\nmax_hosts_per_port: 10\n",
+                &["f:3:1: warning: `max_hosts_per_port` 10 is more than `max_hosts` 9, "],
+            ),
+            (
+                "apps:\n- learning:\n    max_entries: 5\n    max_macs_per_port: 6\n",
+                &["f:4:5: warning: `max_macs_per_port` 6 is more than `max_entries` 5, "],
+            ),
+            (
+                "apps: [learning: {idle_timeout: 10 s, hard_timeout: 10 s}]",
+                &["f:1:39: warning: `idle_timeout` 10 s has no effect, "],
+            ),
+            (
+                "apps: [routing: {mode: proactive, idle_timeout: 5}]",
+                &["f:1:35: warning: `idle_timeout` has no effect in proactive mode, "],
+            ),
+            (
+                "table_memory_bytes: 1 MiB\napps: [global_learning]\n",
+                &["f:1:1: warning: `max_entries` 1048576 needs 29 MiB, "],
+            ),
+        ] {
+            let said = said(text);
+            assert_eq!(said.len(), starts.len(), "{text}: {said:?}");
+            for (said, start) in said.iter().zip(starts) {
+                assert!(said.starts_with(start) && said.contains("; "), "{text}: {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_meant_is_not_warned_of() {
+        for text in [
+            "",
+            "listen: [127.0.0.1:6653, '[::1]:6653', 127.0.0.2:6653, 127.0.0.1:6654]",
+            "listen: [127.0.0.1:0, 127.0.0.1:0]",
+            "apps: [{quarantine: {file: /dev/null}}, learning]\ncontrol: none\n",
+            "apps: [routing]\nhost_max_age: 60 s\ndiscovery_interval: 9 s\n",
+            "apps: [learning: {max_entries: 5}]",
+            "apps: [learning: {hard_timeout: 10}]",
+            "max_hosts: 9\nservices: hosts\n",
+        ] {
+            assert_eq!(said(text), [""; 0], "{text}");
+        }
+    }
+}

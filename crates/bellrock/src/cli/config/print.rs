@@ -1,0 +1,120 @@
+//! The default configuration as a file, made from the tables of the settings.
+
+use super::apps::{AppChoice, KNOWN, Known};
+use super::settings::{GROUPS, Setting};
+use super::{Config, apps};
+
+/// Longest line of a comment, in characters.
+const WIDTH: usize = 110;
+
+const HEADER: &str = "\
+The configuration of Bellrock, with every setting at its default.
+
+A setting that is left out has the value that stands here. Each can also be given as a flag (max_connections: \
+--max-connections) or in the environment (BELLROCK_MAX_CONNECTIONS): a flag beats the environment, and the environment \
+beats this file. `bellrock check FILE` checks a file.
+
+Bytes are numbers with or without B, KiB, MiB or GiB. Times are numbers with ms, s or min, in seconds without a unit.
+
+Text has a space behind its #. A setting that is not used has none: take its # away to use it.";
+
+const CHAIN: &str = "The chain, in order: each packet goes to the first app, and on to the next for as long as they pass \
+                     it on. An app without settings is just its name (- hub).";
+
+const FIRST: &str = "Apps that stand before those that carry all packets:";
+const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to use another one, put a # before the lines \
+                       of learning.";
+
+/// The default configuration, with all settings of all apps: those of apps that are not in the default chain are
+/// commented out.
+pub(crate) fn default_yaml() -> String {
+    let config = Config::default();
+    let mut file = File::default();
+    file.comment("", HEADER);
+    for (n, group) in GROUPS.iter().enumerate() {
+        file.heading(group.heading);
+        for setting in group.settings {
+            file.setting("", "", setting, &config);
+        }
+        if n == 0 {
+            file.chain(&config.apps);
+        }
+    }
+    file.0
+}
+
+#[derive(Default)]
+struct File(String);
+
+impl File {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    /// Text, broken into lines between words; empty lines separate paragraphs.
+    fn comment(&mut self, indent: &str, text: &str) {
+        let start = format!("{indent}#");
+        let mut line = start.clone();
+        for paragraph in text.split("\n\n") {
+            if line != start {
+                self.line(&std::mem::replace(&mut line, start.clone()));
+                self.line(&start);
+            }
+            for word in paragraph.split_whitespace() {
+                if line.chars().count() + 1 + word.chars().count() > WIDTH {
+                    self.line(&std::mem::replace(&mut line, start.clone()));
+                }
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+        self.line(&line);
+    }
+
+    fn heading(&mut self, heading: &str) {
+        self.line("");
+        let rule = "-".repeat(WIDTH.saturating_sub(heading.len() + 3));
+        self.line(&format!("# {heading} {rule}"));
+    }
+
+    /// A setting and what it does. `off` is `#` if it is not used.
+    fn setting<T>(&mut self, indent: &str, off: &str, setting: &Setting<T>, of: &T) {
+        if indent.is_empty() {
+            self.line("");
+        }
+        self.comment(indent, setting.about);
+        let shown = (setting.show)(of);
+        let value = match setting.many && shown.contains(',') {
+            true => format!("[{}]", shown.replace(',', ", ")),
+            false => shown,
+        };
+        self.line(&format!("{indent}{off}{}: {value}", setting.key));
+    }
+
+    fn chain(&mut self, used: &[AppChoice]) {
+        self.heading("Apps");
+        self.line("");
+        self.comment("", CHAIN);
+        self.line("apps:");
+        let (all, some): (Vec<&Known>, Vec<&Known>) =
+            KNOWN.iter().partition(|known| apps::carries_all(known));
+        // Those that only drop packets come first.
+        for (title, known) in [(FIRST, some), (INSTEAD, all)] {
+            self.comment("  ", title);
+            for app in known {
+                let off = if used.iter().any(|used| used.name() == app.name) { "" } else { "#" };
+                self.line("");
+                self.comment("  ", app.about);
+                let colon = if app.settings.is_empty() { "" } else { ":" };
+                self.line(&format!("  {off}- {}{colon}", app.name));
+                for setting in app.settings {
+                    self.setting("      ", off, setting, &(app.choice)());
+                }
+            }
+            self.line("");
+        }
+        // The next heading has an empty line of its own.
+        self.0.pop();
+    }
+}
