@@ -19,6 +19,7 @@ IPERF_S = 4
 RATE_BITS_PER_S = 2_000_000
 TOLERANCE = 3
 QUEUE = 1
+METER_MOD = 29
 # Where nobody listens.
 DEAF_PORT = 6699
 
@@ -79,6 +80,26 @@ class Bandwidth(SystemTest):
         self.assertEqual(controller.ask("release", "1"), [])
         time.sleep(1)
         self.assertGreater(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s after the release")
+
+    def test_a_meter_that_means_the_same_is_left_alone_openflow13(self):
+        """Open vSwitch reports a burst that nobody asked for. Reading its tables again, after a lost connection, modifies nothing."""
+        controller, network = self.start("OpenFlow13")
+        capture = self.capture()
+        reserved = controller.ask("reserve", network["h1"].IP(), network["h3"].IP(), "2M")
+        self.assertEqual([entry["state"] for entry in reserved], ["installed"])
+        self.assertRegex(command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"), r"rate=2000 burst_size=2000")
+
+        def state():
+            return [entry["state"] for entry in controller.ask("reservations")]
+
+        command("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{DEAF_PORT}")
+        until(lambda: state() == ["unknown"], FOUND_S, "the switch is missed")
+        command("ovs-vsctl", "set-controller", "s1", "tcp:127.0.0.1:6653")
+        network.await_connected()
+        until(lambda: state() == ["installed"], FOUND_S, "it is back")
+        time.sleep(1)
+        capture.stop()
+        self.assertEqual(capture.message_types().count(METER_MOD), 1, "meter_mods: the one that added it")
 
     def test_a_lost_connection_and_a_restart_cost_no_packet_openflow13(self):
         """The switch where packets come in loses its controller for a while, and then the controller starts anew."""

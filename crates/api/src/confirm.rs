@@ -117,8 +117,8 @@ pub enum RequestError {
     #[error("the switch does not answer this request")]
     Silent,
     /// A reply came that cannot be read.
-    #[error("the switch's answer cannot be read")]
-    Unreadable,
+    #[error("the switch's answer cannot be read: {0}")]
+    Unreadable(DecodeError),
     /// The reply was larger than what is kept of one.
     #[error(
         "the switch's answer is larger than what is kept of one; set max_multipart_bytes higher"

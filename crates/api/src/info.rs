@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bellrock_openflow::{Capabilities, MacAddr, Port, PortDesc, Version};
+use bellrock_openflow::{Capabilities, FlowStats, MacAddr, Port, PortDesc, Version};
 
 /// A datapath id: the 64-bit name of a switch. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +125,13 @@ impl Cookie {
     #[must_use]
     pub const fn with(self, number: u64) -> u64 {
         self.0 | (number & !Self::MASK)
+    }
+
+    /// Whether a flow that a switch reports is one of this app's: its cookie is, and its match and
+    /// instructions are such as an app can give. Others put flows into a switch too, with whatever cookie.
+    #[must_use]
+    pub fn owns_flow(self, flow: &FlowStats<'_>) -> bool {
+        self.owns(flow.cookie) && flow.is_well_formed()
     }
 
     /// Whether a flow's cookie is one of this app's.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use bellrock_openflow::{FlowMod, RequestBody, ToSwitch, Version};
+use bellrock_openflow::{FlowMod, FlowStats, RequestBody, ToSwitch, Version};
 
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
@@ -116,6 +116,13 @@ impl Network {
         }
         let mut apps = self.runtime.state().apps.iter();
         apps.find(|(_, app)| app.owns(cookie)).map(|(name, _)| *name)
+    }
+
+    /// The app that a flow is of which a switch reports; as [`Network::app_of`], and `None` for a flow that
+    /// no app can have installed ([`Cookie::owns_flow`]).
+    #[must_use]
+    pub fn app_of_flow(&self, flow: &FlowStats<'_>) -> Option<&'static str> {
+        self.app_of(flow.cookie).filter(|_| flow.is_well_formed())
     }
 
     /// The apps of the chain, in order.

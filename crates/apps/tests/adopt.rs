@@ -34,6 +34,7 @@ macro_rules! with_each_app {
 with_each_app!(
     a_switch_that_comes_back_keeps_its_flows,
     a_controller_that_comes_back_takes_the_flows_on,
+    flows_that_make_no_sense_harm_none_of_the_others,
     flows_of_other_settings_are_laid_anew,
     a_host_that_has_moved_meanwhile_is_reached_again,
     flows_of_a_port_that_went_down_meanwhile_go
@@ -150,6 +151,59 @@ fn a_controller_that_comes_back_takes_the_flows_on(make: Make<impl App>, version
         assert_eq!(flows(&lab), before);
         assert_eq!(counter(&mut lab, "flow_mods"), 0);
         assert_eq!(lab.counter("flows_adopted"), before.len() as u64);
+    }
+}
+
+/// The entries of all flow statistics that a strict reading refuses.
+fn odd_flows(version: Version) -> Vec<u8> {
+    let (folder, head, kind) = match version {
+        Version::V1_0 => ("v10", 12, "stats_reply_flow"),
+        Version::V1_3 => ("v13", 16, "multipart_reply_flow"),
+    };
+    let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_flows = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(kind) && name.ends_with(".hex")
+    };
+    let mut entries = Vec::new();
+    for path in files.filter(is_flows) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let digits = text.lines().filter_map(|line| line.split('#').next());
+        let bytes = digits.flat_map(str::split_whitespace);
+        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap());
+        entries.extend(bytes.skip(head));
+    }
+    assert!(entries.len() > 200);
+    entries
+}
+
+/// The same with the cookies of an app that would be asked about them.
+fn odd_flows_of(version: Version, app: &str) -> Vec<u8> {
+    let (mut entries, mut at) = (odd_flows(version), 0);
+    let cookie = bellrock_api::Cookie::of_app(app).with(0).to_be_bytes();
+    let cookie_at = match version {
+        Version::V1_0 => 64,
+        Version::V1_3 => 24,
+    };
+    while at < entries.len() {
+        entries[at + cookie_at..at + cookie_at + 8].copy_from_slice(&cookie);
+        at += usize::from(u16::from_be_bytes([entries[at], entries[at + 1]]));
+    }
+    entries
+}
+
+fn flows_that_make_no_sense_harm_none_of_the_others(make: Make<impl App>, version: Version) {
+    let (mut lab, pings) = talking(make, version);
+    let before = flows(&lab);
+    let app = make(LearningSettings::default()).name();
+    for entries in [odd_flows(version), odd_flows_of(version, app)] {
+        SWITCHES.iter().for_each(|switch| lab.report_beside(switch, &entries));
+        restart(&mut lab, make(LearningSettings::default()), |_| ());
+        assert_quiet(&mut lab, &pings);
+        assert_eq!(flows(&lab), before);
+        assert_eq!(lab.counter("flows_adopted"), before.len() as u64);
+        assert_eq!(lab.counter("malformed"), 0);
     }
 }
 

@@ -18,3 +18,25 @@ fn every_packet_is_flooded_and_nothing_else_is_sent() {
         }
     }
 }
+
+#[test]
+fn on_a_switch_without_flood_packets_go_to_all_ports_after_the_first() {
+    for version in VERSIONS {
+        let topology = bellrock_emulator::topology::linear(2, 1);
+        let lab = bellrock_emulator::lab::Lab::seeded(3).version(version).topology(topology);
+        let mut lab = lab.run(Hub);
+        lab.refuse_flood("s2");
+        // What is refused is lost; what comes after it arrives.
+        lab.ping_all();
+        let errors = lab.counter("errors_received");
+        assert!(errors > 0, "{version}");
+        assert!(lab.ping_all().is_complete(), "{version}");
+        assert_eq!(lab.counter("errors_received"), errors, "{version}: FLOOD is sent no more");
+        let outputs = |switch: &str, port: &str| {
+            let sent = lab.messages(switch).map(|message| message.to_string());
+            sent.filter(|message| message.contains(port)).count()
+        };
+        assert!(outputs("s1", "output:FLOOD") > 0 && outputs("s1", "output:ALL") == 0);
+        assert!(outputs("s2", "output:ALL") > 0);
+    }
+}

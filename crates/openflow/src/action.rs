@@ -144,16 +144,24 @@ impl<'a> Element<'a> for Action<'a> {
         let start = *reader;
         let head: &Tlv = reader.fixed("action")?;
         let (kind, length) = (head.kind.get(), usize::from(head.length.get()));
-        if length < 8 || !length.is_multiple_of(8) {
+        let is_odd = length < 8 || !length.is_multiple_of(8);
+        if length < size_of::<Tlv>() || (is_odd && !reader.is_liberal()) {
             return Err(start.bad_length("action.length", length));
         }
-        let mut body = reader.sub(length - size_of::<Tlv>(), "action")?;
-        let action = match version {
-            Version::V1_0 => decode_v10(kind, &mut body)?,
-            Version::V1_3 => decode_v13(kind, &mut body)?,
+        let body = reader.sub(length - size_of::<Tlv>(), "action")?;
+        let unknown = |body| Action::Unknown { kind, body: Bytes(body) };
+        if is_odd {
+            return Ok(unknown(body.peek()));
+        }
+        let read = |mut body: Reader<'a>| {
+            let action = match version {
+                Version::V1_0 => decode_v10(kind, &mut body)?,
+                Version::V1_3 => decode_v13(kind, &mut body)?,
+            };
+            body.finish("action")?;
+            Ok(action)
         };
-        body.finish("action")?;
-        Ok(action)
+        body.or_keep(read, unknown)
     }
 
     fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {

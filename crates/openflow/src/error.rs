@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Version;
+use crate::{Prerequisite, Version};
 
 /// Why bytes are not a message: which field, where, what is wrong, and what to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +85,9 @@ pub enum EncodeError {
         /// The structure that grew too long.
         what: &'static str,
     },
+    /// A match field without the fields that it depends on.
+    #[error("{0}")]
+    Prerequisite(Prerequisite),
     /// A value that does not fit its field.
     #[error("{what} is out of range")]
     Range {

@@ -62,13 +62,31 @@ impl<'a> Element<'a> for Instruction<'a> {
         let start = *reader;
         let head: &Tlv = reader.fixed("instruction")?;
         let (kind, length) = (head.kind.get(), usize::from(head.length.get()));
-        if length < 8 || !length.is_multiple_of(8) {
+        let is_odd = length < 8 || !length.is_multiple_of(8);
+        if length < size_of::<Tlv>() || (is_odd && !reader.is_liberal()) {
             return Err(start.bad_length("instruction.length", length));
         }
-        let mut body = reader.sub(length - size_of::<Tlv>(), "instruction")?;
+        let body = reader.sub(length - size_of::<Tlv>(), "instruction")?;
+        if is_odd {
+            return Ok(Instruction::Unknown { kind, body: Bytes(body.peek()) });
+        }
+        body.or_keep(
+            |body| Instruction::decode_body(version, kind, body),
+            |body| Instruction::Unknown { kind, body: Bytes(body) },
+        )
+    }
+
+    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        self.encode_in(version, out)
+    }
+}
+
+impl<'a> Instruction<'a> {
+    /// What stands behind type and length.
+    fn decode_body(version: Version, kind: u16, mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let actions = |body: &mut Reader<'a>| {
             body.take(4, "instruction padding")?;
-            let list = List::decode(version, body.answering(ErrorCode::ActionBadLength))?;
+            let list = List::decode_within(version, body.answering(ErrorCode::ActionBadLength))?;
             body.take_rest();
             Ok(list)
         };
@@ -98,7 +116,7 @@ impl<'a> Element<'a> for Instruction<'a> {
         Ok(instruction)
     }
 
-    fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+    fn encode_in(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         if version == Version::V1_0 {
             return match self {
                 Instruction::ApplyActions(actions) => actions.encode(version, out),
@@ -197,13 +215,37 @@ impl<'a> Instructions<'a> {
         apply.into_iter().chain(list)
     }
 
+    /// The bytes behind the last instruction (1.0: action) that can be read; see [`List::unread`].
+    #[must_use]
+    pub fn unread(&self) -> &'a [u8] {
+        match self.0 {
+            Repr::List(list) => list.unread(),
+            Repr::Apply(actions) => actions.unread(),
+        }
+    }
+
+    /// Whether they are a list of actions, without instructions around it.
+    pub(crate) fn is_apply(&self) -> bool {
+        matches!(self.0, Repr::Apply(_))
+    }
+
+    /// Whether all of them are as the specification has them.
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        match self.0 {
+            Repr::List(list) => list.is_strict(),
+            Repr::Apply(actions) => actions.is_strict(),
+        }
+    }
+
     /// Reads all that is left.
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let repr = match version {
-            Version::V1_0 => {
-                Repr::Apply(List::decode(version, reader.answering(ErrorCode::ActionBadLength))?)
-            }
-            Version::V1_3 => Repr::List(List::decode(
+            Version::V1_0 => Repr::Apply(List::decode_within(
+                version,
+                reader.answering(ErrorCode::ActionBadLength),
+            )?),
+            Version::V1_3 => Repr::List(List::decode_within(
                 version,
                 reader.answering(ErrorCode::InstructionBadLength),
             )?),
@@ -232,7 +274,7 @@ impl Default for Instructions<'_> {
 
 impl PartialEq for Instructions<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+        self.iter().eq(other.iter()) && self.unread() == other.unread()
     }
 }
 

@@ -5,6 +5,8 @@
 //! - [`FromSwitch::decode`] and [`ToSwitch::decode`] read one whole message into a borrowed,
 //!   version-neutral view. Everything is checked then: lists ([`List`]) and matches
 //!   ([`MatchView`]) iterate afterwards without errors.
+//! - What a switch reports is read liberally, and what it is asked to do strictly ([`Reading`]): a flow that
+//!   somebody else has put into a switch is there, whatever the specification says against its match.
 //! - The same types are written with `encode` into an [`Out`]. A view that was read encodes back to
 //!   the bytes that it came from; values built by hand have one canonical form, and
 //!   `decode(encode(x)) == x`.
@@ -44,6 +46,7 @@ mod message;
 mod out;
 mod oxm;
 mod port;
+mod prerequisite;
 mod print;
 mod reader;
 mod template;
@@ -68,4 +71,6 @@ pub use out::Out;
 pub use port::{
     Port, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStatus,
 };
+pub use prerequisite::Prerequisite;
+pub use reader::Reading;
 pub use template::{Filling, FlowTemplate, MAX_TEMPLATE_LEN};

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::reader::Reader;
+use crate::reader::{Reader, Reading};
 use crate::{DecodeError, EncodeError, Out, Version};
 
 /// Something that stands in lists: an action, an instruction, a bucket, a port, a flow's
@@ -25,13 +25,13 @@ pub trait Element<'a>: Sized {
 ///
 /// What was read is a view of the bytes, checked whole, which iterates without errors and encodes
 /// to the same bytes; what is to be written borrows a slice of items. Two lists are equal when
-/// their items are.
+/// their items are, and what of them cannot be read ([`List::unread`]).
 #[derive(Clone, Copy)]
 pub struct List<'a, T>(Repr<'a, T>);
 
 #[derive(Clone, Copy)]
 enum Repr<'a, T> {
-    Wire { version: Version, bytes: &'a [u8] },
+    Wire { version: Version, bytes: &'a [u8], reading: Reading },
     Items(&'a [T]),
 }
 
@@ -61,7 +61,7 @@ impl<'a, T> List<'a, T> {
 impl<'a, T: Element<'a> + Clone> List<'a, T> {
     /// Reads all that is left as elements, and checks each.
     pub(crate) fn decode(version: Version, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
-        let bytes = reader.peek();
+        let (bytes, reading) = (reader.peek(), reader.how());
         while !reader.is_empty() {
             let before = reader.len();
             T::decode(version, &mut reader)?;
@@ -69,12 +69,49 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
                 return Err(reader.bad_length("list element", 0));
             }
         }
-        Ok(List(Repr::Wire { version, bytes }))
+        Ok(List(Repr::Wire { version, bytes, reading }))
+    }
+
+    /// The same of a list within an item that is framed: in a liberal reading it ends at the first element
+    /// that cannot be framed, and [`List::unread`] has the rest.
+    pub(crate) fn decode_within(version: Version, reader: Reader<'a>) -> Result<Self, DecodeError> {
+        if reader.is_liberal() {
+            let (bytes, reading) = (reader.peek(), reader.how());
+            return Ok(List(Repr::Wire { version, bytes, reading }));
+        }
+        Self::decode(version, reader)
+    }
+
+    /// The bytes behind the last item that can be read. Empty, but for lists that a switch reported and that
+    /// have an item without a possible length.
+    #[must_use]
+    pub fn unread(&self) -> &'a [u8] {
+        let Repr::Wire { version, bytes, reading: Reading::Liberal } = self.0 else { return &[] };
+        let mut reader = Reader::new(bytes).reading(Reading::Liberal);
+        loop {
+            let rest = reader.peek();
+            if T::decode(version, &mut reader).is_err() || reader.len() == rest.len() {
+                return rest;
+            }
+        }
+    }
+
+    /// Whether a strict reading takes all of it.
+    pub(crate) fn is_strict(&self) -> bool {
+        match self.0 {
+            Repr::Wire { version, bytes, reading: Reading::Liberal } => {
+                Self::decode(version, Reader::new(bytes)).is_ok()
+            }
+            _ => true,
+        }
     }
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         match self.0 {
-            Repr::Wire { version: from, bytes } if from == version => out.append(bytes),
+            Repr::Wire { version: from, bytes, .. } if from == version => out.append(bytes),
+            _ if !self.unread().is_empty() => {
+                Err(EncodeError::Unsupported { what: "a list that cannot be read", version })
+            }
             _ => self.iter().try_for_each(|item| item.encode(version, out)),
         }
     }
@@ -83,8 +120,9 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
     #[must_use]
     pub fn iter(&self) -> Iter<'a, T> {
         Iter(match self.0 {
-            Repr::Wire { version, bytes } => {
-                IterRepr::Wire { version, reader: Reader::new(bytes), item: PhantomData }
+            Repr::Wire { version, bytes, reading } => {
+                let reader = Reader::new(bytes).reading(reading);
+                IterRepr::Wire { version, reader, item: PhantomData }
             }
             Repr::Items(items) => IterRepr::Items(items.iter()),
         })
@@ -115,9 +153,13 @@ impl<'a, T: Element<'a> + Clone> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<T> {
         match &mut self.0 {
-            // The bytes were checked when the list was read, so an error cannot come up here.
+            // The bytes were checked when the list was read, but for those that are `List::unread`.
             IterRepr::Wire { version, reader, .. } if !reader.is_empty() => {
-                T::decode(*version, reader).ok()
+                let item = T::decode(*version, reader).ok();
+                if item.is_none() {
+                    reader.take_rest();
+                }
+                item
             }
             IterRepr::Wire { .. } => None,
             IterRepr::Items(items) => items.next().cloned(),
@@ -154,7 +196,7 @@ impl<'a, T, const N: usize> From<&'a [T; N]> for List<'a, T> {
 
 impl<'a, T: Element<'a> + Clone + PartialEq> PartialEq for List<'a, T> {
     fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+        self.iter().eq(other.iter()) && self.unread() == other.unread()
     }
 }
 
@@ -162,13 +204,30 @@ impl<'a, T: Element<'a> + Clone + Eq> Eq for List<'a, T> {}
 
 impl<'a, T: Element<'a> + Clone + fmt::Debug> fmt::Debug for List<'a, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
+        let mut list = f.debug_list();
+        list.entries(self.iter());
+        match self.unread() {
+            [] => list.finish(),
+            unread => list.entry(&crate::Bytes(unread)).finish(),
+        }
     }
 }
 
 #[cfg(feature = "serde")]
 impl<'a, T: Element<'a> + Clone + serde::Serialize> serde::Serialize for List<'a, T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        use serde::ser::SerializeSeq;
+
+        let mut list = serializer.serialize_seq(None)?;
+        for item in self.iter() {
+            list.serialize_element(&item)?;
+        }
+        if !self.unread().is_empty() {
+            list.serialize_element(&std::collections::BTreeMap::from([(
+                "unread",
+                crate::Bytes(self.unread()),
+            )]))?;
+        }
+        list.end()
     }
 }

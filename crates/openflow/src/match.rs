@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::field::{FIELDS, VALUES_LEN};
 use crate::wire::U16;
-use crate::{Field, MacAddr, Port, oxm};
+use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 
 /// Which packets a flow applies to: a value, and where wanted a mask, for each field that counts
 /// (1.0 §5.2.3; 1.3.5 §7.2.3).
@@ -25,8 +25,16 @@ pub struct Match {
     masked: u64,
     values: [u8; VALUES_LEN],
     masks: [u8; VALUES_LEN],
-    /// Fields of other classes, as they came: header, value, mask.
-    unknown: Vec<u8>,
+    odd: Option<Box<Odd>>,
+}
+
+/// What a switch reported of a match beside fields that have a meaning here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Odd {
+    /// Fields as they came: header, value, mask.
+    fields: Vec<u8>,
+    /// What stands behind the last field that could be framed.
+    unread: Vec<u8>,
 }
 
 macro_rules! setters {
@@ -110,13 +118,7 @@ impl Match {
     #[must_use]
     #[inline]
     pub fn any() -> Self {
-        Match {
-            present: 0,
-            masked: 0,
-            values: [0; VALUES_LEN],
-            masks: [0; VALUES_LEN],
-            unknown: Vec::new(),
-        }
+        Match { present: 0, masked: 0, values: [0; VALUES_LEN], masks: [0; VALUES_LEN], odd: None }
     }
 
     /// Packets with `value` in `field`. Bits beyond the field are cut off.
@@ -202,13 +204,38 @@ impl Match {
     /// Whether it matches every packet.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.present == 0 && self.unknown.is_empty()
+        self.present == 0 && self.odd.is_none()
     }
 
-    /// Fields of other classes (experimenters', later versions'), as they stand on the wire.
+    /// Fields without a meaning here, as they stand on the wire: of other classes (experimenters', later
+    /// versions'), and, in what a switch reported, fields that came twice or with a wrong length or mask.
     #[must_use]
     pub fn unknown(&self) -> &[u8] {
-        &self.unknown
+        self.odd.as_ref().map_or(&[], |odd| &odd.fields)
+    }
+
+    /// Bytes of a match that a switch reported, from where on they cannot be read: the whole match where its
+    /// type is another than `OFPMT_OXM`, the rest behind a field that is longer than the match.
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
+        self.odd.as_ref().map_or(&[], |odd| &odd.unread)
+    }
+
+    /// Whether every part of it has a meaning here, and every field the fields that it depends on. What
+    /// this controller sends is always so; what a switch reports need not be.
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        self.odd.is_none() && self.check().is_ok()
+    }
+
+    /// Checks that every field has the fields that it depends on (1.3.5 §7.2.3.8). Without them a switch of
+    /// 1.3 refuses the match, and a switch of 1.0 silently ignores the field.
+    ///
+    /// # Errors
+    /// [`EncodeError::Prerequisite`] for the first field that lacks one.
+    #[inline]
+    pub fn check(&self) -> Result<(), EncodeError> {
+        if self.present & prerequisite::DEPENDENT == 0 { Ok(()) } else { prerequisite::check(self) }
     }
 
     /// [`Match::with_masked`], in place. Gives a meaning its one form.
@@ -226,9 +253,23 @@ impl Match {
         }
     }
 
+    pub(crate) fn put_field(&mut self, field: Field, value: u128, mask: Option<u128>) {
+        match mask {
+            Some(mask) => self.set_masked(field, value, mask),
+            None => self.set(field, value),
+        }
+    }
+
     pub(crate) fn push_unknown(&mut self, header: u32, payload: &[u8]) {
-        self.unknown.extend_from_slice(&header.to_be_bytes());
-        self.unknown.extend_from_slice(payload);
+        let fields = &mut self.odd.get_or_insert_default().fields;
+        fields.extend_from_slice(&header.to_be_bytes());
+        fields.extend_from_slice(payload);
+    }
+
+    pub(crate) fn push_unread(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.odd.get_or_insert_default().unread.extend_from_slice(bytes);
+        }
     }
 
     /// The set of fields that count, a bit each, by number.
@@ -315,12 +356,15 @@ impl fmt::Display for Match {
             self.format_field(field, f)?;
             comma = ",";
         }
-        let mut reader = crate::reader::Reader::new(&self.unknown);
+        let mut reader = crate::reader::Reader::new(self.unknown());
         while let Ok(tlv) = oxm::Tlv::read(&mut reader) {
             write!(f, "{comma}oxm({:#010x})={}", tlv.header, crate::Bytes(tlv.payload))?;
             comma = ",";
         }
-        Ok(())
+        match self.unread() {
+            [] => Ok(()),
+            unread => write!(f, "{comma}unread={}", crate::Bytes(unread)),
+        }
     }
 }
 
@@ -360,9 +404,12 @@ impl serde::Serialize for Match {
                 map.serialize_value(&crate::field::Value { field, value })?;
             }
         }
-        let mut reader = crate::reader::Reader::new(&self.unknown);
+        let mut reader = crate::reader::Reader::new(self.unknown());
         while let Ok(tlv) = oxm::Tlv::read(&mut reader) {
             map.serialize_entry(&format!("oxm({:#010x})", tlv.header), &crate::Bytes(tlv.payload))?;
+        }
+        if !self.unread().is_empty() {
+            map.serialize_entry("unread", &crate::Bytes(self.unread()))?;
         }
         map.end()
     }

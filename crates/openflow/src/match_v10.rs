@@ -142,7 +142,11 @@ const MASKABLE: u64 = Field::VlanVid.bit()
 /// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot say.
 #[inline]
 pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
-    if m.present() & !SAYABLE != 0 || m.masked() & !MASKABLE != 0 || !m.unknown().is_empty() {
+    if m.present() & !SAYABLE != 0
+        || m.masked() & !MASKABLE != 0
+        || !m.unknown().is_empty()
+        || !m.unread().is_empty()
+    {
         return Err(unsayable(m));
     }
     let mut wire = v10::Match::default();
@@ -206,11 +210,16 @@ const NETWORK: u64 = SAYABLE
 /// the others.
 #[inline]
 fn only(m: &Match, allowed: u64) -> Result<(), EncodeError> {
-    if m.present() & NETWORK & !allowed == 0 {
-        Ok(())
-    } else {
-        Err(unsupported("a match field without its prerequisite"))
-    }
+    if m.present() & NETWORK & !allowed == 0 { Ok(()) } else { Err(without_meaning(m, allowed)) }
+}
+
+/// Names a field that 1.0 would ignore: it lacks a field that it depends on, or 1.0 does not look so deep
+/// into packets of this kind.
+#[cold]
+fn without_meaning(m: &Match, allowed: u64) -> EncodeError {
+    let ignored = m.fields().find(|field| NETWORK & !allowed & field.bit() != 0);
+    let unsayable = || unsupported(ignored.map_or("this match", Field::name));
+    m.check().err().unwrap_or_else(unsayable)
 }
 
 /// Fills in the VLAN; gives the wildcard bits to clear.
@@ -223,11 +232,7 @@ fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
     }
     let vid = u16::from_be_bytes(m.bytes(Field::VlanVid));
     if !m.has(Field::VlanVid) {
-        return if pcp == 0 {
-            Ok(0)
-        } else {
-            Err(unsupported("a match field without its prerequisite"))
-        };
+        return if pcp == 0 { Ok(0) } else { Err(without_meaning(m, 0)) };
     }
     if m.is_masked(Field::VlanVid) {
         // "Any tag" can be said where a priority is matched, which implies it.
@@ -350,11 +355,13 @@ mod tests {
                 Match::any().eth_type(IPV4).with_masked(Field::Ipv4Src, 1, 0xff),
                 "an address mask that is no prefix",
             ),
-            (Match::any().vlan_pcp(1), "a match field without its prerequisite"),
-            (Match::any().tcp_dst(80), "a match field without its prerequisite"),
+            (Match::any().eth_type(0x86dd).ip_proto(6).tcp_dst(80), "ip_proto"),
             (Match::any().in_port(Port(70_000)), "this port number"),
         ] {
             assert_eq!(from_match(&m).err(), Some(unsupported(what)));
+        }
+        for m in [Match::any().vlan_pcp(1), Match::any().tcp_dst(80)] {
+            assert_eq!(from_match(&m).err(), m.check().err());
         }
     }
 

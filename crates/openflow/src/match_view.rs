@@ -18,6 +18,8 @@ enum Repr<'a> {
     V10(&'a v10::Match),
     /// Fields, without header and padding.
     Oxm(&'a [u8]),
+    /// A match of 1.3 of another type, whole but for the padding, or bytes in the place of one.
+    Unread(&'a [u8]),
     /// All that a packet_in of 1.0 says.
     InPort(Port),
     Match(&'a Match),
@@ -39,6 +41,11 @@ impl<'a> MatchView<'a> {
         match self.0 {
             Repr::V10(wire) => match_v10::to_match(wire),
             Repr::Oxm(bytes) => oxm::collect(bytes),
+            Repr::Unread(bytes) => {
+                let mut m = Match::any();
+                m.push_unread(bytes);
+                m
+            }
             Repr::InPort(port) => Match::any().in_port(port),
             Repr::Match(m) => m.clone(),
         }
@@ -70,7 +77,8 @@ impl<'a> MatchView<'a> {
             Version::V1_3 => {
                 let start = *reader;
                 let head: &v13::Match = reader.fixed("match")?;
-                if head.kind.get() != TYPE_OXM {
+                let is_oxm = head.kind.get() == TYPE_OXM;
+                if !is_oxm && !reader.is_liberal() {
                     let reason = Reason::Value(head.kind.get().into());
                     return Err(start.error("match.type", reason, ErrorCode::MatchBadType));
                 }
@@ -81,10 +89,45 @@ impl<'a> MatchView<'a> {
                 let fields =
                     reader.answering(ErrorCode::MatchBadLength).sub(fields_len, "match fields")?;
                 let bytes = fields.peek();
-                oxm::check(fields)?;
-                reader.take(length.next_multiple_of(8) - size_of::<v13::Match>(), "match")?;
-                Ok(MatchView(Repr::Oxm(bytes)))
+                let mut behind_head = length.next_multiple_of(8) - size_of::<v13::Match>();
+                if reader.is_liberal() {
+                    // Some leave out the padding of a match that ends its message.
+                    behind_head = behind_head.min(reader.len());
+                } else {
+                    oxm::check(fields)?;
+                }
+                reader.take(behind_head, "match")?;
+                if is_oxm {
+                    return Ok(MatchView(Repr::Oxm(bytes)));
+                }
+                let whole = start.peek().get(..length).unwrap_or(&[]);
+                Ok(MatchView(Repr::Unread(whole)))
             }
+        }
+    }
+
+    /// The match at the start of the rest of an item, which has the rest for it where its length cannot be and
+    /// the reading is liberal.
+    pub(crate) fn decode_within(
+        version: Version,
+        reader: &mut Reader<'a>,
+    ) -> Result<Self, DecodeError> {
+        let start = *reader;
+        match MatchView::decode(version, reader) {
+            Err(_) if start.is_liberal() => {
+                *reader = start;
+                Ok(MatchView(Repr::Unread(reader.take_rest())))
+            }
+            result => result,
+        }
+    }
+
+    /// See [`Match::check`]. What was read is not looked at: it is as it came.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), EncodeError> {
+        match self.0 {
+            Repr::Match(m) => m.check(),
+            _ => Ok(()),
         }
     }
 
@@ -93,6 +136,11 @@ impl<'a> MatchView<'a> {
             (Version::V1_0, Repr::V10(wire)) => out.put(wire),
             (Version::V1_0, Repr::Match(m)) => out.put(&match_v10::from_match(m)?),
             (Version::V1_0, _) => out.put(&match_v10::from_match(&self.to_match())?),
+            (Version::V1_3, Repr::Unread(bytes)) => {
+                let start = out.len();
+                out.append(bytes)?;
+                out.pad8(start)
+            }
             (Version::V1_3, repr) => {
                 let start = out.len();
                 out.put(&v13::Match { kind: U16::new(TYPE_OXM), length: U16::ZERO })?;
@@ -103,6 +151,8 @@ impl<'a> MatchView<'a> {
                         out.put(&U32::new(port.0))?;
                     }
                     Repr::Match(m) => oxm::encode(m, out)?,
+                    // Has an arm of its own above.
+                    Repr::Unread(_) => {}
                     Repr::V10(wire) => oxm::encode(&match_v10::to_match(wire), out)?,
                 }
                 out.patch_length(start, 2, "match")?;

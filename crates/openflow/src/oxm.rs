@@ -9,7 +9,7 @@
 use crate::field::Field;
 use crate::reader::Reader;
 use crate::wire::U32;
-use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason};
+use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason, prerequisite};
 
 /// The class of the 40 basic fields, `OFPXMC_OPENFLOW_BASIC`.
 pub(crate) const CLASS_BASIC: u16 = 0x8000;
@@ -106,6 +106,18 @@ struct Seen {
     vlan_vid: u16,
 }
 
+impl Seen {
+    fn value(&self, field: Field) -> Option<u16> {
+        (self.fields & field.bit() != 0).then_some(match field {
+            Field::EthType => self.eth_type,
+            Field::IpProto => self.ip_proto.into(),
+            Field::Icmpv6Type => self.icmpv6_type.into(),
+            Field::VlanVid => self.vlan_vid,
+            _ => 0,
+        })
+    }
+}
+
 /// Checks a whole run of fields: lengths, values, masks, duplicates and prerequisites.
 ///
 /// A mask on a field that the specification has without one is let through: Open vSwitch takes
@@ -123,7 +135,7 @@ pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
         if seen.fields & field.bit() != 0 {
             return Err(tlv.error(field.name(), Reason::Duplicate, ErrorCode::MatchDuplicateField));
         }
-        if !prerequisite(field, &seen) {
+        if prerequisite::missing(field, |field| seen.value(field)) != 0 {
             return Err(tlv.error(
                 field.name(),
                 Reason::Prerequisite,
@@ -142,56 +154,32 @@ pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Whether the fields before let this one stand (1.3.5 table 11).
-fn prerequisite(field: Field, seen: &Seen) -> bool {
-    const IPV4: u16 = 0x0800;
-    const ARP: u16 = 0x0806;
-    const IPV6: u16 = 0x86dd;
-    let eth_type =
-        |wanted: &[u16]| seen.fields & Field::EthType.bit() != 0 && wanted.contains(&seen.eth_type);
-    let ip_proto = |wanted: u8| seen.fields & Field::IpProto.bit() != 0 && seen.ip_proto == wanted;
-    let nd = |wanted: &[u8]| {
-        seen.fields & Field::Icmpv6Type.bit() != 0 && wanted.contains(&seen.icmpv6_type)
-    };
-    match field {
-        Field::InPhyPort => seen.fields & Field::InPort.bit() != 0,
-        Field::VlanPcp => seen.vlan_vid & Match::VLAN_PRESENT != 0,
-        Field::IpDscp | Field::IpEcn | Field::IpProto => eth_type(&[IPV4, IPV6]),
-        Field::Ipv4Src | Field::Ipv4Dst => eth_type(&[IPV4]),
-        Field::TcpSrc | Field::TcpDst => ip_proto(6),
-        Field::UdpSrc | Field::UdpDst => ip_proto(17),
-        Field::SctpSrc | Field::SctpDst => ip_proto(132),
-        Field::Icmpv4Type | Field::Icmpv4Code => eth_type(&[IPV4]) && ip_proto(1),
-        Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
-            eth_type(&[ARP])
+/// The fields at the start of `bytes` that are there whole.
+pub(crate) fn whole_fields(bytes: &[u8]) -> &[u8] {
+    let mut reader = Reader::new(bytes);
+    loop {
+        let rest = reader.len();
+        if Tlv::read(&mut reader).is_err() {
+            return bytes.get(..bytes.len() - rest).unwrap_or(bytes);
         }
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6Flabel | Field::Ipv6Exthdr => {
-            eth_type(&[IPV6])
-        }
-        Field::Icmpv6Type | Field::Icmpv6Code => eth_type(&[IPV6]) && ip_proto(58),
-        Field::Ipv6NdTarget => nd(&[135, 136]),
-        Field::Ipv6NdSll => nd(&[135]),
-        Field::Ipv6NdTll => nd(&[136]),
-        Field::MplsLabel | Field::MplsTc | Field::MplsBos => eth_type(&[0x8847, 0x8848]),
-        Field::PbbIsid => eth_type(&[0x88e7]),
-        Field::InPort
-        | Field::Metadata
-        | Field::EthDst
-        | Field::EthSrc
-        | Field::EthType
-        | Field::VlanVid
-        | Field::TunnelId => true,
     }
 }
 
-/// Collects a checked run of fields into a match.
+/// Collects a run of fields into a match. What has no meaning is kept as bytes: fields of other classes, with
+/// a wrong length, value or mask, and fields that came before.
 pub(crate) fn collect(bytes: &[u8]) -> Match {
     let mut all = Match::any();
     let mut reader = Reader::new(bytes);
-    while let Ok(tlv) = Tlv::read(&mut reader) {
+    while !reader.is_empty() {
+        let rest = reader.peek();
+        let Ok(tlv) = Tlv::read(&mut reader) else {
+            all.push_unread(rest);
+            break;
+        };
         match tlv.field().map(|field| (field, tlv.value(field))) {
-            Some((field, Ok((value, Some(mask))))) => all.set_masked(field, value, mask),
-            Some((field, Ok((value, None)))) => all.set(field, value),
+            Some((field, Ok((value, mask)))) if !all.has(field) => {
+                all.put_field(field, value, mask);
+            }
             _ => all.push_unknown(tlv.header, tlv.payload),
         }
     }
@@ -225,6 +213,9 @@ pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
         if masked {
             out.append(fields.mask_bytes(field))?;
         }
+    }
+    if !fields.unread().is_empty() {
+        return Err(EncodeError::Range { what: "a match that cannot be read" });
     }
     out.append(fields.unknown())
 }

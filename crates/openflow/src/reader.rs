@@ -4,6 +4,18 @@ use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use crate::{DecodeError, ErrorCode, Reason};
 
+/// How strictly the content of a message is read. Framing is always strict: a length that overruns what
+/// encloses it is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Everything has to be as the specification has it. For what a switch is asked to do.
+    Strict,
+    /// What is framed and makes no sense is kept as bytes: match fields with a wrong length, a wrong mask or
+    /// twice, match types, instructions and actions. A match field may lack the fields that it depends on.
+    /// For what a switch reports: it is there, whatever anybody says against it.
+    Liberal,
+}
+
 /// What is left to read of a message, or of a structure in it.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
@@ -12,11 +24,40 @@ pub struct Reader<'a> {
     offset: usize,
     /// The error that answers a length fault in this part of the message.
     bad_length: ErrorCode,
+    reading: Reading,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(message: &'a [u8]) -> Self {
-        Reader { rest: message, offset: 0, bad_length: ErrorCode::RequestBadLength }
+        let (offset, bad_length) = (0, ErrorCode::RequestBadLength);
+        Reader { rest: message, offset, bad_length, reading: Reading::Strict }
+    }
+
+    /// Reads the rest in this way.
+    pub(crate) fn reading(mut self, reading: Reading) -> Self {
+        self.reading = reading;
+        self
+    }
+
+    /// Whether what is odd and can be framed is kept as bytes ([`Reading::Liberal`]).
+    pub(crate) fn is_liberal(&self) -> bool {
+        self.reading == Reading::Liberal
+    }
+
+    pub(crate) fn how(&self) -> Reading {
+        self.reading
+    }
+
+    /// `read`, or, where it fails and the reading is liberal, `kept` of the bytes that were to be read.
+    pub(crate) fn or_keep<T>(
+        self,
+        read: impl FnOnce(Reader<'a>) -> Result<T, DecodeError>,
+        kept: impl FnOnce(&'a [u8]) -> T,
+    ) -> Result<T, DecodeError> {
+        match read(self) {
+            Err(_) if self.is_liberal() => Ok(kept(self.rest)),
+            result => result,
+        }
     }
 
     /// From here on, a length fault is answered with `code`.
@@ -71,7 +112,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn sub(&mut self, n: usize, what: &'static str) -> Result<Reader<'a>, DecodeError> {
         let offset = self.offset;
         let rest = self.take(n, what)?;
-        Ok(Reader { rest, offset, bad_length: self.bad_length })
+        Ok(Reader { rest, offset, bad_length: self.bad_length, reading: self.reading })
     }
 
     /// All that is left.

@@ -5,6 +5,7 @@
 
 mod common;
 
+use bellrock_openflow::Reading;
 use common::{Any, Vector, exercise, patch_length, vectors};
 
 /// Bytes of a vector that are damaged one after the other: all, but of the few long ones, which
@@ -93,6 +94,49 @@ fn each_flipped_bit_is_refused_or_another_message() {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
+}
+
+/// Reads a vector liberally. Its text is the message and what a strict reading says of it.
+fn odd(vector: &Vector) -> (Any<'_>, String) {
+    let strict = Any::decode(vector.direction, &vector.bytes).unwrap_err();
+    let message = Any::decode_as(vector.direction, &vector.bytes, Reading::Liberal)
+        .unwrap_or_else(|error| panic!("{}: {error}", vector.name()));
+    let text = format!("{message}\n  remark: {strict} ({})\n", strict.answer);
+    (message, text)
+}
+
+fn odd_vectors() -> impl Iterator<Item = Vector> {
+    vectors("odd/v10").into_iter().chain(vectors("odd/v13"))
+}
+
+#[test]
+fn each_odd_message_is_refused_by_a_strict_reading_and_kept_by_a_liberal_one() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    for vector in odd_vectors() {
+        let (message, text) = odd(&vector);
+        let path = vector.path.with_extension("txt");
+        if bless {
+            std::fs::write(&path, &text).unwrap();
+        } else if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            wrong.push(format!("{} is missing or differs from:\n{text}", path.display()));
+        }
+        if !message.has_data_beside_a_buffer() {
+            assert_eq!(message.encode(), vector.bytes, "{}", vector.name());
+        }
+        for length in 0..vector.bytes.len() {
+            let mut cut = vector.bytes[..length].to_vec();
+            patch_length(&mut cut);
+            exercise(&cut);
+        }
+        let mut bytes = vector.bytes.clone();
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            exercise(&bytes);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

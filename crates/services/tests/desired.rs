@@ -129,6 +129,83 @@ fn what_handlers_installed_is_adopted_and_flows_of_nobody_stay_and_are_reported(
     }
 }
 
+/// The entries of all flow statistics that a strict reading refuses, and how many there are.
+fn odd_flows(version: Version) -> (Vec<u8>, usize) {
+    let (folder, head, kind) = match version {
+        Version::V1_0 => ("v10", 12, "stats_reply_flow"),
+        Version::V1_3 => ("v13", 16, "multipart_reply_flow"),
+    };
+    let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_flows = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(kind) && name.ends_with(".hex")
+    };
+    let mut entries = Vec::new();
+    for path in files.filter(is_flows) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let digits = text.lines().filter_map(|line| line.split('#').next());
+        let bytes = digits.flat_map(str::split_whitespace);
+        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap());
+        entries.extend(bytes.skip(head));
+    }
+    let (mut at, mut count) = (0, 0);
+    while at < entries.len() {
+        at += usize::from(u16::from_be_bytes([entries[at], entries[at + 1]]));
+        count += 1;
+    }
+    (entries, count)
+}
+
+#[test]
+fn flows_that_make_no_sense_are_foreign_and_what_is_wanted_is_installed_and_audited() {
+    for version in VERSIONS {
+        let (mut lab, hand) = lab(version, ring(3, 1));
+        let (entries, count) = odd_flows(version);
+        assert!(count >= 3);
+        lab.report_beside("s1", &entries);
+        lab.restart("s1", true);
+        lab.run_for(Duration::from_secs(5));
+        let mut heard = hand.network().events().subscribe();
+        let events = hand.run(async move { heard.next().await });
+        let desired = hand.network().desired();
+        desired.set_independent(1, (1..=3_u64).map(|s| (Dpid(s), flow(1, 2))));
+        desired.complete();
+        settle(&mut lab, &hand, &desired);
+        assert_eq!(flows_of(&lab, NAME).len(), 3, "{version}");
+        let Some(bellrock_api::Heard::Event(first)) = events.lock().unwrap().clone() else {
+            panic!("nothing was heard");
+        };
+        assert_eq!(first.event, Event::ForeignFlows { dpid: Dpid(1), flows: count }, "{version}");
+        let before = flow_mods(&lab);
+        lab.run_for(2 * AUDIT_EVERY);
+        assert_eq!(flow_mods(&lab), before, "{version}: an audit finds all as it should be");
+        assert_eq!(lab.counter("malformed"), 0);
+        let errors = |message: &&LoggedMessage| message.kind() == Some(MessageKind::Error);
+        assert_eq!(
+            lab.messages("s1").filter(errors).count(),
+            0,
+            "{version}: a reply is not answered"
+        );
+    }
+}
+
+#[test]
+fn a_flow_whose_match_lacks_a_field_is_not_sent_and_the_field_is_named() {
+    for version in VERSIONS {
+        let (mut lab, hand) = lab(version, ring(3, 1));
+        let desired = hand.network().desired();
+        let wrong = Flow::new(Match::any().eth_type(0x0800).tcp_dst(80)).output(Port(1));
+        desired.set_independent(1, [(Dpid(1), wrong)]);
+        desired.set_independent(2, [(Dpid(1), flow(1, 2))]);
+        lab.run_for(Duration::from_secs(1));
+        let state = desired.state().load();
+        let WhyNot::Unsayable(why) = state.refused[&Dpid(1)] else { panic!("{state:?}") };
+        assert_eq!(why.to_string(), "tcp_dst needs ip_proto 6: add .ip_proto(6)", "{version}");
+        assert_eq!(flows_of(&lab, NAME).len(), 1, "{version}: the other intent is there");
+    }
+}
+
 #[test]
 fn a_switch_that_comes_back_empty_is_filled_and_one_that_comes_back_whole_is_left_alone() {
     for version in VERSIONS {

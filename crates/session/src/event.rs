@@ -81,8 +81,8 @@ pub enum Event<'b> {
         /// What was asked for.
         kind: RequestKind,
     },
-    /// A message that cannot be read. It was answered, unless it is an error itself or too many
-    /// were answered already.
+    /// A message that cannot be read. It was answered, unless it is a reply or an error, or too many were
+    /// answered already.
     Malformed {
         /// Its xid.
         xid: u32,

@@ -6,8 +6,7 @@ mod common;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Aggregate, ErrorCode, FromSwitch, List, MultipartKind, MultipartReply, Port, PortStats,
-    ReplyBody, Version,
+    Aggregate, FromSwitch, List, MultipartKind, MultipartReply, Port, PortStats, ReplyBody, Version,
 };
 use bellrock_session::{Event, RequestKind, Settings};
 use common::{Alone, VERSIONS, bytes, raw};
@@ -123,15 +122,7 @@ fn a_reply_beyond_the_bound_is_dropped_and_its_requester_told() {
             assert_eq!(ports(&end.give(&last).unwrap()), (small, (1..21).collect()));
         }
         assert_eq!(end.controller.take_counters().multipart_overflows, 2);
-        let told = end.sent();
-        match version {
-            Version::V1_0 => assert!(told.is_empty(), "1.0 has no error for it"),
-            Version::V1_3 => {
-                assert_eq!(told.len(), 2);
-                let name = format!("{:?}", ErrorCode::RequestMultipartOverflow);
-                assert!(told.iter().all(|error| error.contains(&name)), "{told:?}");
-            }
-        }
+        assert!(end.sent().is_empty(), "errors are about requests");
     }
 }
 
@@ -185,7 +176,7 @@ fn a_broken_part_ends_the_reply() {
         broken[2..4].copy_from_slice(&length);
         let Ok(Event::Malformed { request, .. }) = end.give(&broken) else { panic!() };
         assert_eq!(request, Some(PORT_STATS));
-        assert_eq!(end.sent().len(), 1);
+        assert!(end.sent().is_empty(), "a reply is not answered");
     }
 }
 

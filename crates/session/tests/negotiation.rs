@@ -114,13 +114,27 @@ fn our_hello_has_a_bitmap_when_we_speak_1_3() {
 }
 
 #[test]
-fn a_hello_with_an_element_of_length_zero_is_refused_at_once() {
-    let mut end = Alone::new(&Settings::default());
-    let message = raw(4, 0, 9, &[0, 1, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(message.len(), 16);
-    assert!(matches!(end.give(&message), Err(Close::BadHello(_))));
-    let sent = end.sent();
-    assert!(sent.len() == 1 && sent[0].contains("RequestBadLength"), "{sent:?}");
+fn elements_of_a_hello_that_cannot_be_read_are_skipped() {
+    const BITMAP: [u8; 8] = [0, 1, 0, 8, 0, 0, 0, 0x12];
+    const LENGTH_ZERO: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
+    const PAST_END: [u8; 8] = [0, 7, 0, 64, 1, 2, 3, 4];
+    const UNPADDED: [u8; 7] = [0, 7, 0, 7, 1, 2, 3];
+    const UNKNOWN: [u8; 8] = [0, 9, 0, 6, 1, 2, 0, 0];
+    for body in [
+        LENGTH_ZERO.to_vec(),
+        PAST_END.to_vec(),
+        [&BITMAP[..], &LENGTH_ZERO].concat(),
+        [&BITMAP[..], &PAST_END].concat(),
+        [&UNPADDED[..], &BITMAP].concat(),
+        [&UNKNOWN[..], &BITMAP].concat(),
+        [&BITMAP[..], &UNPADDED].concat(),
+    ] {
+        let mut end = Alone::new(&Settings::default());
+        let message = raw(4, 0, 9, &body);
+        assert!(matches!(end.give(&message), Ok(Event::Nothing)), "{body:?}");
+        assert_eq!(end.controller.version(), Version::V1_3, "{body:?}");
+        assert!(end.sent().iter().any(|sent| sent.contains("FeaturesRequest")), "{body:?}");
+    }
 }
 
 #[test]

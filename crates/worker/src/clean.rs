@@ -134,9 +134,10 @@ impl Worker {
         });
         match reported {
             Ok(flows) if info.version == Version::V1_0 => {
-                let goes = |app: &App, cookie| app.does(LeftFlows::Remove) && app.owns(cookie);
+                let goes =
+                    |app: &App, flow: &FlowStats<'_>| app.does(LeftFlows::Remove) && app.owns(flow);
                 for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-                    if self.apps.iter().any(|app| goes(app, flow.cookie)) {
+                    if self.apps.iter().any(|app| goes(app, &flow)) {
                         self.remove_left(key, &flow, info.version, transport);
                     }
                 }
@@ -205,7 +206,7 @@ impl Worker {
         let Some(info) = info else { return };
         let (mut adopted, mut removed) = (0, 0);
         for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
-            let asks = |app: &App| app.does(LeftFlows::Adopt) && app.owns(flow.cookie);
+            let asks = |app: &App| app.does(LeftFlows::Adopt) && app.owns(&flow);
             // One that is disabled meanwhile is not asked any more: its flows stay.
             let Some(place) = self.apps.iter().position(asks) else { continue };
             if self.adopts(key, place, flow, now) {
@@ -297,7 +298,7 @@ impl App {
         self.left_flows == left && !self.health.is_disabled()
     }
 
-    fn owns(&self, cookie: u64) -> bool {
-        self.id.cookie().owns(cookie)
+    fn owns(&self, flow: &FlowStats<'_>) -> bool {
+        self.id.cookie().owns_flow(flow)
     }
 }

@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, frame};
 use bellrock_api::{
-    Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
+    AppId, Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
     Requested, Result, ToSwitch, Version, promise,
 };
 use bellrock_session::{Controller, Gathered, RequestKind, xid};
 use tracing::debug;
 
 use crate::draft::draft;
+use crate::flood;
 use crate::mailbox::ConnectionId;
 use crate::settings::FLUSH_BYTES;
 use crate::transport::{Key, Transport};
@@ -50,6 +51,7 @@ pub(crate) const TASK_REQUESTS: usize = 16;
 /// Changes on their way to a switch.
 pub(crate) struct Posted {
     dpid: Dpid,
+    app: AppId,
     /// The messages, with transaction ids that mean nothing yet.
     bytes: Box<[u8]>,
     changes: usize,
@@ -88,8 +90,15 @@ struct Sent {
     refused: BTreeMap<usize, Refusal>,
     /// When they are given up.
     until: Duration,
-    /// How many changes each has, in order, and who waits for them.
-    programs: Vec<(usize, Promise<Vec<Outcome>>)>,
+    /// In order.
+    programs: Vec<SentProgram>,
+}
+
+/// A program that was sent: whose it is, how many changes it has, and who waits for them.
+struct SentProgram {
+    app: AppId,
+    changes: usize,
+    promise: Promise<Vec<Outcome>>,
 }
 
 impl Sent {
@@ -109,8 +118,8 @@ impl Sent {
             }
         }
         let mut outcomes = outcomes.into_iter();
-        for (changes, promise) in self.programs {
-            promise.keep(outcomes.by_ref().take(changes).collect());
+        for program in self.programs {
+            program.promise.keep(outcomes.by_ref().take(program.changes).collect());
         }
     }
 }
@@ -173,8 +182,8 @@ pub(crate) fn post_program(
     for (changes, bytes) in parts {
         let (promise, answer) = promise();
         answers.push((changes, answer));
-        let (dpid, within) = (program.to, program.within);
-        let posted = Posted { dpid, bytes: bytes.into(), changes, within, promise };
+        let (dpid, app, within) = (program.to, program.app, program.within);
+        let posted = Posted { dpid, app, bytes: bytes.into(), changes, within, promise };
         if let Err(posted) = post(posted) {
             posted.not_sent(Error::Full(dpid));
         }
@@ -245,7 +254,10 @@ impl Worker {
             self.flush(key, transport);
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
-            let (sent, bytes) = number(&mut connection.session, together, now);
+            let (sent, mut bytes) = number(&mut connection.session, together, now);
+            if connection.floods_by_all {
+                flood::use_all(&mut bytes);
+            }
             self.counters.changes_sent.add(sent.changes as u64);
             confirms.sent.push_back(sent);
             for part in bytes.chunks(FLUSH_BYTES) {
@@ -340,6 +352,19 @@ impl Worker {
         if let Some(promise) = self.take_asked(key, xid) {
             promise.keep(Err(why));
         }
+    }
+
+    /// The app whose change was sent under this id, while it is not confirmed.
+    pub(crate) fn app_of_change(&self, key: Key, xid: u32) -> Option<AppId> {
+        let confirms = self.connections.get(key)?.confirms.as_deref()?;
+        let (sent, change) =
+            confirms.sent.iter().find_map(|sent| sent.change(xid).map(|change| (sent, change)))?;
+        let mut behind = 0;
+        let program = sent.programs.iter().find(|program| {
+            behind += program.changes;
+            change < behind
+        });
+        program.map(|program| program.app)
     }
 
     /// What was sent under this id will not be answered, or not in a way that can be read.
@@ -467,7 +492,8 @@ fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Se
         }
         all.extend_from_slice(&posted.bytes);
         changes += posted.changes;
-        programs.push((posted.changes, posted.promise));
+        let Posted { app, changes, promise, .. } = posted;
+        programs.push(SentProgram { app, changes, promise });
     }
     let barrier = session.next_xid(CONFIRM);
     let mut out = Out::with_capacity(HEADER_LEN);

@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) removals: Vec<Removal>,
     /// Bytes of its unfinished multipart replies, as the worker has counted them.
     pub(crate) unfinished: usize,
+    /// It has refused FLOOD: what is written to it says ALL instead.
+    pub(crate) floods_by_all: bool,
     /// What tasks wait for, where any do.
     pub(crate) confirms: Option<Box<Confirms>>,
     /// What it brings, for the decision who is handed over.

@@ -11,7 +11,7 @@ use bellrock_api::{
     AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
     ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
-use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, xid};
+use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, RequestKind, xid};
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;
@@ -172,7 +172,9 @@ impl Worker {
                     handler.flow_removed(switch, &as_removed_from(app, flow))
                 });
             }
-            Event::Error { xid, error, .. } => self.error(key, xid, &error, now, transport),
+            Event::Error { xid, error, request } => {
+                self.error(key, xid, (&error, request), now, transport);
+            }
             Event::Multipart { xid, reply } => {
                 if self.is_cleaning(key, xid) {
                     return self.cleaned(key, Ok(&reply), now, transport);
@@ -229,12 +231,12 @@ impl Worker {
                 self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
             }
             Event::Malformed { xid, error, .. } => {
-                debug!(key, xid, %error, "malformed message");
+                self.log_malformed(key, error, now);
                 if self.is_cleaning(key, xid) {
                     self.cleaned(key, Err(Missing::Unreadable), now, transport);
                 }
                 self.not_removed(key, xid, now);
-                self.no_reply(key, xid, RequestError::Unreadable);
+                self.no_reply(key, xid, RequestError::Unreadable(error));
                 self.confirm_unanswered(key, xid, now, transport);
             }
             // Answers that no handler method exists for, and experimenters' messages: an app that
@@ -300,12 +302,13 @@ impl Worker {
         &mut self,
         key: Key,
         xid: u32,
-        error: &ErrorMessage<'_>,
+        (error, request): (&ErrorMessage<'_>, Option<RequestKind>),
         now: Duration,
         transport: &mut T,
     ) {
         self.counters.errors_received.add(1);
-        debug!(key, xid, ?error, "the switch reports an error");
+        self.log_refused(key, xid, error, request, now);
+        self.flood_by_all(key, error, now);
         if self.is_cleaning(key, xid) {
             return self.cleaned(key, Err(Missing::Refused), now, transport);
         }

@@ -44,7 +44,7 @@ impl Worker {
         let Ok(ReplyBody::Flow(flows)) = flows.body() else { return };
         let Some(connection) = self.connections.get(key) else { return };
         let version = connection.session.version();
-        for flow in flows.iter().filter(|flow| removal.cookie.owns(flow.cookie)) {
+        for flow in flows.iter().filter(|flow| removal.cookie.owns_flow(flow)) {
             let out_port =
                 if removal.out_port == Port::ANY { first_output(&flow) } else { removal.out_port };
             let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);

@@ -19,6 +19,8 @@ use crate::connection::{Cleaning, Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
 use crate::dispatch::{App, handlers};
+use crate::faults::FaultLines;
+use crate::flood;
 use crate::limit::RateLimit;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
@@ -62,6 +64,7 @@ pub struct Worker {
     pub(crate) turns: Turns,
     pub(crate) strain: Strain,
     pub(crate) log: LogBudget,
+    pub(crate) faults: FaultLines,
     /// Counters of handlers whose switches are gone.
     past: BTreeMap<(&'static str, &'static str), u64>,
 }
@@ -98,6 +101,7 @@ impl Worker {
             turns: Turns::default(),
             strain: Strain::default(),
             log: LogBudget::default(),
+            faults: FaultLines::default(),
             past: BTreeMap::new(),
             shared,
         }
@@ -143,6 +147,7 @@ impl Worker {
             burden: Burden::default(),
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
             removals: Vec::new(),
+            floods_by_all: false,
             confirms: None,
             stage: Stage::Handshake,
             timer: None,
@@ -310,7 +315,7 @@ impl Worker {
             return;
         };
         self.counters.mail_in.add(1);
-        self.send(key, bytes, transport);
+        self.send_messages(key, bytes, transport);
     }
 
     fn query(&self, query: Query) {
@@ -631,17 +636,27 @@ impl Worker {
         }
         let out = std::mem::replace(&mut self.out, Out::with_capacity(0));
         match self.settings.write {
-            WriteMode::Coalesce => self.send(key, out.as_slice(), transport),
+            WriteMode::Coalesce => self.send_messages(key, out.as_slice(), transport),
             WriteMode::Immediate => {
                 let mut rest = out.as_slice();
                 while let Ok(Some(message)) = bellrock_api::openflow::frame(rest) {
-                    self.send(key, message.bytes, transport);
+                    self.send_messages(key, message.bytes, transport);
                     rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
                 }
             }
         }
         self.out = out;
         self.out.clear();
+    }
+
+    /// Sends whole messages.
+    fn send_messages<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {
+        if self.connections.get(key).is_some_and(|connection| connection.floods_by_all) {
+            let mut bytes = bytes.to_vec();
+            flood::use_all(&mut bytes);
+            return self.send(key, &bytes, transport);
+        }
+        self.send(key, bytes, transport);
     }
 
     pub(crate) fn send<T: Transport>(&mut self, key: Key, bytes: &[u8], transport: &mut T) {

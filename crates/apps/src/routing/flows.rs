@@ -144,7 +144,7 @@ async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
     let request = RequestBody::Flow(FlowStatsRequest::all(&any));
     let reply = network.request(dpid, request).await.ok()?;
     let Ok(ReplyBody::Flow(flows)) = reply.body() else { return None };
-    let own = flows.iter().filter(|flow| network.cookie().owns(flow.cookie));
+    let own = flows.iter().filter(|flow| network.cookie().owns_flow(flow));
     let traffic = own.filter_map(|flow| {
         let port = flow.instructions.iter().find_map(|it| output(&it))?;
         Some((Traffic::of(&flow.matching.to_match())?, port))

@@ -43,7 +43,9 @@ const ANY_APP: &str = "-";
 /// List the flows of a switch, and whose they are; or how many each switch has
 ///
 /// The switch is asked for what it has. Flows whose cookie is of no app of this controller are
-/// foreign. Priorities are those that the switch has: `bellrock apps` lists which are whose.
+/// foreign, and so are flows that no app can have given: a match that lacks a field that it depends on,
+/// or has parts that mean nothing here (`oxm(CLASS AND FIELD)=BYTES`). Priorities are those that the
+/// switch has: `bellrock apps` lists which are whose.
 #[cfg(feature = "cli")]
 #[derive(Debug, Args)]
 pub(super) struct Flows {
@@ -198,7 +200,7 @@ fn page(
 ) -> Result<Page, String> {
     let dpid = info.dpid;
     let page = read(ask(network, dpid), until, |flows| {
-        let owner = |flow: &FlowStats<'_>| network.app_of(flow.cookie);
+        let owner = |flow: &FlowStats<'_>| network.app_of_flow(flow);
         let mut flows: Vec<_> = flows
             .filter(|flow| match whose {
                 Whose::Everybody => true,
@@ -265,7 +267,7 @@ fn count<'a>(
         of.entry(Some(app)).or_default().wanted = Some(wanted as u64);
     }
     for flow in flows {
-        let sum = of.entry(network.app_of(flow.cookie)).or_default();
+        let sum = of.entry(network.app_of_flow(&flow)).or_default();
         sum.flows += 1;
         sum.packets += flow.packet_count;
         sum.bytes += flow.byte_count;

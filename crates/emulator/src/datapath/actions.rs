@@ -29,6 +29,8 @@ pub struct Checker<'a> {
     pub(super) meters: &'a Meters,
     /// Whether the actions are those of a packet_out, which alone may send to the tables.
     pub(super) packet_out: bool,
+    /// Whether FLOOD is none of the ports that packets can be sent to.
+    pub(super) refuses_flood: bool,
 }
 
 impl Checker<'_> {
@@ -149,7 +151,8 @@ impl Checker<'_> {
     /// forwarding here (1.3.5 §4.5: an OpenFlow-only switch).
     fn is_output(&self, port: Port) -> bool {
         match port {
-            Port::IN_PORT | Port::FLOOD | Port::ALL | Port::CONTROLLER => true,
+            Port::FLOOD => !self.refuses_flood,
+            Port::IN_PORT | Port::ALL | Port::CONTROLLER => true,
             Port::TABLE => self.packet_out,
             Port(number) => self.ports.get(number).is_some(),
         }

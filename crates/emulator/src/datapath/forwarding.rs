@@ -36,6 +36,8 @@ pub(super) struct Forwarding {
     pub(super) buffers: Buffers,
     pub(super) config: SwitchConfig,
     pub(super) rules: Version,
+    /// It has no FLOOD, which is optional (1.3.5 §4.5).
+    pub(super) refuses_flood: bool,
     /// The action set of the packet before, empty: its memory is used again.
     idle_set: ActionSet,
 }
@@ -108,6 +110,7 @@ impl Forwarding {
             buffers: Buffers::new(settings.buffers),
             config: DEFAULT_CONFIG,
             rules: settings.rules,
+            refuses_flood: false,
             idle_set: ActionSet::default(),
         }
     }

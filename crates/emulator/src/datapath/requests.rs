@@ -175,7 +175,13 @@ impl Datapath {
             groups: &self.forwarding.groups,
             meters: &self.forwarding.meters,
             packet_out: false,
+            refuses_flood: self.forwarding.refuses_flood,
         }
+    }
+
+    /// From now on it refuses actions that send to FLOOD, as switches do that have no forwarding of their own.
+    pub fn refuse_flood(&mut self) {
+        self.forwarding.refuses_flood = true;
     }
 
     /// Tells of the flows that have gone, where they wanted it.

@@ -60,6 +60,27 @@ impl Lab {
         self.set_link(link, true);
     }
 
+    /// Has a switch refuse actions that send to FLOOD, as switches do that have no forwarding of their own.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    pub fn refuse_flood(&mut self, switch: &str) {
+        let switch = self.switch_id(switch);
+        self.network_mut().refuse_flood(switch);
+    }
+
+    /// Has a switch report these entries of flow statistics behind its own, as they are
+    /// ([`crate::switch::Switch::report_beside`]).
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    pub fn report_beside(&mut self, switch: &str, entries: &[u8]) {
+        let switch = self.switch_id(switch);
+        self.network_mut().report_beside(switch, entries);
+    }
+
     /// Starts a switch again. Its connection is lost; its flows, groups and meters too, unless it
     /// keeps them.
     ///

@@ -14,6 +14,16 @@ impl Network {
         &self.switches[switch.index()].switch
     }
 
+    /// See [`Switch::refuse_flood`].
+    pub fn refuse_flood(&mut self, switch: SwitchId) {
+        self.switches[switch.index()].switch.refuse_flood();
+    }
+
+    /// See [`Switch::report_beside`].
+    pub fn report_beside(&mut self, switch: SwitchId, entries: &[u8]) {
+        self.switches[switch.index()].switch.report_beside(entries);
+    }
+
     /// The versions of OpenFlow that one switch speaks over channels that are opened from now on,
     /// whatever the others do.
     pub fn set_versions(&mut self, switch: SwitchId, versions: Versions) {

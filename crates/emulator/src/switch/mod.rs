@@ -117,6 +117,8 @@ pub struct Switch {
     /// The newest election that a controller told of (1.3.5 §6.3.4).
     generation: Option<u64>,
     counters: SwitchCounters,
+    /// Entries of flow statistics that it reports behind its own.
+    reported_beside: Vec<u8>,
     /// Where each message is written before it goes to its outbox.
     scratch: Out,
 }
@@ -156,8 +158,21 @@ impl Switch {
             next_channel: 0,
             generation: None,
             counters: SwitchCounters::default(),
+            reported_beside: Vec::new(),
             scratch,
         }
+    }
+
+    /// From now on it refuses actions that send to FLOOD.
+    pub fn refuse_flood(&mut self) {
+        self.datapath.refuse_flood();
+    }
+
+    /// From now on it reports these entries of flow statistics behind its own, as they are, whatever flows it
+    /// is asked for: flows that were put there by other ways than OpenFlow, with matches that OpenFlow does not
+    /// allow. They are in the form of the version that is spoken, and together fit one message.
+    pub fn report_beside(&mut self, entries: &[u8]) {
+        self.reported_beside = entries.to_vec();
     }
 
     /// Its datapath id.

@@ -15,6 +15,8 @@ pub(super) struct Reply<'s> {
     pub(super) xid: u32,
     pub(super) scratch: &'s mut Out,
     pub(super) outbox: &'s mut Outbox,
+    /// Entries of flow statistics that are reported behind the others.
+    pub(super) beside: &'s [u8],
 }
 
 impl Reply<'_> {
@@ -65,6 +67,25 @@ impl Reply<'_> {
             }
             written => written.map_err(cannot_write),
         }
+    }
+
+    /// The last part of flow statistics, where there are entries that go as they are.
+    pub(super) fn flows_beside(&mut self) -> Result<(), Close> {
+        if self.beside.is_empty() {
+            return Ok(());
+        }
+        self.scratch.clear();
+        let reply = FromSwitch::MultipartReply(MultipartReply::of(ReplyBody::Flow(List::empty())));
+        reply.encode(self.version, self.xid, self.scratch).map_err(cannot_write)?;
+        let mut message = self.scratch.as_slice().to_vec();
+        message.extend_from_slice(self.beside);
+        let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
+        if let Some(place) = message.get_mut(2..4) {
+            place.copy_from_slice(&length.to_be_bytes());
+        }
+        self.outbox.append(&message);
+        self.scratch.clear();
+        Ok(())
     }
 
     fn part(&mut self, reply: MultipartReply<'_>) -> Result<(), EncodeError> {

@@ -54,6 +54,7 @@ impl Switch {
             xid: request.xid,
             scratch: &mut self.scratch,
             outbox: &mut channel.outbox,
+            beside: &self.reported_beside,
         };
         match answer(&self.datapath, &asked.body, now, &mut reply) {
             Ok(()) => Ok(()),
@@ -171,9 +172,9 @@ fn flows(
             })
             .collect();
         let more = found.peek().is_some();
-        reply.some(&stats, more, &ReplyBody::Flow)?;
+        reply.some(&stats, more || !reply.beside.is_empty(), &ReplyBody::Flow)?;
         if !more {
-            return Ok(());
+            return Ok(reply.flows_beside()?);
         }
     }
 }

@@ -27,6 +27,17 @@ pub enum FlowCommand {
 }
 
 impl FlowCommand {
+    pub(super) fn from_wire(number: u16) -> Option<Self> {
+        Some(match number {
+            0 => FlowCommand::Add,
+            1 => FlowCommand::Modify,
+            2 => FlowCommand::ModifyStrict,
+            3 => FlowCommand::Delete,
+            4 => FlowCommand::DeleteStrict,
+            _ => return None,
+        })
+    }
+
     /// Whether it removes flows.
     #[must_use]
     pub const fn is_delete(self) -> bool {
@@ -274,6 +285,7 @@ impl<'a> FlowMod<'a> {
 
     pub(super) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
         let buffer_id = U32::new(self.buffer_id.unwrap_or(NO_BUFFER));
+        self.matching.check()?;
         match version {
             Version::V1_0 => {
                 self.check_v10()?;
@@ -323,16 +335,8 @@ impl<'a> FlowMod<'a> {
 }
 
 fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, DecodeError> {
-    Ok(match number {
-        0 => FlowCommand::Add,
-        1 => FlowCommand::Modify,
-        2 => FlowCommand::ModifyStrict,
-        3 => FlowCommand::Delete,
-        4 => FlowCommand::DeleteStrict,
-        other => {
-            let reason = Reason::Value(other.into());
-            return Err(at.error("flow_mod.command", reason, ErrorCode::FlowModBadCommand));
-        }
+    FlowCommand::from_wire(number).ok_or_else(|| {
+        at.error("flow_mod.command", Reason::Value(number.into()), ErrorCode::FlowModBadCommand)
     })
 }
 
@@ -404,6 +408,12 @@ pub struct FlowRemoved<'a> {
 }
 
 impl<'a> FlowRemoved<'a> {
+    /// Whether all of its match has a meaning here; see [`crate::FlowStats::is_well_formed`].
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        self.matching.to_match().is_well_formed()
+    }
+
     pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         match version {
             Version::V1_0 => {

@@ -110,7 +110,7 @@ impl<'a> Element<'a> for Bucket<'a> {
             weight: wire.weight.get(),
             watch_port: Port(wire.watch_port.get()),
             watch_group: wire.watch_group.get(),
-            actions: List::decode(version, actions.answering(ErrorCode::ActionBadLength))?,
+            actions: List::decode_within(version, actions.answering(ErrorCode::ActionBadLength))?,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::flags::flags;
 use crate::list::{Element, List};
-use crate::reader::Reader;
+use crate::reader::{Reader, Reading};
 use crate::wire::{self, Tlv, U16, U32, U64, v13};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
@@ -38,11 +38,23 @@ impl<'a> Hello<'a> {
         Hello { body: Bytes(&[]) }
     }
 
-    /// Reads a hello of any version, spoken here or not: the version byte, the xid, and the hello.
+    /// Reads a hello of any version, spoken here or not: the version byte, the xid, and the hello. Elements
+    /// that have no possible length are left out: the version of the header counts without them.
     ///
     /// # Errors
-    /// A length that cannot be, in the header or in an element.
+    /// A length in the header that cannot be.
     pub fn decode_any(message: &'a [u8]) -> Result<(Header, Hello<'a>), DecodeError> {
+        Hello::decode_any_as(message, Reading::Liberal)
+    }
+
+    /// The same, as strictly as is said.
+    ///
+    /// # Errors
+    /// A length that cannot be, in the header or, read strictly, in an element.
+    pub fn decode_any_as(
+        message: &'a [u8],
+        reading: Reading,
+    ) -> Result<(Header, Hello<'a>), DecodeError> {
         let header = Header::read(message);
         let whole = header.filter(|header| usize::from(header.length) == message.len());
         let header = whole.ok_or(DecodeError {
@@ -51,7 +63,7 @@ impl<'a> Hello<'a> {
             reason: Reason::Length(message.len()),
             answer: ErrorCode::RequestBadLength,
         })?;
-        let mut reader = Reader::new(message);
+        let mut reader = Reader::new(message).reading(reading);
         reader.take(HEADER_LEN, "header")?;
         Ok((header, Hello::decode_body(header.version, &mut reader)?))
     }
@@ -79,7 +91,8 @@ impl<'a> Hello<'a> {
         if version < FIRST_WITH_ELEMENTS {
             return List::empty();
         }
-        List::decode(Version::V1_3, Reader::new(self.body.0)).unwrap_or_default()
+        let body = Reader::new(self.body.0).reading(Reading::Liberal);
+        List::decode_within(Version::V1_3, body).unwrap_or_default()
     }
 
     /// Whether its bitmap names a wire version; `None` when there is no bitmap.
@@ -95,7 +108,7 @@ impl<'a> Hello<'a> {
 
     fn decode_body(version: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         if version >= FIRST_WITH_ELEMENTS {
-            List::<HelloElement<'_>>::decode(Version::V1_3, *reader)?;
+            List::<HelloElement<'_>>::decode_within(Version::V1_3, *reader)?;
         }
         Ok(Hello { body: Bytes(reader.take_rest()) })
     }
@@ -139,6 +152,20 @@ fn as_versions<S: serde::Serializer>(words: &[u8], serializer: S) -> Result<S::O
     serializer.collect_seq(bitmap_versions(words))
 }
 
+/// Whether the next element begins where padding should be. The padding of the last element is sometimes
+/// left out, and so is that of others.
+fn is_unpadded(rest: &[u8], padding: usize) -> bool {
+    let (pad, behind) = rest.split_at_checked(padding).unwrap_or((rest, &[]));
+    let is_padding = pad.iter().all(|byte| *byte == 0) && (behind.is_empty() || is_element(behind));
+    !is_padding && is_element(rest)
+}
+
+/// Whether bytes begin with an element that they hold whole.
+fn is_element(bytes: &[u8]) -> bool {
+    let Some([_, _, high, low]) = bytes.first_chunk::<{ size_of::<Tlv>() }>() else { return false };
+    (size_of::<Tlv>()..=bytes.len()).contains(&u16::from_be_bytes([*high, *low]).into())
+}
+
 impl<'a> Element<'a> for HelloElement<'a> {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
@@ -149,9 +176,10 @@ impl<'a> Element<'a> for HelloElement<'a> {
             .checked_sub(size_of::<Tlv>())
             .ok_or_else(|| start.bad_length("hello element length", length))?;
         let body = Bytes(reader.take(body_len, "hello element")?);
-        // The padding of the last element is sometimes left out; what is there is skipped.
-        let padding = length.next_multiple_of(8) - length;
-        reader.take(padding.min(reader.len()), "hello element")?;
+        let padding = (length.next_multiple_of(8) - length).min(reader.len());
+        if !is_unpadded(reader.peek(), padding) {
+            reader.take(padding, "hello element")?;
+        }
         Ok(match head.kind.get() {
             VERSION_BITMAP => HelloElement::VersionBitmap(body),
             kind => HelloElement::Unknown { kind, body },

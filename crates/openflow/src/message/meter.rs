@@ -97,11 +97,11 @@ impl<'a> Element<'a> for Band<'a> {
             .ok_or_else(|| start.bad_length("meter band length", length))?;
         let data = Bytes(reader.take(data_len, "meter band")?);
         let kind = match wire.kind.get() {
-            DROP | DSCP_REMARK if data_len > 0 => {
+            DROP | DSCP_REMARK if data_len > 0 && !start.is_liberal() => {
                 return Err(start.bad_length("meter band length", length));
             }
-            DROP => BandType::Drop,
-            DSCP_REMARK => BandType::DscpRemark(wire.argument[0]),
+            DROP if data_len == 0 => BandType::Drop,
+            DSCP_REMARK if data_len == 0 => BandType::DscpRemark(wire.argument[0]),
             EXPERIMENTER => {
                 let experimenter = u32::from_be_bytes(wire.argument);
                 BandType::Experimenter { experimenter, data }

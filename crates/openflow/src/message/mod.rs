@@ -1,5 +1,6 @@
 //! Messages: what each carries, and the two directions that they go.
 
+mod excerpt;
 mod flow;
 mod group;
 mod handshake;
@@ -10,6 +11,7 @@ mod packet_view;
 mod queue;
 mod stats;
 
+pub use excerpt::Excerpt;
 pub use flow::{FlowCommand, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason};
 pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 pub(crate) use handshake::bitmap_versions;
@@ -25,7 +27,7 @@ pub use queue::{Queue, QueueConfig, QueueProperty};
 pub use stats::*;
 
 use crate::header::Header;
-use crate::reader::Reader;
+use crate::reader::{Reader, Reading};
 use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, MessageKind, Out, Port, PortMod,
     PortStatus, Reason, Version,
@@ -47,7 +49,7 @@ pub struct Message<T> {
 /// Defines the messages of one direction. Each row: variant, its content, and how the content is
 /// read from a [`Reader`] and written to an [`Out`].
 macro_rules! direction {
-    ($(#[$doc:meta])* $name:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?: $decode:expr, $encode:expr;)* }) => {
+    ($(#[$doc:meta])* $name:ident $reading:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?: $decode:expr, $encode:expr;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -55,16 +57,28 @@ macro_rules! direction {
         pub enum $name<'a> { $($(#[$row])* $variant $(($type))?,)* }
 
         impl<'a> $name<'a> {
+            /// Reads one whole message, as strictly as its direction has it: [`FromSwitch`] liberally,
+            /// [`ToSwitch`] strictly ([`Reading`]).
+            ///
+            /// # Errors
+            /// Those of [`Self::decode_as`].
+            pub fn decode(message: &'a [u8]) -> Result<Message<$name<'a>>, DecodeError> {
+                Self::decode_as(message, Reading::$reading)
+            }
+
             /// Reads one whole message and checks all of it.
             ///
             /// # Errors
             /// The field at fault, its offset, and the OpenFlow error to answer with: a version
             /// that is not spoken, a type that this end does not receive, a length that cannot be,
             /// a value that is not allowed, bytes left over.
-            pub fn decode(message: &'a [u8]) -> Result<Message<$name<'a>>, DecodeError> {
-                let (header, version, mut reader) = open(message)?;
+            pub fn decode_as(
+                message: &'a [u8],
+                reading: Reading,
+            ) -> Result<Message<$name<'a>>, DecodeError> {
+                let (header, version, reader) = open(message)?;
                 let kind = MessageKind::from_wire(version, header.kind);
-                let reader = &mut reader;
+                let reader = &mut reader.reading(reading);
                 let body = match kind {
                     $(Some(MessageKind::$variant) => ($decode)(version, reader)?,)*
                     _ => {
@@ -147,7 +161,7 @@ macro_rules! empty {
 
 direction! {
     /// What a switch sends to a controller.
-    FromSwitch {
+    FromSwitch Liberal {
         /// The versions it speaks.
         Hello(Hello<'a>): content!(FromSwitch::Hello(Hello), decode), content!(FromSwitch::Hello(Hello), encode);
         /// Something that it was sent was wrong.
@@ -183,7 +197,7 @@ direction! {
 
 direction! {
     /// What a controller sends to a switch.
-    ToSwitch {
+    ToSwitch Strict {
         /// The versions it speaks.
         Hello(Hello<'a>): content!(ToSwitch::Hello(Hello), decode), content!(ToSwitch::Hello(Hello), encode);
         /// Something that it was sent was wrong.

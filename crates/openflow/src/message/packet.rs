@@ -168,7 +168,7 @@ pub struct PacketOut<'a> {
     pub in_port: Port,
     /// What to do with it.
     pub actions: List<'a, Action<'a>>,
-    /// The packet, when it is not in a buffer.
+    /// The packet, when it is not in a buffer. Beside a buffer, a switch ignores it; it is not written.
     pub data: Bytes<'a>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> PacketOut<'a> {
         let actions = reader.sub(actions_len.into(), "packet_out actions")?;
         let actions = List::decode(version, actions.answering(ErrorCode::ActionBadLength))?;
         let buffer_id = buffer_from_wire(buffer_id);
-        if buffer_id.is_some() && !reader.is_empty() {
+        if buffer_id.is_some() && !reader.is_empty() && !reader.is_liberal() {
             let reason = Reason::Trailing(reader.len());
             return Err(reader.error("packet_out data", reason, ErrorCode::RequestBadLength));
         }

@@ -119,7 +119,7 @@ impl<'a> Element<'a> for Queue<'a> {
         let length = usize::from(length);
         let body_len =
             length.checked_sub(head_len).ok_or_else(|| start.bad_length("queue length", length))?;
-        let properties = List::decode(version, reader.sub(body_len, "queue properties")?)?;
+        let properties = List::decode_within(version, reader.sub(body_len, "queue properties")?)?;
         Ok(Queue { queue, port, properties })
     }
 

@@ -51,8 +51,21 @@ pub(super) struct Actions<'a>(pub(super) List<'a, Action<'a>>);
 
 impl Display for Actions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { f.write_str("drop") } else { commas(self.0.iter(), f) }
+        if self.0.is_empty() { f.write_str("drop") } else { actions(self.0, f) }
     }
+}
+
+fn actions(actions: List<'_, Action<'_>>, f: &mut Formatter<'_>) -> fmt::Result {
+    commas(actions.iter(), f)?;
+    unread(actions.iter().next().is_some(), actions.unread(), f)
+}
+
+/// Bytes of a list that cannot be read, behind what can be.
+pub(super) fn unread(is_behind: bool, bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    write!(f, "{}unread({})", if is_behind { "," } else { "" }, Hex(bytes))
 }
 
 /// Applied actions print as they are, all else by name.
@@ -68,13 +81,13 @@ impl Display for Instruction<'_> {
             }
             Instruction::WriteActions(actions) => {
                 f.write_str("write_actions(")?;
-                commas(actions.iter(), f)?;
+                self::actions(actions, f)?;
                 f.write_str(")")
             }
             Instruction::ApplyActions(actions) if actions.is_empty() => {
                 f.write_str("apply_actions()")
             }
-            Instruction::ApplyActions(actions) => commas(actions.iter(), f),
+            Instruction::ApplyActions(actions) => self::actions(actions, f),
             Instruction::ClearActions => f.write_str("clear_actions"),
             Instruction::Meter(meter) => write!(f, "meter:{}", MeterName(meter)),
             Instruction::Experimenter { experimenter, data } => {
@@ -90,7 +103,16 @@ impl Display for Instruction<'_> {
 /// With commas between them; `drop` for none.
 impl Display for Instructions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.iter().next().is_none() { f.write_str("drop") } else { commas(self.iter(), f) }
+        let is_any = self.iter().next().is_some();
+        if !is_any && self.unread().is_empty() {
+            return f.write_str("drop");
+        }
+        commas(self.iter(), f)?;
+        match self.iter().next() {
+            // Those of 1.0 are one list of actions, which has printed its rest.
+            Some(Instruction::ApplyActions(_)) if self.is_apply() => Ok(()),
+            _ => unread(is_any, self.unread(), f),
+        }
     }
 }
 

@@ -18,10 +18,11 @@ pub(super) fn hello(hello: &Hello<'_>, version: Version, f: &mut Formatter<'_>) 
 
 /// A hello whose header says `version`, spoken here or not.
 pub(super) fn any_hello(hello: &Hello<'_>, version: u8, f: &mut Formatter<'_>) -> fmt::Result {
-    if hello.elements(version).is_empty() {
+    let elements = hello.elements(version);
+    if elements.iter().next().is_none() {
         return write!(f, "version={}", VersionName(version));
     }
-    for (i, element) in hello.elements(version).iter().enumerate() {
+    for (i, element) in elements.iter().enumerate() {
         if i > 0 {
             f.write_str(", ")?;
         }

@@ -214,6 +214,18 @@ impl Display for Counter {
     }
 }
 
+/// Items of an entry, and the bytes behind them that cannot be read.
+fn items<'a, T: Element<'a> + Clone + Display>(
+    list: List<'a, T>,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    lines(SUBITEM, list.iter(), f)?;
+    match list.unread() {
+        [] => Ok(()),
+        unread => write!(f, "{SUBITEM}unread({})", Hex(unread)),
+    }
+}
+
 /// Counters of buckets or bands, each behind its place in the list.
 fn counters(name: &str, list: &List<'_, Counter>, f: &mut Formatter<'_>) -> fmt::Result {
     for (i, counter) in list.iter().enumerate() {
@@ -235,7 +247,7 @@ impl Display for GroupStats<'_> {
 impl Display for GroupDesc<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "group_id={}, type={}", GroupName(self.group), self.kind)?;
-        lines(SUBITEM, self.buckets.iter(), f)
+        items(self.buckets, f)
     }
 }
 
@@ -270,7 +282,7 @@ impl Display for MeterStats<'_> {
 impl Display for MeterConfig<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "meter={}, flags={}", MeterName(self.meter), self.flags)?;
-        lines(SUBITEM, self.bands.iter(), f)
+        items(self.bands, f)
     }
 }
 

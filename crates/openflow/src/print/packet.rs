@@ -48,6 +48,9 @@ impl Display for PacketOut<'_> {
             Some(id) => write!(f, "buffer={id:#010x}")?,
             None => write!(f, "data_len={}", self.data.len())?,
         }
+        if self.buffer_id.is_some() && !self.data.is_empty() {
+            write!(f, " data_len={}", self.data.len())?;
+        }
         dump(&self.data, f)
     }
 }

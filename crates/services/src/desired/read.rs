@@ -1,8 +1,11 @@
 //! What a switch tells that it has.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
 
-use bellrock_api::openflow::{FlowStatsRequest, GroupDesc, Meter, MeterConfig, RequestBody};
+use bellrock_api::openflow::{
+    Band, FlowStatsRequest, GroupDesc, Meter, MeterConfig, MeterFlags, RequestBody,
+};
 use bellrock_api::{
     Cookie, Dpid, FlowKey, Match, Network, Reply, ReplyBody, RequestError, Requested, ToldFlow,
     ToldForm, Version,
@@ -95,11 +98,14 @@ fn flows_in(
     let Ok(ReplyBody::Flow(told)) = reply.body() else { return Err(RequestError::Unanswered) };
     let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
     for flow in told {
-        if network.cookie().owns(flow.cookie) {
-            let told = form.of_stats(&flow)?;
-            flows.insert(told.key.clone(), told);
-        } else if network.app_of(flow.cookie).is_none() {
-            foreign += 1;
+        // One flow that cannot be compared is foreign: it does not make the others unknown.
+        let is_own = network.cookie().owns_flow(&flow);
+        match is_own.then(|| form.of_stats(&flow)) {
+            Some(Ok(told)) => {
+                flows.insert(told.key.clone(), told);
+            }
+            Some(Err(_)) => foreign += 1,
+            None => foreign += usize::from(network.app_of_flow(&flow).is_none()),
         }
     }
     Ok((flows, foreign))
@@ -116,15 +122,19 @@ fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError
 
 /// A group as it is compared: in words, because its parts borrow from the message.
 fn group_told(group: &GroupDesc<'_>) -> String {
-    use std::fmt::Write;
-
     let mut text = format!("{:?}", group.kind);
     for bucket in group.buckets {
         let _ = write!(text, " [{} {} {:#x}", bucket.weight, bucket.watch_port, bucket.watch_group);
         for action in bucket.actions {
             let _ = write!(text, " {action}");
         }
+        if !bucket.actions.unread().is_empty() {
+            let _ = write!(text, " unread {:02x?}", bucket.actions.unread());
+        }
         text.push(']');
+    }
+    if !group.buckets.unread().is_empty() {
+        let _ = write!(text, " unread {:02x?}", group.buckets.unread());
     }
     text
 }
@@ -146,18 +156,81 @@ pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
     group_told(&GroupDesc { kind: group.kind, group: group.id, buckets: List::of(&buckets) })
 }
 
+/// A meter as it is compared: by what it means. Without the flag BURST a size of bursts means nothing, and a
+/// switch reports what it has chosen itself (Open vSwitch: the rate); without a unit, kb/s is meant (1.3.5
+/// §7.3.4.4). The order of the bands means nothing either: the one with the highest rate below that of the
+/// packets is applied.
 fn meter_told(meter: &MeterConfig<'_>) -> String {
-    let bands: Vec<_> = meter.bands.iter().collect();
-    format!("{:?} {bands:?}", meter.flags)
+    let unread = meter.bands.unread();
+    let mut text = meter_meant(meter.flags, meter.bands.iter().collect());
+    if !unread.is_empty() {
+        let _ = write!(text, " unread {unread:02x?}");
+    }
+    text
 }
 
 /// The same of a meter that is wanted.
 pub(super) fn meter_wanted(meter: &bellrock_api::MeterEntry) -> String {
-    format!("{:?} {:?}", meter.flags, meter.bands)
+    meter_meant(meter.flags, meter.bands.clone())
+}
+
+fn meter_meant(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
+    if !flags.contains(MeterFlags::PKTPS) {
+        flags |= MeterFlags::KBPS;
+    }
+    if !flags.contains(MeterFlags::BURST) {
+        bands.iter_mut().for_each(|band| band.burst_size = 0);
+    }
+    bands.sort_by_key(|band| (band.rate, format!("{:?}", band.kind)));
+    format!("{flags:?} {bands:?}")
 }
 
 /// Whether a flow is one that a handler has installed for packets that it saw: it goes by itself, or has no
 /// number.
 pub(super) fn is_reactive(told: &ToldFlow) -> bool {
     told.has_timeout() || told.cookie & !Cookie::MASK == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use bellrock_api::MeterEntry;
+    use bellrock_api::openflow::{BandType, List};
+
+    use super::*;
+
+    fn band(rate: u32, burst_size: u32) -> Band<'static> {
+        Band { rate, burst_size, kind: BandType::Drop }
+    }
+
+    fn told(flags: MeterFlags, bands: &[Band<'_>]) -> String {
+        meter_told(&MeterConfig { flags, meter: 6, bands: List::of(bands) })
+    }
+
+    #[test]
+    fn a_burst_that_the_switch_has_chosen_is_no_difference() {
+        let wanted = meter_wanted(&MeterEntry::drop_above_kbps(6, 1000));
+        // As Open vSwitch reports it.
+        assert_eq!(told(MeterFlags::KBPS, &[band(1000, 1000)]), wanted);
+        assert_eq!(told(MeterFlags::empty(), &[band(1000, 7)]), wanted);
+        assert_ne!(told(MeterFlags::KBPS, &[band(1001, 1000)]), wanted);
+        assert_ne!(told(MeterFlags::PKTPS, &[band(1000, 1000)]), wanted);
+        assert_ne!(told(MeterFlags::KBPS | MeterFlags::BURST, &[band(1000, 1000)]), wanted);
+        assert_ne!(told(MeterFlags::KBPS, &[band(1000, 0), band(2000, 0)]), wanted);
+    }
+
+    #[test]
+    fn a_burst_that_was_asked_for_counts() {
+        let wanted = meter_wanted(&MeterEntry::drop_above_kbps(6, 1000).burst_kbits(500));
+        let flags = MeterFlags::KBPS | MeterFlags::BURST;
+        assert_eq!(told(flags, &[band(1000, 500)]), wanted);
+        assert_ne!(told(flags, &[band(1000, 1000)]), wanted);
+        assert_ne!(told(MeterFlags::KBPS, &[band(1000, 500)]), wanted);
+    }
+
+    #[test]
+    fn the_order_of_bands_is_no_difference() {
+        let (low, high) = (band(1000, 0), band(2000, 0));
+        let flags = MeterFlags::KBPS;
+        assert_eq!(told(flags, &[low, high]), told(flags, &[high, low]));
+    }
 }

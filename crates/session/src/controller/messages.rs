@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     DecodeError, ErrorCode, ErrorMessage, Frame, FromSwitch, HEADER_LEN, Header, MessageKind,
-    MultipartReply, Out, Reason, ToSwitch, Version,
+    MultipartReply, Out, Reason, ToSwitch,
 };
 
 use super::Controller;
@@ -113,10 +113,6 @@ impl Controller {
             }
             Part::Overflow => {
                 self.counters.multipart_overflows += 1;
-                // 1.0 has no error for it, and another one would say something wrong.
-                if self.version == Version::V1_3 {
-                    self.answer(message, ErrorCode::RequestMultipartOverflow, now, out);
-                }
                 if self.is_ready() {
                     return Ok(Event::MultipartOverflow { xid, kind });
                 }
@@ -145,8 +141,8 @@ impl Controller {
         Ok(Event::Error { xid, error, request: self.requests.end(xid) })
     }
 
-    /// A message that cannot be read: it is answered, and if it was a reply, its request is over
-    /// (or, as `ended`, was over already).
+    /// A message that cannot be read. If it was a reply, its request is over (or, as `ended`, was over
+    /// already), and it is not answered: errors are about requests. Any other is answered.
     fn malformed<'b>(
         &mut self,
         message: Frame<'b>,
@@ -156,9 +152,9 @@ impl Controller {
         out: &mut Out,
     ) -> Result<Event<'b>, Stop> {
         self.counters.malformed += 1;
-        self.answer(message, error.answer, now, out);
         let xid = message.header.xid;
         if !self.is_reply(message.header) {
+            self.answer(message, error.answer, now, out);
             return Ok(Event::Malformed { xid, error, request: None });
         }
         if !self.is_ready() {

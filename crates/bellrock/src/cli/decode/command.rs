@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    DecodeError, FromSwitch, Header, Hello, Message as Decoded, ToSwitch, Version,
+    DecodeError, FromSwitch, Header, Hello, Message as Decoded, Reading, ToSwitch, Version,
 };
 use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
@@ -29,7 +29,8 @@ use super::{Message, Problem, Sink, StreamId, Summary, read_capture};
 /// Reads a pcap or pcapng file, compressed with gzip or not, from FILE or from standard input. It
 /// finds the connections that carry OpenFlow, whatever their ports, and prints a line for each
 /// message; below a packet_in or packet_out, a line for the headers of its packet. Messages in
-/// hexadecimal, one a line, are read too. What cannot be read is reported with its place, and the
+/// hexadecimal, one a line, are read too. A message that says something odd is printed as far as it
+/// makes sense, with a remark. What cannot be read is reported with its place, and the
 /// rest is read all the same.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -352,8 +353,8 @@ impl<W: Write> Printer<'_, W> {
         };
         match self.foreign_hello(place, bytes) {
             Some(done) => done,
-            None if is_from_switch => self.result(place, FromSwitch::decode(bytes), bytes),
-            None => self.result(place, ToSwitch::decode(bytes), bytes),
+            None if is_from_switch => self.result(place, read(bytes, FromSwitch::decode_as), bytes),
+            None => self.result(place, read(bytes, ToSwitch::decode_as), bytes),
         }
     }
 
@@ -394,15 +395,16 @@ impl<W: Write> Printer<'_, W> {
     fn result<T: Carries>(
         &mut self,
         place: &Place,
-        result: Result<Decoded<T>, DecodeError>,
+        result: Result<Remarked<T>, DecodeError>,
         bytes: &[u8],
     ) where
         Decoded<T>: std::fmt::Display + serde::Serialize,
     {
-        let message = match result {
-            Ok(message) => message,
+        let (message, remark) = match result {
+            Ok(read) => read,
             Err(error) => return self.error(place, error, bytes),
         };
+        let remark = remark.map(|fault| format!("{fault} ({})", fault.answer));
         let packet = message.body.packet().filter(|packet| !packet.is_empty()).map(Headers);
         if self.arguments.json {
             match serde_json::to_value(&message) {
@@ -410,6 +412,9 @@ impl<W: Write> Printer<'_, W> {
                     let mut object = place.json();
                     if let Some(packet) = packet {
                         object.insert("packet".into(), packet.to_string().into());
+                    }
+                    if let Some(remark) = remark {
+                        object.insert("remark".into(), remark.into());
                     }
                     self.object(object, value);
                 }
@@ -432,6 +437,9 @@ impl<W: Write> Printer<'_, W> {
             }
             if !data.is_empty() {
                 self.line(format_args!("{data}"));
+            }
+            if let Some(remark) = remark {
+                self.line(format_args!("  remark: {remark}"));
             }
         }
         self.outcome.messages += 1;
@@ -561,5 +569,19 @@ impl Carries for ToSwitch<'_> {
             ToSwitch::PacketOut(packet) => Some(&packet.data),
             _ => None,
         }
+    }
+}
+
+/// A message, and what is wrong with it that does not keep it from being read.
+type Remarked<T> = (Decoded<T>, Option<DecodeError>);
+
+/// Reads a message strictly, and liberally where a strict reading refuses it.
+fn read<'b, T>(
+    bytes: &'b [u8],
+    decode: impl Fn(&'b [u8], Reading) -> Result<Decoded<T>, DecodeError>,
+) -> Result<Remarked<T>, DecodeError> {
+    match decode(bytes, Reading::Strict) {
+        Ok(message) => Ok((message, None)),
+        Err(fault) => decode(bytes, Reading::Liberal).map(|message| (message, Some(fault))),
     }
 }

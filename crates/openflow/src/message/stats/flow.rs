@@ -64,6 +64,7 @@ impl<'a> FlowStatsRequest<'a> {
     }
 
     pub(crate) fn encode(&self, version: Version, out: &mut Out) -> Result<(), EncodeError> {
+        self.matching.check()?;
         match version {
             Version::V1_0 => {
                 if self.out_group != FlowMod::ANY_GROUP || self.cookie != 0 || self.cookie_mask != 0
@@ -124,6 +125,13 @@ pub struct FlowStats<'a> {
 }
 
 impl<'a> FlowStats<'a> {
+    /// Whether its match and its instructions have a meaning here, all of them. Every flow of this
+    /// controller has; others' need not ([`crate::Reading::Liberal`]).
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        self.matching.to_match().is_well_formed() && self.instructions.is_well_formed()
+    }
+
     fn decode_v10(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let start = *reader;
         let head: &v10::FlowStatsHead = reader.fixed("flow stats")?;
@@ -161,7 +169,7 @@ impl<'a> FlowStats<'a> {
             cookie: wire.cookie.get(),
             packet_count: wire.packet_count.get(),
             byte_count: wire.byte_count.get(),
-            matching: MatchView::decode(Version::V1_3, &mut body)?,
+            matching: MatchView::decode_within(Version::V1_3, &mut body)?,
             instructions: Instructions::decode(Version::V1_3, &mut body)?,
         })
     }

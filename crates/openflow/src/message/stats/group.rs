@@ -64,7 +64,7 @@ impl<'a> Element<'a> for GroupStats<'a> {
             byte_count: wire.byte_count.get(),
             duration_sec: wire.duration_sec.get(),
             duration_nsec: wire.duration_nsec.get(),
-            buckets: List::decode(version, buckets)?,
+            buckets: List::decode_within(version, buckets)?,
         })
     }
 
@@ -104,7 +104,7 @@ impl<'a> Element<'a> for GroupDesc<'a> {
         Ok(GroupDesc {
             kind: GroupType::from_wire(wire.kind),
             group: wire.group_id.get(),
-            buckets: List::decode(version, buckets)?,
+            buckets: List::decode_within(version, buckets)?,
         })
     }
 

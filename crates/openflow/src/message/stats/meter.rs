@@ -41,7 +41,7 @@ impl<'a> Element<'a> for MeterStats<'a> {
             byte_in_count: wire.byte_in_count.get(),
             duration_sec: wire.duration_sec.get(),
             duration_nsec: wire.duration_nsec.get(),
-            bands: List::decode(version, bands)?,
+            bands: List::decode_within(version, bands)?,
         })
     }
 
@@ -81,7 +81,7 @@ impl<'a> Element<'a> for MeterConfig<'a> {
         Ok(MeterConfig {
             flags: MeterFlags::from_bits_retain(wire.flags.get()),
             meter: wire.meter_id.get(),
-            bands: List::decode(version, bands)?,
+            bands: List::decode_within(version, bands)?,
         })
     }
 

@@ -126,7 +126,10 @@ impl<'a> Element<'a> for TableFeatures<'a> {
             metadata_write: wire.metadata_write.get(),
             config: wire.config.get(),
             max_entries: wire.max_entries.get(),
-            properties: List::decode(version, body.answering(ErrorCode::TableFeaturesBadLength))?,
+            properties: List::decode_within(
+                version,
+                body.answering(ErrorCode::TableFeaturesBadLength),
+            )?,
         })
     }
 
@@ -288,14 +291,18 @@ impl<'a> Element<'a> for TableProperty<'a> {
         // Each even type is followed by its twin for the table-miss entry.
         let miss = kind % 2 == 1;
         Ok(match kind {
-            0 | 1 => TableProperty::Instructions { miss, ids: List::decode(version, body)? },
+            0 | 1 => TableProperty::Instructions { miss, ids: List::decode_within(version, body)? },
             2 | 3 => TableProperty::NextTables { miss, tables: Bytes(body.peek()) },
-            4 | 5 => TableProperty::WriteActions { miss, ids: List::decode(version, body)? },
-            6 | 7 => TableProperty::ApplyActions { miss, ids: List::decode(version, body)? },
-            8 => TableProperty::Match { oxm: List::decode(version, body)? },
-            10 => TableProperty::Wildcards { oxm: List::decode(version, body)? },
-            12 | 13 => TableProperty::WriteSetField { miss, oxm: List::decode(version, body)? },
-            14 | 15 => TableProperty::ApplySetField { miss, oxm: List::decode(version, body)? },
+            4 | 5 => TableProperty::WriteActions { miss, ids: List::decode_within(version, body)? },
+            6 | 7 => TableProperty::ApplyActions { miss, ids: List::decode_within(version, body)? },
+            8 => TableProperty::Match { oxm: List::decode_within(version, body)? },
+            10 => TableProperty::Wildcards { oxm: List::decode_within(version, body)? },
+            12 | 13 => {
+                TableProperty::WriteSetField { miss, oxm: List::decode_within(version, body)? }
+            }
+            14 | 15 => {
+                TableProperty::ApplySetField { miss, oxm: List::decode_within(version, body)? }
+            }
             kind => TableProperty::Unknown { kind, body: Bytes(body.peek()) },
         })
     }

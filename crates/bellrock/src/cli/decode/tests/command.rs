@@ -263,3 +263,29 @@ fn nothing_is_never_a_success() {
     assert!(printed.contains("(this is TLS, which cannot be read here)"), "{printed}");
     assert_eq!(outcome.messages, 0);
 }
+
+#[test]
+fn a_message_that_says_something_odd_is_printed_with_a_remark() {
+    let packet_out = "040d0036 00000005 00000100 00000001 0010 000000000000 \
+        00000010 fffffffb 0000 000000000000 ffffffffffff0200000000010806";
+    let (printed, outcome) = run(&[], packet_out.as_bytes());
+    assert_eq!(
+        printed,
+        "OFPT_PACKET_OUT (OF1.3) (xid=0x5): in_port=1 actions=output:FLOOD buffer=0x00000100 data_len=14\n  \
+         remark: packet_out data at byte 40: 14 bytes left over (OFPBRC_BAD_LEN)\n"
+    );
+    assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
+    // A match that a switch reports, and that nobody may send.
+    let removed = "040b0040 00000000 0000000000000055 000a 02 00 0000003c 00000000 0000 0000 \
+        0000000000000001 0000000000000040 0001000c 80001604 0a000001 00000000";
+    let (printed, outcome) = run(&["--json"], removed.as_bytes());
+    let object: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(object["body"]["matching"]["ipv4_src"], "10.0.0.1");
+    let remark = object["remark"].as_str().unwrap();
+    assert!(remark.contains("ipv4_src at byte 52") && remark.contains("OFPBMC_BAD_PREREQ"));
+    assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
+    // What cannot be framed is an error, as before.
+    let (printed, outcome) = run(&[], b"04150009 00000007 00");
+    assert!(printed.starts_with("error: line 1: "), "{printed}");
+    assert_eq!(outcome, Outcome { messages: 0, faults: 1 });
+}

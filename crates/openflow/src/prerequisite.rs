@@ -1,0 +1,231 @@
+//! The fields that a match field depends on (1.3.5 §7.2.3.8, and tables 11 and 12).
+
+use std::fmt;
+
+use crate::{EncodeError, Field, Match};
+
+const IPV4: u16 = 0x0800;
+const ARP: u16 = 0x0806;
+const IPV6: u16 = 0x86dd;
+
+/// A field that another one depends on, and the values that it may have; none for any.
+struct Need {
+    field: Field,
+    values: &'static [u16],
+}
+
+const fn need(field: Field, values: &'static [u16]) -> Need {
+    Need { field, values }
+}
+
+const TAGGED: Need = need(Field::VlanVid, &[]);
+const IP: Need = need(Field::EthType, &[IPV4, IPV6]);
+
+/// What a field depends on, the outermost header first.
+const fn needs(field: Field) -> &'static [Need] {
+    match field {
+        Field::InPhyPort => const { &[need(Field::InPort, &[])] },
+        Field::VlanPcp => const { &[TAGGED] },
+        Field::IpDscp | Field::IpEcn | Field::IpProto => const { &[IP] },
+        Field::Ipv4Src | Field::Ipv4Dst => const { &[need(Field::EthType, &[IPV4])] },
+        Field::TcpSrc | Field::TcpDst => const { &[IP, need(Field::IpProto, &[6])] },
+        Field::UdpSrc | Field::UdpDst => const { &[IP, need(Field::IpProto, &[17])] },
+        Field::SctpSrc | Field::SctpDst => const { &[IP, need(Field::IpProto, &[132])] },
+        Field::Icmpv4Type | Field::Icmpv4Code => {
+            const { &[need(Field::EthType, &[IPV4]), need(Field::IpProto, &[1])] }
+        }
+        Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
+            const { &[need(Field::EthType, &[ARP])] }
+        }
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6Flabel | Field::Ipv6Exthdr => {
+            const { &[need(Field::EthType, &[IPV6])] }
+        }
+        Field::Icmpv6Type | Field::Icmpv6Code => {
+            const { &[need(Field::EthType, &[IPV6]), need(Field::IpProto, &[58])] }
+        }
+        Field::Ipv6NdTarget => const { &nd(&[135, 136]) },
+        Field::Ipv6NdSll => const { &nd(&[135]) },
+        Field::Ipv6NdTll => const { &nd(&[136]) },
+        Field::MplsLabel | Field::MplsTc | Field::MplsBos => {
+            const { &[need(Field::EthType, &[0x8847, 0x8848])] }
+        }
+        Field::PbbIsid => const { &[need(Field::EthType, &[0x88e7])] },
+        Field::InPort
+        | Field::Metadata
+        | Field::EthDst
+        | Field::EthSrc
+        | Field::EthType
+        | Field::VlanVid
+        | Field::TunnelId => &[],
+    }
+}
+
+const fn nd(types: &'static [u16]) -> [Need; 3] {
+    let ipv6 = need(Field::EthType, &[IPV6]);
+    [ipv6, need(Field::IpProto, &[58]), need(Field::Icmpv6Type, types)]
+}
+
+/// The fields that depend on any other, a bit each.
+pub(crate) const DEPENDENT: u64 = {
+    let (mut all, mut number) = (0, 0);
+    while number < Field::ALL.len() {
+        if !needs(Field::ALL[number]).is_empty() {
+            all |= Field::ALL[number].bit();
+        }
+        number += 1;
+    }
+    all
+};
+
+impl Need {
+    /// Whether a match with this value of the field, if it has one without a mask, has what is needed.
+    fn is_met(&self, value: Option<u16>) -> bool {
+        match (self.field, value) {
+            (_, None) => false,
+            (Field::VlanVid, Some(vid)) => vid & Match::VLAN_PRESENT != 0,
+            (_, Some(value)) => self.values.is_empty() || self.values.contains(&value),
+        }
+    }
+}
+
+/// Of what `field` needs, what is not there: a bit for each of [`needs`].
+pub(crate) fn missing(field: Field, value: impl Fn(Field) -> Option<u16>) -> u8 {
+    let needs = needs(field).iter().enumerate();
+    needs.fold(0, |bits, (i, need)| bits | u8::from(!need.is_met(value(need.field))) << i)
+}
+
+/// See [`Match::check`].
+#[cold]
+pub(crate) fn check(m: &Match) -> Result<(), EncodeError> {
+    let value = |field| match field {
+        Field::InPort => m.has(field).then_some(0),
+        // "Any tag" is said with a mask.
+        Field::VlanVid => m.value(field).map(|value| value as u16),
+        field if m.is_masked(field) => None,
+        field => m.value(field).map(|value| value as u16),
+    };
+    for field in m.fields() {
+        let missing = missing(field, value);
+        if missing != 0 {
+            return Err(EncodeError::Prerequisite(Prerequisite { field, missing }));
+        }
+    }
+    Ok(())
+}
+
+/// A match field without the fields that it depends on. Prints as what is missing and how to add it:
+/// `tcp_dst needs ip_proto 6: add .ip_proto(6)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prerequisite {
+    field: Field,
+    missing: u8,
+}
+
+impl Prerequisite {
+    /// The field that depends on others.
+    #[must_use]
+    pub fn field(&self) -> Field {
+        self.field
+    }
+
+    /// The fields that it needs and that are missing or have another value.
+    pub fn missing(&self) -> impl Iterator<Item = Field> + use<> {
+        self.needs().map(|need| need.field)
+    }
+
+    fn needs(&self) -> impl Iterator<Item = &'static Need> + use<> {
+        let missing = self.missing;
+        let needs = needs(self.field).iter().enumerate();
+        needs.filter(move |(i, _)| missing >> i & 1 != 0).map(|(_, need)| need)
+    }
+}
+
+impl fmt::Display for Prerequisite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} needs ", self.field)?;
+        for (i, need) in self.needs().enumerate() {
+            f.write_str(if i == 0 { "" } else { " and " })?;
+            match need.field {
+                Field::VlanVid => f.write_str("a VLAN tag")?,
+                field => write!(f, "{field}")?,
+            }
+            for (i, value) in need.values.iter().enumerate() {
+                f.write_str(if i == 0 { " " } else { " or " })?;
+                need.field.format((*value).into(), f)?;
+            }
+        }
+        f.write_str(": add ")?;
+        for need in self.needs() {
+            match (need.field, need.values.first()) {
+                (Field::VlanVid, _) => f.write_str(".vlan_id(id)")?,
+                (field, None) => write!(f, ".{field}(port)")?,
+                (field, Some(value)) => {
+                    write!(f, ".{field}(")?;
+                    field.format((*value).into(), f)?;
+                    f.write_str(")")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Port;
+
+    fn text(m: &Match) -> String {
+        m.check().map_or_else(|error| error.to_string(), |()| "sound".to_owned())
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_how_to_add_it() {
+        let any = Match::any;
+        for (m, expected) in [
+            (
+                any().tcp_dst(80),
+                "tcp_dst needs eth_type 0x0800 or 0x86dd and ip_proto 6: \
+                 add .eth_type(0x0800).ip_proto(6)",
+            ),
+            (any().eth_type(0x86dd).tcp_dst(80), "tcp_dst needs ip_proto 6: add .ip_proto(6)"),
+            (
+                any().eth_type(0x0800).ip_proto(17).tcp_dst(80),
+                "tcp_dst needs ip_proto 6: add .ip_proto(6)",
+            ),
+            (
+                any().ip_proto(6).tcp_dst(80),
+                "ip_proto needs eth_type 0x0800 or 0x86dd: add .eth_type(0x0800)",
+            ),
+            (any().vlan_pcp(3), "vlan_pcp needs a VLAN tag: add .vlan_id(id)"),
+            (any().untagged().vlan_pcp(3), "vlan_pcp needs a VLAN tag: add .vlan_id(id)"),
+            (
+                any().eth_type(0x86dd).ip_proto(58).with(Field::Ipv6NdSll, 1),
+                "ipv6_nd_sll needs icmpv6_type 135: add .icmpv6_type(135)",
+            ),
+            (any().with(Field::InPhyPort, 1), "in_phy_port needs in_port: add .in_port(port)"),
+            (
+                any().with_masked(Field::EthType, 0x0800, 0xff00).ip_dscp(1),
+                "ip_dscp needs eth_type 0x0800 or 0x86dd: add .eth_type(0x0800)",
+            ),
+        ] {
+            assert_eq!(text(&m), expected, "{m}");
+            assert!(!m.is_well_formed(), "{m}");
+        }
+    }
+
+    #[test]
+    fn a_field_stands_with_what_it_needs_in_whatever_order_it_was_set() {
+        let any = Match::any;
+        for m in [
+            any(),
+            any().in_port(Port(1)).with(Field::InPhyPort, 2),
+            any().tcp_dst(80).ip_proto(6).eth_type(0x0800),
+            any().vlan_pcp(1).with_masked(Field::VlanVid, 0x1000, 0x1000),
+            any().metadata(1).eth_dst(crate::MacAddr([1; 6])),
+        ] {
+            assert_eq!(text(&m), "sound", "{m}");
+            assert!(m.is_well_formed(), "{m}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What switches refuse, and what of theirs cannot be read, as lines in the log: without these an author who
+//! does not write [`bellrock_api::Handler::error`] sees a flow that is not there, and no reason.
+
+use std::time::Duration;
+
+use bellrock_api::Refusal;
+use bellrock_api::openflow::{DecodeError, ErrorMessage, Excerpt};
+use bellrock_session::{RequestKind, xid};
+use tracing::warn;
+
+use crate::confirm::is_confirms;
+use crate::limit::RateLimit;
+use crate::transport::Key;
+use crate::worker::Worker;
+
+/// Lines a second that a worker writes about refused and unreadable messages, within its budget of log lines.
+pub const FAULT_LINES_PER_SECOND: u32 = 10;
+
+/// Who is meant where no app is.
+const CONTROLLER: &str = "controller";
+
+/// Asked before every such line. What is left out is counted, and reported with the next line.
+#[derive(Debug)]
+pub(crate) struct FaultLines {
+    limit: RateLimit,
+    left_out: u64,
+}
+
+impl Default for FaultLines {
+    fn default() -> Self {
+        FaultLines { limit: RateLimit::new(FAULT_LINES_PER_SECOND, Duration::ZERO), left_out: 0 }
+    }
+}
+
+impl Worker {
+    /// A switch has refused a message.
+    pub(crate) fn log_refused(
+        &mut self,
+        key: Key,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+        request: Option<RequestKind>,
+        now: Duration,
+    ) {
+        // A task's question may well be refused: who asks it deals with that.
+        if is_confirms(xid) && request.is_some() {
+            return;
+        }
+        let Some(left_out) = self.fault_line(now) else { return };
+        let (dpid, peer) = self.whose(key);
+        let app = self.sender(key, xid);
+        let message = match error {
+            ErrorMessage::Standard { data, .. } | ErrorMessage::Experimenter { data, .. } => {
+                Excerpt::read(data).map_or_else(|| "unknown".to_owned(), |it| it.to_string())
+            }
+        };
+        let error = Refusal::from(error);
+        warn!(dpid, peer, app, %error, message, left_out, "the switch refused a message");
+    }
+
+    /// A message of a switch cannot be read.
+    pub(crate) fn log_malformed(&mut self, key: Key, error: DecodeError, now: Duration) {
+        let Some(left_out) = self.fault_line(now) else { return };
+        let (dpid, peer) = self.whose(key);
+        warn!(dpid, peer, %error, left_out, "a message of the switch cannot be read");
+    }
+
+    /// Whether one more line may be written, and how many were left out before it.
+    fn fault_line(&mut self, now: Duration) -> Option<u64> {
+        if !self.faults.limit.pass(now) {
+            self.faults.left_out += 1;
+            self.counters.log_lines_left_out.add(1);
+            return None;
+        }
+        self.log.allows(now, &self.counters).then(|| std::mem::take(&mut self.faults.left_out))
+    }
+
+    fn whose(&self, key: Key) -> (String, String) {
+        let connection = self.connections.get(key);
+        let dpid = connection.and_then(|connection| connection.dpid());
+        let dpid = dpid.map_or_else(|| "unknown".to_owned(), |dpid| dpid.to_string());
+        (dpid, connection.map_or_else(String::new, |connection| connection.peer.to_string()))
+    }
+
+    /// The app that has sent a message.
+    fn sender(&self, key: Key, xid: u32) -> &'static str {
+        let owner = match is_confirms(xid) {
+            true => self.app_of_change(key, xid).map(|app| app.owner()),
+            false => Some(xid::owner(xid)),
+        };
+        let app = self.apps.iter().find(|app| Some(app.id.owner()) == owner);
+        app.map_or(CONTROLLER, |app| app.name)
+    }
+}
