@@ -5,8 +5,8 @@ mod common;
 
 use bellrock_openflow::{ErrorCode, Version};
 use bellrock_session::{
-    Close, Controller, MAX_FIRST_MESSAGE_BYTES, PeerVersions, Settings, Switch, SwitchDescription,
-    Versions,
+    Close, Controller, Event, MAX_FIRST_MESSAGE_BYTES, PeerVersions, Settings, Switch,
+    SwitchDescription, Versions,
 };
 use common::{Alone, OUT_BYTES, VERSIONS, raw};
 

@@ -260,7 +260,10 @@ impl Writer<'_, '_, '_> {
             let payload = crate::Bytes(tlv.payload);
             self.text(format_args!("oxm({:#010x})={payload}", tlv.header))?;
         }
-        Ok(())
+        match self.matching.unread() {
+            [] => Ok(()),
+            unread => self.text(format_args!("unread={}", crate::Bytes(unread))),
+        }
     }
 }
 
