@@ -22,7 +22,7 @@ use fake_switch::FakeSwitch;
 use serde_json::Value;
 
 /// Everything that is waited for happens within this, or the test has failed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command, with no settings of ours in its environment.
 fn bellrock(arguments: &[&str]) -> Command {

@@ -16,7 +16,7 @@ use bellrock_api::{
 use peer::{Background, Peer, counter, frame, sequence_of, start, start_with, until};
 
 /// A stop that does not wait for switches that read nothing longer than this.
-const STOP_BOUND: Duration = Duration::from_secs(10);
+const STOP_BOUND: Duration = Duration::from_secs(40);
 
 fn send(network: &Network, dpid: u64, sequence: u64, len: usize) -> Result<(), Error> {
     let (frame, actions) = (frame(sequence, len), [Action::output(Port::FLOOD)]);
@@ -115,10 +115,11 @@ fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop(
     let idle = Background::run(Peer::up(&engine, Version::V1_3, 3));
     let network = engine.network();
     // More than the kernel takes: it is queued here, and the last of it may still be in the mailbox.
-    // Refused is only what goes beyond the backlog that a switch may have.
-    let fill = |dpid| (0..250).take_while(|n| send(&network, dpid, *n, 30_000).is_ok()).count();
+    // Refused is only what goes beyond the backlog that a switch may have. It is little enough for a reader that a busy machine
+    // holds up: what is not fetched two seconds after the stop is lost.
+    let fill = |dpid| (0..80).take_while(|n| send(&network, dpid, *n, 30_000).is_ok()).count();
     let (to_slow, to_stuck) = (fill(1) as u64, fill(2));
-    assert!(to_slow > 100 && to_stuck > 100, "{to_slow} and {to_stuck} were accepted");
+    assert!(to_slow > 60 && to_stuck > 60, "{to_slow} and {to_stuck} were accepted");
     assert_eq!(engine.monitor().status().switches, 3);
     let reader = std::thread::spawn(move || sequences(slow, Duration::from_millis(1)));
     let start = Instant::now();

@@ -17,7 +17,7 @@ use bellrock_engine::{Engine, TaskState};
 use peer::{Answer, Peer, frame, start, start_with, until};
 
 /// A stop takes no longer than this, whatever tasks do.
-const STOP_BOUND: Duration = Duration::from_secs(10);
+const STOP_BOUND: Duration = Duration::from_secs(40);
 
 fn task_counter(engine: &Engine, name: &str) -> u64 {
     let counters = engine.monitor().task_counters();

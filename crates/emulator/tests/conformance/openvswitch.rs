@@ -34,7 +34,7 @@ use super::script::Setup;
 use super::subject::{Heard, Subject};
 
 /// Longest time that anything may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 /// The daemons end by themselves after this many seconds, should the test be killed.
 const LIFE_SECONDS: &str = "600";
 const POLL: Duration = Duration::from_millis(5);

@@ -24,8 +24,8 @@ use bellrock_api::{
 use bellrock_engine::session::{SwitchDescription, Versions, switch};
 use bellrock_engine::{Engine, Pinning, Settings};
 
-/// How long anything may take; far more than it does.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// A watchdog: how long anything may take, far more than it does on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long one read of a socket may take before it is looked what else there is to do.
 const READ_WAIT: Duration = Duration::from_millis(20);

@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn until(what: &str, mut done: impl FnMut() -> bool) {
         let began = Instant::now();
