@@ -129,6 +129,15 @@ pub enum RequestError {
     Disconnected,
 }
 
+impl RequestError {
+    /// Whether it is the answer "none": the switch refuses the question, does not answer it, or answers what
+    /// cannot be read. Asking again at once helps nobody.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self, RequestError::Refused(_) | RequestError::Silent | RequestError::Unreadable)
+    }
+}
+
 /// A request on its way to a switch. What [`crate::Network::request`] returns: it is sent already.
 #[must_use = "the reply goes to who waits for it"]
 #[derive(Debug)]

@@ -127,21 +127,27 @@ impl Drops {
     /// tells or not: at worst it is sent again.
     fn compare(&mut self, told: Told, asked_at: Duration, known: &BTreeSet<Blocked>) {
         let now = self.network.now();
-        let is_too_large = matches!(told, Err(RequestError::TooLarge));
-        let next = if told.is_ok() || is_too_large { AUDIT_EVERY } else { TRY_AGAIN_AFTER };
-        self.read_at = Some(now + next);
+        let is_for_long = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
+        let is_later = told.as_ref().map_or_else(is_for_long, |_| true);
+        self.read_at = Some(now + if is_later { AUDIT_EVERY } else { TRY_AGAIN_AFTER });
         let (app, dpid) = (self.network.app(), self.dpid);
         let told = match told {
-            Ok(told) => told,
+            Ok(told) => {
+                self.is_untold = false;
+                told
+            }
             Err(why) => {
                 if !std::mem::replace(&mut self.is_untold, true) {
                     let event = Event::TablesUntold { app, dpid, why };
                     self.network.events().publish(now, event);
                 }
-                return;
+                // One that does not report its flows has none as far as is known, but what it has confirmed.
+                if !why.is_none() || self.is_known {
+                    return;
+                }
+                HashMap::new()
             }
         };
-        self.is_untold = false;
         let mut form = ToldForm::new(self.version);
         let mut wanted = HashSet::new();
         let mut altered = 0;

@@ -142,7 +142,12 @@ async fn shows(network: &Network, dpid: Dpid) {
 async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
     let any = Match::any();
     let request = RequestBody::Flow(FlowStatsRequest::all(&any));
-    let reply = network.request(dpid, request).await.ok()?;
+    let reply = match network.request(dpid, request).await {
+        Ok(reply) => reply,
+        // It does not report flows: as far as is known it has none.
+        Err(why) if why.is_none() => return Some(Vec::new()),
+        Err(_) => return None,
+    };
     let Ok(ReplyBody::Flow(flows)) = reply.body() else { return None };
     let own = flows.iter().filter(|flow| network.cookie().owns_flow(flow));
     let traffic = own.filter_map(|flow| {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, What, fail};
+use bellrock_openflow::MultipartKind;
+
+use super::{FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, Unanswered, What, fail};
 use crate::topology::{HostId, LinkId, SwitchId};
 
 /// Something that was planned.
@@ -120,6 +122,16 @@ impl Lab {
     pub fn silence(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
         self.control.silence(switch);
+    }
+
+    /// Lets a switch deal so with questions of this kind from now on; `None`: it answers them.
+    ///
+    /// # Panics
+    /// There is no such switch.
+    #[track_caller]
+    pub fn unanswered(&mut self, switch: &str, kind: MultipartKind, how: Option<Unanswered>) {
+        let switch = self.switch_id(switch);
+        self.network.set_unanswered(switch, kind, how);
     }
 
     /// Moves a host to a free port of a switch, with its link. The old port loses its link. The host

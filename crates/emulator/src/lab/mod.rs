@@ -63,6 +63,7 @@ pub use crate::backoff::Backoff;
 use crate::network::Network;
 #[doc(inline)]
 pub use crate::on_both_versions;
+pub use crate::switch::Unanswered;
 use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
 /// How long a lab waits for its switches to come up.

@@ -1,7 +1,9 @@
 //! What is done to a network from outside: by controllers, by hand, and by faults.
 
 use super::*;
-use crate::switch::{ChannelId, Close, NoRoom};
+use bellrock_openflow::MultipartKind;
+
+use crate::switch::{ChannelId, Close, NoRoom, Unanswered};
 
 /// Switches, and their controllers.
 impl Network {
@@ -28,6 +30,16 @@ impl Network {
     /// whatever the others do.
     pub fn set_versions(&mut self, switch: SwitchId, versions: Versions) {
         self.switches[switch.index()].switch.set_versions(versions);
+    }
+
+    /// From now on a switch deals so with questions of this kind; `None`: it answers them.
+    pub fn set_unanswered(
+        &mut self,
+        switch: SwitchId,
+        kind: MultipartKind,
+        how: Option<Unanswered>,
+    ) {
+        self.switches[switch.index()].switch.set_unanswered(kind, how);
     }
 
     /// Opens a channel from a switch to a controller.

@@ -32,16 +32,20 @@ mod statistics;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unanswered;
 
 use std::time::Duration;
 
-use bellrock_openflow::{Bytes, FromSwitch, MAX_MESSAGE_LEN, Out, RoleKind, Version};
+use bellrock_openflow::{
+    Bytes, FromSwitch, MAX_MESSAGE_LEN, MultipartKind, Out, RoleKind, Version,
+};
 use bellrock_session::{self as session, SwitchDescription, Versions, switch::Event};
 
 use channel::Channel;
 pub use channel::{CLOSE_BYTES, ChannelId, INPUT_BYTES, PAUSE_BYTES, REQUEST_PARTS_BYTES};
 pub(crate) use settings::set_rate;
 pub use settings::{SwitchSettings, port_desc};
+pub use unanswered::Unanswered;
 
 use crate::datapath::{DEFAULT_CONFIG, Datapath, DatapathSettings, Effects};
 use crate::packet::Frame;
@@ -121,6 +125,8 @@ pub struct Switch {
     reported_beside: Vec<u8>,
     /// Where each message is written before it goes to its outbox.
     scratch: Out,
+    /// Questions that it does not answer as it should.
+    unanswered: Vec<(MultipartKind, Unanswered)>,
 }
 
 impl Switch {
@@ -160,6 +166,7 @@ impl Switch {
             counters: SwitchCounters::default(),
             reported_beside: Vec::new(),
             scratch,
+            unanswered: Vec::new(),
         }
     }
 

@@ -43,6 +43,10 @@ impl Switch {
         asked: &MultipartRequest<'_>,
         now: Duration,
     ) -> Result<(), Close> {
+        let kind = asked.body.kind();
+        if let Some(how) = self.unanswered(kind) {
+            return self.leave_unanswered(index, request, kind, how);
+        }
         match self.gather(index, request, asked) {
             Ok(true) => {}
             Ok(false) => return Ok(()),

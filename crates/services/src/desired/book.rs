@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellrock_api::{AppId, Dpid, Error, Flow, ToldFlow, ToldForm, Version};
 
 use super::Wanted;
+use super::read::Objects;
 
 /// What an app wants.
 #[derive(Default)]
@@ -84,6 +85,14 @@ impl Book {
     pub(super) fn flows_in(&self, dpid: Dpid) -> usize {
         let entries = self.switches.get(&dpid).into_iter().flat_map(BTreeMap::values).flatten();
         entries.filter(|entry| entry.is_flow()).count()
+    }
+
+    /// What a switch has to report besides flows: that of which something is, or was, wanted in it. 1.0 has neither.
+    pub(super) fn objects_in(&self, dpid: Dpid, version: Version) -> Objects {
+        let any =
+            |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).is_some_and(|of| !of.is_empty());
+        let has_them = version == Version::V1_3;
+        Objects { groups: has_them && any(&self.groups), meters: has_them && any(&self.meters) }
     }
 
     /// What an intent wants, and nothing else.

@@ -1,4 +1,9 @@
-//! What a switch tells that it has.
+//! What a switch reports that it has.
+//!
+//! A switch that does not report something, because it does not answer, refuses the question, or answers what cannot be read
+//! ([`RequestError::is_none`]), has none of it as far as is known: what is wanted is installed, and what it has confirmed
+//! stays known. For groups and meters only those switches are asked in which an app wants some, or has wanted some: many
+//! answer no question about them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -20,6 +25,41 @@ pub(super) struct Known {
     pub(super) meters: BTreeMap<u32, String>,
     /// Flows of no app.
     pub(super) foreign: usize,
+    /// Why it does not report its flows, if it does not.
+    pub(super) unreported: Option<RequestError>,
+    /// What it was asked for besides flows.
+    pub(super) asked: Objects,
+    /// What of that it has reported.
+    pub(super) reported: Objects,
+}
+
+impl Known {
+    /// Takes over what the switch does not report, as it was known before.
+    pub(super) fn keep_unreported(&mut self, before: Known) {
+        if self.unreported.is_some() {
+            self.flows = before.flows;
+        }
+        if !self.reported.groups {
+            self.groups = before.groups;
+        }
+        if !self.reported.meters {
+            self.meters = before.meters;
+        }
+    }
+}
+
+/// Things in a switch that are no flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Objects {
+    pub(super) groups: bool,
+    pub(super) meters: bool,
+}
+
+impl Objects {
+    /// Whether these include all of `others`.
+    pub(super) fn include(self, others: Objects) -> bool {
+        (self.groups || !others.groups) && (self.meters || !others.meters)
+    }
 }
 
 /// Which flows a switch is to tell.
@@ -50,21 +90,27 @@ pub(super) async fn read(
     dpid: Dpid,
     version: Version,
     asked: Asked,
+    objects: Objects,
 ) -> Result<Known, RequestError> {
-    let mut known = Known::default();
+    let mut known = Known { asked: objects, ..Known::default() };
     let flows = ask_for_flows(network, dpid, version, asked);
     if version == Version::V1_3 {
-        let groups = network.request(dpid, RequestBody::GroupDesc);
-        let meters = network.request(dpid, RequestBody::MeterConfig(Meter::ALL));
-        // A switch that has none of the kind may refuse the question.
-        if let Some(reply) = answered(groups.await)?
+        // Both are sent before the first is waited for.
+        let groups = objects.groups.then(|| network.request(dpid, RequestBody::GroupDesc));
+        let all = RequestBody::MeterConfig(Meter::ALL);
+        let meters = objects.meters.then(|| network.request(dpid, all));
+        if let Some(groups) = groups
+            && let Some(reply) = answered(groups.await)?
             && let Ok(ReplyBody::GroupDesc(groups)) = reply.body()
         {
+            known.reported.groups = true;
             known.groups = groups.iter().map(|group| (group.group, group_told(&group))).collect();
         }
-        if let Some(reply) = answered(meters.await)?
+        if let Some(meters) = meters
+            && let Some(reply) = answered(meters.await)?
             && let Ok(ReplyBody::MeterConfig(meters)) = reply.body()
         {
+            known.reported.meters = true;
             known.meters = meters.iter().map(|meter| (meter.meter, meter_told(&meter))).collect();
         }
     }
@@ -72,6 +118,10 @@ pub(super) async fn read(
         // Those of others may be many; they are not counted then.
         Err(RequestError::TooLarge) if asked == Asked::All && version == Version::V1_3 => {
             ask_for_flows(network, dpid, version, Asked::Own).await?
+        }
+        Err(why) if why.is_none() => {
+            known.unreported = Some(why);
+            return Ok(known);
         }
         reply => reply?,
     };
@@ -95,7 +145,7 @@ fn flows_in(
     network: &Network,
     version: Version,
 ) -> Result<(HashMap<FlowKey, ToldFlow>, usize), RequestError> {
-    let Ok(ReplyBody::Flow(told)) = reply.body() else { return Err(RequestError::Unanswered) };
+    let Ok(ReplyBody::Flow(told)) = reply.body() else { return Err(RequestError::Unreadable) };
     let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
     for flow in told {
         // One flow that cannot be compared is foreign: it does not make the others unknown.
@@ -111,11 +161,11 @@ fn flows_in(
     Ok((flows, foreign))
 }
 
-/// A reply, where the switch does not refuse the question.
+/// A reply, where the switch gives one.
 fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
-        Err(RequestError::Refused(_)) => Ok(None),
+        Err(why) if why.is_none() => Ok(None),
         Err(error) => Err(error),
     }
 }

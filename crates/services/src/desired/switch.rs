@@ -23,6 +23,8 @@ pub(super) struct InSwitch {
     /// What it has told and confirmed, but for what is on its way. `None` until it has told its tables.
     pub(super) known: Option<Known>,
     pub(super) reading: Reading,
+    /// Something is wanted of a kind that it was not asked for: it is asked before it is sent anything.
+    pub(super) lacks_objects: bool,
     pub(super) audit: Audit,
     /// It was told that it does not tell its tables.
     pub(super) is_untold: bool,
@@ -117,6 +119,7 @@ impl InSwitch {
             version: info.version,
             known: None,
             reading: Reading::At(Duration::ZERO),
+            lacks_objects: false,
             audit: Audit::Not,
             is_untold: false,
             is_fresh: false,
@@ -203,12 +206,20 @@ impl InSwitch {
     }
 
     /// It has told its tables.
-    pub(super) fn told(&mut self, now: Duration, known: Known) {
+    pub(super) fn told(&mut self, now: Duration, mut known: Known) {
         self.is_fresh = self.known.is_none();
+        (self.reading, self.is_untold) = (Reading::Not, known.unreported.is_some());
+        if let Some(before) = self.known.take() {
+            known.keep_unreported(before);
+        }
         self.known = Some(known);
         self.unconfirmed.clear();
-        (self.reading, self.is_untold) = (Reading::Not, false);
         self.audit = Audit::At(now + AUDIT_EVERY);
+    }
+
+    /// Whether it is to be asked for groups or meters now: not while changes are on their way to it.
+    pub(super) fn is_asked_for_objects(&self) -> bool {
+        self.lacks_objects && self.is_read() && !self.is_under_way
     }
 
     /// The intents that want something here which it cannot be given, and why not.
@@ -218,7 +229,7 @@ impl InSwitch {
 
     /// When it can be sent something, if nothing has to come back first.
     pub(super) fn sends_at(&self) -> Option<Duration> {
-        (self.is_read() && !self.is_under_way).then_some(self.not_before)
+        (self.is_read() && !self.is_under_way && !self.lacks_objects).then_some(self.not_before)
     }
 
     /// What it can be sent now. That is on its way, then.
@@ -284,11 +295,13 @@ impl InSwitch {
     /// Takes what it has told in an audit. How many flows somebody else has changed, removed or added.
     pub(super) fn audited(&mut self, now: Duration, told: Option<Known>) -> usize {
         let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
-        self.is_untold &= told.is_none();
-        let (Some(known), Some(told), Audit::Now) = (&mut self.known, told, audit) else {
+        let is_unreported = |told: &Known| told.unreported.is_some();
+        self.is_untold &= told.as_ref().is_none_or(is_unreported);
+        let (Some(known), Some(mut told), Audit::Now) = (&mut self.known, told, audit) else {
             return 0;
         };
-        let altered = known.altered(&told);
+        let altered = if told.unreported.is_none() { known.altered(&told) } else { 0 };
+        told.keep_unreported(std::mem::take(known));
         *known = told;
         altered
     }

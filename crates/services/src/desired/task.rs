@@ -15,7 +15,7 @@ use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
 use super::book::Book;
 use super::compare::{Refused, difference};
 use super::order::{AtSwitch, Lacking, Why};
-use super::read::{Asked, Known, read};
+use super::read::{Asked, Known, Objects, read};
 use super::switch::{Audit, InSwitch, Reading, Sent};
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
@@ -178,7 +178,8 @@ impl Keeper {
         for Told { dpid, since, is_audit, tables } in first.into_iter().chain(more) {
             let up = self.switches.get_mut(&dpid).filter(|switch| switch.since == since);
             let Some(switch) = up else { continue };
-            if let Err(why) = tables
+            let why = tables.as_ref().map_or_else(|why| Some(*why), |known| known.unreported);
+            if let Some(why) = why
                 && !std::mem::replace(&mut switch.is_untold, true)
             {
                 let event = Event::TablesUntold { app: self.network.app(), dpid, why };
@@ -221,6 +222,9 @@ impl Keeper {
     fn read_tables(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
+        for switch in self.switches.values_mut().filter(|switch| switch.is_asked_for_objects()) {
+            switch.reading = Reading::At(now);
+        }
         let is_read = |switch: &&InSwitch| switch.reading == Reading::Now;
         let mut free =
             READ_AT_A_TIME.saturating_sub(self.switches.values().filter(is_read).count());
@@ -231,7 +235,8 @@ impl Keeper {
                 Reading::At(at) if at <= now => {
                     switch.reading = Reading::Now;
                     free -= 1;
-                    if !spawn_read(&self.network, &self.told, *dpid, switch, false) {
+                    let objects = self.desired.book().objects_in(*dpid, switch.version);
+                    if !spawn_read(&self.network, &self.told, *dpid, switch, objects, false) {
                         switch.reading = Reading::At(now + READ_AGAIN);
                         later.push(now + READ_AGAIN);
                     }
@@ -258,7 +263,8 @@ impl Keeper {
                 Audit::At(_) if free > 0 && switch.sends_at().is_some() => {
                     free -= 1;
                     switch.audit = Audit::Now;
-                    if !spawn_read(&self.network, &self.told, *dpid, switch, true) {
+                    let objects = self.desired.book().objects_in(*dpid, switch.version);
+                    if !spawn_read(&self.network, &self.told, *dpid, switch, objects, true) {
                         switch.audit = Audit::At(now + AUDIT_EVERY);
                         later.push(now + AUDIT_EVERY);
                     }
@@ -308,11 +314,16 @@ impl Keeper {
 
     /// Finds out what is lacking at the switches that have changed.
     fn compare(&mut self, book: &mut Book) {
+        let mut is_asked = false;
         for dpid in std::mem::take(&mut self.changed) {
             let why = match self.switches.get_mut(&dpid) {
                 None => Why::Away,
                 Some(switch) if switch.known.is_none() => Why::Due,
                 Some(switch) => {
+                    let wanted = book.objects_in(dpid, switch.version);
+                    let asked = switch.known.as_ref().map(|known| known.asked).unwrap_or_default();
+                    switch.lacks_objects = !asked.include(wanted);
+                    is_asked |= switch.lacks_objects;
                     let now = compare(&self.network, self.app, dpid, switch, book);
                     self.lacking.set(dpid, now);
                     self.leaving.insert(dpid);
@@ -325,6 +336,10 @@ impl Keeper {
             self.lacking.set(dpid, all);
         }
         self.ready.extend(self.lacking.take_freed());
+        if is_asked {
+            // In the next pass.
+            self.try_again(self.network.now());
+        }
     }
 
     /// Finds out which flows that are to go are needed by nobody any more, and when their time is over.
@@ -452,13 +467,14 @@ fn spawn_read(
     told: &Sender<Told>,
     dpid: Dpid,
     switch: &InSwitch,
+    objects: Objects,
     is_audit: bool,
 ) -> bool {
     let (since, version) = (switch.since, switch.version);
     let (reader, told) = (network.clone(), told.clone());
     let task = network.spawn(format!("read the tables of {dpid}"), async move {
         let asked = if is_audit { Asked::Own } else { Asked::All };
-        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked));
+        let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked, objects));
         let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
         // The keeper goes with the controller only.
         let _ = told.try_send(Told { dpid, since, is_audit, tables });

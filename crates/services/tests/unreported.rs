@@ -1,0 +1,161 @@
+//! Switches that do not report what they have, of one kind: desired state and discovery go on without.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+mod flows;
+
+use std::time::Duration;
+
+use bellrock_api::openflow::{
+    Action, GroupType, List, MeterCommand, MeterFlags, MeterMod, MultipartKind,
+};
+use bellrock_api::{
+    BucketEntry, Dpid, Event, Flow, GroupEntry, Match, MeterEntry, Port, ToSwitch, Version,
+};
+use bellrock_emulator::check::Way;
+use bellrock_emulator::lab::{Lab, Unanswered};
+use bellrock_emulator::topology::ring;
+use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted};
+use flows::{Hand, NAME, flows_of};
+
+/// Longer than it takes where nothing is waited for, and shorter than a time-out of a question.
+const SETTLED_WITHIN: Duration = Duration::from_secs(3);
+
+const HOW: [Unanswered; 3] = [Unanswered::Silent, Unanswered::Refused, Unanswered::Garbled];
+
+fn lab(version: Version) -> (Lab, Hand) {
+    let hand = Hand::default();
+    let lab = Lab::seeded(1).version(version).topology(ring(3, 1)).run(hand.clone());
+    (lab, hand)
+}
+
+fn settle(lab: &mut Lab, hand: &Hand, desired: &Desired) {
+    let desired = desired.clone();
+    let settled = hand.run(async move { desired.settled().await });
+    let done = lab.run_until(SETTLED_WITHIN, |_| settled.lock().unwrap().is_some());
+    assert!(done, "{:?}", hand.network().desired().state().load());
+}
+
+fn flow() -> Flow {
+    Flow::new(Match::any().in_port(Port(1))).priority(7).output(Port(2))
+}
+
+fn group() -> GroupEntry {
+    let bucket = BucketEntry::of(&[Action::output(Port(2))]);
+    GroupEntry::new(5, GroupType::Indirect).bucket(bucket)
+}
+
+fn meter() -> MeterEntry {
+    MeterEntry::drop_above_kbps(6, 1000)
+}
+
+/// The names of the events of these kinds so far.
+fn events(hand: &Hand) -> Vec<&'static str> {
+    let events = hand.network().events().latest(usize::MAX);
+    let is_ours = |event: &Event| {
+        matches!(
+            event,
+            Event::TablesUntold { .. } | Event::WantedAltered { .. } | Event::WantedRefused { .. }
+        )
+    };
+    events.iter().filter(|it| is_ours(&it.event)).map(|it| it.event.name()).collect()
+}
+
+/// How often a switch was asked for this since it began.
+fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
+    let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
+    let is_asked = |bytes: &[u8]| match ToSwitch::decode(bytes).unwrap().body {
+        ToSwitch::MultipartRequest(request) => request.body.kind() == kind,
+        _ => false,
+    };
+    to_switch.filter(|message| is_asked(&message.bytes)).count()
+}
+
+/// Every cell of what the manual says of these questions.
+#[test]
+fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
+    let kinds = [
+        (Version::V1_0, MultipartKind::Flow),
+        (Version::V1_3, MultipartKind::Flow),
+        (Version::V1_3, MultipartKind::GroupDesc),
+        (Version::V1_3, MultipartKind::MeterConfig),
+    ];
+    for (version, kind) in kinds {
+        for how in HOW {
+            let (mut lab, hand) = lab(version);
+            lab.unanswered("s1", kind, Some(how));
+            let desired = hand.network().desired();
+            let mut wanted = vec![Wanted::Flow(flow())];
+            if version == Version::V1_3 {
+                wanted.extend([Wanted::Group(group()), Wanted::Meter(meter())]);
+            }
+            let things = wanted.len();
+            desired.set(1, wanted.into_iter().map(|wanted| (Dpid(1), wanted)));
+            settle(&mut lab, &hand, &desired);
+            assert_eq!(flows_of(&lab, NAME).len(), 1, "{version} {kind:?} {how:?}");
+            let datapath = lab.switch("s1").datapath();
+            assert_eq!(1 + datapath.meters().iter().count() + datapath.groups().iter().count(), {
+                things
+            });
+            // An operator hears of flows that are not known; nobody of groups and meters.
+            let alarms: &[&str] =
+                if kind == MultipartKind::Flow { &["tables_untold"] } else { &[] };
+            assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
+            // Audits ask again, and change nothing.
+            lab.run_for(3 * AUDIT_EVERY);
+            assert!(asked(&lab, "s1", kind) >= 3, "{version} {kind:?} {how:?}");
+            assert_eq!(desired.state().load().changes_sent, things as u64);
+            assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
+            // From when it reports them they are compared.
+            lab.unanswered("s1", kind, None);
+            lab.run_for(2 * AUDIT_EVERY);
+            assert_eq!(desired.state().load().changes_sent, things as u64);
+            assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
+        }
+    }
+}
+
+/// A switch in which nobody wants groups and meters is not asked for them; where somebody begins to, it is, before it is
+/// sent any: one of an earlier run may have its place.
+#[test]
+fn groups_and_meters_are_asked_for_where_they_are_wanted() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let desired = hand.network().desired();
+    desired.set(1, [(Dpid(1), flow())]);
+    settle(&mut lab, &hand, &desired);
+    lab.run_for(2 * AUDIT_EVERY);
+    for switch in ["s1", "s2", "s3"] {
+        assert_eq!(asked(&lab, switch, MultipartKind::MeterConfig), 0);
+        assert_eq!(asked(&lab, switch, MultipartKind::GroupDesc), 0);
+    }
+    let other = MeterEntry::drop_above_kbps(6, 77);
+    let bands = [other.bands[0]];
+    let left = ToSwitch::MeterMod(MeterMod {
+        command: MeterCommand::Add,
+        flags: MeterFlags::KBPS,
+        meter: 6,
+        bands: List::of(&bands),
+    });
+    lab.controller().unwrap().send(Dpid(1), &left).unwrap();
+    lab.run_for(Duration::from_secs(1));
+    desired.set(2, [(Dpid(1), meter())]);
+    settle(&mut lab, &hand, &desired);
+    assert_eq!(events(&hand), [""; 0]);
+    let rates: Vec<u32> = lab
+        .switch("s1")
+        .datapath()
+        .meters()
+        .iter()
+        .flat_map(|(_, meter)| meter.bands.iter().map(|band| band.rate))
+        .collect();
+    assert_eq!(rates, [1000]);
+    let once = asked(&lab, "s1", MultipartKind::MeterConfig);
+    assert!(once > 0);
+    assert_eq!(asked(&lab, "s2", MultipartKind::MeterConfig), 0);
+    assert_eq!(asked(&lab, "s1", MultipartKind::GroupDesc), 0);
+    // It was wanted: audits look at it from now on, also when it is gone.
+    desired.withdraw(2);
+    lab.run_for(2 * AUDIT_EVERY);
+    assert!(asked(&lab, "s1", MultipartKind::MeterConfig) > once);
+    assert_eq!(lab.switch("s1").datapath().meters().iter().count(), 0);
+}
