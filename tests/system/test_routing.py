@@ -70,6 +70,20 @@ class Routing(Discovered):
         self.assertEqual(self.net.ping_all(), 0.0)
 
     @on_both_versions
+    def a_bridge_with_an_address_of_its_own_is_a_host(self, version):
+        """The machine that a switch runs on has an address at the bridge itself, as hypervisors and in-band management have."""
+        self.prepare(version, Ring(), "reactive")
+        command("ip", "address", "add", "10.0.0.100/8", "dev", "s1")
+        command("ip", "link", "set", "s1", "up")
+        edges = lambda: {port for switch in self.topology()["switches"] for port in switch["edge_ports"]}
+        until(lambda: "LOCAL" in edges(), FOUND_S, "the bridge's own port is one of hosts")
+        far = self.net["h3"]
+        self.assertIn(" 0% packet loss", command("ping", "-c", "5", "-W", "2", "-I", "10.0.0.100", far.IP()))
+        self.assertIn(" 0% packet loss", far.cmd("ping -c 5 -W 2 10.0.0.100"))
+        flows = [flow for switch in self.net.switches for flow in self.net.flows(switch.name)]
+        self.assertTrue(any("output:LOCAL" in flow or "LOCAL" in flow.split("actions=")[-1] for flow in flows), flows)
+
+    @on_both_versions
     def pingall_loses_nothing_in_a_grid(self, version):
         """Nine switches in rows and columns: cycles of four, and many paths of the same length."""
         self.pingall(version, Grid(), "reactive")

@@ -7,17 +7,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{HostId, Network, PortDesc, PriorityBand, SwitchInfo};
-use bellrock_engine::{AppState, Monitor, SeenHost, TaskInfo, TaskState};
+use bellrock_api::{Network, PortDesc, PriorityBand, SwitchInfo};
+use bellrock_engine::{AppState, Monitor, TaskInfo, TaskState};
 use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 
 use super::control::Question;
 use super::operate::Commands;
-use super::{flows, network};
-
-/// Most hosts in an answer. With more, an answer is cut there, and the command says so.
-pub(super) const MAX_HOSTS: usize = 65_536;
+use super::{flows, hosts, network};
 
 /// The controller as a whole.
 #[derive(Debug, Deserialize, Serialize)]
@@ -87,22 +84,6 @@ pub(super) struct PortRow {
     pub(super) up: bool,
 }
 
-/// A host that an app has seen.
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct HostRow {
-    pub(super) dpid: String,
-    pub(super) port: String,
-    pub(super) mac: String,
-    pub(super) vlan: Option<u16>,
-    /// Internet addresses, where host tracking runs.
-    pub(super) addresses: Vec<String>,
-    /// `null` for a host of host tracking, which is there until it does not answer.
-    pub(super) age_seconds: Option<u64>,
-    /// It was seen at several ports in short turns, which looks like a loop.
-    pub(super) flapping: bool,
-    pub(super) app: String,
-}
-
 /// An app of the chain.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct AppRow {
@@ -170,7 +151,7 @@ impl Answers {
         match question {
             Question::Status => json(&self.status()),
             Question::Switches => json(&self.switches()),
-            Question::Hosts => json(&self.hosts()),
+            Question::Hosts => json(&hosts::rows(&self.monitor, &self.network)),
             Question::Apps => json(&self.apps()),
             Question::Tasks => json(&self.tasks()),
             Question::Counters => json(&self.counters()),
@@ -217,16 +198,6 @@ impl Answers {
             ports: info.ports.iter().map(port_row).collect(),
         };
         self.monitor.switches().iter().map(|info| row(info)).collect()
-    }
-
-    fn hosts(&self) -> Vec<HostRow> {
-        // One more than can be told, so that the command can say that there are more.
-        let mut hosts = self.monitor.hosts(MAX_HOSTS);
-        hosts.truncate(MAX_HOSTS);
-        hosts.sort_by_key(|(dpid, app, host)| (*dpid, host.port.0, host.vlan, host.mac, *app));
-        let mut rows: Vec<_> = hosts.iter().map(|host| host_row(host, &self.network)).collect();
-        rows.extend(network::hosts(&self.network, MAX_HOSTS - rows.len()));
-        rows
     }
 
     fn apps(&self) -> Vec<AppRow> {
@@ -292,18 +263,5 @@ fn task_row(task: &TaskInfo, now: Duration) -> TaskRow {
         age_seconds: now.saturating_sub(task.since).as_secs(),
         turns: task.polls,
         busy_microseconds: task.busy.as_micros() as u64,
-    }
-}
-
-fn host_row((dpid, app, host): &SeenHost, network: &Network) -> HostRow {
-    HostRow {
-        dpid: dpid.to_string(),
-        port: host.port.to_string(),
-        mac: host.mac.to_string(),
-        vlan: host.vlan,
-        addresses: network::addresses(network, HostId::new(host.mac, host.vlan)),
-        age_seconds: Some(host.age.as_secs()),
-        flapping: host.flapping,
-        app: (*app).to_owned(),
     }
 }

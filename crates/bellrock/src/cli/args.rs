@@ -39,7 +39,7 @@ Examples:
   bellrock config > bellrock.yaml               all settings with their defaults, to be edited
   bellrock check bellrock.yaml                  is it right?
   bellrock run --config bellrock.yaml           run with it
-  bellrock hosts                                where the hosts are that the apps know
+  bellrock hosts                                the hosts, each at its port
   bellrock flows a1                             what flows the switch a1 has, and whose they are
   bellrock quarantine add 10.0.0.7              drop all packets of a host, everywhere
   bellrock demo                                 all of it at work, in this terminal
@@ -59,7 +59,7 @@ pub(super) enum Command {
     Status(Ask),
     /// List the switches that are up
     Switches(Ask),
-    /// List the hosts that the apps have seen, and where
+    /// List the hosts, each at its port, and their addresses
     Hosts(Ask),
     /// List the apps of the chain, in order, and how they are
     Apps(Ask),

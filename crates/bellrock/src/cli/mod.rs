@@ -16,6 +16,7 @@ mod demo;
 mod emulate;
 mod ending;
 mod flows;
+mod hosts;
 mod log;
 mod network;
 mod operate;
@@ -222,7 +223,7 @@ fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
     print(&match question {
         Question::Status => show::status(&serde_json::from_value(answer)?),
         Question::Switches => show::switches(&serde_json::from_value::<Vec<_>>(answer)?),
-        Question::Hosts => show::hosts(&serde_json::from_value::<Vec<_>>(answer)?),
+        Question::Hosts => hosts::show(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Apps => show::apps(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Tasks => show::tasks(&serde_json::from_value::<Vec<_>>(answer)?),
         Question::Topology => network::show_topology(&serde_json::from_value(answer)?),

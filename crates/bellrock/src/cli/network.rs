@@ -5,11 +5,10 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bellrock_api::{Dpid, Event, Host, HostId, Link, Network, Topology};
+use bellrock_api::{Dpid, Event, Link, Network, Topology};
 use bellrock_apps::bandwidth::Kbps;
 use serde::{Deserialize, Serialize};
 
-use super::answers::HostRow;
 use super::show::{duration, printable, table};
 
 /// Most events in an answer: all that the controller keeps.
@@ -80,28 +79,6 @@ fn links(topology: &Topology, now: Duration) -> Vec<LinkRow> {
         both_ways: back(link),
     };
     topology.links.values().map(row).collect()
-}
-
-/// The hosts of host tracking, at most so many.
-pub(super) fn hosts(network: &Network, most: usize) -> Vec<HostRow> {
-    let row = |host: &Host| HostRow {
-        dpid: host.at.dpid.to_string(),
-        port: host.at.port.to_string(),
-        mac: host.id.mac.to_string(),
-        vlan: host.id.vlan,
-        addresses: host.addresses.iter().map(ToString::to_string).collect(),
-        age_seconds: None,
-        flapping: false,
-        app: "hosts".to_owned(),
-    };
-    network.hosts().load().iter().take(most).map(row).collect()
-}
-
-/// The Internet addresses of a host, where host tracking knows them.
-pub(super) fn addresses(network: &Network, host: HostId) -> Vec<String> {
-    let hosts = network.hosts().load();
-    let known = hosts.get(host.mac, host.vlan);
-    known.map_or_else(Vec::new, |host| host.addresses.iter().map(ToString::to_string).collect())
 }
 
 pub(super) fn events(network: &Network) -> Vec<EventRow> {

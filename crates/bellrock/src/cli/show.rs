@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use bellrock_engine::{COUNTERS, TASK_COUNTERS};
 
-use super::answers::{AppRow, Counters, HostRow, MAX_HOSTS, Status, SwitchRow, TaskRow};
+use super::answers::{AppRow, Counters, Status, SwitchRow, TaskRow};
 
 /// The controller as a whole.
 pub(super) fn status(status: &Status) -> String {
@@ -65,31 +65,6 @@ pub(super) fn switches(switches: &[SwitchRow]) -> String {
     };
     let head = ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION"];
     table(&head, switches.iter().map(row))
-}
-
-/// The hosts that apps have seen.
-pub(super) fn hosts(hosts: &[HostRow]) -> String {
-    if hosts.is_empty() {
-        return "no host has been seen\n".to_owned();
-    }
-    let row = |host: &HostRow| {
-        vec![
-            printable(&host.mac),
-            host.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
-            printable(&host.dpid),
-            printable(&host.port),
-            host.age_seconds.map_or_else(|| "-".to_owned(), duration),
-            host.addresses.iter().map(|ip| printable(ip)).collect::<Vec<_>>().join(","),
-            printable(&host.app),
-            if host.flapping { "flapping" } else { "" }.to_owned(),
-        ]
-    };
-    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "APP", ""];
-    let mut text = table(&head, hosts.iter().map(row));
-    if hosts.len() >= MAX_HOSTS {
-        let _ = writeln!(text, "(only {MAX_HOSTS} hosts are told; there may be more)");
-    }
-    text
 }
 
 /// The apps of the chain, in order.

@@ -1,0 +1,291 @@
+//! `bellrock hosts`: where each host is, by all that know of it.
+//!
+//! Several apps know a host, and a learning app at each switch that the host's packets pass. Here all that becomes one row:
+//! the host at its edge. Host tracking knows the edge. Where it does not run, what discovery knows of links leaves out
+//! ports that lead to switches. Without both, the port with the fewest hosts is taken: a port to another switch has all
+//! hosts behind that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use bellrock_api::{Dpid, HostEntry, HostId, Hosts, MacAddr, Network, Port, SwitchPort, Topology};
+use bellrock_engine::{Monitor, SeenHost};
+use serde::{Deserialize, Serialize};
+
+use super::show::{duration, printable, table};
+
+/// Most hosts in an answer. With more, an answer is cut there, and the command says so.
+pub(super) const MAX_HOSTS: usize = 65_536;
+
+/// Sightings that are compared to find out which ports lead to switches, and those of one host among them. With more,
+/// only the numbers of hosts count.
+const SIGHTINGS_COMPARED: usize = 8192;
+const PLACES_COMPARED: usize = 64;
+
+/// A host, at its edge.
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct HostRow {
+    pub(super) dpid: String,
+    pub(super) port: String,
+    pub(super) mac: String,
+    pub(super) vlan: Option<u16>,
+    /// Internet addresses, where host tracking runs.
+    pub(super) addresses: Vec<String>,
+    /// Seconds since an app that learns by itself saw it last; `null` if none has.
+    pub(super) age_seconds: Option<u64>,
+    /// It was seen at several ports in short turns, which looks like a loop.
+    pub(super) flapping: bool,
+    /// Apps see it at several ports, and which of them is its own is not known.
+    pub(super) guessed: bool,
+    /// Who knows it: host tracking (`hosts`), and apps in alphabetical order.
+    pub(super) apps: Vec<String>,
+}
+
+/// The hosts of a running controller, by switch and port. Those that are ports of switches are left out.
+pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
+    let seen = monitor.hosts(MAX_HOSTS);
+    let ports = monitor.switches();
+    let own = ports.iter().flat_map(|info| info.ports.iter().map(|port| port.address)).collect();
+    all(&seen, &network.hosts().load(), &network.topology().load(), &own)
+}
+
+/// What is known of one host.
+#[derive(Default)]
+struct Known<'s> {
+    /// Where host tracking has it, and its Internet addresses.
+    tracked: Option<(SwitchPort, Vec<String>)>,
+    /// Where apps have seen it.
+    seen: Vec<(SwitchPort, &'static str, &'s HostEntry)>,
+}
+
+fn all(
+    seen: &[SeenHost],
+    tracked: &Hosts,
+    topology: &Topology,
+    own: &BTreeSet<MacAddr>,
+) -> Vec<HostRow> {
+    let mut hosts: BTreeMap<HostId, Known<'_>> = BTreeMap::new();
+    for host in tracked.iter().filter(|host| !own.contains(&host.id.mac)) {
+        let addresses = host.addresses.iter().map(ToString::to_string).collect();
+        hosts.entry(host.id).or_default().tracked = Some((host.at, addresses));
+    }
+    let mut behind: BTreeMap<SwitchPort, BTreeSet<HostId>> = BTreeMap::new();
+    for (dpid, app, host) in seen.iter().filter(|(.., host)| !own.contains(&host.mac)) {
+        let (id, at) = (HostId::new(host.mac, host.vlan), SwitchPort::new(*dpid, host.port));
+        hosts.entry(id).or_default().seen.push((at, *app, host));
+        behind.entry(at).or_default().insert(id);
+    }
+    let inner =
+        if topology.switches.is_empty() { between_switches(&hosts) } else { BTreeSet::new() };
+    let is_inner = |at: SwitchPort| topology.is_trunk(at) || inner.contains(&at);
+    let crowd = |at: SwitchPort| behind.get(&at).map_or(0, BTreeSet::len);
+    let row = |(id, known): (&HostId, &Known<'_>)| row(*id, known, is_inner, crowd);
+    let mut rows: Vec<_> = hosts.iter().map(row).collect();
+    rows.sort_by_key(|(at, row)| (*at, row.vlan, row.mac.clone()));
+    rows.into_iter().map(|(_, row)| row).take(MAX_HOSTS).collect()
+}
+
+/// Ports that lead to other switches, as far as the hosts behind them show it.
+///
+/// Hosts that are behind one port of a switch and behind several of another are at that other one or beyond: the first
+/// switch's port leads there. What the other sees of hosts behind further ports of the first, it sees by the port that leads
+/// back.
+fn between_switches(hosts: &BTreeMap<HostId, Known<'_>>) -> BTreeSet<SwitchPort> {
+    let places = |known: &Known<'_>| -> BTreeMap<Dpid, Port> {
+        let places = known.seen.iter().map(|(at, ..)| (at.dpid, at.port));
+        places.take(PLACES_COMPARED).collect()
+    };
+    let all: Vec<BTreeMap<Dpid, Port>> = hosts.values().map(places).collect();
+    // Each host at two switches.
+    let pairs = || {
+        all.iter().flat_map(|places| {
+            let others = move |a| places.iter().map(move |b| (a, b));
+            places.iter().flat_map(others).filter(|(a, b)| a.0 != b.0)
+        })
+    };
+    if all.iter().map(BTreeMap::len).sum::<usize>() > SIGHTINGS_COMPARED {
+        return BTreeSet::new();
+    }
+    // The port of one switch that leads to another.
+    let mut leads_to: BTreeMap<(Dpid, Dpid), Port> = BTreeMap::new();
+    let mut first: BTreeMap<(Dpid, Port, Dpid), Port> = BTreeMap::new();
+    for ((a, at_a), (b, at_b)) in pairs() {
+        if first.entry((*a, *at_a, *b)).or_insert(*at_b) != at_b {
+            leads_to.insert((*a, *b), *at_a);
+        }
+    }
+    let mut inner: BTreeSet<SwitchPort> =
+        leads_to.iter().map(|((a, _), port)| SwitchPort::new(*a, *port)).collect();
+    for ((a, at_a), (b, at_b)) in pairs() {
+        if leads_to.get(&(*a, *b)).is_some_and(|port| port != at_a) {
+            inner.insert(SwitchPort::new(*b, *at_b));
+        }
+    }
+    inner
+}
+
+/// A host at its edge; `is_inner` says whether a port leads to another switch, `crowd` how many hosts are seen at it.
+fn row(
+    id: HostId,
+    known: &Known<'_>,
+    is_inner: impl Fn(SwitchPort) -> bool,
+    crowd: impl Fn(SwitchPort) -> usize,
+) -> (SwitchPort, HostRow) {
+    let Known { tracked, seen } = known;
+    let places: BTreeSet<SwitchPort> = seen.iter().map(|(at, ..)| *at).collect();
+    let outside: BTreeSet<SwitchPort> =
+        places.iter().copied().filter(|at| !is_inner(*at)).collect();
+    // A host that is only seen at links: it is behind a switch that nobody has heard it from.
+    let candidates = if outside.is_empty() { &places } else { &outside };
+    let age = |at: SwitchPort| seen.iter().filter(|(its, ..)| *its == at).map(|it| it.2.age).min();
+    let likeliest = candidates.iter().copied().min_by_key(|at| (crowd(*at), age(*at), *at));
+    let place = tracked.as_ref().map(|(at, _)| *at).or(likeliest);
+    // There is a place, since somebody knows it.
+    let at = place.unwrap_or(SwitchPort::new(Dpid(0), Port(0)));
+    let apps: BTreeSet<&str> = seen.iter().map(|(_, app, _)| *app).collect();
+    let tracking = tracked.as_ref().map(|_| "hosts");
+    let youngest = age(at).or_else(|| seen.iter().map(|(.., host)| host.age).min());
+    let row = HostRow {
+        dpid: at.dpid.to_string(),
+        port: at.port.to_string(),
+        mac: id.mac.to_string(),
+        vlan: id.vlan,
+        addresses: tracked.as_ref().map(|(_, addresses)| addresses.clone()).unwrap_or_default(),
+        age_seconds: youngest.map(|age| age.as_secs()),
+        flapping: seen.iter().any(|(.., host)| host.flapping),
+        guessed: tracked.is_none() && (candidates.len() > 1 || outside.is_empty()),
+        apps: tracking.into_iter().chain(apps).map(str::to_owned).collect(),
+    };
+    (at, row)
+}
+
+/// The hosts, for people.
+pub(super) fn show(hosts: &[HostRow]) -> String {
+    if hosts.is_empty() {
+        return "no host has been seen\n".to_owned();
+    }
+    let row = |host: &HostRow| {
+        let remarks = [(host.flapping, "flapping"), (host.guessed, "port guessed")];
+        let remarks = remarks.iter().filter(|(is_so, _)| *is_so).map(|(_, remark)| *remark);
+        vec![
+            printable(&host.mac),
+            host.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
+            printable(&host.dpid),
+            printable(&host.port),
+            host.age_seconds.map_or_else(|| "-".to_owned(), duration),
+            host.addresses.iter().map(|ip| printable(ip)).collect::<Vec<_>>().join(","),
+            host.apps.iter().map(|app| printable(app)).collect::<Vec<_>>().join(","),
+            remarks.collect::<Vec<_>>().join(", "),
+        ]
+    };
+    let head = ["MAC", "VLAN", "SWITCH", "PORT", "SEEN AGO", "ADDRESSES", "KNOWN TO", ""];
+    let mut text = table(&head, hosts.iter().map(row));
+    if hosts.iter().any(|host| host.guessed) {
+        let _ =
+            writeln!(text, "(ports between switches are not known; --services hosts finds them)");
+    }
+    if hosts.len() >= MAX_HOSTS {
+        let _ = writeln!(text, "(only {MAX_HOSTS} hosts are listed; there may be more)");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bellrock_api::{Host, Link};
+
+    use super::*;
+
+    fn at(dpid: u64, port: u32) -> SwitchPort {
+        SwitchPort::new(Dpid(dpid), Port(port))
+    }
+
+    fn mac(n: u8) -> MacAddr {
+        MacAddr([2, 0, 0, 0, 0, n])
+    }
+
+    fn seen(n: u8, at: SwitchPort, age_s: u64) -> SeenHost {
+        let age = Duration::from_secs(age_s);
+        let entry = HostEntry { mac: mac(n), vlan: None, port: at.port, age, flapping: false };
+        (at.dpid, "learning", entry)
+    }
+
+    /// Address, switch and port of each row, and whether that is a guess.
+    fn places(rows: &[HostRow]) -> Vec<(String, String, bool)> {
+        let place = |row: &HostRow| {
+            let dpid = row.dpid.trim_start_matches('0');
+            (row.mac[15..].to_owned(), format!("{dpid}:{}", row.port), row.guessed)
+        };
+        rows.iter().map(place).collect()
+    }
+
+    /// Two switches that are linked at their ports 9; hosts 1 and 2 are at the first, 3 at the second.
+    fn learnt() -> Vec<SeenHost> {
+        let mut all = vec![seen(1, at(1, 1), 5), seen(2, at(1, 2), 5), seen(3, at(2, 1), 5)];
+        all.extend([seen(1, at(2, 9), 1), seen(2, at(2, 9), 1), seen(3, at(1, 9), 1)]);
+        all
+    }
+
+    #[test]
+    fn a_host_that_is_seen_at_each_switch_has_one_row_at_its_edge() {
+        let link = |from, to| Link { from, to, rate_kbps: None, since: Duration::ZERO };
+        let links = [link(at(1, 9), at(2, 9)), link(at(2, 9), at(1, 9))];
+        let ports = || [1, 2, 9].map(Port).to_vec();
+        let topology = Topology::of([(Dpid(1), ports()), (Dpid(2), ports())], links);
+        let rows = all(&learnt(), &Hosts::default(), &topology, &BTreeSet::new());
+        let row = |mac: &str, place: &str, guessed| (mac.to_owned(), place.to_owned(), guessed);
+        let expected = [row("01", "1:1", false), row("02", "1:2", false), row("03", "2:1", false)];
+        assert_eq!(places(&rows), expected);
+        assert_eq!((rows[0].age_seconds, &*rows[0].apps), (Some(5), &["learning".to_owned()][..]));
+        // Nobody knows of links: that 1 and 2 are behind one port of the second switch, and not of the first, shows it.
+        let rows = all(&learnt(), &Hosts::default(), &Topology::default(), &BTreeSet::new());
+        assert_eq!(places(&rows), expected);
+        // With a host at each of two switches, either may be at either.
+        let two: Vec<_> = learnt().into_iter().filter(|(.., host)| host.mac != mac(2)).collect();
+        let rows = all(&two, &Hosts::default(), &Topology::default(), &BTreeSet::new());
+        assert!(rows.len() == 2 && rows.iter().all(|row| row.guessed), "{rows:?}");
+        assert!(show(&rows).contains("--services hosts finds them"), "{}", show(&rows));
+    }
+
+    #[test]
+    fn in_a_line_of_switches_with_a_host_each_all_are_found() {
+        let sees = |switch: u64, host: u64| match host.cmp(&switch) {
+            std::cmp::Ordering::Less => at(switch, 2),
+            std::cmp::Ordering::Equal => at(switch, 1),
+            std::cmp::Ordering::Greater => at(switch, 3),
+        };
+        let all_see = (1..=5).flat_map(|switch| (1..=5).map(move |host| (switch, host)));
+        let learnt: Vec<_> =
+            all_see.map(|(switch, host)| seen(host as u8, sees(switch, host), 0)).collect();
+        let rows = all(&learnt, &Hosts::default(), &Topology::default(), &BTreeSet::new());
+        let expected: Vec<_> =
+            (1..=5).map(|n| (format!("0{n}"), format!("{n}:1"), false)).collect();
+        assert_eq!(places(&rows), expected);
+    }
+
+    #[test]
+    fn host_tracking_knows_where_a_host_is_and_its_addresses() {
+        let mut tracked = Hosts::default();
+        for (n, at) in [(1, at(1, 1)), (4, at(2, 2))] {
+            let (id, since) = (HostId::new(mac(n), None), Duration::ZERO);
+            let addresses = vec![format!("10.0.0.{n}").parse().unwrap()];
+            tracked.insert(Host { id, at, addresses, since });
+        }
+        let own = BTreeSet::from([mac(2), mac(4)]);
+        let rows = all(&learnt(), &tracked, &Topology::default(), &own);
+        let [first, other] = &rows[..] else { panic!("ports of switches are no hosts: {rows:?}") };
+        assert_eq!((&*first.mac, &*first.port, first.guessed), ("02:00:00:00:00:01", "1", false));
+        assert_eq!(
+            (first.addresses.join(","), first.age_seconds),
+            ("10.0.0.1".to_owned(), Some(5))
+        );
+        assert_eq!(first.apps, ["hosts", "learning"]);
+        assert_eq!(other.mac, "02:00:00:00:00:03");
+        let text = show(&rows);
+        let line =
+            "02:00:00:00:00:01  -     0000000000000001  1     5s        10.0.0.1   hosts,learning";
+        assert!(text.contains(line), "{text}");
+    }
+}
