@@ -221,35 +221,6 @@ impl Tracker {
         }
     }
 
-    /// Hosts are believed to be at these ports. Each is believed in once: what is known of it later counts.
-    pub(super) fn believe(&mut self, all: &BelievedHosts, topology: &Topology, now: Duration) {
-        for (host, at) in all {
-            if self.were_believed.insert(*host) && !self.entries.contains_key(host) {
-                self.believed.insert(*host, *at);
-            }
-        }
-        self.learn_believed(topology, now);
-    }
-
-    /// Learns the hosts that are believed in where hosts can be now.
-    fn learn_believed(&mut self, topology: &Topology, now: Duration) {
-        let hosts: Vec<HostId> = self.believed.keys().copied().collect();
-        for host in hosts {
-            if self.believed.get(&host).is_some_and(|at| topology.is_edge(*at)) {
-                self.recall(host, topology, now);
-            }
-        }
-    }
-
-    /// Learns a host where it is believed to be, unless no host can be there.
-    fn recall(&mut self, host: HostId, topology: &Topology, now: Duration) {
-        let Some(at) = self.believed.remove(&host) else { return };
-        let is_down = topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
-        if !self.entries.contains_key(&host) && !topology.is_trunk(at) && !is_down {
-            self.learn(host, at, now);
-        }
-    }
-
     /// A host that is not known; whether it is now.
     fn learn(&mut self, host: HostId, at: SwitchPort, now: Duration) -> bool {
         let here = self.ports.count(at);
@@ -422,66 +393,6 @@ impl Tracker {
         let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
         entry.asked = Some(Asked { why, until, again, packets: None });
         self.send_probes(host, why);
-        self.look_at(host);
-    }
-
-    /// Asks the switch of a host that does not answer how many packets from it it has counted.
-    fn count(&mut self, host: HostId) {
-        let Some(entry) = self.entries.get_mut(&host) else { return };
-        if !std::mem::replace(&mut entry.is_counted, true) {
-            self.counts.push(Counted { host, at: entry.at });
-        }
-    }
-
-    /// The same, and nothing is done about the host until the switch has answered.
-    fn count_for(&mut self, host: HostId, why: Why, now: Duration) {
-        let Some(entry) = self.entries.get_mut(&host) else { return };
-        let until = now + COUNTED_WITHIN;
-        entry.asked = Some(Asked { why, until, again: None, packets: None });
-        self.count(host);
-        self.look_at(host);
-    }
-
-    /// A switch has reported how many packets from a host it has counted; `None` if it did not.
-    pub(super) fn counted(
-        &mut self,
-        Counted { host, at }: Counted,
-        packets: Option<u64>,
-        topology: &Topology,
-        now: Duration,
-    ) {
-        let Some(entry) = self.entries.get_mut(&host) else { return };
-        entry.is_counted = false;
-        // That it has flows which no packet has used says nothing.
-        let packets = packets.filter(|packets| *packets > 0 && entry.at == at);
-        let Some(asked) = &mut entry.asked else { return };
-        match asked.why {
-            Why::Claim(_) => asked.packets = packets,
-            Why::SilentClaim(to, before) => match packets {
-                Some(packets) if packets > before => self.refuse_claim(host, to, now),
-                _ => self.claim_over(host, to, topology, now),
-            },
-            Why::Silent => {
-                // Where flows went meanwhile there may be fewer: what is counted then is new.
-                if packets.is_some() && packets != entry.packets {
-                    (entry.packets, entry.seen, entry.asked) = (packets, now, None);
-                    self.look_at(host);
-                } else {
-                    self.forget(host, HostGone::Aged);
-                }
-            }
-            Why::Aged(_) | Why::Address(..) | Why::Returned => {}
-        }
-    }
-
-    /// A host is where it was claimed to be, if hosts can be there.
-    fn claim_over(&mut self, host: HostId, to: SwitchPort, topology: &Topology, now: Duration) {
-        if let Some(entry) = self.entries.get_mut(&host) {
-            entry.asked = None;
-        }
-        if topology.is_edge(to) {
-            self.moved(host, to, now);
-        }
         self.look_at(host);
     }
 
@@ -688,5 +599,7 @@ impl Tracker {
     }
 }
 
+mod believed;
+mod silent;
 #[cfg(test)]
 mod tests;
