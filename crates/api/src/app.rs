@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, PortStatus, ReplyBody};
 
-use crate::{Batch, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
+use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
 
 /// What becomes of a packet after a handler has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,10 @@ bitflags::bitflags! {
 }
 
 /// An application: makes a handler for each switch.
+///
+/// What it says of itself ([`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::left_flows`]) is asked for when
+/// the controller starts, and not again. A panic there, or in [`App::start`], ends the start; no later panic of an app ends
+/// the controller.
 ///
 /// ```
 /// use bellrock_api::{App, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict};
@@ -128,13 +132,21 @@ pub trait App: Send + Sync + 'static {
     /// ([`Network::switch`]), and may send to it at once. What a task sends goes out after what the
     /// handlers write in [`Handler::switch_up`].
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
+
+    /// Reports the hosts that it keeps in one place for all switches, each with its switch, for the operator, until
+    /// `report` has enough. The thread of who asks calls it, beside the workers: it may read a large table. Hosts that
+    /// handlers keep are theirs to report ([`Handler::hosts`]).
+    #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
+    fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
+    }
 }
 
 /// What an app does at one switch. Called by one thread at a time; never blocks.
 ///
 /// A handler that returns an error, or panics, loses what it wrote for that event; the switch and
 /// the other apps go on. Both are counted and logged. An app whose handlers panic again and again, at whichever
-/// switches, is disabled: it gets no more events, and its flows stay.
+/// switches, is disabled: it gets no more events, and its flows stay. A panic in [`Handler::hosts`],
+/// [`Handler::counters`] or `Drop` counts like any other; nothing of that call is reported then.
 #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
 pub trait Handler: Send + 'static {
     /// An earlier run of this app has left this flow in the switch: whether this one takes it on. If not, it
@@ -268,6 +280,8 @@ pub trait DynApp: Send + Sync + 'static {
     fn start(&self, network: &Network);
     /// See [`App::switch_up`].
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler>;
+    /// See [`App::hosts`].
+    fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>);
 }
 
 impl<A: App> DynApp for A {
@@ -297,5 +311,9 @@ impl<A: App> DynApp for A {
 
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Box<dyn Handler> {
         Box::new(App::switch_up(self, network, switch))
+    }
+
+    fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
+        App::hosts(self, network, report);
     }
 }

@@ -8,10 +8,20 @@ use std::time::Duration;
 
 use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
 
+use crate::waiting::wake;
 use crate::{AppId, Change, Dpid, Error, Loss, Outcome, Refusal};
 
 /// How long a switch has to confirm what it was sent, if nothing else is said.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
+
+/// Changes that a switch is given a second more for: as many as slow hardware carries out in that time.
+pub const CHANGES_PER_SECOND: usize = 300;
+
+/// How long a slow switch needs for so many changes, in whole seconds.
+#[must_use]
+pub fn time_for_changes(changes: usize) -> Duration {
+    Duration::from_secs((changes / CHANGES_PER_SECOND) as u64)
+}
 
 /// Changes that go to one switch together, for runtimes.
 #[derive(Debug)]
@@ -213,7 +223,7 @@ impl<T> Drop for Promise<T> {
             slot.waiting.take()
         };
         if let Some(waker) = waiting {
-            waker.wake();
+            wake(waker);
         }
     }
 }

@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
-use crate::waiting::Waiting;
-use crate::{Dpid, HostId, Link, Port, Refusal, RequestError, SwitchPort};
+use bellrock_openflow::Version;
+
+use crate::waiting::{Waiting, wake};
+use crate::{Dpid, Ended, HostId, Link, Port, Refusal, RequestError, SwitchPort};
 
 /// How many events are kept. Who is further behind misses the oldest, and is told how many.
 pub const EVENTS_KEPT: usize = 4096;
@@ -18,10 +20,56 @@ pub const EVENTS_KEPT: usize = 4096;
 /// the thousand puts none of them out.
 const ALARMS_KEPT: usize = EVENTS_KEPT / 4;
 
+/// How many of them are about connections ([`Event::is_about_connection`]), alarming or not. They have room of their own
+/// too: a peer that connects again and again puts no others out.
+const CONNECTIONS_KEPT: usize = EVENTS_KEPT / 4;
+
+/// How many are of another kind.
+const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT;
+
 /// Something that has happened in the network. It prints as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// A switch is up: its handshake is over, and the apps know it.
+    SwitchUp {
+        /// The switch.
+        dpid: Dpid,
+        /// What it says that it is called; may be empty.
+        name: Box<str>,
+        /// The address of its end of the connection.
+        peer: SocketAddr,
+        /// The version that it speaks.
+        version: Version,
+    },
+    /// A switch is not up any more.
+    SwitchDown {
+        /// The switch.
+        dpid: Dpid,
+        /// What it says that it is called; may be empty.
+        name: Box<str>,
+        /// The address of its end of the connection.
+        peer: SocketAddr,
+        /// Why the connection ended.
+        why: Ended,
+    },
+    /// Connections from an address have ended before a switch was up on them. Each reason is published at most once a
+    /// minute for an address.
+    ConnectionEnded {
+        /// Where they came from; `None` for further addresses, when many connect in vain at the same time.
+        from: Option<IpAddr>,
+        /// Why the last of them ended.
+        why: Ended,
+        /// How many ended for this reason, since this was last published.
+        times: u64,
+    },
+    /// A switch of OpenFlow 1.0 did not report its flows, so that those which an app removes may stay.
+    RemovalUnanswered {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+    },
     /// One direction of a link is up.
     LinkUp(Link),
     /// One direction of a link is down.
@@ -254,6 +302,10 @@ impl Event {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Event::SwitchUp { .. } => "switch_up",
+            Event::SwitchDown { .. } => "switch_down",
+            Event::ConnectionEnded { .. } => "connection_ended",
+            Event::RemovalUnanswered { .. } => "removal_unanswered",
             Event::LinkUp(_) => "link_up",
             Event::LinkDown { .. } => "link_down",
             Event::OneWay(_) => "one_way",
@@ -282,9 +334,13 @@ impl Event {
     /// Whether an operator should look at it: somebody attacks, or something is connected wrongly.
     #[must_use]
     pub fn is_alarming(&self) -> bool {
+        if let Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } = self {
+            return why.reason.is_alarming();
+        }
         !matches!(
             self,
-            Event::LinkUp(_)
+            Event::SwitchUp { .. }
+                | Event::LinkUp(_)
                 | Event::LinkDown { .. }
                 | Event::HostSeen { .. }
                 | Event::HostMoved { .. }
@@ -295,9 +351,63 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Whether it is about the connection of a switch: that it is up or has ended.
+    #[must_use]
+    pub fn is_about_connection(&self) -> bool {
+        matches!(
+            self,
+            Event::SwitchUp { .. } | Event::SwitchDown { .. } | Event::ConnectionEnded { .. }
+        )
+    }
+
+    /// Why a connection ended, if it is about that.
+    #[must_use]
+    pub fn ended(&self) -> Option<&Ended> {
+        match self {
+            Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// A switch, by its number and, where it has one, its name.
+struct Named<'a>(Dpid, &'a str);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            "" => write!(f, "{}", self.0),
+            name => write!(f, "{} ({name})", self.0),
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Event::SwitchUp { dpid, name, peer, version } => {
+                write!(f, "switch {} is up: OpenFlow {version}, from {peer}", Named(*dpid, name))
+            }
+            Event::SwitchDown { dpid, name, peer, why } => {
+                write!(f, "switch {} at {peer} is down: {why}", Named(*dpid, name))
+            }
+            Event::ConnectionEnded { from, why, times } => {
+                match from {
+                    Some(from) => write!(f, "a connection from {from} ended: {why}")?,
+                    None => write!(f, "connections from many addresses ended: {why}")?,
+                }
+                if *times > 1 {
+                    write!(f, " ({times} times)")?;
+                }
+                Ok(())
+            }
+            Event::RemovalUnanswered { app, dpid } => {
+                write!(
+                    f,
+                    "switch {dpid} did not report its flows: flows that {app} removes may stay; check the switch's load"
+                )
+            }
             Event::LinkUp(link) => write!(f, "link up: {link}"),
             Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
             Event::OneWay(link) => write!(f, "{link} carries nothing back"),
@@ -312,7 +422,11 @@ impl fmt::Display for Event {
                 write!(f, "{at} gets back its own announcements")
             }
             Event::RelaySuspected { from, to, why } => {
-                write!(f, "{from} -> {to} may be a relay between hosts: {why}")
+                write!(
+                    f,
+                    "{from} -> {to} may be a relay between hosts: {why}; if it is a link, set \
+                     discovery_trusted_ports: [{from}, {to}]"
+                )
             }
             Event::HostSeen { host, at } => write!(f, "host {host} is at {at}"),
             Event::HostMoved { host, from, to } => {
@@ -448,6 +562,8 @@ pub struct Events(Arc<Mutex<Kept>>);
 struct Kept {
     /// The latest alarms, at most [`ALARMS_KEPT`], each with how many events were published before it.
     alarms: VecDeque<(u64, Happened)>,
+    /// The latest about connections.
+    connections: VecDeque<(u64, Happened)>,
     /// The latest of the others.
     others: VecDeque<(u64, Happened)>,
     /// How many were published.
@@ -478,9 +594,10 @@ impl Events {
         let mut kept = self.kept();
         let number = kept.count;
         kept.count += 1;
-        let (ring, most) = match event.is_alarming() {
-            true => (&mut kept.alarms, ALARMS_KEPT),
-            false => (&mut kept.others, EVENTS_KEPT - ALARMS_KEPT),
+        let (ring, most) = match &event {
+            event if event.is_about_connection() => (&mut kept.connections, CONNECTIONS_KEPT),
+            event if event.is_alarming() => (&mut kept.alarms, ALARMS_KEPT),
+            _ => (&mut kept.others, OTHERS_KEPT),
         };
         if ring.len() == most {
             ring.pop_front();
@@ -488,7 +605,7 @@ impl Events {
         ring.push_back((number, Happened { at, event }));
         let woken = kept.waiting.take();
         drop(kept);
-        woken.for_each(Waker::wake);
+        woken.for_each(wake);
     }
 
     /// Hears what is published from now on.
@@ -502,7 +619,8 @@ impl Events {
     #[must_use]
     pub fn latest(&self, most: usize) -> Vec<Happened> {
         let kept = self.kept();
-        let mut all: Vec<&(u64, Happened)> = kept.alarms.iter().chain(&kept.others).collect();
+        let all = kept.alarms.iter().chain(&kept.connections).chain(&kept.others);
+        let mut all: Vec<&(u64, Happened)> = all.collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         let skipped = all.len().saturating_sub(most);
         all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
@@ -545,9 +663,9 @@ impl Subscription {
 impl Kept {
     /// What a subscriber hears who has heard so many.
     fn after(&self, heard: &mut u64) -> Option<Heard> {
-        let [alarm, other] = [&self.alarms, &self.others].map(|ring| first_from(ring, *heard));
-        let (number, happened) =
-            alarm.into_iter().chain(other).min_by_key(|(number, _)| *number)?;
+        let rings = [&self.alarms, &self.connections, &self.others];
+        let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *heard));
+        let (number, happened) = firsts.min_by_key(|(number, _)| *number)?;
         if *number > *heard {
             let missed = *number - *heard;
             *heard = *number;
@@ -579,10 +697,12 @@ impl Drop for Wait<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use bellrock_openflow::{MacAddr, Port};
 
     use super::*;
-    use crate::Dpid;
+    use crate::{Dpid, EndReason};
 
     fn event(n: u32) -> Event {
         Event::ForgedAnnouncement { at: SwitchPort::new(Dpid(1), Port(n)) }
@@ -620,14 +740,33 @@ mod tests {
         }
         publish(&events, 1);
         let latest = events.latest(usize::MAX);
-        assert_eq!(latest.len(), EVENTS_KEPT - ALARMS_KEPT + 2);
+        assert_eq!(latest.len(), OTHERS_KEPT + 2);
         assert_eq!(latest.first().map(|it| it.event.clone()), Some(event(0)));
         assert_eq!(latest.last().map(|it| it.event.clone()), Some(event(1)));
         assert!(matches!(heard.take(), Some(Heard::Event(it)) if it.event == event(0)));
-        let missed = (EVENTS_KEPT + ALARMS_KEPT) as u64;
+        let missed = (2 * EVENTS_KEPT - OTHERS_KEPT) as u64;
         assert_eq!(heard.take(), Some(Heard::Missed(missed)));
         let rest = std::iter::from_fn(|| heard.take());
         assert_eq!(rest.filter(|it| matches!(it, Heard::Event(_))).count(), latest.len() - 1);
+    }
+
+    #[test]
+    fn connections_put_nothing_else_out() {
+        let events = Events::default();
+        publish(&events, 0);
+        let why = Ended { reason: EndReason::Malformed, text: "no OpenFlow".into() };
+        for times in 1..=2 * EVENTS_KEPT as u64 {
+            let from = Some(IpAddr::from([192, 0, 2, 1]));
+            let ended = Event::ConnectionEnded { from, why: why.clone(), times };
+            assert!(ended.is_alarming());
+            events.publish(Duration::ZERO, ended);
+        }
+        let latest = events.latest(usize::MAX);
+        assert_eq!(latest.len(), CONNECTIONS_KEPT + 1);
+        assert_eq!(latest.first().map(|it| it.event.clone()), Some(event(0)));
+        let last = latest.last().map(|it| it.event.to_string());
+        let text = "a connection from 192.0.2.1 ended: no OpenFlow (8192 times)";
+        assert_eq!(last.as_deref(), Some(text));
     }
 
     #[test]

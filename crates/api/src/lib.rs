@@ -23,6 +23,7 @@ mod app;
 mod app_id;
 mod batch;
 mod confirm;
+mod ended;
 mod error;
 mod events;
 mod flow;
@@ -52,8 +53,10 @@ pub use bellrock_openflow::{
     Version,
 };
 pub use confirm::{
-    Answer, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError, Requested, promise,
+    Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError,
+    Requested, promise, time_for_changes,
 };
+pub use ended::{EndReason, Ended};
 pub use error::{Error, HandlerError, Result};
 /// What [`PacketIn::headers`] reads headers with.
 pub use etherparse;

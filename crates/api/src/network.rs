@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
@@ -214,7 +215,8 @@ impl Network {
     /// order; what the returned future comes to is one [`crate::Outcome`] for each. If one of them cannot be
     /// said in the switch's version, none is sent.
     ///
-    /// The switch has [`CONFIRM_WITHIN`] to confirm. What it has not confirmed by then, or before its
+    /// The switch has [`CONFIRM_WITHIN`] to confirm, and a second more for each [`crate::CHANGES_PER_SECOND`] changes that it
+    /// has to carry out until then, of whomever. What it has not confirmed by then, or before its
     /// connection ends, may be there or not: [`crate::Outcome::Unknown`].
     pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
         self.program_within(dpid, changes, CONFIRM_WITHIN)
@@ -372,6 +374,18 @@ impl Extensions {
         match Arc::clone(value).downcast() {
             Ok(value) => value,
             Err(_) => unreachable!("it stands under its own type"),
+        }
+    }
+}
+
+/// Each goes by its own code. A panic in it ends nothing else.
+impl Drop for Extensions {
+    fn drop(&mut self) {
+        let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for value in std::mem::take(all).into_values() {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+                std::mem::forget(panic);
+            }
         }
     }
 }

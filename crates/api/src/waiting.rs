@@ -1,6 +1,16 @@
 //! Tasks that wait for the next of something that is published under a lock.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
+
+/// Wakes a task. The waker may be of an app, or of a crate that it uses: a panic in it is not the publisher's, which
+/// may be a worker's thread.
+pub(crate) fn wake(waker: Waker) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        // Its `Drop` is code of the app too.
+        std::mem::forget(panic);
+    }
+}
 
 /// Tasks that wait, each with a number of its own, in the order in which they came.
 ///

@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 
-use crate::waiting::Waiting;
+use crate::waiting::{Waiting, wake};
 
 /// A value that is published as a whole. Readers take no lock, and what they read never changes in
 /// their hands; tasks can wait for the next one. Cheap to clone: all clones are the same value.
@@ -96,7 +96,7 @@ impl<T> Watch<T> {
         self.0.value.store(Arc::new(Published { version, value }));
         let woken = waiting.take();
         drop(waiting);
-        woken.for_each(Waker::wake);
+        woken.for_each(wake);
     }
 
     /// Waits until the value is a later one than that with version `seen`, and returns it. What was published
@@ -178,7 +178,7 @@ mod tests {
     use std::future::Future;
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Wake};
+    use std::task::{Context, Wake, Waker};
 
     use super::*;
 

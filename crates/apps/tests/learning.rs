@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Out, PortConfig, PortState};
 use bellrock_api::{
-    ErrorCode, Handler, MacAddr, PacketIn, PacketInView, Port, PortReason, PortStatus, Verdict,
+    ErrorCode, Handler, MacAddr, PacketIn, PacketInView, Port, PortReason, PortStatus, Verdict, Xid,
 };
 use bellrock_apps::{LearningSettings, MatchKind};
 use bellrock_tables::Budget;
@@ -497,6 +497,22 @@ fn when_a_removal_is_lost_all_flows_go_at_the_next_second() {
         lab.with(|handler, switch| handler.packet_ins(switch, &mut batch));
         assert_eq!((batch.errors().0, lab.out.len()), (1, 0));
         std::mem::swap(&mut lab.out, &mut small);
+        assert_eq!(lab.wait(1), ["remove any to ANY"]);
+        assert_eq!(lab.wait(5), NONE);
+    });
+}
+
+#[test]
+fn when_a_switch_does_not_answer_a_removal_all_flows_are_removed_again_with_back_off() {
+    on_both(|mut lab| {
+        let unanswered = |lab: &mut Lab| {
+            lab.with(|handler, switch| handler.unanswered(switch, Xid(1))).unwrap();
+        };
+        unanswered(&mut lab);
+        assert_eq!(lab.wait(1), ["remove any to ANY"]);
+        assert_eq!(lab.wait(5), NONE);
+        unanswered(&mut lab);
+        assert_eq!(lab.wait(1), NONE);
         assert_eq!(lab.wait(1), ["remove any to ANY"]);
         assert_eq!(lab.wait(5), NONE);
     });

@@ -20,6 +20,8 @@ async fn log(mut events: Subscription) {
         };
         let name = event.name();
         match event {
+            // The workers write these themselves.
+            event if event.is_about_connection() => debug!(event = name, "{event}"),
             event if event.is_alarming() => warn!(event = name, "{event}"),
             Event::LinkUp(_) | Event::LinkDown { .. } | Event::StormOver { .. } => {
                 info!(event = name, "{event}");

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use bellrock_api::{DynApp, Network};
-use bellrock_worker::{Limits, MAX_APPS, Mailbox, Shared, SharedParts, Wake};
+use bellrock_worker::{Limits, MAX_APPS, MIN_REQUESTS, Mailbox, Shared, SharedParts, Wake};
 use core_affinity::CoreId;
 use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
@@ -228,6 +228,10 @@ fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError
             return Err(StartError::ZeroLimit(name));
         }
     }
+    let requests = settings.worker.session.max_requests;
+    if requests < MIN_REQUESTS {
+        return Err(StartError::FewRequests(requests));
+    }
     if limits.bytes_per_turn > MAX_BYTES_PER_TURN {
         return Err(StartError::LongTurn(limits.bytes_per_turn));
     }
@@ -279,6 +283,28 @@ fn raise_file_limit(limits: &Limits) {
             files,
             connections = limits.connections,
             "fewer open files are allowed than limits.connections; raise the hard limit (ulimit -Hn)"
+        );
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_few_requests_as_tasks_have_themselves_are_refused() {
+        let with = |max_requests| {
+            let mut settings = Settings::default();
+            settings.worker.session.max_requests = max_requests;
+            check(&settings, &[])
+        };
+        assert!(with(MIN_REQUESTS).is_ok());
+        let refused = with(MIN_REQUESTS - 1).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "max_requests is 31, and tasks of the controller have up to 24 unanswered themselves; \
+             give at least 32"
         );
     }
 }

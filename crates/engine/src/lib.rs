@@ -29,8 +29,8 @@ mod waker;
 
 pub use bellrock_session as session;
 pub use bellrock_worker::{
-    AppState, COUNTERS, Limits, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo, TaskState,
-    WriteMode,
+    AppState, COUNTERS, Limits, MIN_REQUESTS, Settings as WorkerSettings, TASK_COUNTERS, TaskInfo,
+    TaskState, WriteMode,
 };
 pub use engine::Engine;
 pub use idle::Idle;

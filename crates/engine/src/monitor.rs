@@ -119,10 +119,12 @@ impl Monitor {
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
     }
 
-    /// Hosts that apps know, at most `limit` of each worker.
+    /// Hosts that apps know, at most `limit` of each worker, and as many that apps keep for all switches at once.
     #[must_use]
     pub fn hosts(&self, limit: usize) -> Vec<SeenHost> {
-        self.ask(|reply| Query::Hosts(limit, reply))
+        let mut hosts = self.ask(|reply| Query::Hosts(limit, reply));
+        hosts.extend(self.shared.hosts_of_apps(limit));
+        hosts
     }
 
     /// Has a switch handed over to another worker, soon: between two of its turns, with all that

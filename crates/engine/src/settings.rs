@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use bellrock_worker::Settings as WorkerSettings;
+use bellrock_worker::{MIN_REQUESTS, Settings as WorkerSettings, TASKS_UNANSWERED};
 
 use crate::idle::Idle;
 
@@ -96,6 +96,12 @@ pub enum StartError {
     /// Turns that are too long.
     #[error("the limit bytes_per_turn is {0}; at most {MAX_BYTES_PER_TURN}")]
     LongTurn(usize),
+    /// So few requests to a switch that those of tasks leave none for the apps.
+    #[error(
+        "max_requests is {0}, and tasks of the controller have up to {TASKS_UNANSWERED} unanswered \
+         themselves; give at least {MIN_REQUESTS}"
+    )]
+    FewRequests(u16),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {error}{}", bind_hint(error))]
     Listen {

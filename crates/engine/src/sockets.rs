@@ -343,6 +343,13 @@ impl Transport for Sockets {
         if let Err(error) = self.registry.deregister(&mut socket.stream) {
             debug!(key, %error, "deregistering failed");
         }
+        // The next connection may get this key, and is none of those.
+        if socket.failed {
+            self.failed.retain(|other| *other != key);
+        }
+        if socket.blocked {
+            self.blocked.retain(|other| *other != key);
+        }
         if !socket.failed {
             self.lingering.add(socket.stream, socket.queue, self.now);
         }
@@ -473,6 +480,29 @@ mod tests {
             silent = if peers == slow() { 0 } else { silent + 1 };
         }
         assert_eq!(silent, 9, "looks without a byte before the one that finds it stalled");
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_leaves_nothing_to_the_next_one_with_its_key() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let poll = Poll::new().unwrap();
+        let registry = poll.registry().try_clone().unwrap();
+        let mut sockets = Sockets::new(registry, &Limits::default());
+        let connect = |sockets: &mut Sockets| {
+            let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_nonblocking(true).unwrap();
+            sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+            peer
+        };
+        let _peer = connect(&mut sockets);
+        sockets.send(0, &vec![0; 64 << 20]);
+        assert_eq!(sockets.blocked, [0]);
+        sockets.fail(0);
+        sockets.close(0);
+        let _next = connect(&mut sockets);
+        assert_eq!(sockets.take_failed(), [], "the next one has not failed");
+        assert_eq!(sockets.blocked, []);
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl Worker {
 
     /// Whether any app wants packets that match no flow.
     pub(crate) fn wants_packet_ins(&self) -> bool {
-        self.shared.apps().iter().any(|app| app.wants_packet_ins())
+        self.shared.wants_packet_ins()
     }
 
     /// The cookies of the apps with whose flows this is to be done.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, frame};
 use bellrock_api::{
     AppId, Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
-    Requested, Result, ToSwitch, Version, promise,
+    Requested, Result, ToSwitch, Version, promise, time_for_changes,
 };
 use bellrock_session::{Controller, Gathered, RequestKind, xid};
 use tracing::debug;
@@ -47,6 +47,13 @@ pub(crate) const PROGRAM_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
 
 /// Requests of tasks to one switch that are unanswered; a further one is not sent.
 pub(crate) const TASK_REQUESTS: usize = 16;
+
+/// Requests of tasks to one switch, barriers included, that may be unanswered.
+pub const TASKS_UNANSWERED: u16 = (TASK_REQUESTS + BARRIERS_UNANSWERED) as u16;
+
+/// Requests to one switch that have to be allowed ([`bellrock_session::Settings::max_requests`]): those of tasks, and some
+/// for the apps' handlers.
+pub const MIN_REQUESTS: u16 = TASKS_UNANSWERED + 8;
 
 /// Changes on their way to a switch.
 pub(crate) struct Posted {
@@ -254,7 +261,9 @@ impl Worker {
             self.flush(key, transport);
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
-            let (sent, mut bytes) = number(&mut connection.session, together, now);
+            // The switch carries out what was sent before first.
+            let before = confirms.sent.iter().map(|sent| sent.changes).sum();
+            let (sent, mut bytes) = number(&mut connection.session, together, before, now);
             if connection.floods_by_all {
                 flood::use_all(&mut bytes);
             }
@@ -472,13 +481,19 @@ impl Confirms {
 }
 
 /// Gives the messages of programs transaction ids in a row, and puts a barrier behind them.
-fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Sent, Vec<u8>) {
+///
+/// So many changes that were sent before are not confirmed.
+fn number(
+    session: &mut Controller,
+    together: Vec<Posted>,
+    before: usize,
+    now: Duration,
+) -> (Sent, Vec<u8>) {
     let mut all =
         Vec::with_capacity(together.iter().map(Posted::bytes).sum::<usize>() + HEADER_LEN);
     let (mut first, mut changes) = (None, 0);
     // They are equally patient.
     let within = together.first().map_or(Duration::ZERO, |posted| posted.within);
-    let until = now.saturating_add(within);
     let mut programs = Vec::with_capacity(together.len());
     for mut posted in together {
         let mut at = 0;
@@ -503,6 +518,7 @@ fn number(session: &mut Controller, together: Vec<Posted>, now: Duration) -> (Se
     // The id is new and the number of barriers is bounded here: this cannot be refused.
     let _ = expect(session, barrier, RequestKind::Barrier, now);
     let first = first.unwrap_or_default();
+    let until = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
     (Sent { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
 }
 

@@ -14,6 +14,7 @@ use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescriptio
 use crate::balance::Burden;
 use crate::confirm::Confirms;
 use crate::early::EarlyPackets;
+use crate::guard::guarded;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
@@ -32,6 +33,8 @@ pub(crate) struct Connection {
     pub(crate) limit: Option<RateLimit>,
     /// Flows that are to be removed when the switch has told them (1.0).
     pub(crate) removals: Vec<Removal>,
+    /// When it was last reported that flows stay, since the switch does not say which ones it has.
+    pub(crate) removal_reported: Option<Duration>,
     /// Bytes of its unfinished multipart replies, as the worker has counted them.
     pub(crate) unfinished: usize,
     /// It has refused FLOOD: what is written to it says ALL instead.
@@ -100,6 +103,15 @@ pub(crate) struct Up {
     pub(crate) changed: bool,
 }
 
+/// Where a worker is dropped that has not been stopped: the handlers are code of apps.
+impl Drop for Up {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            let _ = guarded(|| drop(handler));
+        }
+    }
+}
+
 /// Who wants to know whether a connection is alive, and until when it may show that it is.
 pub(crate) struct Challenge {
     pub(crate) claimants: Vec<ConnectionId>,
@@ -161,8 +173,8 @@ pub(crate) fn description_of(desc: &Desc<'_>) -> Description {
     }
 }
 
-/// Brings the ports up to date.
-pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
+/// Brings the ports up to date. `false`: it is a new one beyond those that are kept, and left out.
+pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
     let ports = &mut info.ports;
     let room = ports.len() < bellrock_session::MAX_PORTS;
     if status.reason == PortReason::Delete {
@@ -171,7 +183,10 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) {
         *desc = status.desc;
     } else if room {
         ports.push(status.desc);
+    } else {
+        return false;
     }
+    true
 }
 
 /// The requests of a session, as [`bellrock_api::Switch`] needs them.

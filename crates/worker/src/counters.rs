@@ -74,6 +74,10 @@ counters! {
     packet_ins_over_limit,
     /// Packet-ins that were dropped because the switch was not up yet.
     packet_ins_early,
+    /// Messages other than packet-ins that were dropped because the handshake was not over.
+    messages_early,
+    /// Ports of switches that were left out, because a switch has more than are kept (8,192).
+    ports_left_out,
     /// Packet-ins that no app consumed.
     packet_ins_unhandled,
     /// Errors that handlers returned.
@@ -92,6 +96,8 @@ counters! {
     errors_suppressed,
     /// Requests that were given up because no answer came in time.
     requests_unanswered,
+    /// Removals of apps that did not happen, because the switch did not report its flows (1.0).
+    removals_unanswered,
     /// Multipart replies that were dropped because they grew too large.
     multipart_overflows,
     /// Changes of switches that were sent to be confirmed.
@@ -111,6 +117,8 @@ counters! {
     stale_flows_removed,
     /// Flows that an earlier run had left and that their app has taken on.
     flows_adopted,
+    /// Events of switches that came up or went that were not published, because too many came.
+    events_left_out,
     /// Log lines about switches that were not written, because too many came.
     log_lines_left_out,
 }

@@ -5,6 +5,7 @@
 //! it until their message is in a mailbox: see `hand_over`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
@@ -12,16 +13,19 @@ use std::time::Duration;
 
 use bellrock_api::openflow::RequestBody;
 use bellrock_api::{
-    AppId, Cookie, Dpid, DynApp, Error, Network, NetworkState, NewTask, Outcome, Program,
-    Programmed, Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
+    AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, NetworkState, NewTask, Outcome,
+    Program, Programmed, Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
 };
+
+use tracing::error;
 
 use crate::balance::Loads;
 use crate::confirm::{post_program, post_request};
 use crate::counters::{Counters, TaskCounters};
 use crate::draft::draft;
+use crate::guard::guarded;
 use crate::health::Health;
-use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, Wake};
+use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, SeenHost, Wake};
 use crate::settings::MAIL_BACKLOG_BYTES;
 use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
 
@@ -54,9 +58,18 @@ pub struct AppState {
     pub last_error: Option<String>,
 }
 
+/// An app of the chain, and what it said of itself at the start: nobody asks it again.
+pub(crate) struct ChainApp {
+    pub(crate) name: &'static str,
+    pub(crate) left_flows: LeftFlows,
+    pub(crate) app: Box<dyn DynApp>,
+}
+
 /// What all workers share.
 pub struct Shared {
-    apps: Vec<Box<dyn DynApp>>,
+    apps: Vec<ChainApp>,
+    /// Whether any of them wants packets that match no flow.
+    wants_packet_ins: bool,
     /// Of each app.
     health: Vec<Arc<Health>>,
     posts: Arc<Posts>,
@@ -105,17 +118,21 @@ impl Shared {
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = Loads::of(parts.mailboxes.len());
-        let names = parts.apps.iter().map(|app| (app.name(), Cookie::of_app(app.name())));
+        let wants_packet_ins = parts.apps.iter().any(|app| app.wants_packet_ins());
+        let apps = parts.apps.into_iter();
+        let apps = apps.map(|app| ChainApp { name: app.name(), left_flows: app.left_flows(), app });
+        let apps: Vec<_> = apps.collect();
+        let names = apps.iter().map(|app| (app.name, Cookie::of_app(app.name)));
         let posts = Arc::new(Posts {
             mailboxes: parts.mailboxes,
             directory: RwLock::default(),
             state: NetworkState { seed, apps: names.collect(), ..NetworkState::default() },
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
-        let health = parts.apps.iter().map(|_| Arc::default()).collect();
-        let shared = Arc::new(Shared { apps: parts.apps, health, posts, counters, loads });
+        let health = apps.iter().map(|_| Arc::default()).collect();
+        let shared = Arc::new(Shared { apps, wants_packet_ins, health, posts, counters, loads });
         for (place, app) in shared.apps.iter().enumerate() {
-            app.start(&shared.network_of(place, app.name()));
+            app.app.start(&shared.network_of(place, app.name));
         }
         shared
     }
@@ -206,8 +223,39 @@ impl Shared {
         self.posts.give(worker, mail)
     }
 
-    pub(crate) fn apps(&self) -> &[Box<dyn DynApp>] {
+    pub(crate) fn apps(&self) -> &[ChainApp] {
         &self.apps
+    }
+
+    pub(crate) fn wants_packet_ins(&self) -> bool {
+        self.wants_packet_ins
+    }
+
+    /// Hosts that apps keep for all switches at once ([`bellrock_api::App::hosts`]), at most so many. It may read
+    /// large tables: not for a worker's thread.
+    #[must_use]
+    pub fn hosts_of_apps(&self, limit: usize) -> Vec<SeenHost> {
+        let mut hosts = Vec::new();
+        for (place, (its, health)) in self.apps.iter().zip(&self.health).enumerate() {
+            let before = hosts.len();
+            if health.is_disabled() || before >= limit {
+                continue;
+            }
+            let mut report = |dpid, host| {
+                if hosts.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                hosts.push((dpid, its.name, host));
+                ControlFlow::Continue(())
+            };
+            let network = self.network_of(place, its.name);
+            if guarded(|| its.app.hosts(&network, &mut report)).is_none() {
+                // No worker counts this one, and nobody asks often.
+                error!(app = its.name, what = "hosts", "an app panicked");
+                hosts.truncate(before);
+            }
+        }
+        hosts
     }
 
     /// The health of the app at a place.
@@ -220,10 +268,10 @@ impl Shared {
     pub fn app_states(&self) -> Vec<AppState> {
         let apps = self.apps.iter().zip(&self.health).enumerate();
         let states = apps.filter_map(|(place, (app, health))| {
-            let id = AppId::new(place, app.name())?;
+            let id = AppId::new(place, app.name)?;
             let (panics, disabled) = (health.panics(), health.is_disabled());
             let (errors, last_error) = health.errors();
-            Some(AppState { name: app.name(), id, panics, disabled, errors, last_error })
+            Some(AppState { name: app.name, id, panics, disabled, errors, last_error })
         });
         states.collect()
     }
@@ -275,8 +323,24 @@ impl Shared {
         }
     }
 
+    /// Publishes something that has happened.
+    pub(crate) fn publish(&self, at: Duration, event: Event) {
+        self.posts.state.events.publish(at, event);
+    }
+
     pub(crate) fn post(&self, worker: usize, mail: Mail) -> bool {
         self.mailbox(worker).is_some_and(|mailbox| mailbox.push(mail))
+    }
+}
+
+/// What apps own goes by their own code, when the controller has stopped.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for ChainApp { name, app, .. } in self.apps.drain(..) {
+            if guarded(|| drop(app)).is_none() {
+                error!(app = name, "an app panicked when it was dropped");
+            }
+        }
     }
 }
 

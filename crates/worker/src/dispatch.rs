@@ -1,6 +1,5 @@
 //! Events, to the chain of handlers.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,8 @@ use tracing::{debug, error, warn};
 use crate::confirm::is_confirms;
 use crate::connection::{Asked, Stage, Up, apply, description_of};
 use crate::counters::Counters;
+use crate::directory::ChainApp;
+use crate::guard::guarded;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
 use crate::removal::Removal;
@@ -46,18 +47,25 @@ impl Call<'_> {
         let mut asked = Asked { pending, removals: self.removals };
         let mut switch = Switch::new(self.info, self.out, xids, &mut asked, self.now, app.id);
         let (dpid, counters) = (self.info.dpid, self.counters);
-        match catch_unwind(AssertUnwindSafe(|| call(&mut switch))) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => {
+        match guarded(|| call(&mut switch)) {
+            Some(Ok(())) => return,
+            Some(Err(error)) => {
                 counters.handler_errors.add(1);
                 app.health.failed(1);
-                if self.log.allows(self.now, counters) {
-                    app.health.keep_error(&error);
-                    let error_type = error.type_name();
-                    warn!(%dpid, app = app.name, %error, error_type, "a handler failed");
+                let is_logged = self.log.allows(self.now, counters);
+                // What it prints, and its `Drop`, are code of the app too.
+                let logged = guarded(move || {
+                    if is_logged {
+                        app.health.keep_error(&error);
+                        let error_type = error.type_name();
+                        warn!(%dpid, app = app.name, %error, error_type, "a handler failed");
+                    }
+                });
+                if logged.is_none() {
+                    app.panicked(self.now, counters);
                 }
             }
-            Err(_) => {
+            None => {
                 app.panicked(self.now, counters);
                 if self.log.allows(self.now, counters) {
                     error!(%dpid, app = app.name, "a handler panicked; its writes are taken back");
@@ -122,7 +130,7 @@ impl Worker {
             // Each panic costs the packet that it happened over; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
                 let call = || handler.packet_ins(&mut switch, batch);
-                if catch_unwind(AssertUnwindSafe(call)).is_ok() {
+                if guarded(call).is_some() {
                     break;
                 }
                 batch.abandon_current(&mut switch);
@@ -219,7 +227,9 @@ impl Worker {
                 if is_confirms(xid) {
                     return self.no_reply(key, xid, RequestError::Silent);
                 }
-                self.take_removal(key, xid);
+                if self.take_removal(key, xid).is_some() {
+                    self.report_removal(key, xid, now);
+                }
                 self.owner(key, xid, now, |_, handler, switch| {
                     handler.unanswered(switch, Xid(xid))
                 });
@@ -278,7 +288,9 @@ impl Worker {
     fn port_status(&mut self, key: Key, status: &PortStatus, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(info) = connection.stage.info_mut() else { return };
-        apply(Arc::make_mut(info), status);
+        if !apply(Arc::make_mut(info), status) {
+            self.counters.ports_left_out.add(1);
+        }
         if let Stage::Up(up) = &mut connection.stage {
             up.changed = true;
             self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
@@ -323,6 +335,7 @@ impl Worker {
     /// one.
     fn not_removed(&mut self, key: Key, xid: u32, now: Duration) {
         if self.take_removal(key, xid).is_some() {
+            self.report_removal(key, xid, now);
             self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
         }
     }
@@ -345,7 +358,9 @@ impl Worker {
         {
             self.counters.requests_unanswered.add(1);
             debug!(key, xid, ?kind, "no answer in time");
-            self.take_removal(key, xid);
+            if self.take_removal(key, xid).is_some() {
+                self.report_removal(key, xid, now);
+            }
             self.confirm_unanswered(key, xid, now, transport);
             self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));
         }
@@ -445,7 +460,7 @@ fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
 
 /// Makes the handlers of a switch. An app that panics over it gets none of its events.
 pub(crate) fn handlers(
-    made_by: &[Box<dyn DynApp>],
+    made_by: &[ChainApp],
     apps: &[App],
     info: &SwitchInfo,
     counters: &Counters,
@@ -464,11 +479,11 @@ pub(crate) fn handlers(
             return Box::new(Absent);
         }
         let up = || maker.switch_up(&app.network, info);
-        catch_unwind(AssertUnwindSafe(up)).unwrap_or_else(|_| {
+        guarded(up).unwrap_or_else(|| {
             app.panicked(info.since, counters);
             error!(dpid = %info.dpid, app = app.name, "an app panicked over a new switch");
             Box::new(Absent)
         })
     };
-    made_by.iter().zip(apps).map(|(maker, app)| make(maker.as_ref(), app)).collect()
+    made_by.iter().zip(apps).map(|(maker, app)| make(maker.app.as_ref(), app)).collect()
 }

@@ -11,6 +11,7 @@
 
 mod balance;
 mod clean;
+mod comings;
 mod confirm;
 mod connection;
 mod contend;
@@ -21,11 +22,13 @@ mod draft;
 mod early;
 mod faults;
 mod flood;
+mod guard;
 mod hand_over;
 mod health;
 mod limit;
 mod log_budget;
 mod mailbox;
+mod queries;
 mod removal;
 mod settings;
 mod table_miss;
@@ -35,6 +38,7 @@ mod transport;
 mod turns;
 mod worker;
 
+pub use confirm::{MIN_REQUESTS, TASKS_UNANSWERED};
 pub use counters::{COUNTERS, Counters, TASK_COUNTERS, TaskCounters};
 pub use directory::{AppState, Shared, SharedParts};
 pub use dispatch::MAX_APPS;

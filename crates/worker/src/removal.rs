@@ -6,15 +6,20 @@
 //! match and priority, before the answer is there, goes too; its packets come to the controller
 //! again, as those of a new flow do.
 
+use std::time::Duration;
+
 use bellrock_api::openflow::{Action, FlowStats, Instruction};
-use bellrock_api::{Cookie, FlowMod, Port, ReplyBody};
-use bellrock_session::Gathered;
+use bellrock_api::{Cookie, Event, FlowMod, Port, ReplyBody};
+use bellrock_session::{Gathered, xid};
 
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
 /// Removals of one connection that wait for the switch to tell its flows; beyond, the app gets an error.
 pub(crate) const MAX_REMOVALS: usize = 256;
+
+/// How often it is reported that a switch does not say which flows it has.
+const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// Flows that are to go when the switch has told them.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +36,21 @@ impl Worker {
         let removals = &mut self.connections.get_mut(key)?.removals;
         let at = removals.iter().position(|removal| removal.xid == xid)?;
         Some(removals.swap_remove(at))
+    }
+
+    /// Reports that flows stay which an app removes, since the switch does not say which ones there are.
+    pub(crate) fn report_removal(&mut self, key: Key, xid: u32, now: Duration) {
+        self.counters.removals_unanswered.add(1);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(dpid) = connection.dpid() else { return };
+        if connection.removal_reported.is_some_and(|at| now < at + REPORTED_EVERY) {
+            return;
+        }
+        connection.removal_reported = Some(now);
+        let place = usize::from(xid::owner(xid)).checked_sub(1);
+        let app = place.and_then(|place| self.apps.get(place)).map_or("", |app| app.name);
+        // The log of events has it.
+        self.shared.publish(now, Event::RemovalUnanswered { app, dpid });
     }
 
     /// The switch has told the flows that fit.

@@ -22,6 +22,7 @@ use crossbeam_queue::SegQueue;
 use tracing::{debug, error};
 
 use crate::counters::TaskCounters;
+use crate::guard::{guarded, throw_away};
 use crate::health::{MAX_PANICS, PANIC_WINDOW};
 use crate::mailbox::Wake;
 use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN, TASK_STARTED_AGAIN_AFTER};
@@ -217,7 +218,8 @@ impl Tasks {
             };
             let waker = first.remove();
             drop(book);
-            waker.wake();
+            // It may be of an app.
+            let _ = guarded(|| waker.wake());
         }
     }
 
@@ -254,7 +256,7 @@ impl Tasks {
                 self.end(task);
             }
             Err(panic) => {
-                let message = message(panic.as_ref());
+                let message = message(panic);
                 let again = task.work().again.as_mut().and_then(|again| again.after(self.now()));
                 match again {
                     Some(pause) => self.start_again(task, pause, message),
@@ -291,7 +293,7 @@ impl Tasks {
         self.drop_future(task);
         let again = task.work().again.take();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(again))) {
-            self.panicked(task, message(panic.as_ref()), "a task panicked when it was dropped");
+            self.panicked(task, message(panic), "a task panicked when it was dropped");
         }
         task.over.store(true, Ordering::SeqCst);
         self.book().tasks.remove(&task.number);
@@ -301,7 +303,7 @@ impl Tasks {
     fn drop_future(&self, task: &Task) {
         let future = task.work().future.take();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future))) {
-            self.panicked(task, message(panic.as_ref()), "a task panicked when it was dropped");
+            self.panicked(task, message(panic), "a task panicked when it was dropped");
         }
     }
 
@@ -312,9 +314,10 @@ impl Tasks {
 }
 
 /// What a panic says.
-fn message(panic: &(dyn Any + Send)) -> String {
+fn message(panic: Box<dyn Any + Send>) -> String {
     let str = panic.downcast_ref::<&str>().map(|str| (*str).to_owned());
     let said = str.or_else(|| panic.downcast_ref::<String>().cloned());
+    throw_away(panic);
     said.unwrap_or_else(|| "it says nothing that can be printed".to_owned())
 }
 
@@ -451,7 +454,9 @@ impl TaskWorker {
             self.0.counters.tasks_cancelled.add(1);
             self.0.end(task);
         }
-        drop(timers);
+        for waker in timers.into_values() {
+            let _ = guarded(|| drop(waker));
+        }
         while self.0.ready.pop().is_some() {}
     }
 }

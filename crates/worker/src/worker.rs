@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
-use bellrock_api::{AppId, Batch, Cookie, Dpid, SwitchInfo};
+use bellrock_api::{AppId, Batch, Cookie, Dpid, Ended, Event as Happening, SwitchInfo};
 use bellrock_session::{Close, Controller, Event, Missing};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::balance::{Burden, Strain};
+use crate::comings::Comings;
 use crate::connection::{Cleaning, Connection, End, Stage, Up, info_of};
 use crate::counters::Counters;
 use crate::directory::Shared;
@@ -23,7 +22,8 @@ use crate::faults::FaultLines;
 use crate::flood;
 use crate::limit::RateLimit;
 use crate::log_budget::LogBudget;
-use crate::mailbox::{AppCounter, ConnectionId, Mail, Query, SeenHost};
+use crate::mailbox::{ConnectionId, Mail};
+use crate::queries::Sums;
 use crate::settings::{
     BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, MAILBOX_MESSAGES, SEND_BUFFER_BYTES, Settings, TICK,
     UNFINISHED_REPLY_BYTES, WriteMode,
@@ -65,8 +65,9 @@ pub struct Worker {
     pub(crate) strain: Strain,
     pub(crate) log: LogBudget,
     pub(crate) faults: FaultLines,
+    comings: Comings,
     /// Counters of handlers whose switches are gone.
-    past: BTreeMap<(&'static str, &'static str), u64>,
+    pub(crate) past: Sums,
 }
 
 impl Worker {
@@ -79,7 +80,7 @@ impl Worker {
     pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
         let apps = shared.apps().iter().enumerate();
         let apps = apps.filter_map(|(place, app)| {
-            let (name, left_flows) = (app.name(), app.left_flows());
+            let (name, left_flows) = (app.name, app.left_flows);
             let (id, health) = (AppId::new(place, name)?, shared.health(place));
             Some(App { name, id, left_flows, health, network: shared.network_of(place, name) })
         });
@@ -102,6 +103,7 @@ impl Worker {
             strain: Strain::default(),
             log: LogBudget::default(),
             faults: FaultLines::default(),
+            comings: Comings::default(),
             past: BTreeMap::new(),
             shared,
         }
@@ -148,6 +150,7 @@ impl Worker {
             limit: limit.map(|per_second| RateLimit::new(per_second, now)),
             removals: Vec::new(),
             floods_by_all: false,
+            removal_reported: None,
             confirms: None,
             stage: Stage::Handshake,
             timer: None,
@@ -303,7 +306,7 @@ impl Worker {
                 }
                 Some(Mail::HandOver { who, to }) => self.hand_over_one(who, to, now, transport),
                 Some(Mail::Take(moving)) => self.take(*moving, now, transport),
-                Some(Mail::Query(query)) => self.query(query),
+                Some(Mail::Query(query)) => self.query(query, now),
             }
         }
         true
@@ -316,49 +319,6 @@ impl Worker {
         };
         self.counters.mail_in.add(1);
         self.send_messages(key, bytes, transport);
-    }
-
-    fn query(&self, query: Query) {
-        // A questioner who has gone, or has no room, gets no answer.
-        match query {
-            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit))),
-            Query::AppCounters(reply) => drop(reply.try_send(self.app_counters())),
-        }
-    }
-
-    /// At most so many hosts that the handlers know. What is behind them is not looked at.
-    fn hosts(&self, limit: usize) -> Vec<SeenHost> {
-        let mut hosts = Vec::new();
-        for up in self.switches_up() {
-            for (handler, app) in up.handlers.iter().zip(&self.apps) {
-                if hosts.len() >= limit {
-                    return hosts;
-                }
-                handler.hosts(&mut |host| {
-                    if hosts.len() >= limit {
-                        return ControlFlow::Break(());
-                    }
-                    hosts.push((up.info.dpid, app.name, host));
-                    ControlFlow::Continue(())
-                });
-            }
-        }
-        hosts
-    }
-
-    fn app_counters(&self) -> Vec<AppCounter> {
-        let mut sums = self.past.clone();
-        for up in self.switches_up() {
-            add_counters(&mut sums, up, &self.apps);
-        }
-        sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
-    }
-
-    fn switches_up(&self) -> impl Iterator<Item = &Up> {
-        self.connections.iter().filter_map(|(_, connection)| match &connection.stage {
-            Stage::Up(up) => Some(up),
-            _ => None,
-        })
     }
 
     /// When [`Worker::timers`] has something to do next.
@@ -501,6 +461,13 @@ impl Worker {
                 worker = self.index, "switch up"
             );
         }
+        if self.comings.allows(now) {
+            let name = info.description.datapath.clone();
+            let (dpid, peer, version) = (info.dpid, info.peer, info.version);
+            self.shared.publish(now, Happening::SwitchUp { dpid, name, peer, version });
+        } else {
+            self.counters.events_left_out.add(1);
+        }
         let next_tick = now + TICK;
         let up = Up { info, handlers, next_tick, flows_asked: None, changed: false };
         connection.stage = Stage::Up(up);
@@ -586,6 +553,7 @@ impl Worker {
         let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
         let dpid = dpid.unwrap_or_else(|| "unknown".into());
         let peer = connection.peer;
+        self.publish_end(&connection, &end, now);
         if self.log.allows(now, &self.counters) {
             match end {
                 End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
@@ -595,15 +563,9 @@ impl Worker {
         if let Some(confirms) = connection.confirms.take() {
             self.counters.changes_unknown.add(confirms.end());
         }
-        if let Stage::Up(up) = &mut connection.stage {
+        if let Stage::Up(up) = connection.stage {
             self.counters.switches_down.add(1);
-            add_counters(&mut self.past, up, &self.apps);
-            for (handler, app) in up.handlers.iter_mut().zip(&self.apps) {
-                let down = || handler.switch_down(&up.info);
-                if !app.health.is_disabled() && catch_unwind(AssertUnwindSafe(down)).is_err() {
-                    app.panicked(now, &self.counters);
-                }
-            }
+            self.farewell(up, now);
         }
         if let Some(dpid) = claimed {
             self.shared.release(id, dpid);
@@ -614,6 +576,24 @@ impl Worker {
         }
         self.next_turns(now, transport);
         debug!(worker = self.index, at = ?now, "forgotten");
+    }
+
+    fn publish_end(&mut self, connection: &Connection, end: &End, now: Duration) {
+        let (peer, why) = (connection.peer, Ended::from(end));
+        let event = match &connection.stage {
+            Stage::Up(Up { info, .. }) => {
+                let name = info.description.datapath.clone();
+                let down = Happening::SwitchDown { dpid: info.dpid, name, peer, why };
+                let is_allowed = self.comings.allows(now);
+                self.counters.events_left_out.add(u64::from(!is_allowed));
+                is_allowed.then_some(down)
+            }
+            _ if *end == End::Stop => None,
+            _ => self.comings.ended(peer.ip(), why, now),
+        };
+        if let Some(event) = event {
+            self.shared.publish(now, event);
+        }
     }
 
     fn count_end(&self, end: &End) {
@@ -675,16 +655,19 @@ impl Worker {
 
 /// Adds what a session has counted since it was last asked.
 fn count_session(counters: &Counters, session: &mut Controller) {
-    let counted = session.take_counters();
-    counters.malformed.add(counted.malformed.into());
-    counters.unexpected.add(counted.unexpected.into());
-    counters.errors_suppressed.add(counted.errors_suppressed.into());
-    counters.multipart_overflows.add(counted.multipart_overflows.into());
-}
-
-/// Adds what the handlers of a switch have counted.
-fn add_counters(sums: &mut BTreeMap<(&'static str, &'static str), u64>, up: &Up, apps: &[App]) {
-    for (handler, app) in up.handlers.iter().zip(apps) {
-        handler.counters(&mut |name, n| *sums.entry((app.name, name)).or_default() += n);
-    }
+    // All of them, by name: one that is new and is not exported does not compile.
+    let bellrock_session::Counters {
+        early_others,
+        unexpected,
+        malformed,
+        errors_suppressed,
+        multipart_overflows,
+        ports_left_out,
+    } = session.take_counters();
+    counters.messages_early.add(early_others.into());
+    counters.unexpected.add(unexpected.into());
+    counters.malformed.add(malformed.into());
+    counters.errors_suppressed.add(errors_suppressed.into());
+    counters.multipart_overflows.add(multipart_overflows.into());
+    counters.ports_left_out.add(ports_left_out.into());
 }

@@ -12,8 +12,9 @@ use bellrock_api::openflow::{
     RequestBody,
 };
 use bellrock_api::{
-    App, Cookie, DynApp, Error, FlowMod, Handler, LeftFlows, Match, Network, PacketIn, Port,
-    PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
+    App, Cookie, Dpid, DynApp, Error, Event, FlowMod, Handler, Happened, LeftFlows, Match, Network,
+    PacketIn, Port, PriorityBand, ReplyBody, Result, Switch, SwitchInfo, ToSwitch, Verdict,
+    Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, Settings};
 use lab::{Lab, Notes, SwitchId, quietly};
@@ -206,6 +207,15 @@ fn in_1_0_an_app_hears_when_its_flows_could_not_be_removed() {
         tell(&mut lab, s, INSTALL, 1);
     }
     assert_eq!(app.seen.take().iter().filter(|text| *text == "unanswered").count(), 100);
+    // The operator hears of it once a minute.
+    assert_eq!(lab.counters("removals_unanswered"), [100]);
+    let events = lab.shared.network().events().latest(usize::MAX);
+    let reported = |it: &&Happened| matches!(it.event, Event::RemovalUnanswered { .. });
+    let reported: Vec<_> = events.iter().filter(reported).collect();
+    assert!(matches!(
+        reported[..],
+        [Happened { event: Event::RemovalUnanswered { app: "app", dpid: Dpid(5) }, .. }]
+    ));
 }
 
 #[test]

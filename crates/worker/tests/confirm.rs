@@ -337,3 +337,24 @@ fn a_task_gets_a_whole_reply_or_hears_why_not() {
     let refused = poll(&mut network.request(Dpid(6), RequestBody::GroupDesc));
     assert!(matches!(refused, Poll::Ready(Err(RequestError::NotSent(Error::Encode(_))))));
 }
+
+#[test]
+fn a_slow_switch_has_longer_for_many_changes_and_for_what_stands_before_them() {
+    let (mut lab, s, network, _) = lab(1, Version::V1_3);
+    lab.switches[s].ignored_barriers = Some(Vec::new());
+    let within = Duration::from_secs(3);
+    let second = Duration::from_secs(1);
+    // 1,024 changes take 3 s at 300 a second, and one behind them no longer than those.
+    let mut many = network.program_within(SWITCH, add(0..1_024), within);
+    lab.run();
+    let mut behind = network.program_within(SWITCH, add([5_000]), within);
+    lab.advance(within + 2 * second);
+    assert!(poll(&mut many).is_pending() && poll(&mut behind).is_pending());
+    lab.advance(2 * second);
+    assert_eq!(outcome(&mut many), [Outcome::Unknown(Loss::TimedOut); 1_024]);
+    assert_eq!(outcome(&mut behind), [Outcome::Unknown(Loss::TimedOut)]);
+    // Nothing stands before the next one.
+    let mut alone = network.program_within(SWITCH, add([6_000]), within);
+    lab.advance(within + second);
+    assert_eq!(outcome(&mut alone), [Outcome::Unknown(Loss::TimedOut)]);
+}

@@ -334,3 +334,44 @@ fn unfinished_replies_of_many_switches_together_are_bounded() {
     assert!(closed > 10, "each has 16 MiB, all together 256: {closed}");
     assert_eq!(counters.unfinished_closes.get(), closed as u64);
 }
+
+#[test]
+fn ports_beyond_the_bound_and_early_messages_are_counted() {
+    use bellrock_session::MAX_PORTS;
+
+    let mut lab = Lab::with_app(Idle);
+    let mut description = SwitchDescription::new(5);
+    description.ports = (1..=MAX_PORTS as u32).map(port).collect();
+    let s = lab.connect(0, Version::V1_3, description);
+    lab.run();
+    assert_eq!(lab.counters("ports_left_out"), [0]);
+    for number in [1, 100_000, 100_001] {
+        let status = PortStatus { reason: PortReason::Add, desc: port(number) };
+        lab.send(s, &FromSwitch::PortStatus(status));
+    }
+    lab.run();
+    assert_eq!(lab.counters("ports_left_out"), [2]);
+    let early = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
+    let removed = FlowRemoved {
+        matching: MatchView::port(Port(1)),
+        cookie: 0,
+        priority: 0,
+        reason: FlowRemovedReason::Delete,
+        table: 0,
+        duration_sec: 0,
+        duration_nsec: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+    };
+    // Its hello is there, and nothing else yet.
+    lab.switches[early].silent = true;
+    lab.hello(early);
+    lab.send(early, &FromSwitch::FlowRemoved(removed));
+    lab.run();
+    lab.switches[early].silent = false;
+    lab.run();
+    lab.advance(Duration::from_secs(2));
+    assert_eq!(lab.counters("messages_early"), [1]);
+}

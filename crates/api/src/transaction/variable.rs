@@ -9,6 +9,8 @@ use std::task::Waker;
 
 use fast_stm as stm;
 
+use crate::waiting::wake;
+
 /// Any value. Each write makes a new one, so two that lie at one address are the same.
 pub(super) type Value = Arc<dyn Any + Send + Sync>;
 
@@ -102,7 +104,7 @@ impl Slot {
     /// It has changed.
     pub(super) fn wake(&self) {
         let woken = std::mem::take(&mut *self.waiting());
-        woken.into_iter().for_each(|(_, waker)| waker.wake());
+        woken.into_iter().for_each(|(_, waker)| wake(waker));
     }
 
     /// A panic under this lock leaves the list whole: each change is one call.

@@ -440,15 +440,11 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         });
     }
 
-    /// Those that are here.
-    fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {
-        self.shared.table.for_each(now, &mut |key, value, age| {
-            let host = Attachment(value);
-            if host.switch() != self.me || age > self.shared.max_age_s {
-                return ControlFlow::Continue(());
-            }
-            report(HostKey(key), host.place(), age)
-        });
+    /// The app shows them: to find those of one switch takes the whole table.
+    fn for_each(&self, _: u32, _: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {}
+
+    fn note_flapping(&mut self, flapping: impl Iterator<Item = HostKey>) {
+        self.corner.note_flapping(flapping);
     }
 
     #[inline(always)]
@@ -490,13 +486,13 @@ impl<T: GlobalTable> Drop for GlobalHosts<T> {
             self.shared.notes.withdraw(host, self.me, at);
         }
         self.corner.keep(std::mem::take(&mut self.ways));
-        self.shared.switches.goes();
+        self.shared.switches.goes(&self.corner);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::PacketInView;
+    use bellrock_api::{App, Nowhere, PacketInView};
     use bellrock_tables::{Budget, SharedTable};
 
     use super::super::GlobalLearning;
@@ -555,6 +551,36 @@ mod tests {
         assert!(matches!(one.next_news(), Some(News::Gone(host, _)) if host == key(B)));
         assert_eq!(goes(&mut one, [A, B], 1, 13), None);
         assert!(one.next_news().is_none() && !one.has_news());
+    }
+
+    #[test]
+    fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up() {
+        let app =
+            GlobalLearning::<SharedTable>::new(LearningSettings::default(), &Budget::unlimited());
+        let hosts = |enough: usize| {
+            let mut seen = Vec::new();
+            App::hosts(&app, &Nowhere::network(), &mut |dpid, host| {
+                seen.push((dpid.0, host.mac.0[5], host.port.0, host.flapping));
+                if seen.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            seen.sort_unstable();
+            seen
+        };
+        assert_eq!(hosts(9), [], "no switch has come up");
+        let [mut one, mut two] = [10, 20].map(|n| GlobalHosts::new(app.share(Some(1)), Dpid(n)));
+        let _ = one.learn(one.hash(key(A)), at(1), false, 0);
+        let _ = two.learn(two.hash(key(B)), at(2), false, 0);
+        two.note_flapping([key(A), key(B)].into_iter());
+        assert_eq!(hosts(9), [(10, A, 1, false), (20, B, 2, true)]);
+        assert_eq!(hosts(1).len(), 1);
+        // No handler reads the table for it.
+        one.for_each(0, &mut |_, _, _| unreachable!());
+        two.note_flapping(std::iter::empty());
+        assert_eq!(hosts(9), [(10, A, 1, false), (20, B, 2, false)]);
+        drop(two);
+        assert_eq!(hosts(9), [(10, A, 1, false)]);
+        let _back = GlobalHosts::new(app.share(Some(1)), Dpid(20));
+        assert_eq!(hosts(9).len(), 2);
     }
 
     #[test]

@@ -21,9 +21,11 @@ mod tables;
 mod transactions;
 mod ways;
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use bellrock_api::{App, Forwards, LeftFlows, Network, SwitchInfo};
+use bellrock_api::{App, Dpid, Forwards, HostEntry, LeftFlows, Network, SwitchInfo};
 use bellrock_services::reserved::Fence;
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
@@ -32,10 +34,12 @@ pub use switches::{MAX_NEWS, MAX_SWITCHES, PORT_COUNTS};
 pub use tables::{GlobalTable, InMutex};
 pub use transactions::InTransactions;
 
+use crate::learning::frame::HostKey;
 use crate::learning::prepared::ByVersion;
-use crate::learning::{LearningSettings, LearningSwitch};
+use crate::learning::{LearningSettings, LearningSwitch, seconds};
 use crate::storm::StormGuard;
 use notes::Notes;
+use place::Attachment;
 use switches::Switches;
 
 /// The app, with its table kept in one of three ways: without locks ([`SharedTable`]), behind a mutex
@@ -141,5 +145,30 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
             Fence::new(network, info.dpid),
             StormGuard::new(network),
         )
+    }
+
+    fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
+        // No switch has come up yet.
+        let Some(shared) = self.shared.get() else { return };
+        let corners = shared.switches.all();
+        shared.table.for_each(seconds(network.now()), &mut |key, value, age| {
+            let (host, at) = (HostKey(key), Attachment(value));
+            let corner = corners.get(at.switch().index());
+            let Some((corner, dpid)) = corner.and_then(|corner| Some((corner, corner.up()?)))
+            else {
+                return ControlFlow::Continue(());
+            };
+            if age > shared.max_age_s {
+                return ControlFlow::Continue(());
+            }
+            let entry = HostEntry {
+                mac: host.mac(),
+                vlan: host.vlan(),
+                port: at.place().port(),
+                age: Duration::from_secs(age.into()),
+                flapping: corner.is_flapping(host),
+            };
+            report(dpid, entry)
+        });
     }
 }

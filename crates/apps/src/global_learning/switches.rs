@@ -40,6 +40,10 @@ struct Known {
 /// What others may touch of a switch.
 pub(super) struct Corner {
     pub(super) number: SwitchNumber,
+    dpid: Dpid,
+    is_up: AtomicBool,
+    /// Hosts that flap, as it sees them: for the operator.
+    flapping: Mutex<Vec<HostKey>>,
     hosts: [AtomicU32; PORT_COUNTS],
     max_hosts_per_port: u32,
     /// Whether there are letters: all that is looked at while there are none.
@@ -82,25 +86,32 @@ impl Switches {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(corner) = known.numbers.get(&dpid).and_then(|number| known.get(*number)) {
             corner.clear();
+            corner.is_up.store(true, Ordering::Relaxed);
             return Arc::clone(corner);
         }
         let number = SwitchNumber(known.corners.len() as u32);
         if known.corners.len() >= MAX_SWITCHES {
-            return Arc::new(Corner::new(number, 0));
+            return Arc::new(Corner::new(number, dpid, 0));
         }
-        let corner = Arc::new(Corner::new(number, self.max_hosts_per_port));
+        let corner = Arc::new(Corner::new(number, dpid, self.max_hosts_per_port));
         known.corners.push(Arc::clone(&corner));
         known.numbers.insert(dpid, number);
         corner
     }
 
     /// A switch is down.
-    pub(super) fn goes(&self) {
+    pub(super) fn goes(&self, corner: &Corner) {
+        corner.is_up.store(false, Ordering::Relaxed);
         self.up.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(super) fn up(&self) -> usize {
         self.up.load(Ordering::Relaxed)
+    }
+
+    /// All switches that were ever up, in the order of their numbers.
+    pub(super) fn all(&self) -> Vec<Arc<Corner>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).corners.clone()
     }
 
     /// A host is not where it was: it does not count there any more, and the switches that may have
@@ -149,15 +160,37 @@ impl Known {
 }
 
 impl Corner {
-    fn new(number: SwitchNumber, max_hosts_per_port: u32) -> Self {
+    fn new(number: SwitchNumber, dpid: Dpid, max_hosts_per_port: u32) -> Self {
         Corner {
             number,
+            dpid,
+            is_up: AtomicBool::new(true),
+            flapping: Mutex::default(),
             hosts: std::array::from_fn(|_| AtomicU32::new(0)),
             max_hosts_per_port,
             has_letters: AtomicBool::new(false),
             letters: Mutex::default(),
             ways: Mutex::default(),
         }
+    }
+
+    /// Its datapath id, if the switch is up.
+    pub(super) fn up(&self) -> Option<Dpid> {
+        self.is_up.load(Ordering::Relaxed).then_some(self.dpid)
+    }
+
+    pub(super) fn note_flapping(&self, hosts: impl Iterator<Item = HostKey>) {
+        let mut flapping = self.flapping();
+        flapping.clear();
+        flapping.extend(hosts);
+    }
+
+    pub(super) fn is_flapping(&self, host: HostKey) -> bool {
+        self.flapping().contains(&host)
+    }
+
+    fn flapping(&self) -> MutexGuard<'_, Vec<HostKey>> {
+        self.flapping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps what its switch knows of the ways, until it is back.

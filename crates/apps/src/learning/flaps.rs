@@ -51,6 +51,12 @@ impl Flaps {
         self.watched.iter().any(flaps)
     }
 
+    /// Those that flap.
+    pub(super) fn flapping(&self) -> impl Iterator<Item = HostKey> {
+        let flaps = |watched: &&Watched| watched.moves >= MOVES_TO_FLAP;
+        self.watched.iter().filter(flaps).map(|watched| watched.host)
+    }
+
     /// Whether anybody has moved of late: if not, nobody is flapping.
     #[inline(always)]
     pub(super) fn are_watched(&self) -> bool {

@@ -75,8 +75,11 @@ pub(crate) trait HostTable: Send + 'static {
     fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, Place));
 
     /// The hosts that are behind this switch, with their ages, until `report` has enough; those left out that
-    /// are too old.
+    /// are too old. Nothing where the app shows them ([`bellrock_api::App::hosts`]).
     fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>);
+
+    /// These flap, and no others: said every second. For a table that others show.
+    fn note_flapping(&mut self, _: impl Iterator<Item = HostKey>) {}
 
     /// Whether others have changed something that flows of this switch depend on.
     #[inline(always)]

@@ -29,6 +29,7 @@ use bellrock_tables::Budget;
 use prepared::ByVersion;
 pub use settings::{LearningSettings, MatchKind};
 pub use switch::LearningSwitch;
+pub(crate) use switch::seconds;
 
 use crate::storm::StormGuard;
 

@@ -61,6 +61,8 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     removing: bool,
     /// Whether a removal was lost: the flows that should be gone are not known any more.
     removal_lost: bool,
+    /// Removals that the switch has not carried out (1.0).
+    removals: Backoff,
 }
 
 /// A packet whose addresses are read and hashed.
@@ -95,6 +97,7 @@ impl<H: HostTable> LearningSwitch<H> {
             quiet: true,
             removing: false,
             removal_lost: false,
+            removals: Backoff::default(),
         }
     }
 
@@ -410,7 +413,7 @@ impl<H: HostTable> LearningSwitch<H> {
     /// After a lost removal it is not known which flows are wrong. All go, once; hosts that talk
     /// get new ones.
     fn make_up_for_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        if self.removal_lost {
+        if self.removal_lost && self.removals.is_over(switch.now()) {
             self.removing = true;
             self.removal_lost = false;
             switch.remove(&Match::any(), Port::ANY)?;
@@ -502,7 +505,7 @@ fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()>
 }
 
 /// The clock of the table. It wraps around after 136 years.
-fn seconds(now: Duration) -> u32 {
+pub(crate) fn seconds(now: Duration) -> u32 {
     now.as_secs() as u32
 }
 
@@ -583,10 +586,18 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         Ok(())
     }
 
+    /// Only removals in 1.0 are requests: which flows should have gone is not known any more.
+    fn unanswered(&mut self, switch: &mut Switch<'_>, _: Xid) -> Result<()> {
+        self.removal_lost = true;
+        self.removals.failed(switch.now());
+        Ok(())
+    }
+
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.now_s = seconds(switch.now());
         self.storm.tick(switch.now());
         self.flaps.calm(self.now_s);
+        self.hosts.note_flapping(self.flaps.flapping());
         self.look_round(switch.now());
         if self.hosts.has_news() {
             self.hear_news(switch);

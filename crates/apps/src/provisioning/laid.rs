@@ -12,7 +12,7 @@ use super::circuit::Circuit;
 use super::layout::{Layout, Own, View, generations, lay};
 
 /// How long a circuit waits for its last change before it is laid anew with tags that may still be in use: a switch
-/// that does not answer must not hold it for ever.
+/// that does not answer must not hold it for ever. It waits longer while switches lack many flows, of whichever circuits.
 pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What came of laying a circuit.
@@ -66,7 +66,7 @@ impl Laid {
             if last.layout == next {
                 return None;
             }
-            let patience = last.since + SETTLE_WITHIN;
+            let patience = last.since + SETTLE_WITHIN + state.time_for_lacking();
             if self.leaving + 1 >= generations(circuit) && now < patience {
                 self.waits_until = Some(patience);
                 return None;

@@ -107,9 +107,6 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
     matches.into_iter().map(flow).collect()
 }
 
-/// Handlers are told of a switch so much before it shows and can be asked, at most.
-const SHOWS_WITHIN: Duration = Duration::from_secs(1);
-
 /// A switch that did not tell its flows is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -119,7 +116,6 @@ const ASK_AGAIN: Duration = Duration::from_millis(250);
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
-        asking.timeout(SHOWS_WITHIN, shows(&asking, dpid)).await;
         while asking.switch(dpid).is_some() {
             if let Some(found) = told(&asking, dpid).await {
                 let inbox = asking.extension::<Inbox>();
@@ -128,14 +124,6 @@ pub(super) fn look_for(network: &Network, dpid: Dpid) {
             asking.sleep(ASK_AGAIN).await;
         }
     });
-}
-
-/// Waits until a switch shows.
-async fn shows(network: &Network, dpid: Dpid) {
-    let mut switches = network.switches();
-    while switches.get(dpid).is_none() {
-        switches = network.watch_switches().changed(switches.version()).await;
-    }
 }
 
 /// The flows of the app that a switch tells of, and the ports that they send to.

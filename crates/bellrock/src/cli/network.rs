@@ -51,6 +51,9 @@ pub(super) struct EventRow {
     pub(super) seconds_ago: u64,
     pub(super) event: String,
     pub(super) text: String,
+    /// Why a connection ended, in a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
     /// Whether an operator should look at it.
     pub(super) alarming: bool,
 }
@@ -88,6 +91,7 @@ pub(super) fn events(network: &Network) -> Vec<EventRow> {
         event: event.name().to_owned(),
         text: event.to_string(),
         alarming: event.is_alarming(),
+        reason: event.ended().map(|why| why.reason.name().to_owned()),
     };
     network.events().latest(MAX_EVENTS).iter().map(|it| row(it.at, &it.event)).collect()
 }

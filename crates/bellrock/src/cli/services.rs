@@ -29,6 +29,7 @@ pub(super) fn settings(config: &ServiceConfig) -> Result<ServiceSettings, KeyFil
             interval: config.interval,
             key: config.key_file.as_deref().map(read_key).transpose()?,
             refuse_slow_links: config.refuse_slow_links,
+            trusted_ports: config.trusted_ports.clone(),
         },
         hosts: config.hosts,
     })

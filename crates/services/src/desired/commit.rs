@@ -52,7 +52,8 @@ impl Commit {
         told.copied().unwrap_or(IntentState::Due)
     }
 
-    /// Waits until the switches have confirmed all that is wanted.
+    /// Waits until the switches have confirmed all that is wanted. They have this time, and more for what they lack of
+    /// other intents, which may be in front of it ([`bellrock_api::time_for_changes`]).
     ///
     /// # Errors
     /// [`NotCommitted`].
@@ -78,6 +79,7 @@ impl Commit {
         within: Duration,
         is_reached: impl Fn(IntentState) -> bool,
     ) -> Result<(), NotCommitted> {
+        let within = within + self.desired.state().load().time_for_lacking();
         let reached = network.timeout(within, async {
             let mut all = self.desired.state().load();
             loop {

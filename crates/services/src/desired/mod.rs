@@ -52,7 +52,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Refusal, Watch};
+use bellrock_api::{
+    Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Refusal, Watch, time_for_changes,
+};
 
 use book::{Book, Entry};
 pub use commit::{Commit, NotCommitted};
@@ -68,6 +70,9 @@ pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 
 /// How often the tables of each switch are read to find what somebody else has changed in them.
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
+
+/// The most that the time to wait for a change grows by, for changes before it.
+pub const MAX_TIME_FOR_LACKING: Duration = Duration::from_secs(60);
 
 /// Something that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +177,8 @@ pub struct DesiredState {
     pub refusals: BTreeMap<Dpid, u64>,
     /// Changes that were sent since the controller started.
     pub changes_sent: u64,
+    /// Changes that the switch with most of them has yet to confirm.
+    pub longest_queue: usize,
     /// How far each intent is that somebody has a [`Commit`] of.
     pub intents: BTreeMap<u32, IntentState>,
 }
@@ -213,6 +220,13 @@ impl DesiredState {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.unread == 0 && self.installed == self.wanted
+    }
+
+    /// How long slow switches need for what they have yet to confirm: whoever waits for a further change waits longer by
+    /// that. At most [`MAX_TIME_FOR_LACKING`].
+    #[must_use]
+    pub fn time_for_lacking(&self) -> Duration {
+        time_for_changes(self.longest_queue).min(MAX_TIME_FOR_LACKING)
     }
 }
 
@@ -353,4 +367,18 @@ fn entries_of<W: Into<Wanted>>(
 ) -> impl Iterator<Item = (Dpid, Entry)> {
     let entry = move |wanted: W, distance| Entry::new(distance, wanted.into().of(intent));
     entries.into_iter().map(move |(distance, dpid, wanted)| (dpid, entry(wanted, distance)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_behind_many_changes_waits_longer_up_to_a_bound() {
+        let waits = |longest_queue| {
+            let state = DesiredState { longest_queue, ..DesiredState::default() };
+            state.time_for_lacking().as_secs()
+        };
+        assert_eq!([0, 299, 300, 1_024, 1_000_000].map(waits), [0, 0, 1, 3, 60]);
+    }
 }

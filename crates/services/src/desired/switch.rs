@@ -55,8 +55,8 @@ pub(super) struct InSwitch {
     unconfirmed: BTreeSet<u32>,
     /// Groups and meters that are to go.
     unused: Vec<Due>,
-    /// A program is on its way. What comes due meanwhile goes with the next.
-    is_under_way: bool,
+    /// Changes that are on their way. What comes due meanwhile goes with the next program.
+    under_way: usize,
     /// It was compared since that was sent.
     is_overtaken: bool,
     /// It is sent nothing before.
@@ -137,7 +137,7 @@ impl InSwitch {
             strangers: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             unused: Vec::new(),
-            is_under_way: false,
+            under_way: 0,
             is_overtaken: false,
             not_before: Duration::ZERO,
         }
@@ -156,6 +156,11 @@ impl InSwitch {
     /// How many changes are to be made.
     pub(super) fn changes(&self) -> usize {
         self.adds.values().map(Vec::len).sum::<usize>() + self.leaving.len()
+    }
+
+    /// How many changes it has yet to confirm: those on their way, and those that are to be made.
+    pub(super) fn unconfirmed_changes(&self) -> usize {
+        self.under_way + self.changes()
     }
 
     /// It was compared with what is wanted.
@@ -178,7 +183,7 @@ impl InSwitch {
         let since = |due: &Due| before.get(due.made.flow_key()?).copied();
         let leaving = found.leftovers.into_iter();
         self.leaving = leaving.map(|due| Leaving { free_since: since(&due), due }).collect();
-        self.is_overtaken = self.is_under_way;
+        self.is_overtaken = self.under_way > 0;
     }
 
     /// Notes which flows that are to go are `free`: of their intents, by number, nothing leads packets to them
@@ -229,7 +234,8 @@ impl InSwitch {
 
     /// When it can be sent something, if nothing has to come back first.
     pub(super) fn sends_at(&self) -> Option<Duration> {
-        (self.is_read() && !self.is_under_way && !self.lacks_objects).then_some(self.not_before)
+        let is_free = self.under_way == 0 && !self.lacks_objects;
+        (self.is_read() && is_free).then_some(self.not_before)
     }
 
     /// What it can be sent now. That is on its way, then.
@@ -259,8 +265,8 @@ impl InSwitch {
         if going.is_empty() && self.uses_nothing_old() {
             going.extend(self.unused.drain(..).map(|due| (None, due)));
         }
-        (self.is_under_way, self.is_overtaken) = (!going.is_empty(), false);
-        if self.is_under_way && self.audit == Audit::Now {
+        (self.under_way, self.is_overtaken) = (going.len(), false);
+        if self.under_way > 0 && self.audit == Audit::Now {
             self.audit = Audit::Overtaken;
         }
         self.unconfirmed.extend(going.iter().map(|(_, due)| due.intent));
@@ -309,7 +315,7 @@ impl InSwitch {
     /// Notes what became of what it was sent.
     pub(super) fn ended(&mut self, now: Duration, all: Vec<Sent>, outcomes: Vec<Outcome>) -> Ended {
         let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
-        (self.is_under_way, self.is_overtaken) = (false, false);
+        (self.under_way, self.is_overtaken) = (0, false);
         self.unconfirmed.clear();
         for (Sent { due, distance, before }, outcome) in all.into_iter().zip(outcomes) {
             let known = match outcome {

@@ -21,7 +21,7 @@ use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
 use crate::wait::{first, until};
 
-/// How long a switch has to confirm.
+/// How long a switch has to confirm a few changes; for many it has longer ([`bellrock_api::CHANGES_PER_SECOND`]).
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
 
 /// Switches that tell their tables at a time, for each app: replies that are not whole yet have a bound over all switches of a worker.
@@ -445,7 +445,7 @@ impl Keeper {
             written,
             wanted: switches.clone().map(|switch| switch.wanted).sum(),
             installed: switches.clone().map(|switch| switch.installed).sum(),
-            unread: switches.filter(|switch| !switch.is_read()).count(),
+            unread: switches.clone().filter(|switch| !switch.is_read()).count(),
             refused: refused
                 .filter_map(|(dpid, switch)| Some((*dpid, switch.why_not()?)))
                 .collect(),
@@ -456,6 +456,7 @@ impl Keeper {
                 .map(|(dpid, switch)| (*dpid, switch.refusals))
                 .collect(),
             changes_sent: self.changes_sent,
+            longest_queue: switches.map(InSwitch::unconfirmed_changes).max().unwrap_or(0),
             intents,
         });
     }

@@ -72,6 +72,8 @@ pub(super) struct Links {
     interval: Duration,
     /// Whether a new link that looks like a relay because it is slow stays down.
     refuse_slow: bool,
+    /// Ports that the operator says lead to switches: a link between two of them is no relay.
+    trusted: BTreeSet<SwitchPort>,
     switches: BTreeMap<Dpid, Ports>,
     /// By the port that sends: where it was heard last. Gone with either port.
     pairs: BTreeMap<SwitchPort, Pair>,
@@ -118,6 +120,8 @@ struct PortState {
 struct Pair {
     to: SwitchPort,
     latency: Latency,
+    /// Both ports lead to switches, the operator says.
+    is_trusted: bool,
     /// It was slow from the start.
     slow: bool,
     up: Option<Up>,
@@ -134,10 +138,15 @@ struct Up {
 }
 
 impl Links {
-    pub(super) fn new(interval: Duration, refuse_slow: bool) -> Self {
+    pub(super) fn new(
+        interval: Duration,
+        refuse_slow: bool,
+        trusted: BTreeSet<SwitchPort>,
+    ) -> Self {
         Links {
             interval,
             refuse_slow,
+            trusted,
             switches: BTreeMap::new(),
             pairs: BTreeMap::new(),
             into: BTreeSet::new(),
@@ -294,7 +303,10 @@ impl Links {
         sender.nonce = nonce;
         let rate_kbps = sender.rate_kbps;
         let known = self.pairs.get(&from).is_some_and(|pair| pair.to == to);
-        if !known && let Some(why) = self.hosts_where_a_link_would_be(from, to, hosts, now) {
+        if !known
+            && !self.is_trusted(from, to)
+            && let Some(why) = self.hosts_where_a_link_would_be(from, to, hosts, now)
+        {
             self.suspect(from, to, why, now);
             return Outcome::Suspected;
         }
@@ -312,7 +324,8 @@ impl Links {
 
     /// A port is heard at another, for the first time or instead of where it was heard before.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
-        let pair = Pair { to, latency: Latency::default(), slow: false, up: None };
+        let is_trusted = self.is_trusted(from, to);
+        let pair = Pair { to, latency: Latency::default(), is_trusted, slow: false, up: None };
         // Its ports are none of hosts until it is judged.
         self.changed |= self.is_unjudged(&pair);
         if let Some(before) = self.pairs.insert(from, pair) {
@@ -344,10 +357,15 @@ impl Links {
         self.is_unjudged(pair) || self.refuse_slow && pair.slow
     }
 
+    /// Whether the operator says that both ports lead to switches.
+    fn is_trusted(&self, from: SwitchPort, to: SwitchPort) -> bool {
+        self.trusted.contains(&from) && self.trusted.contains(&to)
+    }
+
     /// Whether it is not known yet if what one port hears of the other comes over a link.
     fn is_unjudged(&self, pair: &Pair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
-        self.refuse_slow && pair.up.is_none() && !is_judged
+        self.refuse_slow && !pair.is_trusted && pair.up.is_none() && !is_judged
     }
 
     /// Between ports that have long been up, a link would have been found at once. If it is found now,
@@ -377,6 +395,9 @@ impl Links {
     ) -> bool {
         let Some(pair) = self.pairs.get_mut(&from) else { return false };
         let (to, finding) = (pair.to, pair.latency.add(took, noise));
+        if pair.is_trusted {
+            return false;
+        }
         let (is, usual) = match finding {
             Finding::Nothing => return false,
             Finding::Late { is, usual } => (is, usual),

@@ -183,7 +183,8 @@ impl App for Discovery {
     fn start(&self, network: &Network) {
         let shared = Arc::clone(self.shared(network));
         let interval = Duration::from_secs(shared.interval_s.into());
-        let links = Links::new(interval, self.settings.refuse_slow_links);
+        let DiscoverySettings { refuse_slow_links, trusted_ports, .. } = &self.settings;
+        let links = Links::new(interval, *refuse_slow_links, trusted_ports.clone());
         network.spawn("links", task::run(network.clone(), shared, links));
     }
 

@@ -1,6 +1,9 @@
 //! How discovery is set.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use bellrock_api::SwitchPort;
 
 use super::Key;
 
@@ -17,6 +20,9 @@ pub struct DiscoverySettings {
     /// Whether a new link that is much slower than the others stays down: it may be a relay between
     /// two hosts. It is reported in either case. For networks whose links are much alike.
     pub refuse_slow_links: bool,
+    /// Ports that lead to other switches, by the operator's word. A link between two of them is never taken for a relay,
+    /// whatever hosts were seen there and however slow it is.
+    pub trusted_ports: BTreeSet<SwitchPort>,
 }
 
 impl DiscoverySettings {
@@ -34,6 +40,11 @@ impl DiscoverySettings {
 
 impl Default for DiscoverySettings {
     fn default() -> Self {
-        DiscoverySettings { interval: Self::INTERVAL, key: None, refuse_slow_links: false }
+        DiscoverySettings {
+            interval: Self::INTERVAL,
+            key: None,
+            refuse_slow_links: false,
+            trusted_ports: BTreeSet::new(),
+        }
     }
 }

@@ -267,6 +267,13 @@ impl Lab {
         self.send_bytes(id, &bytes);
     }
 
+    /// A switch that is silent sends its hello all the same.
+    pub fn hello(&mut self, id: SwitchId) {
+        let hello = self.switches[id].out.as_slice().to_vec();
+        self.switches[id].out.clear();
+        self.send_bytes(id, &hello);
+    }
+
     /// The switch reports these flows, for which it was asked.
     pub fn report(&mut self, id: SwitchId, version: Version, flows: &[u8]) {
         let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows).unwrap();

@@ -1,10 +1,11 @@
 //! The settings of the network services: what is discovered, how often, and how much of it is kept.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellrock_api::Needs;
+use bellrock_api::{Needs, SwitchPort};
 use bellrock_services::discovery::DiscoverySettings;
 use bellrock_services::hosts::HostSettings;
 
@@ -21,6 +22,7 @@ pub(crate) struct ServiceConfig {
     /// Where the key of announcements is read from. `None`: one is made at start.
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) refuse_slow_links: bool,
+    pub(crate) trusted_ports: BTreeSet<SwitchPort>,
     pub(crate) hosts: HostSettings,
 }
 
@@ -32,6 +34,7 @@ impl Default for ServiceConfig {
             interval: discovery.interval,
             key_file: discovery.key.map(|_| PathBuf::new()),
             refuse_slow_links: discovery.refuse_slow_links,
+            trusted_ports: discovery.trusted_ports,
             hosts: HostSettings::default(),
         }
     }
@@ -103,6 +106,29 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
             put(&mut config.services.refuse_slow_links, values::choice(one(texts), SLOW_LINKS))
         },
         show: |config| values::show_choice(&config.services.refuse_slow_links, SLOW_LINKS),
+    },
+    Setting {
+        key: "discovery_trusted_ports",
+        value: "SWITCH:PORT",
+        about: "Ports that lead to other switches. A link between two of them is never taken for a relay \
+                between hosts. none, or for example a1:3.",
+        many: true,
+        set: |config, texts| {
+            let read = |text: &str| {
+                text.parse::<SwitchPort>()
+                    .map_err(|_| "none, or SWITCH:PORT such as a1:3".to_owned())
+            };
+            let ports = if texts == ["none"] { Vec::new() } else { values::each(texts, read)? };
+            config.services.trusted_ports = ports.into_iter().collect();
+            Ok(())
+        },
+        show: |config| match config.services.trusted_ports.len() {
+            0 => "none".to_owned(),
+            _ => {
+                let ports = config.services.trusted_ports.iter();
+                ports.map(ToString::to_string).collect::<Vec<_>>().join(",")
+            }
+        },
     },
     Setting {
         key: "host_max_age",

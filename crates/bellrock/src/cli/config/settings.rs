@@ -366,7 +366,7 @@ const SESSIONS: &[Setting<Config>] = &[
         key: "max_requests",
         value: "N",
         about: "Requests to a switch that may be unanswered at a time; the app that asks more gets an \
-                error.",
+                error. Tasks of the controller have up to 24 of them.",
         many: false,
         set: |config, texts| {
             put(&mut config.session.max_requests, values::number(one(texts), REQUESTS))
@@ -378,7 +378,7 @@ const SESSIONS: &[Setting<Config>] = &[
 const MISS_SEND_LEN: RangeInclusive<u64> = 0..=65535;
 const MULTIPART: RangeInclusive<u64> = 64 << 10..=1 << 30;
 const ERRORS: RangeInclusive<u64> = 0..=65535;
-const REQUESTS: RangeInclusive<u64> = 4..=65535;
+const REQUESTS: RangeInclusive<u64> = bellrock_engine::MIN_REQUESTS as u64..=65535;
 
 /// The only value of a setting that takes one.
 pub(crate) fn one<'t>(texts: &[&'t str]) -> &'t str {

@@ -142,11 +142,12 @@ dead_after: 2 min
 miss_send_len: 128
 max_multipart_bytes: 1 MiB
 max_errors_per_second: 0
-max_requests: 4
+max_requests: 32
 services: hosts
 discovery_interval: 2 s
 discovery_key_file: /k
 discovery_slow_links: down
+discovery_trusted_ports: [a1:3, b2:4]
 host_max_age: 60 s
 max_hosts: 7
 max_hosts_per_port: 3
@@ -263,7 +264,7 @@ const BAD: &[Bad] = &[
     ),
     (
         "max_requests: -1",
-        &[(1, 15, "`max_requests` cannot be \"-1\"; give a whole number from 4 to 65535")],
+        &[(1, 15, "`max_requests` cannot be \"-1\"; give a whole number from 32 to 65535")],
     ),
     (
         "packet_ins_per_second: none",

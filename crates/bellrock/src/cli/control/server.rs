@@ -27,6 +27,15 @@ pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the acceptor waits when the system has no more sockets or threads.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// The socket, in the directory where it is bound.
+const EGG: &str = "s";
+
+/// Names that are tried for that directory.
+pub(super) const NESTS: usize = 16;
+
+/// A directory that is older was left behind by a controller that was killed: binding takes a moment.
+const NEST_STALE: Duration = Duration::from_secs(10);
+
 /// Who answers questions: in JSON, or with a sentence that says why not.
 type Answer = dyn Fn(&Question) -> Result<String, String> + Send + Sync;
 
@@ -112,10 +121,9 @@ fn bind_privately(path: &Path) -> io::Result<UnixListener> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let nest = parent.join(format!(".bell{}", std::process::id()));
-    fs::DirBuilder::new().mode(0o700).create(&nest)?;
+    let nest = make_nest(parent)?;
     let bind = || {
-        let egg = nest.join("s");
+        let egg = nest.join(EGG);
         let listener = UnixListener::bind(&egg)?;
         fs::set_permissions(&egg, fs::Permissions::from_mode(0o600))?;
         fs::rename(&egg, path).inspect_err(|_| drop(fs::remove_file(&egg)))?;
@@ -123,6 +131,42 @@ fn bind_privately(path: &Path) -> io::Result<UnixListener> {
     };
     let bound = bind();
     fs::remove_dir(&nest).and(bound)
+}
+
+/// Makes a directory that only we can enter. One with the same name may be there: a controller was killed in between, and in a
+/// container each run has the same process id.
+fn make_nest(parent: &Path) -> io::Result<PathBuf> {
+    let pid = std::process::id();
+    let names = (0..NESTS).map(|n| match n {
+        0 => format!(".bell{pid}"),
+        n => format!(".bell{pid}-{n}"),
+    });
+    let make = |nest: &Path| fs::DirBuilder::new().mode(0o700).create(nest);
+    let mut taken = io::ErrorKind::AlreadyExists.into();
+    for nest in names.map(|name| parent.join(name)) {
+        let made = make(&nest).or_else(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists && is_stale(&nest) {
+                let _ = fs::remove_file(nest.join(EGG));
+                fs::remove_dir(&nest)?;
+                return make(&nest);
+            }
+            Err(error)
+        });
+        match made {
+            Ok(()) => return Ok(nest),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(taken)
+}
+
+/// Whether a directory is one of ours that nobody has used for long.
+fn is_stale(nest: &Path) -> bool {
+    let Ok(found) = fs::symlink_metadata(nest) else { return false };
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    let age = found.modified().ok().and_then(|at| at.elapsed().ok());
+    is_ours && age.is_some_and(|age| age >= NEST_STALE)
 }
 
 fn accept(listener: &UnixListener, answer: &Arc<Answer>) {

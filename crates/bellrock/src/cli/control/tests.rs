@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::server::{CLIENT_TIMEOUT, MAX_CLIENTS};
+use super::server::{CLIENT_TIMEOUT, MAX_CLIENTS, NESTS};
 use super::{AskError, Question, Server, ServerError, ask};
 
 /// A socket path in a directory of its own.
@@ -60,6 +60,34 @@ fn every_question_gets_its_answer_and_the_socket_goes_with_the_server() {
     drop(server);
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "nothing is left behind");
     assert!(matches!(ask(&place.socket(), &Question::Status), Err(AskError::NotRunning(_))));
+}
+
+#[test]
+fn what_a_killed_controller_with_the_same_process_id_left_stops_no_other() {
+    let place = Place::new("control-left");
+    let left = |n: usize| match n {
+        0 => place.0.join(format!(".bell{}", std::process::id())),
+        n => place.0.join(format!(".bell{}-{n}", std::process::id())),
+    };
+    // It was killed a moment ago: it may be another container's, which is about to bind.
+    fs::create_dir(left(0)).unwrap();
+    drop(UnixListener::bind(left(0).join("s")).unwrap());
+    drop(start(&place.socket()).unwrap());
+    assert!(left(0).join("s").exists());
+    // It was killed long ago.
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(left(0)).unwrap().set_modified(long_ago).unwrap();
+    drop(start(&place.socket()).unwrap());
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "it is tidied up");
+    // What is none of ours is left alone, and there is an end to it.
+    for n in 0..NESTS {
+        fs::write(left(n), "somebody's").unwrap();
+    }
+    let error = start(&place.socket()).unwrap_err().to_string();
+    assert!(error.contains("no control socket at"), "{error}");
+    fs::remove_file(left(NESTS - 1)).unwrap();
+    drop(start(&place.socket()).unwrap());
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), NESTS - 1);
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Scene {
     }
 
     fn with(switches: u64, refuse_slow: bool) -> Self {
-        let links = Links::new(INTERVAL, refuse_slow);
+        let links = Links::new(INTERVAL, refuse_slow, BTreeSet::new());
         let mut scene = Scene { links, hosts: Hosts::default(), now: s(1), nonce: 0 };
         (1..=switches).for_each(|dpid| scene.switch(dpid, 4));
         scene
@@ -217,6 +217,31 @@ fn what_comes_back_where_it_went_out_is_no_link() {
     assert_eq!(scene.way(at(9, 1), at(1, 1)), Outcome::Stale);
     assert!(scene.topology().links.is_empty());
     assert_eq!(scene.events(), ["reflected_announcement"]);
+}
+
+#[test]
+fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
+    for refuse_slow in [false, true] {
+        let mut scene = Scene::with(5, refuse_slow);
+        scene.links.trusted = BTreeSet::from([at(1, 1), at(3, 1), at(2, 2)]);
+        for (a, b) in [(1, 2), (2, 3), (3, 4), (4, 5)] {
+            (0..8).for_each(|_| scene.both(at(a, 4), at(b, 3)));
+        }
+        scene.to(s(20));
+        scene.host(1, at(1, 1));
+        // Announcements were lost while hosts were seen there; and it is the slowest of all.
+        for _ in 0..8 {
+            for (from, to) in [(at(1, 1), at(3, 1)), (at(3, 1), at(1, 1))] {
+                let slow = scene.announcement(from, to, 100 * MS);
+                assert_eq!(scene.hears(slow), Outcome::Accepted);
+            }
+        }
+        let links = scene.topology().links;
+        assert!(links.iter().any(|(_, link)| (link.from, link.to) == (at(1, 1), at(3, 1))));
+        // One of its ports is not enough.
+        scene.host(2, at(2, 2));
+        assert_eq!(scene.way(at(2, 2), at(4, 2)), Outcome::Suspected);
+    }
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Why connections of switches end.
+
+use std::fmt;
+
+/// Why a connection ended: a word for programs, and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The kind of end.
+    pub reason: EndReason,
+    /// What happened, and what the operator can do about it.
+    pub text: Box<str>,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The kinds of ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The switch closed it, or it failed.
+    ClosedByPeer,
+    /// Nothing came from the switch for too long, not even the answer to an echo.
+    Dead,
+    /// The switch took none of the bytes that wait for it for too long.
+    Stalled,
+    /// The handshake was not finished in time.
+    HandshakeTimeout,
+    /// The two ends did not agree: no common version, or one of them refused.
+    Refused,
+    /// What came is no OpenFlow, or is broken.
+    Malformed,
+    /// Another connection has this datapath id, and is alive.
+    Duplicate,
+    /// A new connection with the same datapath id took its place.
+    Replaced,
+    /// An auxiliary connection, which Bellrock does not use.
+    Auxiliary,
+    /// A limit was reached.
+    Limit,
+    /// The controller stops.
+    Stopped,
+}
+
+impl EndReason {
+    /// The word for it in `bellrock events --json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EndReason::ClosedByPeer => "closed_by_peer",
+            EndReason::Dead => "dead",
+            EndReason::Stalled => "stalled",
+            EndReason::HandshakeTimeout => "handshake_timeout",
+            EndReason::Refused => "refused",
+            EndReason::Malformed => "malformed",
+            EndReason::Duplicate => "duplicate",
+            EndReason::Replaced => "replaced",
+            EndReason::Auxiliary => "auxiliary",
+            EndReason::Limit => "limit",
+            EndReason::Stopped => "stopped",
+        }
+    }
+
+    /// Whether an operator should look at it.
+    #[must_use]
+    pub fn is_alarming(self) -> bool {
+        !matches!(self, EndReason::ClosedByPeer | EndReason::Stopped)
+    }
+}

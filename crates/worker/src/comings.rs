@@ -1,0 +1,163 @@
+//! Events about connections: switches come up, go, or fail to come up. Bounded, since anybody who reaches the port can connect
+//! and go again, all day long.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bellrock_api::{EndReason, Ended, Event};
+use bellrock_session::Close;
+
+use crate::connection::End;
+
+/// Events about switches that come up or go that a worker may publish at once: as many as are kept.
+const BURST_EVENTS: u32 = 1024;
+
+/// How many it may publish in a minute for ever.
+const EVENTS_PER_MINUTE: u32 = 60;
+
+/// A connection that ends before its switch is up is published for its address and reason so often.
+const REPEATED_EVERY: Duration = Duration::from_secs(60);
+
+/// Addresses and reasons that are told apart. Those of further ones are published together.
+const MAX_REPEATED: usize = 64;
+
+/// Which events about connections a worker publishes.
+#[derive(Debug)]
+pub(crate) struct Comings {
+    left: u32,
+    /// Up to when events have been added to `left`.
+    since: Duration,
+    ended: BTreeMap<(Option<IpAddr>, EndReason), Repeated>,
+}
+
+/// Connections of one address that ended for one reason.
+#[derive(Debug)]
+struct Repeated {
+    published: Duration,
+    /// Those since then.
+    times: u64,
+}
+
+impl Default for Comings {
+    fn default() -> Self {
+        Comings { left: BURST_EVENTS, since: Duration::ZERO, ended: BTreeMap::new() }
+    }
+}
+
+impl Comings {
+    /// Whether one more event about a switch may be published.
+    pub(crate) fn allows(&mut self, now: Duration) -> bool {
+        let every = Duration::from_secs(60) / EVENTS_PER_MINUTE;
+        let more = now.saturating_sub(self.since).as_nanos() / every.as_nanos();
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        self.since += every.saturating_mul(more);
+        self.left = self.left.saturating_add(more).min(BURST_EVENTS);
+        let allowed = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        allowed
+    }
+
+    /// A connection has ended before its switch was up: the event to publish, if it is time for one.
+    pub(crate) fn ended(&mut self, from: IpAddr, why: Ended, now: Duration) -> Option<Event> {
+        let is_recent = |repeated: &Repeated| now < repeated.published + REPEATED_EVERY;
+        let key = (Some(from), why.reason);
+        if self.ended.len() >= MAX_REPEATED && !self.ended.contains_key(&key) {
+            self.ended.retain(|_, repeated| is_recent(repeated));
+        }
+        let has_room = self.ended.len() < MAX_REPEATED || self.ended.contains_key(&key);
+        let key = if has_room { key } else { (None, why.reason) };
+        let times = match self.ended.get_mut(&key) {
+            Some(repeated) if is_recent(repeated) => {
+                repeated.times += 1;
+                return None;
+            }
+            Some(repeated) => repeated.times + 1,
+            None => 1,
+        };
+        self.ended.insert(key, Repeated { published: now, times: 0 });
+        Some(Event::ConnectionEnded { from: key.0, why, times })
+    }
+}
+
+impl From<&End> for Ended {
+    fn from(end: &End) -> Self {
+        let reason = match end {
+            End::Session(Close::HandshakeTimeout { .. }) => EndReason::HandshakeTimeout,
+            End::Session(Close::Dead) => EndReason::Dead,
+            End::Session(
+                Close::NoCommonVersion { .. }
+                | Close::HelloRefused { .. }
+                | Close::FeaturesRefused(_),
+            ) => EndReason::Refused,
+            End::Session(_) => EndReason::Malformed,
+            End::Peer => EndReason::ClosedByPeer,
+            End::Auxiliary(_) => EndReason::Auxiliary,
+            End::Duplicate(_) => EndReason::Duplicate,
+            End::Replaced => EndReason::Replaced,
+            End::Stalled => EndReason::Stalled,
+            End::UnfinishedReplies => EndReason::Limit,
+            End::Stop => EndReason::Stopped,
+        };
+        Ended { reason, text: end.to_string().into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn why(reason: EndReason) -> Ended {
+        Ended { reason, text: "why".into() }
+    }
+
+    fn times(event: Option<Event>) -> Option<(Option<IpAddr>, u64)> {
+        match event? {
+            Event::ConnectionEnded { from, times, .. } => Some((from, times)),
+            other => unreachable!("{other}"),
+        }
+    }
+
+    #[test]
+    fn all_switches_may_come_at_once_and_one_that_comes_and_goes_all_day_is_seen_once_a_second() {
+        let mut comings = Comings::default();
+        let published =
+            |comings: &mut Comings, at| (0..5000).filter(|_| comings.allows(at)).count();
+        assert_eq!(published(&mut comings, s(100)), BURST_EVENTS as usize);
+        assert_eq!(published(&mut comings, s(100)), 0);
+        assert_eq!(published(&mut comings, s(101)), 1);
+        assert_eq!(published(&mut comings, s(111)), 10);
+        assert_eq!(published(&mut comings, s(86_400)), BURST_EVENTS as usize);
+    }
+
+    #[test]
+    fn who_connects_in_vain_again_and_again_is_published_once_a_minute() {
+        let mut comings = Comings::default();
+        let [one, two] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+        let mut ended = |ip, reason, at| times(comings.ended(ip, why(reason), s(at)));
+        assert_eq!(ended(one, EndReason::Malformed, 100), Some((Some(one), 1)));
+        assert!((100..160).all(|at| ended(one, EndReason::Malformed, at).is_none()));
+        assert_eq!(ended(one, EndReason::HandshakeTimeout, 159), Some((Some(one), 1)));
+        assert_eq!(ended(two, EndReason::Malformed, 159), Some((Some(two), 1)));
+        assert_eq!(ended(one, EndReason::Malformed, 160), Some((Some(one), 61)));
+    }
+
+    #[test]
+    fn so_many_addresses_are_told_apart() {
+        let mut comings = Comings::default();
+        let mut ended = |n: u16, at| {
+            let [a, b] = n.to_be_bytes();
+            times(comings.ended(IpAddr::from([10, 0, a, b]), why(EndReason::Dead), s(at)))
+        };
+        let published = (0..1000).filter_map(|n| ended(n, 1)).collect::<Vec<_>>();
+        assert_eq!(published.len(), MAX_REPEATED + 1);
+        assert_eq!(published.last(), Some(&(None, 1)));
+        // The first ones are forgotten when their minute is over.
+        assert!(ended(2000, 61).is_some_and(|(from, _)| from.is_some()));
+        assert_eq!(comings.ended.len(), 1);
+    }
+}

@@ -1,0 +1,54 @@
+//! The guard around all code of apps: a panic in it ends that call, and nothing else.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tracing::error;
+
+use crate::counters::Counters;
+use crate::dispatch::App;
+use crate::log_budget::LogBudget;
+
+/// Calls code of an app. `None`: it panicked. Nothing that it was changing is looked at after that but by the app
+/// itself.
+// A part of the loop over packets.
+#[inline(always)]
+pub(crate) fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => Some(done),
+        Err(panic) => {
+            throw_away(panic);
+            None
+        }
+    }
+}
+
+/// Drops what a panic carries: a value of the app, whose `Drop` may panic too.
+#[cold]
+#[inline(never)]
+pub(crate) fn throw_away(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        // There is no end to this. It leaks.
+        std::mem::forget(another);
+    }
+}
+
+impl App {
+    /// Calls code of the app that writes nothing to switches. `None`: it panicked, which is counted and logged.
+    pub(crate) fn call<R>(
+        &self,
+        what: &'static str,
+        (now, counters, log): (Duration, &Counters, &mut LogBudget),
+        call: impl FnOnce() -> R,
+    ) -> Option<R> {
+        let done = guarded(call);
+        if done.is_none() {
+            self.panicked(now, counters);
+            if log.allows(now, counters) {
+                error!(app = self.name, what, "an app panicked");
+            }
+        }
+        done
+    }
+}

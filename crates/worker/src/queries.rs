@@ -1,0 +1,96 @@
+//! What operators ask a worker: the hosts and the counters of its handlers.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::connection::{Stage, Up};
+use crate::mailbox::{AppCounter, Query, SeenHost};
+use crate::worker::Worker;
+
+/// Sums of apps' counters, by the app's name and the counter's.
+pub(crate) type Sums = BTreeMap<(&'static str, &'static str), u64>;
+
+impl Worker {
+    pub(crate) fn query(&mut self, query: Query, now: Duration) {
+        // A questioner who has gone, or has no room, gets no answer.
+        match query {
+            Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
+            Query::AppCounters(reply) => drop(reply.try_send(self.app_counters(now))),
+        }
+    }
+
+    /// At most so many hosts that the handlers know. What is behind them is not looked at.
+    fn hosts(&mut self, limit: usize, now: Duration) -> Vec<SeenHost> {
+        let mut hosts = Vec::new();
+        for (_, connection) in &self.connections {
+            let Stage::Up(up) = &connection.stage else { continue };
+            for (handler, app) in up.handlers.iter().zip(&self.apps) {
+                let before = hosts.len();
+                if before >= limit {
+                    return hosts;
+                }
+                if app.health.is_disabled() {
+                    continue;
+                }
+                let mut report = |host| {
+                    if hosts.len() >= limit {
+                        return ControlFlow::Break(());
+                    }
+                    hosts.push((up.info.dpid, app.name, host));
+                    ControlFlow::Continue(())
+                };
+                let to = (now, &*self.counters, &mut self.log);
+                if app.call("hosts", to, || handler.hosts(&mut report)).is_none() {
+                    hosts.truncate(before);
+                }
+            }
+        }
+        hosts
+    }
+
+    fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
+        let mut sums = self.past.clone();
+        for (_, connection) in &self.connections {
+            if let Stage::Up(up) = &connection.stage {
+                for (handler, app) in up.handlers.iter().zip(&self.apps) {
+                    let to = (now, &*self.counters, &mut self.log);
+                    let counted = app.call("counters", to, || {
+                        let mut counted = Vec::new();
+                        handler.counters(&mut |name, n| counted.push((name, n)));
+                        counted
+                    });
+                    add_counters(&mut sums, app.name, counted);
+                }
+            }
+        }
+        sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
+    }
+
+    /// The handlers of a switch that has gone hear of it, and are dropped. Their counters stay.
+    pub(crate) fn farewell(&mut self, mut up: Up, now: Duration) {
+        let Up { info, handlers, .. } = &mut up;
+        for (mut handler, app) in handlers.drain(..).zip(&self.apps) {
+            let counters = &*self.counters;
+            let counted = app.call("counters", (now, counters, &mut self.log), || {
+                let mut counted = Vec::new();
+                handler.counters(&mut |name, n| counted.push((name, n)));
+                counted
+            });
+            add_counters(&mut self.past, app.name, counted);
+            if !app.health.is_disabled() {
+                let _ = app.call("switch_down", (now, counters, &mut self.log), || {
+                    handler.switch_down(info);
+                });
+            }
+            let _ = app.call("drop of a handler", (now, counters, &mut self.log), || drop(handler));
+        }
+    }
+}
+
+/// Adds what a handler has counted.
+fn add_counters(sums: &mut Sums, app: &'static str, counted: Option<Vec<(&'static str, u64)>>) {
+    for (name, n) in counted.into_iter().flatten() {
+        *sums.entry((app, name)).or_default() += n;
+    }
+}
