@@ -144,7 +144,10 @@ impl RequestError {
     /// cannot be read. Asking again at once helps nobody.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        matches!(self, RequestError::Refused(_) | RequestError::Silent | RequestError::Unreadable)
+        matches!(
+            self,
+            RequestError::Refused(_) | RequestError::Silent | RequestError::Unreadable(_)
+        )
     }
 }
 

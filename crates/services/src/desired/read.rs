@@ -145,7 +145,11 @@ fn flows_in(
     network: &Network,
     version: Version,
 ) -> Result<(HashMap<FlowKey, ToldFlow>, usize), RequestError> {
-    let Ok(ReplyBody::Flow(told)) = reply.body() else { return Err(RequestError::Unreadable) };
+    let told = match reply.body() {
+        Ok(ReplyBody::Flow(told)) => told,
+        Ok(_) => return Err(RequestError::Unanswered),
+        Err(error) => return Err(RequestError::Unreadable(error)),
+    };
     let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
     for flow in told {
         // One flow that cannot be compared is foreign: it does not make the others unknown.
