@@ -224,7 +224,7 @@ impl InSwitch {
 
     /// Whether it is to be asked for groups or meters now: not while changes are on their way to it.
     pub(super) fn is_asked_for_objects(&self) -> bool {
-        self.lacks_objects && self.is_read() && !self.is_under_way
+        self.lacks_objects && self.is_read() && self.under_way == 0
     }
 
     /// The intents that want something here which it cannot be given, and why not.
