@@ -193,7 +193,7 @@ fn a_second_hello_changes_nothing() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &Settings::default());
         let again = raw(version.wire(), 0, 1, &[]);
-        assert!(matches!(end.give(&again), Ok(bellrock_session::Event::Nothing)));
+        assert!(matches!(end.give(&again), Ok(Event::Nothing)));
         assert_eq!((end.version(), end.sent().len()), (version, 0));
         assert_eq!(end.controller.take_counters().unexpected, 1);
     }
