@@ -322,7 +322,7 @@ fn pick(
 }
 
 /// The fields that tell flows apart that a select group shares out.
-const FLOW_FIELDS: [Field; 11] = [
+const FLOW_FIELDS: [Field; 13] = [
     Field::EthDst,
     Field::EthSrc,
     Field::EthType,
@@ -330,6 +330,8 @@ const FLOW_FIELDS: [Field; 11] = [
     Field::IpProto,
     Field::Ipv4Src,
     Field::Ipv4Dst,
+    Field::ArpSpa,
+    Field::ArpTpa,
     Field::Ipv6Src,
     Field::Ipv6Dst,
     Field::Ipv6Flabel,

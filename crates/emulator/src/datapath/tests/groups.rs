@@ -1,6 +1,6 @@
 //! Groups: kinds, liveness, chains.
 
-use bellrock_openflow::{Field, FlowFlags, FlowRemovedReason, Group};
+use bellrock_openflow::{Field, FlowFlags, FlowRemovedReason, Group, MacAddr};
 
 use super::*;
 
@@ -62,6 +62,22 @@ fn a_group_of_type_select_keeps_a_flow_to_a_bucket_and_shares_flows_by_weight() 
         to_three += usize::from(left == [3]);
     }
     assert!((650..850).contains(&to_three), "{to_three} of 1,000");
+}
+
+/// Between the same two Ethernet addresses, as behind a router.
+#[test]
+fn a_group_of_type_select_shares_arp_by_its_internet_addresses() {
+    let mut lab = Lab::new(V13);
+    lab.group(GroupType::Select, 5, &[weighted(1, TWO), weighted(1, THREE)]).unwrap();
+    to_group(&mut lab, 5);
+    let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+    let to_two = |lab: &mut Lab, sender: Ipv4Addr, target: Ipv4Addr| {
+        usize::from(lab.send(&eth().arp(1, (mac, sender), (MacAddr([0; 6]), target))) == [2])
+    };
+    let (one, others) = (Ipv4Addr::new(10, 0, 0, 1), (0..=255).map(|n| Ipv4Addr::new(10, 0, 1, n)));
+    let senders: usize = others.clone().map(|other| to_two(&mut lab, other, one)).sum();
+    let targets: usize = others.map(|other| to_two(&mut lab, one, other)).sum();
+    assert!((90..166).contains(&senders) && (90..166).contains(&targets), "{senders}, {targets}");
 }
 
 #[test]
