@@ -11,6 +11,7 @@
 
 mod balance;
 mod clean;
+mod closing;
 mod comings;
 mod confirm;
 mod connection;

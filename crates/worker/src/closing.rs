@@ -1,0 +1,150 @@
+//! How connections end: what is still sent, who hears of it, and what is counted.
+
+use std::time::Duration;
+
+use bellrock_api::{Ended, Event as Happening};
+use bellrock_session::{Close, Controller};
+use tracing::{debug, info, warn};
+
+use crate::connection::{Connection, End, Stage, Up};
+use crate::counters::Counters;
+use crate::settings::{MAIL_PER_TURN, MAILBOX_MESSAGES};
+use crate::transport::{Key, Transport};
+use crate::worker::Worker;
+
+impl Worker {
+    /// The connection of `key` has failed or was closed by the switch.
+    pub fn closed<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        self.close(key, End::Peer, now, transport);
+    }
+
+    /// The switch of `key` takes no bytes.
+    pub fn stalled<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        self.close(key, End::Stalled, now, transport);
+    }
+
+    /// The controller stops: every connection is closed, after what was accepted for it.
+    pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        // Whoever hands switches over to it from here on is told that it takes none.
+        self.shared.hold().stops(self.index);
+        self.mail_that_is_there(now, transport);
+        let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key, End::Stop, now, transport);
+        }
+        // From here on senders are told that there is no such switch. What they sent meanwhile is
+        // counted as undeliverable.
+        self.mail_that_is_there(now, transport);
+    }
+
+    /// Deals with as much mail as a mailbox holds, and not with what comes all the while.
+    fn mail_that_is_there<T: Transport>(&mut self, now: Duration, transport: &mut T) {
+        let most = MAILBOX_MESSAGES + self.postponed.len();
+        for _ in 0..most.div_ceil(MAIL_PER_TURN) {
+            if !self.mail(now, transport) {
+                return;
+            }
+        }
+    }
+
+    /// Ends a connection: what is written still goes out, the handlers hear of it, its datapath
+    /// id is free.
+    pub(crate) fn close<T: Transport>(
+        &mut self,
+        key: Key,
+        end: End,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        self.flush(key, transport);
+        let Some(id) = self.id(key) else { return };
+        self.take_early_packets(key);
+        let Some(mut connection) = self.connections.try_remove(key) else { return };
+        transport.close(key);
+        self.arrived.remove(&connection.serial);
+        self.unfinished -= connection.unfinished;
+        self.turns.taken -= connection.stage.give_turn_back();
+        self.count_end(&end);
+        count_session(&self.counters, &mut connection.session);
+        let claimed = connection.stage.claimed().map(|info| info.dpid);
+        if let Some(dpid) = claimed {
+            self.shared.hide(id, dpid);
+        }
+        let dpid = connection.stage.info_mut().map(|info| info.dpid.to_string());
+        let dpid = dpid.unwrap_or_else(|| "unknown".into());
+        let peer = connection.peer;
+        self.publish_end(&connection, &end, now);
+        if self.log.allows(now, &self.counters) {
+            match end {
+                End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
+                _ => warn!(dpid, %peer, reason = %end, "connection closed"),
+            }
+        }
+        if let Some(confirms) = connection.confirms.take() {
+            self.counters.changes_unknown.add(confirms.end());
+        }
+        if let Stage::Up(up) = connection.stage {
+            self.counters.switches_down.add(1);
+            self.farewell(up, now);
+        }
+        if let Some(dpid) = claimed {
+            self.shared.release(id, dpid);
+        }
+        let claimants = connection.challenge.into_iter().flat_map(|challenge| challenge.claimants);
+        for claimant in claimants {
+            self.answer(claimant, false);
+        }
+        self.next_turns(now, transport);
+        debug!(worker = self.index, at = ?now, "forgotten");
+    }
+
+    fn publish_end(&mut self, connection: &Connection, end: &End, now: Duration) {
+        let (peer, why) = (connection.peer, Ended::from(end));
+        let event = match &connection.stage {
+            Stage::Up(Up { info, .. }) => {
+                let name = info.description.datapath.clone();
+                let down = Happening::SwitchDown { dpid: info.dpid, name, peer, why };
+                let is_allowed = self.comings.allows(now);
+                self.counters.events_left_out.add(u64::from(!is_allowed));
+                is_allowed.then_some(down)
+            }
+            _ if *end == End::Stop => None,
+            _ => self.comings.ended(peer.ip(), why, now),
+        };
+        if let Some(event) = event {
+            self.shared.publish(now, event);
+        }
+    }
+
+    fn count_end(&self, end: &End) {
+        self.counters.connections_closed.add(1);
+        match end {
+            End::Session(Close::HandshakeTimeout { .. }) => self.counters.handshake_timeouts.add(1),
+            End::Session(Close::Dead) => self.counters.dead_closes.add(1),
+            End::Session(_) => self.counters.protocol_closes.add(1),
+            End::Stalled => self.counters.stalled_closes.add(1),
+            End::UnfinishedReplies => self.counters.unfinished_closes.add(1),
+            // Counted where it is decided.
+            End::Auxiliary(_) | End::Duplicate(_) | End::Replaced | End::Peer | End::Stop => {}
+        }
+    }
+}
+
+/// Adds what a session has counted since it was last asked.
+pub(crate) fn count_session(counters: &Counters, session: &mut Controller) {
+    // All of them, by name: one that is new and is not exported does not compile.
+    let bellrock_session::Counters {
+        early_others,
+        unexpected,
+        malformed,
+        errors_suppressed,
+        multipart_overflows,
+        ports_left_out,
+    } = session.take_counters();
+    counters.messages_early.add(early_others.into());
+    counters.unexpected.add(unexpected.into());
+    counters.malformed.add(malformed.into());
+    counters.errors_suppressed.add(errors_suppressed.into());
+    counters.multipart_overflows.add(multipart_overflows.into());
+    counters.ports_left_out.add(ports_left_out.into());
+}
