@@ -261,7 +261,11 @@ fn mininet_the_lab_and_live_have_the_same_scenarios() {
     for text in &texts {
         // The class Stop is about the command, not about the app.
         let text = text.split("\nclass Stop").next().unwrap();
-        mininet.extend(names(text, "def ", |above| above.contains("@on_both_versions")));
+        // Decorators in any order; the one of the versions is on each of them.
+        let is_scenario = |above: &str| {
+            above.contains("@on_both_versions") || above.contains("@under_all_tcp_buffers")
+        };
+        mininet.extend(names(text, "def ", is_scenario));
     }
     assert!(mininet.len() >= 8, "{mininet:?}");
     for file in ["crates/apps/tests/scenarios.rs", "crates/bellrock/tests/live.rs"] {

@@ -1,6 +1,7 @@
 //! How often the handlers of an app panic, at all switches together, and when that is enough.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +26,9 @@ pub(crate) struct Health {
     /// When the last ones were, the oldest first.
     recent: Mutex<VecDeque<Duration>>,
     errors: AtomicU64,
-    last_error: Mutex<Option<String>>,
+    /// The text of the latest error that was logged, empty if there was none. It keeps its memory: errors come while
+    /// packets do.
+    last_error: Mutex<String>,
 }
 
 impl Health {
@@ -52,19 +55,21 @@ impl Health {
 
     /// Keeps an error that is logged: its text, and its type. Not each error, since this takes a lock.
     pub(crate) fn keep_error(&self, error: &HandlerError) {
-        let mut text = error.to_string();
+        let mut text = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        text.clear();
+        // Only the app's own `Display` can fail: then there is no more of its text.
+        let _ = write!(text, "{error}");
         let cut = text.floor_char_boundary(MAX_ERROR_BYTES);
         text.truncate(cut);
         if !error.type_name().is_empty() {
-            text = format!("{text} ({})", error.type_name());
+            let _ = write!(text, " ({})", error.type_name());
         }
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
     /// How many errors its handlers have returned, and the latest that was kept.
     pub(crate) fn errors(&self) -> (u64, Option<String>) {
         let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (self.errors.load(Ordering::Relaxed), last)
+        (self.errors.load(Ordering::Relaxed), (!last.is_empty()).then_some(last))
     }
 
     /// How often its handlers have panicked.

@@ -206,7 +206,8 @@ impl Controller {
     /// The hosts that the apps know.
     pub(super) fn hosts(&mut self, now: Duration) -> Vec<SeenHost> {
         let answers = self.ask(now, |reply| Query::Hosts(MAX_HOSTS_TOLD, reply));
-        answers.into_iter().flatten().collect()
+        let of_all_switches = self.shared.hosts_of_apps(MAX_HOSTS_TOLD);
+        answers.into_iter().flatten().chain(of_all_switches).collect()
     }
 
     /// Asks every worker, each of which has its turn at once, and answers.

@@ -3,10 +3,10 @@
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, Band, BandType, Bucket, Bytes, ConfigFlags, Experimenter, FlowCommand,
-    FlowFlags, FlowMod, FlowStatsRequest, Group, GroupCommand, GroupMod, GroupType, List, MacAddr,
-    MatchView, Meter, MeterCommand, MeterFlags, MeterMod, MultipartRequest, Out, PacketOut, Port,
-    PortConfig, PortFeatures, PortMod, QueueStatsRequest, RequestBody, Role, RoleKind,
-    SwitchConfig, TableMod, ToSwitch, Version,
+    FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, Group,
+    GroupCommand, GroupMod, GroupType, List, MacAddr, MatchView, Meter, MeterCommand, MeterFlags,
+    MeterMod, MultipartRequest, Out, PacketOut, Port, PortConfig, PortFeatures, PortMod,
+    QueueStatsRequest, RequestBody, Role, RoleKind, SwitchConfig, TableMod, ToSwitch, Version,
 };
 
 use super::actions::{actions, instructions, matching};
@@ -137,7 +137,31 @@ fn flow_stats(words: &mut Words<'_>) -> Result<FlowStatsRequest<'static>> {
 }
 
 fn view(matching: bellrock_openflow::Match) -> MatchView<'static> {
-    MatchView::from(&*Box::leak(Box::new(matching)))
+    if matching.check().is_ok() {
+        return MatchView::from(&*Box::leak(Box::new(matching)));
+    }
+    // One that a controller may not send: the codec writes it as a switch may report it, and then as it was read.
+    let removed = FlowRemoved {
+        cookie: 0,
+        priority: 0,
+        reason: FlowRemovedReason::Delete,
+        table: 0,
+        duration_sec: 0,
+        duration_nsec: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+        matching: MatchView::from(&matching),
+    };
+    let mut out = Out::with_capacity(1 << 12);
+    let written = FromSwitch::FlowRemoved(removed).encode(Version::V1_3, 0, &mut out);
+    assert_eq!(written, Ok(()), "{matching:?}");
+    let bytes = keep(out.as_slice().to_vec());
+    match FromSwitch::decode(bytes).map(|message| message.body) {
+        Ok(FromSwitch::FlowRemoved(read)) => read.matching,
+        other => panic!("{matching:?} is read as {other:?}"),
+    }
 }
 
 /// What stands before and behind `mark`, which may be missing.
