@@ -151,7 +151,9 @@ pub trait App: Send + Sync + 'static {
 pub trait Handler: Send + 'static {
     /// An earlier run of this app has left this flow in the switch: whether this one takes it on. If not, it
     /// is removed. For apps with [`LeftFlows::Adopt`]; once for each such flow, before all other
-    /// events, so that what they install is not removed with what was there.
+    /// events, so that what they install is not removed with what was there. Only where packet-ins wait and the
+    /// switch takes more than 200 ms to report its flows is it called later, for flows that are older than the
+    /// connection.
     ///
     /// Its priority is the one that the app gave. A flow that is not in the app's band, because the
     /// chain was another one, is removed without a question. So are all flows of a switch that does not tell them in time,

@@ -226,6 +226,23 @@ pub enum Event {
         /// From the first sign to the last.
         lasted: Duration,
     },
+    /// A switch refuses a flow of the controller's own, without which it does not send what the controller has to see. The
+    /// flow is sent again, less and less often.
+    OwnFlowRefused {
+        /// The switch.
+        dpid: Dpid,
+        /// Which flow.
+        flow: &'static str,
+        /// Why.
+        why: Refusal,
+    },
+    /// A flow of the controller's own that the switch refused before is there.
+    OwnFlowInstalled {
+        /// The switch.
+        dpid: Dpid,
+        /// Which flow.
+        flow: &'static str,
+    },
     /// A switch refuses something that an app wants in it.
     WantedRefused {
         /// The app.
@@ -328,6 +345,8 @@ impl Event {
             Event::Storm { .. } => "storm",
             Event::StormOver { .. } => "storm_over",
             Event::WantedRefused { .. } => "wanted_refused",
+            Event::OwnFlowRefused { .. } => "own_flow_refused",
+            Event::OwnFlowInstalled { .. } => "own_flow_installed",
         }
     }
 
@@ -347,6 +366,7 @@ impl Event {
                 | Event::HostGone { .. }
                 | Event::Reconciled { .. }
                 | Event::StormOver { .. }
+                | Event::OwnFlowInstalled { .. }
         )
     }
 }
@@ -499,6 +519,15 @@ impl fmt::Display for Event {
             }
             Event::StormOver { app, lasted } => {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
+            }
+            Event::OwnFlowRefused { dpid, flow, why } => {
+                write!(
+                    f,
+                    "switch {dpid} refuses the {flow}, and is of little use without it: {why}"
+                )
+            }
+            Event::OwnFlowInstalled { dpid, flow } => {
+                write!(f, "switch {dpid} has the {flow}, which it refused before")
             }
             Event::WantedRefused { app, dpid, why } => {
                 write!(f, "switch {dpid} refuses what {app} wants in it: {why}")

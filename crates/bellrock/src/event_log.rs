@@ -23,9 +23,10 @@ async fn log(mut events: Subscription) {
             // The workers write these themselves.
             event if event.is_about_connection() => debug!(event = name, "{event}"),
             event if event.is_alarming() => warn!(event = name, "{event}"),
-            Event::LinkUp(_) | Event::LinkDown { .. } | Event::StormOver { .. } => {
-                info!(event = name, "{event}");
-            }
+            Event::LinkUp(_)
+            | Event::LinkDown { .. }
+            | Event::StormOver { .. }
+            | Event::OwnFlowInstalled { .. } => info!(event = name, "{event}"),
             event => debug!(event = name, "{event}"),
         }
     }

@@ -85,6 +85,7 @@ impl Worker {
         }
         if let Stage::Up(up) = connection.stage {
             self.counters.switches_down.add(1);
+            up.table_miss.forget(&self.network, up.info.dpid);
             self.farewell(up, now);
         }
         if let Some(dpid) = claimed {

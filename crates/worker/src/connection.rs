@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus};
 use bellrock_api::{
-    Cookie, Description, Dpid, Error, Handler, Port, Requests, SwitchInfo, ToSwitch,
+    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, Requests, SwitchInfo, ToSwitch,
 };
 use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
 
@@ -99,6 +99,8 @@ pub(crate) struct Up {
     pub(crate) next_tick: Duration,
     /// The question for flows of an earlier run, where the switch came up before it has answered.
     pub(crate) flows_asked: Option<FlowsAsked>,
+    /// The entry that brings packets without a flow (1.3).
+    pub(crate) table_miss: OwnFlow,
     /// `info` has changed in this turn, and the directory does not know yet.
     pub(crate) changed: bool,
 }

@@ -238,6 +238,9 @@ impl Worker {
                 if is_confirms(xid) {
                     return self.confirmed(key, xid, now, transport);
                 }
+                if xid::owner(xid) == xid::SESSION {
+                    return self.table_miss_confirmed(key, xid, now);
+                }
                 self.owner(key, xid, now, |_, handler, switch| handler.barrier(switch, Xid(xid)));
             }
             Event::Malformed { xid, error, .. } => {
@@ -326,6 +329,12 @@ impl Worker {
         }
         if is_confirms(xid) {
             return self.confirm_error(key, xid, error, now, transport);
+        }
+        if let Some(connection) = self.connections.get_mut(key)
+            && let Stage::Up(up) = &mut connection.stage
+            && up.table_miss.refused((&self.network, up.info.dpid), xid, error, now)
+        {
+            return;
         }
         self.owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
         self.not_removed(key, xid, now);

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason};
+use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, ToSwitch};
+use bellrock_session::{RequestKind, xid};
 use tracing::warn;
 
 use crate::connection::{Stage, Up};
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
+
+/// What operators know it by.
+pub(crate) const TABLE_MISS: &str = "table-miss entry";
 
 impl Worker {
     /// Puts it back when somebody else has removed it: without it, no further packet would come.
@@ -19,8 +23,8 @@ impl Worker {
         transport: &mut T,
     ) {
         let was_deleted = removed.reason == FlowRemovedReason::Delete;
-        let cookie = Cookie::CONTROLLER;
-        if !was_deleted || !cookie.owns(removed.cookie) || !self.wants_packet_ins() {
+        let is_own = Cookie::CONTROLLER.owns(removed.cookie);
+        if !was_deleted || !is_own || !self.wants_packet_ins() {
             return;
         }
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -28,10 +32,50 @@ impl Worker {
         if self.log.allows(now, &self.counters) {
             warn!(dpid = %info.dpid, "somebody else removed the table-miss entry: it is put back");
         }
-        if connection.session.table_miss(cookie.with(0), &mut self.out).is_err() {
-            self.flush(key, transport);
-            let Some(connection) = self.connections.get_mut(key) else { return };
-            let _ = connection.session.table_miss(cookie.with(0), &mut self.out);
+        self.flush(key, transport);
+        self.send_table_miss(key, now);
+    }
+
+    /// Sends it again where the switch has refused it, when it is time.
+    pub(crate) fn retry_table_miss<T: Transport>(
+        &mut self,
+        key: Key,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Up(up) = &connection.stage else { return };
+        if !up.table_miss.is_due(now) {
+            return;
+        }
+        self.flush(key, transport);
+        self.send_table_miss(key, now);
+        // A barrier behind it: its reply without an error before it means that the entry is there.
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let barrier = connection.session.next_xid(xid::SESSION);
+        let version = connection.session.version();
+        if ToSwitch::BarrierRequest.encode(version, barrier, &mut self.out).is_ok()
+            && connection.session.request(barrier, RequestKind::Barrier, now).is_ok()
+            && let Stage::Up(up) = &mut connection.stage
+        {
+            up.table_miss.followed(barrier);
+        }
+    }
+
+    /// A barrier of the session has come back.
+    pub(crate) fn table_miss_confirmed(&mut self, key: Key, barrier: u32, now: Duration) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if let Stage::Up(up) = &mut connection.stage {
+            up.table_miss.confirmed((&self.network, up.info.dpid), barrier, now);
+        }
+    }
+
+    /// Writes it. The send buffer is as good as empty.
+    pub(crate) fn send_table_miss(&mut self, key: Key, now: Duration) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let sent = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);
+        if let (Ok(Some(xid)), Stage::Up(up)) = (sent, &mut connection.stage) {
+            up.table_miss.sent(xid, now);
         }
     }
 }

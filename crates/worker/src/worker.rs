@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
-use bellrock_api::{AppId, Batch, Cookie, Dpid, Event as Happening, SwitchInfo};
+use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, SwitchInfo};
 use bellrock_session::{Controller, Event, Missing};
 use slab::Slab;
 use tracing::{debug, info, warn};
@@ -29,6 +29,7 @@ use crate::settings::{
     BATCH_BYTES, FLUSH_BYTES, MAIL_PER_TURN, SEND_BUFFER_BYTES, Settings, TICK,
     UNFINISHED_REPLY_BYTES, WriteMode,
 };
+use crate::table_miss::TABLE_MISS;
 use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
 use crate::turns::{Turn, Turns};
@@ -44,6 +45,7 @@ pub struct Worker {
     pub(crate) index: usize,
     pub(crate) settings: Settings,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) network: Network,
     pub(crate) counters: Arc<Counters>,
     pub(crate) apps: Vec<App>,
     pub(crate) connections: Slab<Connection>,
@@ -89,6 +91,7 @@ impl Worker {
         Worker {
             index,
             settings,
+            network: shared.network(),
             counters: shared.counters().get(index).cloned().unwrap_or_default(),
             apps,
             connections: Slab::new(),
@@ -389,6 +392,7 @@ impl Worker {
                 if is_late {
                     self.cleaned(key, Err(Missing::Silent), now, transport);
                 }
+                self.retry_table_miss(key, now, transport);
                 self.tick(key, now);
             }
             _ => {}
@@ -449,12 +453,6 @@ impl Worker {
         }
         let apps = self.shared.apps();
         let handlers = handlers(apps, &self.apps, &info, &self.counters);
-        let wants_packets = self.wants_packet_ins();
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        if wants_packets {
-            // The buffer is as good as empty at this point.
-            let _ = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);
-        }
         if self.log.allows(now, &self.counters) {
             info!(
                 dpid = %info.dpid, version = %info.version, peer = %info.peer,
@@ -470,8 +468,14 @@ impl Worker {
             self.counters.events_left_out.add(1);
         }
         let next_tick = now + TICK;
-        let up = Up { info, handlers, next_tick, flows_asked: None, changed: false };
+        let table_miss = OwnFlow::new(TABLE_MISS);
+        let up = Up { info, handlers, next_tick, flows_asked: None, table_miss, changed: false };
+        let Some(connection) = self.connections.get_mut(key) else { return };
         connection.stage = Stage::Up(up);
+        if self.wants_packet_ins() {
+            // The buffer is as good as empty at this point.
+            self.send_table_miss(key, now);
+        }
         self.counters.switches_up.add(1);
         if let Some(flows) = left {
             self.adopt(key, flows, Duration::ZERO, now, transport);

@@ -12,7 +12,7 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::{
     App, Cookie, Dpid, Handler, MacAddr, Match, Network, Port, PortDesc, PortReason, PortStatus,
-    SwitchInfo, Version,
+    RefusedFlows, SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;
 use bellrock_worker::Settings;
@@ -374,4 +374,50 @@ fn ports_beyond_the_bound_and_early_messages_are_counted() {
     lab.run();
     lab.advance(Duration::from_secs(2));
     assert_eq!(lab.counters("messages_early"), [1]);
+}
+
+/// A switch whose table is full refuses the entry, and would send no packet, ever: an alarm, and it is sent again until it is
+/// there.
+#[test]
+fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() {
+    let mut lab = Lab::with_app(Idle);
+    let s = lab.connect(0, Version::V1_3, SwitchDescription::new(5));
+    lab.switches[s].refused = vec![0];
+    lab.run();
+    let network = lab.shared.network();
+    let refused = network.extension::<RefusedFlows>();
+    let entries = |lab: &mut Lab| {
+        let sent = lab.switches[s].take();
+        sent.iter().filter(|text| text.starts_with("flow_mod Add any")).count()
+    };
+    assert_eq!(entries(&mut lab), 1);
+    assert_eq!(refused.of(Dpid(5)).len(), 1);
+    let events = |of: &Network| {
+        let latest = of.events().latest(usize::MAX);
+        let own = latest.iter().filter(|it| it.event.name().starts_with("own_flow"));
+        own.map(|it| it.event.to_string()).collect::<Vec<_>>()
+    };
+    let alarms = events(&network);
+    assert_eq!(alarms.len(), 1, "{alarms:?}");
+    assert!(alarms[0].contains("refuses the table-miss entry"), "{alarms:?}");
+    // After 1, 2, 4, 8 and 16 s.
+    lab.advance(Duration::from_secs(40));
+    assert_eq!(entries(&mut lab), 5);
+    assert_eq!(events(&network).len(), 1, "one alarm");
+    lab.switches[s].refused.clear();
+    lab.advance(Duration::from_secs(60));
+    assert_eq!(entries(&mut lab), 1);
+    assert_eq!(refused.of(Dpid(5)), []);
+    assert!(events(&network)[1].contains("has the table-miss entry"), "{:?}", events(&network));
+    lab.advance(Duration::from_secs(200));
+    assert_eq!(entries(&mut lab), 0);
+    // Nothing is kept of a switch that goes.
+    lab.switches[s].refused = vec![0];
+    let other = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
+    lab.switches[other].refused = vec![0];
+    lab.run();
+    assert_eq!(refused.of(Dpid(6)).len(), 1);
+    lab.hang_up(other);
+    lab.run();
+    assert_eq!(refused.of(Dpid(6)), []);
 }

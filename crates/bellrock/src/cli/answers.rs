@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{Network, PortDesc, PriorityBand, SwitchInfo};
+use bellrock_api::{Network, PortDesc, PriorityBand, Refusal, RefusedFlows, SwitchInfo};
 use bellrock_engine::{AppState, Monitor, TaskInfo, TaskState};
 use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,16 @@ pub(super) struct SwitchRow {
     pub(super) serial_number: String,
     pub(super) description: String,
     pub(super) ports: Vec<PortRow>,
+    /// Flows of the controller's own that it refuses, and why: without them it is of little use.
+    #[serde(default)]
+    pub(super) refused_flows: Vec<RefusedFlowRow>,
+}
+
+/// A flow of the controller's own that a switch refuses.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct RefusedFlowRow {
+    pub(super) flow: String,
+    pub(super) reason: String,
 }
 
 /// A port of a switch.
@@ -183,6 +193,11 @@ impl Answers {
 
     fn switches(&self) -> Vec<SwitchRow> {
         let now = self.monitor.now();
+        let refused = self.network.extension::<RefusedFlows>();
+        let refused_row = |(flow, why): (&str, Refusal)| RefusedFlowRow {
+            flow: flow.to_owned(),
+            reason: why.to_string(),
+        };
         let row = |info: &SwitchInfo| SwitchRow {
             dpid: info.dpid.to_string(),
             version: info.version.to_string(),
@@ -196,6 +211,7 @@ impl Answers {
             serial_number: info.description.serial_number.to_string(),
             description: info.description.datapath.to_string(),
             ports: info.ports.iter().map(port_row).collect(),
+            refused_flows: refused.of(info.dpid).into_iter().map(refused_row).collect(),
         };
         self.monitor.switches().iter().map(|info| row(info)).collect()
     }

@@ -61,10 +61,20 @@ pub(super) fn switches(switches: &[SwitchRow]) -> String {
             ),
             printable(&switch.software),
             printable(&switch.description),
+            problems(switch),
         ]
     };
-    let head = ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION"];
+    let head =
+        ["DPID", "OPENFLOW", "PEER", "UP FOR", "PORTS UP", "SOFTWARE", "DESCRIPTION", "PROBLEMS"];
     table(&head, switches.iter().map(row))
+}
+
+/// What keeps a switch from being of use; `-` for nothing.
+fn problems(switch: &SwitchRow) -> String {
+    let refused = switch.refused_flows.iter();
+    let refused = refused.map(|it| printable(&format!("{} refused: {}", it.flow, it.reason)));
+    let all: Vec<String> = refused.collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// The apps of the chain, in order.

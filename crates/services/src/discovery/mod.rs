@@ -191,6 +191,6 @@ impl App for Discovery {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {
         let shared = Arc::clone(self.shared(network));
         let counts = shared.counts.add(info.dpid);
-        DiscoverySwitch::new(shared, counts, info, network.topology().reader())
+        DiscoverySwitch::new(shared, counts, info, network)
     }
 }

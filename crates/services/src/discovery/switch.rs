@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Batch, Dpid, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, Handler, Match,
-    PacketIn, Port, PortDesc, PortReason, PortStatus, Reader, Result, Switch, SwitchInfo,
-    SwitchPort, Topology, Verdict, Wants, Xid,
+    Action, Batch, Dpid, ErrorMessage, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, Handler,
+    Match, Network, OwnFlow, PacketIn, Port, PortDesc, PortReason, PortStatus, Reader, Result,
+    Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
@@ -26,6 +26,9 @@ pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
 /// Round trips to the switch of which the shortest counts.
 const ROUND_TRIPS: usize = 4;
 
+/// What operators know the flow by that brings announcements.
+const BRINGS: &str = "flow for announcements";
+
 /// The flow that brings announcements: above all others of its band, which is the highest.
 const PRIORITY: u16 = bellrock_api::openflow::PriorityBand::PRIORITIES - 1;
 
@@ -41,6 +44,9 @@ pub struct DiscoverySwitch {
     second: u32,
     control: Control,
     topology: Reader<Topology>,
+    network: Network,
+    /// The flow that brings announcements.
+    brings: OwnFlow,
 }
 
 struct PortState {
@@ -91,7 +97,7 @@ impl DiscoverySwitch {
         shared: Arc<Shared>,
         counts: Arc<Counts>,
         info: &SwitchInfo,
-        topology: Reader<Topology>,
+        network: &Network,
     ) -> Self {
         DiscoverySwitch {
             shared,
@@ -101,7 +107,9 @@ impl DiscoverySwitch {
             ports: BTreeMap::new(),
             second: 0,
             control: Control::default(),
-            topology,
+            topology: network.topology().reader(),
+            network: network.clone(),
+            brings: OwnFlow::new(BRINGS),
         }
     }
 
@@ -142,6 +150,16 @@ impl DiscoverySwitch {
         if let Ok(xid) = switch.barrier() {
             self.control.asked = Some((xid, switch.now()));
         }
+    }
+
+    /// Installs the flow that brings announcements. The switch tells when somebody removes it.
+    fn bring_announcements(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
+        let actions = [Action::output(Port::CONTROLLER)];
+        let flow = FlowMod::add(&lldp).priority(PRIORITY).actions(&actions);
+        let xid = switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM))?;
+        self.brings.sent(xid.0, switch.now());
+        Ok(())
     }
 
     /// Looks at an LLDP frame.
@@ -202,15 +220,6 @@ impl DiscoverySwitch {
     }
 }
 
-/// Installs the flow that brings announcements. The switch tells when somebody removes it.
-fn bring_announcements(switch: &mut Switch<'_>) -> Result<()> {
-    let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
-    let actions = [Action::output(Port::CONTROLLER)];
-    let flow = FlowMod::add(&lldp).priority(PRIORITY).actions(&actions);
-    switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM))?;
-    Ok(())
-}
-
 /// Whether a port is up, and one that packets come in by: the switch's own too ([`Port::LOCAL`]), behind which its
 /// machine is a host, or a bridge to another switch.
 pub(super) fn is_up(desc: &PortDesc) -> bool {
@@ -228,7 +237,7 @@ impl Wants for DiscoverySwitch {
 
 impl Handler for DiscoverySwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        bring_announcements(switch)?;
+        self.bring_announcements(switch)?;
         self.ask(switch);
         let now = switch.now();
         for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
@@ -262,7 +271,7 @@ impl Handler for DiscoverySwitch {
         // That of an earlier connection has to go; its place is taken already.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
-            bring_announcements(switch)?;
+            self.bring_announcements(switch)?;
         }
         Ok(())
     }
@@ -285,11 +294,24 @@ impl Handler for DiscoverySwitch {
     }
 
     fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
-        self.control.answered(xid, switch.now());
+        let now = switch.now();
+        self.control.answered(xid, now);
+        self.brings.confirmed((&self.network, self.dpid), xid.0, now);
+        Ok(())
+    }
+
+    fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
+        self.brings.refused((&self.network, self.dpid), xid.0, error, switch.now());
         Ok(())
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
+        if self.brings.is_due(switch.now()) {
+            self.bring_announcements(switch)?;
+            if let Ok(barrier) = switch.barrier() {
+                self.brings.followed(barrier.0);
+            }
+        }
         self.second = self.second.wrapping_add(1);
         let (now, round) = (switch.now(), self.shared.interval_s);
         let turn = self.second % round;
@@ -311,6 +333,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
+        self.brings.forget(&self.network, self.dpid);
         self.shared.counts.remove(self.dpid, &self.counts);
     }
 

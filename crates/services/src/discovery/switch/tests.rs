@@ -1,7 +1,7 @@
 //! Switches with more ports than they should have, by themselves: events go in, messages come out.
 
-use bellrock_api::openflow::{PortState as LinkState, frame};
-use bellrock_api::{ToSwitch, Watch};
+use bellrock_api::openflow::{Bytes, Out, PortState as LinkState, frame};
+use bellrock_api::{ErrorCode, Nowhere, RefusedFlows, ToSwitch};
 
 use super::super::Secrets;
 use super::*;
@@ -21,8 +21,7 @@ impl Scene {
     fn new(ports: u32) -> Self {
         let info = info(ports);
         let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
-        let topology = Watch::<Topology>::default().reader();
-        let handler = DiscoverySwitch::new(shared, Arc::default(), &info, topology);
+        let handler = DiscoverySwitch::new(shared, Arc::default(), &info, &Nowhere::network());
         Scene { handler, info, now: SECOND }
     }
 
@@ -81,4 +80,68 @@ fn ports_that_a_switch_makes_up_take_no_room() {
     let status = PortStatus { reason: PortReason::Modify, desc };
     scene.sends(ROOM_BYTES, |handler, switch| handler.port_status(switch, &status));
     assert!(scene.handler.ports.is_empty());
+}
+
+/// A switch whose table is full has no place for the flow: it is sent again until it is there.
+#[test]
+fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
+    let mut scene = Scene::new(2);
+    let flows = |scene: &mut Scene| {
+        scene.now += SECOND;
+        let (_, out) = event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+            scene.handler.tick(switch).unwrap();
+        });
+        messages(&out)
+    };
+    let (_, out) = event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+        scene.handler.switch_up(switch).unwrap();
+    });
+    let (flow, _) = messages(&out);
+    let mut refused = flow.unwrap();
+    let mut sent_after = Vec::new();
+    for second in 0..8 {
+        if second == 0 || sent_after.last() == Some(&second) {
+            let error =
+                ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
+            event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+                scene.handler.error(switch, Xid(refused), &error).unwrap();
+            });
+        }
+        if let (Some(flow), Some(barrier)) = flows(&mut scene) {
+            (refused, _) = (flow, barrier);
+            sent_after.push(second + 1);
+        }
+    }
+    assert_eq!(sent_after, [1, 3, 7]);
+    let of = scene.handler.network.extension::<RefusedFlows>();
+    assert_eq!(of.of(scene.info.dpid).len(), 1);
+    // The next one is there: its barrier comes back without an error before it.
+    let barrier = loop {
+        if let (Some(_), Some(barrier)) = flows(&mut scene) {
+            break barrier;
+        }
+    };
+    event(&scene.info, scene.now, ROOM_BYTES, |switch| {
+        scene.handler.barrier(switch, Xid(barrier)).unwrap();
+    });
+    assert_eq!(of.of(scene.info.dpid), []);
+    for _ in 0..100 {
+        assert_eq!(flows(&mut scene).0, None);
+    }
+}
+
+/// The transaction ids of the flow and of the barrier right behind it.
+fn messages(out: &Out) -> (Option<u32>, Option<u32>) {
+    let (mut flow, mut barrier, mut rest) = (None, None, out.as_slice());
+    while let Some(message) = frame(rest).unwrap() {
+        match ToSwitch::decode(message.bytes).unwrap().body {
+            ToSwitch::FlowMod(_) => flow = Some(message.header.xid),
+            ToSwitch::BarrierRequest if flow.is_some() => {
+                barrier.get_or_insert(message.header.xid);
+            }
+            _ => {}
+        }
+        rest = &rest[message.bytes.len()..];
+    }
+    (flow, barrier)
 }
