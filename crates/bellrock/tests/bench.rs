@@ -76,6 +76,24 @@ fn against_bellrock(config: &Config, arguments: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|wrong| panic!("{wrong}: {out}"))
 }
 
+/// The switches of cbench answer no question for flows, and tell where the destinations are before they are set up.
+#[test]
+fn the_switches_of_cbench_get_their_flows() {
+    let address = free_address().to_string();
+    for mode in ["throughput", "latency"] {
+        let controller = format!(
+            "{BELLROCK} run --app learning --workers 1 --listen {address} --control none --log-level error"
+        );
+        let cbench = ["--cbench", "--mode", mode];
+        let all = [&["--controller", &controller, "--connect", &address], &cbench[..]].concat();
+        let (status, out, error) = bench(&all);
+        assert_eq!(status, 0, "{mode}: {out}\n{error}");
+        let figures = out.split(" = ").nth(1).unwrap_or_else(|| panic!("{out}"));
+        let min: f64 = figures.split('/').next().unwrap().parse().unwrap();
+        assert!(min > 0.0, "{mode}: {out}");
+    }
+}
+
 #[test]
 fn every_answer_of_the_learning_switch_is_right() {
     let modes: [&[&str]; 4] = [

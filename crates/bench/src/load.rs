@@ -125,6 +125,9 @@ pub struct Load {
     /// Whether the switches send echo requests in place of packet_ins, as idle switches do, in the
     /// modes that count those. An answer is an echo reply with the same xid.
     pub echoes: bool,
+    /// Whether the switches answer what those of cbench (2010) answer, and no more: features, description, barriers and
+    /// echoes. They announce their destinations right behind their features, before the controller can have set them up.
+    pub as_cbench: bool,
     /// Hosts of each switch, 1 to [`MAX_MACS`]; at least 2 unless `destinations` is `One`.
     pub macs: u32,
     /// In which order they send.
@@ -163,6 +166,7 @@ impl Default for Load {
             mode: Mode::Throughput,
             buffered: true,
             echoes: false,
+            as_cbench: false,
             macs: 1000,
             order: Order::InOrder,
             destinations: Destinations::One,

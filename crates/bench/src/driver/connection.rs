@@ -263,6 +263,9 @@ impl Connection {
             return Ok(());
         }
         self.stage = Stage::Asked;
+        if desk.as_cbench {
+            self.tell_destinations_at_once(desk);
+        }
         self.ask_echo(desk)
     }
 
@@ -303,6 +306,20 @@ impl Connection {
             }
             _ => Ok(false),
         }
+    }
+
+    /// An ARP from each destination goes out right behind the features, as those of cbench's switches do: they come before
+    /// the controller has set the switch up, and are not to be lost.
+    fn tell_destinations_at_once(&mut self, desk: &mut Desk) {
+        self.spill(desk);
+        let len = desk.template.arp().len();
+        let Some(arp) = desk.arps.get_mut(..len) else { return };
+        for index in self.learnt..desk.pattern.destinations() {
+            let (port, mac) = desk.pattern.learnt(self.dpid, index);
+            desk.template.patch_arp(arp, port, mac);
+            self.outbox.extend_from_slice(arp);
+        }
+        self.learnt = desk.pattern.destinations();
     }
 
     /// Sends an ARP from each destination, and an echo behind the last.

@@ -29,6 +29,7 @@ const OUT_LEN: usize = 128 * 1024;
 pub(super) struct Desk {
     pub(super) phase: Phase,
     pub(super) mode: Mode,
+    pub(super) as_cbench: bool,
     pub(super) pattern: Pattern,
     pub(super) template: Template,
     /// Packet_ins that are patched and written.
@@ -63,6 +64,7 @@ impl Desk {
         Ok(Desk {
             phase: Phase::Idle,
             mode: load.mode,
+            as_cbench: load.as_cbench,
             pattern,
             template,
             burst,

@@ -151,6 +151,9 @@ impl Connection {
             }
             _ => desk.tally.other += 1,
         }
+        if desk.as_cbench && !matches!(body, ToSwitch::Experimenter(_)) {
+            return Ok(());
+        }
         // Room for the longest of these replies.
         self.spill(desk);
         match self.session() {

@@ -247,7 +247,8 @@ pub(super) struct LoadArgs {
     #[arg(long, conflicts_with = "cbench")]
     pub(super) json: bool,
 
-    /// Print cbench's last line instead of a table
+    /// Be cbench: its switches answer features, description, barriers and echoes only; print its
+    /// last line instead of a table
     #[arg(long)]
     pub(super) cbench: bool,
 }

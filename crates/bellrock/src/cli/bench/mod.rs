@@ -227,6 +227,7 @@ fn load(args: &LoadArgs) -> Result<Load, Failure> {
         mode,
         buffered: !args.unbuffered,
         echoes: args.echoes,
+        as_cbench: args.cbench,
         macs: args.macs,
         order: match args.order {
             OrderArg::InOrder => Order::InOrder,
