@@ -25,6 +25,7 @@ mod batch;
 mod confirm;
 mod ended;
 mod error;
+mod event;
 mod events;
 mod flow;
 mod hosts;
@@ -61,10 +62,8 @@ pub use ended::{EndReason, Ended};
 pub use error::{Error, HandlerError, Result};
 /// What [`PacketIn::headers`] reads headers with.
 pub use etherparse;
-pub use events::{
-    EVENTS_KEPT, Event, Events, Happened, Heard, HostGone, LinkDown, StormSign, Subscription,
-    Suspicion,
-};
+pub use event::{Event, HostGone, LinkDown, StormSign, Suspicion};
+pub use events::{EVENTS_KEPT, Events, Happened, Heard, Subscription};
 pub use flow::{
     BucketEntry, Change, Flow, FlowKey, GroupEntry, Loss, MeterEntry, Outcome, Refusal, ToldFlow,
     ToldForm,

@@ -1,0 +1,552 @@
+//! What can happen in the network, and how it reads as a sentence.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bellrock_openflow::Version;
+
+use crate::{Dpid, Ended, HostId, Link, Port, Refusal, RequestError, SwitchPort};
+
+/// Something that has happened in the network. It prints as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A switch is up: its handshake is over, and the apps know it.
+    SwitchUp {
+        /// The switch.
+        dpid: Dpid,
+        /// What it says that it is called; may be empty.
+        name: Box<str>,
+        /// The address of its end of the connection.
+        peer: SocketAddr,
+        /// The version that it speaks.
+        version: Version,
+    },
+    /// A switch is not up any more.
+    SwitchDown {
+        /// The switch.
+        dpid: Dpid,
+        /// What it says that it is called; may be empty.
+        name: Box<str>,
+        /// The address of its end of the connection.
+        peer: SocketAddr,
+        /// Why the connection ended.
+        why: Ended,
+    },
+    /// Connections from an address have ended before a switch was up on them. Each reason is published at most once a
+    /// minute for an address.
+    ConnectionEnded {
+        /// Where they came from; `None` for further addresses, when many connect in vain at the same time.
+        from: Option<IpAddr>,
+        /// Why the last of them ended.
+        why: Ended,
+        /// How many ended for this reason, since this was last published.
+        times: u64,
+    },
+    /// A switch of OpenFlow 1.0 did not report its flows, so that those which an app removes may stay.
+    RemovalUnanswered {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+    },
+    /// One direction of a link is up.
+    LinkUp(Link),
+    /// One direction of a link is down.
+    LinkDown {
+        /// What it was.
+        link: Link,
+        /// Why it is down.
+        why: LinkDown,
+    },
+    /// A link has carried announcements one way only for longer than both ways need.
+    OneWay(Link),
+    /// Two ports do not hear each other but others: a link that is patched crosswise, or a segment with
+    /// more than two ports.
+    Miswired {
+        /// What one direction says.
+        link: Link,
+        /// Where what the receiving port sends goes to.
+        back: SwitchPort,
+    },
+    /// An announcement that the controller has not made came in: a host pretends to be a switch.
+    ForgedAnnouncement {
+        /// Where it came in.
+        at: SwitchPort,
+    },
+    /// An announcement of the controller came in that was used before, or is too old: somebody has
+    /// recorded it and sent it again.
+    ReplayedAnnouncement {
+        /// Where it came in.
+        at: SwitchPort,
+        /// The port that it was made for.
+        of: SwitchPort,
+    },
+    /// An announcement came in at the port that it was sent out of: a host, or a plug, sends back what
+    /// it gets.
+    ReflectedAnnouncement {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// A link looks as if two hosts were passing announcements on to each other.
+    RelaySuspected {
+        /// The port that the announcement was made for.
+        from: SwitchPort,
+        /// Where it came in.
+        to: SwitchPort,
+        /// What speaks for it.
+        why: Suspicion,
+    },
+    /// A host was seen for the first time, or again after it was gone.
+    HostSeen {
+        /// The host.
+        host: HostId,
+        /// Where.
+        at: SwitchPort,
+    },
+    /// A host is at another port than before.
+    HostMoved {
+        /// The host.
+        host: HostId,
+        /// Where it was.
+        from: SwitchPort,
+        /// Where it is.
+        to: SwitchPort,
+    },
+    /// A packet with the address of a host came in elsewhere while the host answered where it is:
+    /// somebody uses its address.
+    HostMoveRefused {
+        /// The host.
+        host: HostId,
+        /// Where it is.
+        at: SwitchPort,
+        /// Where its address was claimed.
+        claimed_at: SwitchPort,
+    },
+    /// A host claimed the Internet address of another that answered.
+    AddressClaimRefused {
+        /// The address.
+        ip: IpAddr,
+        /// Whose it is.
+        of: HostId,
+        /// Who claimed it.
+        claimed_by: HostId,
+    },
+    /// A host is not there any more.
+    HostGone {
+        /// The host.
+        host: HostId,
+        /// Where it was.
+        at: SwitchPort,
+        /// Why it is gone.
+        why: HostGone,
+    },
+    /// A port has as many hosts as it may: further ones are not learnt.
+    TooManyHosts {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// A frame came in from the address that the controller asks hosts from: a host pretends to be the controller, or a
+    /// loop outside brings its questions back. It was dropped.
+    ProbeAddressUsed {
+        /// Where it came in.
+        at: SwitchPort,
+    },
+    /// A switch has flows that no app of this controller has installed. They stay.
+    ForeignFlows {
+        /// The switch.
+        dpid: Dpid,
+        /// How many.
+        flows: usize,
+    },
+    /// What an app wants in a switch was compared with what is there, after the switch came up.
+    Reconciled {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Flows of the app that were there.
+        found: usize,
+        /// Changes that are made to them: the difference.
+        changes: usize,
+    },
+    /// Somebody else has changed flows that an app wants in a switch. They are put back.
+    WantedAltered {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Flows that were changed, removed, or added under the app's cookie.
+        flows: usize,
+    },
+    /// A switch does not tell its tables, so that an app cannot find out what is to be changed in them. It is asked
+    /// again.
+    TablesUntold {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Why.
+        why: RequestError,
+    },
+    /// A loop in the network brings flooded frames back again and again. The app slows this down. Reported once,
+    /// by the switch that notices it first.
+    Storm {
+        /// The app that floods.
+        app: &'static str,
+        /// Where the sign was seen.
+        at: SwitchPort,
+        /// What was seen.
+        sign: StormSign,
+    },
+    /// A storm is over: no switch has seen a sign of it for half a minute.
+    StormOver {
+        /// The app that floods.
+        app: &'static str,
+        /// From the first sign to the last.
+        lasted: Duration,
+    },
+    /// A switch refuses a flow of the controller's own, without which it does not send what the controller has to see. The
+    /// flow is sent again, less and less often.
+    OwnFlowRefused {
+        /// The switch.
+        dpid: Dpid,
+        /// Which flow.
+        flow: &'static str,
+        /// Why.
+        why: Refusal,
+    },
+    /// A flow of the controller's own that the switch refused before is there.
+    OwnFlowInstalled {
+        /// The switch.
+        dpid: Dpid,
+        /// Which flow.
+        flow: &'static str,
+    },
+    /// A switch refuses something that an app wants in it.
+    WantedRefused {
+        /// The app.
+        app: &'static str,
+        /// The switch.
+        dpid: Dpid,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// What shows that there is a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StormSign {
+    /// Flooded frames come in again by other ports of the switch.
+    Returns {
+        /// The port that the frame came in by before.
+        from: Port,
+    },
+    /// The same broadcast or multicast frame comes in by one port again and again.
+    Copies,
+    /// Hosts move to and fro between ports of the switch.
+    Moves {
+        /// The port that the host was at before.
+        from: Port,
+    },
+}
+
+/// Why a link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkDown {
+    /// One of its ports is down or gone.
+    Port,
+    /// One of its switches is gone.
+    Switch,
+    /// Nothing was heard through it for three rounds.
+    Silent,
+    /// Its sending port is heard elsewhere.
+    Moved,
+}
+
+/// Why a host is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostGone {
+    /// Its port is down, or gone with its switch.
+    Port,
+    /// A link to a switch was found at its port.
+    Link,
+    /// It was not seen for too long, and does not answer.
+    Aged,
+    /// Others needed its room: there are as many hosts as there may be.
+    Evicted,
+}
+
+/// What speaks for a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// A host was seen at one of the ports when a link would have been found there long before.
+    HostTraffic {
+        /// The port.
+        at: SwitchPort,
+    },
+    /// Announcements take longer than they did, or than over other links.
+    Latency {
+        /// How long they take.
+        is: Duration,
+        /// How long they should take.
+        usual: Duration,
+    },
+}
+
+impl Event {
+    /// What happened, in one word as in logs and `bellrock show events`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::SwitchUp { .. } => "switch_up",
+            Event::SwitchDown { .. } => "switch_down",
+            Event::ConnectionEnded { .. } => "connection_ended",
+            Event::RemovalUnanswered { .. } => "removal_unanswered",
+            Event::LinkUp(_) => "link_up",
+            Event::LinkDown { .. } => "link_down",
+            Event::OneWay(_) => "one_way",
+            Event::Miswired { .. } => "miswired",
+            Event::ForgedAnnouncement { .. } => "forged_announcement",
+            Event::ReplayedAnnouncement { .. } => "replayed_announcement",
+            Event::ReflectedAnnouncement { .. } => "reflected_announcement",
+            Event::RelaySuspected { .. } => "relay_suspected",
+            Event::HostSeen { .. } => "host_seen",
+            Event::HostMoved { .. } => "host_moved",
+            Event::HostMoveRefused { .. } => "host_move_refused",
+            Event::AddressClaimRefused { .. } => "address_claim_refused",
+            Event::HostGone { .. } => "host_gone",
+            Event::TooManyHosts { .. } => "too_many_hosts",
+            Event::ProbeAddressUsed { .. } => "probe_address_used",
+            Event::ForeignFlows { .. } => "foreign_flows",
+            Event::Reconciled { .. } => "reconciled",
+            Event::WantedAltered { .. } => "wanted_altered",
+            Event::TablesUntold { .. } => "tables_untold",
+            Event::Storm { .. } => "storm",
+            Event::StormOver { .. } => "storm_over",
+            Event::WantedRefused { .. } => "wanted_refused",
+            Event::OwnFlowRefused { .. } => "own_flow_refused",
+            Event::OwnFlowInstalled { .. } => "own_flow_installed",
+        }
+    }
+
+    /// Whether an operator should look at it: somebody attacks, or something is connected wrongly.
+    #[must_use]
+    pub fn is_alarming(&self) -> bool {
+        if let Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } = self {
+            return why.reason.is_alarming();
+        }
+        !matches!(
+            self,
+            Event::SwitchUp { .. }
+                | Event::LinkUp(_)
+                | Event::LinkDown { .. }
+                | Event::HostSeen { .. }
+                | Event::HostMoved { .. }
+                | Event::HostGone { .. }
+                | Event::Reconciled { .. }
+                | Event::StormOver { .. }
+                | Event::OwnFlowInstalled { .. }
+        )
+    }
+}
+
+impl Event {
+    /// Whether it is about the connection of a switch: that it is up or has ended.
+    #[must_use]
+    pub fn is_about_connection(&self) -> bool {
+        matches!(
+            self,
+            Event::SwitchUp { .. } | Event::SwitchDown { .. } | Event::ConnectionEnded { .. }
+        )
+    }
+
+    /// Why a connection ended, if it is about that.
+    #[must_use]
+    pub fn ended(&self) -> Option<&Ended> {
+        match self {
+            Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// A switch, by its number and, where it has one, its name.
+struct Named<'a>(Dpid, &'a str);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            "" => write!(f, "{}", self.0),
+            name => write!(f, "{} ({name})", self.0),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::SwitchUp { dpid, name, peer, version } => {
+                write!(f, "switch {} is up: OpenFlow {version}, from {peer}", Named(*dpid, name))
+            }
+            Event::SwitchDown { dpid, name, peer, why } => {
+                write!(f, "switch {} at {peer} is down: {why}", Named(*dpid, name))
+            }
+            Event::ConnectionEnded { from, why, times } => {
+                match from {
+                    Some(from) => write!(f, "a connection from {from} ended: {why}")?,
+                    None => write!(f, "connections from many addresses ended: {why}")?,
+                }
+                if *times > 1 {
+                    write!(f, " ({times} times)")?;
+                }
+                Ok(())
+            }
+            Event::RemovalUnanswered { app, dpid } => {
+                write!(
+                    f,
+                    "switch {dpid} did not report its flows: flows that {app} removes may stay; check the switch's load"
+                )
+            }
+            Event::LinkUp(link) => write!(f, "link up: {link}"),
+            Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
+            Event::OneWay(link) => write!(f, "{link} carries nothing back"),
+            Event::Miswired { link, back } => {
+                write!(f, "{link}, but {} is heard at {back}", link.to)
+            }
+            Event::ForgedAnnouncement { at } => write!(f, "a forged announcement came in at {at}"),
+            Event::ReplayedAnnouncement { at, of } => {
+                write!(f, "an announcement of {of} that was used before came in at {at}")
+            }
+            Event::ReflectedAnnouncement { at } => {
+                write!(f, "{at} gets back its own announcements")
+            }
+            Event::RelaySuspected { from, to, why } => {
+                write!(
+                    f,
+                    "{from} -> {to} may be a relay between hosts: {why}; if it is a link, set \
+                     discovery_trusted_ports: [{from}, {to}]"
+                )
+            }
+            Event::HostSeen { host, at } => write!(f, "host {host} is at {at}"),
+            Event::HostMoved { host, from, to } => {
+                write!(f, "host {host} moved from {from} to {to}")
+            }
+            Event::HostMoveRefused { host, at, claimed_at } => {
+                write!(f, "host {host} answers at {at}, and its address was used at {claimed_at}")
+            }
+            Event::AddressClaimRefused { ip, of, claimed_by } => {
+                write!(f, "{ip} is {of}'s, which answers, and {claimed_by} claimed it")
+            }
+            Event::HostGone { host, at, why } => {
+                write!(f, "host {host} is not at {at} any more: {why}")
+            }
+            Event::TooManyHosts { at } => {
+                write!(f, "{at} has as many hosts as it may, further ones are not learnt")
+            }
+            Event::ProbeAddressUsed { at } => {
+                write!(
+                    f,
+                    "a frame from the controller's own address came in at {at}, and was dropped"
+                )
+            }
+            Event::ForeignFlows { dpid, flows } => {
+                write!(f, "switch {dpid} has flows of somebody else, which stay: {flows}")
+            }
+            Event::Reconciled { app, dpid, found, changes } => {
+                write!(
+                    f,
+                    "switch {dpid} was compared with what {app} wants: flows found {found}, changes made {changes}"
+                )
+            }
+            Event::WantedAltered { app, dpid, flows } => {
+                write!(
+                    f,
+                    "somebody else changed {flows} flows of {app} in switch {dpid}; they are put back"
+                )
+            }
+            Event::TablesUntold { app, dpid, why } => {
+                write!(
+                    f,
+                    "switch {dpid} did not tell its tables, for what {app} wants in it: {why}"
+                )
+            }
+            Event::Storm { app, at, sign } => {
+                write!(f, "storm at switch {}: ", at.dpid)?;
+                match sign {
+                    StormSign::Returns { from } => write!(
+                        f,
+                        "flooded frames come back (by port {from}, then by port {}): the network has a loop",
+                        at.port
+                    )?,
+                    StormSign::Copies => write!(
+                        f,
+                        "port {} brings the same broadcast again and again: there is a loop behind it",
+                        at.port
+                    )?,
+                    StormSign::Moves { from } => write!(
+                        f,
+                        "hosts move to and fro (between ports {from} and {}): the network has a loop, or two hosts \
+                         have the same address",
+                        at.port
+                    )?,
+                }
+                write!(
+                    f,
+                    ", and {app} works only without loops. It floods less until this ends. Use the app routing \
+                     (bellrock run --app routing), which works on any topology, or take a link out of the loop"
+                )
+            }
+            Event::StormOver { app, lasted } => {
+                write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
+            }
+            Event::OwnFlowRefused { dpid, flow, why } => {
+                write!(
+                    f,
+                    "switch {dpid} refuses the {flow}, and is of little use without it: {why}"
+                )
+            }
+            Event::OwnFlowInstalled { dpid, flow } => {
+                write!(f, "switch {dpid} has the {flow}, which it refused before")
+            }
+            Event::WantedRefused { app, dpid, why } => {
+                write!(f, "switch {dpid} refuses what {app} wants in it: {why}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for LinkDown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LinkDown::Port => "a port is down",
+            LinkDown::Switch => "a switch is gone",
+            LinkDown::Silent => "nothing was heard for three rounds",
+            LinkDown::Moved => "its sender is heard elsewhere",
+        })
+    }
+}
+
+impl fmt::Display for HostGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HostGone::Port => "the port is down",
+            HostGone::Link => "a switch is there",
+            HostGone::Aged => "it was not seen for long, and does not answer",
+            HostGone::Evicted => "others needed its room",
+        })
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
+            Suspicion::Latency { is, usual: Duration::ZERO } => {
+                write!(f, "it takes {is:?}, usual is less than can be measured")
+            }
+            Suspicion::Latency { is, usual } => write!(f, "it takes {is:?}, usual is {usual:?}"),
+        }
+    }
+}
