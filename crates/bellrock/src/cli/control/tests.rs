@@ -170,7 +170,7 @@ fn silent_clients_are_bounded_in_number_and_time() {
     let answer = loop {
         match ask(&place.socket(), &Question::Status) {
             Err(AskError::Refused(_)) if began.elapsed() < PATIENCE => {
-                thread::sleep(CLIENT_TIMEOUT / 8)
+                thread::sleep(CLIENT_TIMEOUT / 8);
             }
             answer => break answer,
         }
