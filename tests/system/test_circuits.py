@@ -82,12 +82,12 @@ class Bandwidth(SystemTest):
         self.assertGreater(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s after the release")
 
     def test_a_meter_that_means_the_same_is_left_alone_openflow13(self):
-        """Open vSwitch reports a burst that nobody asked for. Reading its tables again, after a lost connection, modifies nothing."""
+        """Open vSwitch may report a burst that nobody asked for. Reading its tables again, after a lost connection, modifies nothing."""
         controller, network = self.start("OpenFlow13")
         capture = self.capture()
         reserved = controller.ask("reserve", network["h1"].IP(), network["h3"].IP(), "2M")
         self.assertEqual([entry["state"] for entry in reserved], ["installed"])
-        self.assertRegex(command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"), r"rate=2000 burst_size=2000")
+        self.assertRegex(command("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "s1"), r"rate=2000")
 
         def state():
             return [entry["state"] for entry in controller.ask("reservations")]
