@@ -1,3 +1,5 @@
+//! Actions on both versions: the bytes that are written, or the name of what a version cannot say.
+
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
 use bellrock_openflow::{Bytes, EncodeError, List, Out, PacketOut, ToSwitch, Version};

@@ -1,3 +1,5 @@
+//! Packets that are built and answered, byte by byte and as others read them.
+
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
