@@ -38,9 +38,9 @@ ROUTED_INTERVAL_S = 0.004
 ROUTED = (("h1", "h3"), ("h3", "h1"), ("h2", "h1"), ("h4", "h2"))
 # Flows that nobody needs stay for longer than the test takes.
 IDLE_TIMEOUT_S = 3600
-# What is sent to a switch at each connect, whatever is there: the flow that brings announcements, and the removal of the old one; in 1.3
-# also the table-miss entry, and the removal of what the other services may have left, by their cookies.
-OWN_FLOW_MODS = {"OpenFlow10": 2, "OpenFlow13": 5}
+# What is sent to a switch at each connect, whatever is there: the flow that brings announcements and the two of the tracker's own
+# address; in 1.0 the removal of each of these three, and in 1.3 the table-miss entry, and a removal by the cookie of each service.
+OWN_FLOW_MODS = {"OpenFlow10": 6, "OpenFlow13": 7}
 # What differs between two listings of the same flow.
 STATISTICS = re.compile(r" (duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*,")
 
