@@ -7,6 +7,7 @@
 mod answers;
 mod control;
 mod flows;
+mod hosts;
 mod network;
 mod operate;
 mod own;
