@@ -10,7 +10,7 @@
 //!   loses its port takes its flows with it. So a host's first packet at a new place is never
 //!   hidden by an old flow, and no old flow leads to where it was.
 //! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding. It notices the storm
-//!   that a loop makes, reports it, and slows it down ([`crate::storm`]).
+//!   that a loop makes, reports it, and slows it down (`storm.rs`).
 
 mod counters;
 mod flaps;

@@ -5,7 +5,7 @@
 //! reads one message a line. What cannot be read is a [`Problem`], and reading goes on behind it.
 //!
 //! Nothing of this knows what a message means: only its header is looked at. [`command`] is the command that decodes and
-//! prints; [`filter`] says which messages, [`clock`] how times are printed, [`headers`] how packets are.
+//! prints; `filter` says which messages, `clock` how times are printed, `headers` how packets are.
 
 use std::collections::HashMap;
 use std::fmt;
