@@ -134,7 +134,7 @@ pub trait App: Send + Sync + 'static {
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
 
     /// Reports the hosts that it keeps in one place for all switches, each with its switch, for the operator, until
-    /// `report` has enough. The thread of who asks calls it, beside the workers: it may read a large table. Hosts that
+    /// `report` has enough. The asking thread calls it, never a worker: it may read a large table. Hosts that
     /// handlers keep are theirs to report ([`Handler::hosts`]).
     #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
     fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {

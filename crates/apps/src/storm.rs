@@ -79,7 +79,7 @@ pub(crate) struct StormGuard {
     moves: u32,
     /// Until when this switch takes part in the storm.
     involved_until: Duration,
-    /// Whether the app was told of the storm ([`StormGuard::begins`]).
+    /// Whether the app knows of the storm ([`StormGuard::begins`]).
     is_known: bool,
     frames: Vec<Seen>,
     /// Storms that this switch was the first to notice.

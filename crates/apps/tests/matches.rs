@@ -108,7 +108,7 @@ fn expect(frame: Vec<u8>, on_1_0: &str, on_1_3: &str) {
     }
 }
 
-/// The same on both, but for what is left open on 1.0.
+/// The same on both versions, except what is left open on 1.0.
 #[track_caller]
 fn expect_on_both(frame: Vec<u8>, expected: &str) {
     expect(frame, &on_1_0(expected), expected);

@@ -82,7 +82,7 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         Self::decode(version, reader)
     }
 
-    /// The bytes behind the last item that can be read. Empty, but for lists that a switch reported and that
+    /// The bytes behind the last item that can be read. Empty, except in lists that a switch reported and that
     /// have an item without a possible length.
     #[must_use]
     pub fn unread(&self) -> &'a [u8] {
@@ -153,7 +153,7 @@ impl<'a, T: Element<'a> + Clone> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<T> {
         match &mut self.0 {
-            // The bytes were checked when the list was read, but for those that are `List::unread`.
+            // The bytes were checked when the list was read, except those that are `List::unread`.
             IterRepr::Wire { version, reader, .. } if !reader.is_empty() => {
                 let item = T::decode(*version, reader).ok();
                 if item.is_none() {

@@ -21,7 +21,7 @@ use super::frame::{Frame, is_vlan_tag};
 /// Ethernet types below are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
 
-/// The fields of 1.0 (§3.4), as far as the packet has them, but for those that are left open; in 1.3 all of them, and
+/// The fields of 1.0 (§3.4), as far as the packet has them, without those that are left open; in 1.3 all of them, and
 /// what stands in their place for IPv6, SCTP and ICMPv6.
 #[inline(never)]
 pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {

@@ -9,7 +9,7 @@ pub enum MatchKind {
     /// switch, and one packet-in for a conversation instead of one for each connection.
     #[default]
     L2,
-    /// All that the packet has of what the version can match, but for what says nothing of where it goes in 1.0 (VLAN
+    /// All that the packet has of what the version can match, without what says nothing of where it goes in 1.0 (VLAN
     /// priority, DSCP, ARP operation: a flow of 1.0 that leaves nothing open is above all priorities): one
     /// flow for each connection. It is what the learning switches of published measurements do, and
     /// it lets the operator see connections in the switch's flow table.

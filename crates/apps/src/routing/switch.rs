@@ -167,7 +167,7 @@ impl RoutingSwitch {
         Ok(Verdict::Consume)
     }
 
-    /// Gives a packet of a host to all other ports of hosts that a path leads to, but for those that belong to
+    /// Gives a packet of a host to all other ports of hosts that a path leads to, except those that belong to
     /// another app.
     fn flood(
         &mut self,
