@@ -41,8 +41,11 @@ fn errors_of(program: &str) -> String {
         std::env::temp_dir().join(format!("bellrock-mistake-{}-{name}.rs", std::process::id()));
     std::fs::write(&source, program).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    // A file of its own: as root, the compiler would replace a device like /dev/null by a file.
+    let output_file = source.with_extension("rmeta");
     let output = Command::new(rustc)
-        .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata", "-o", "/dev/null"])
+        .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata", "-o"])
+        .arg(&output_file)
         .arg("--extern")
         .arg(format!("bellrock={}", library.display()))
         .arg("-L")
@@ -52,6 +55,8 @@ fn errors_of(program: &str) -> String {
         .output()
         .unwrap();
     std::fs::remove_file(source).unwrap();
+    // Not there if the program has errors.
+    let _ = std::fs::remove_file(output_file);
     let said = String::from_utf8(output.stderr).unwrap();
     if output.status.success() { String::new() } else { said }
 }
