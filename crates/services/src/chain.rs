@@ -1,4 +1,4 @@
-//! The chain of a controller: the services that its apps need, and then the apps; and whether their order can work.
+//! Builds a controller's chain of services and apps, and checks whether its order can work.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostSettings, HostTracking};
 use crate::paths::PathService;
 
-/// How services are set, and which run though no app needs them.
+/// Settings of services, and which services run even if no app needs them.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceSettings {
-    /// Services that run whatever the apps need.
+    /// Services that always run.
     pub always: Needs,
-    /// How links are discovered.
+    /// Settings of discovery.
     pub discovery: DiscoverySettings,
-    /// How hosts are tracked.
+    /// Settings of host tracking.
     pub hosts: HostSettings,
 }
 
-/// The chain of these apps: the services that any of them needs, in the order in which they build upon
-/// each other, and then the apps in their order.
+/// Returns the chain of these apps: first the services that any app needs, in order of their
+/// dependencies, then the apps in their order.
 ///
 /// # Errors
 /// [`NoRandomness`].
@@ -31,7 +31,7 @@ pub fn chain(
     let needs = apps.iter().fold(settings.always, |needs, app| needs | app.needs());
     let mut chain: Vec<Box<dyn DynApp>> = Vec::new();
     if !needs.is_empty() {
-        // All others build upon it.
+        // All other services build on discovery.
         chain.push(Box::new(Discovery::new(settings.discovery.clone())?));
     }
     if needs.contains(Needs::HOSTS) {
@@ -44,19 +44,19 @@ pub fn chain(
     Ok(chain)
 }
 
-/// What the check of a chain looks at in each app.
+/// The properties of an app that [`check`] looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct AppRole {
-    /// Its name.
+    /// The app's name.
     pub name: &'static str,
-    /// Which packets it forwards.
+    /// Which packets the app forwards.
     pub forwards: Forwards,
-    /// Whether it wants packet_ins.
+    /// Whether the app wants packet_ins.
     pub wants_packet_ins: bool,
 }
 
 impl AppRole {
-    /// The role of an app.
+    /// Returns the role of an app.
     #[must_use]
     pub fn of(app: &dyn DynApp) -> Self {
         AppRole {
@@ -67,12 +67,12 @@ impl AppRole {
     }
 }
 
-/// Something in a chain that cannot work, or hardly is meant. It prints as a sentence with the remedy.
+/// An order of apps that cannot work, or is hardly meant. It prints as a sentence with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainProblem {
-    /// The app that it is about, by its place in the chain. `None`: the whole chain.
+    /// Index of the app in the chain. `None` if the problem is of the whole chain.
     pub place: Option<usize>,
-    /// Whether one of the apps could do nothing at all. Otherwise it is a warning.
+    /// Whether an app could do nothing at all. Otherwise the problem is a warning.
     pub is_error: bool,
     text: String,
 }
@@ -83,18 +83,19 @@ impl fmt::Display for ChainProblem {
     }
 }
 
-/// Checks whether each app of a chain can do its work where it stands, and whether any app forwards packets.
+/// Checks whether each app of a chain can work in its place, and whether any app forwards packets.
 ///
-/// A chain that forwards nothing is a warning: others may install the flows that carry packets, and a network may
-/// carry nothing but circuits. An app that gets no packets or could not beat the flows of others is an error. If the check
-/// does not know what that app does, it is a warning, since the app may work without packets.
+/// A chain that forwards nothing is a warning: other controllers may install the flows, or the
+/// network may carry circuits only. An app that gets no packets, or whose flows never match, is an
+/// error. If the check does not know what that app forwards, it is a warning: the app may work
+/// without packets.
 #[must_use]
 pub fn check(apps: &[AppRole]) -> Vec<ChainProblem> {
     let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));
     misplaced.chain(check_forwarding(apps)).collect()
 }
 
-/// An app's place decides which packets it gets, and whose flows a switch looks at first.
+/// Checks the place of an app: it decides which packets the app gets, and whose flows match first.
 fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
     let (before, from) = apps.split_at_checked(place)?;
     let app = from.first()?;

@@ -1,6 +1,6 @@
-//! Counters of services: what a handler and its service's task count of one switch, together.
+//! Counters of one switch, shared by a service's handler and its task.
 
-/// Numbers that two add to, and that grow only.
+/// Counters that only grow. The handler and the task both add to them.
 macro_rules! counters {
     ($(#[$doc:meta])* $type:ident { $($(#[$each:meta])* $field:ident: $name:literal,)* }) => {
         $(#[$doc])*
@@ -10,7 +10,7 @@ macro_rules! counters {
         }
 
         impl $type {
-            /// Tells each by its name.
+            /// Reports each counter by name.
             fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
                 $(report($name, self.$field.get());)*
             }
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use counters;
 
-/// A number that several may add to.
+/// A counter that several threads may add to.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 

@@ -1,18 +1,18 @@
-//! What the controller knows of the network, and how it changes it as a whole.
+//! Services: what the controller knows of the network, and how it changes the network as a whole.
 //!
 //! # What it is
-//! Services are apps and tasks that come with the controller and that other apps build upon. They
-//! find out how switches are connected ([`discovery`]) and where hosts are ([`hosts`]), choose
-//! paths ([`paths`]), install flows that are confirmed ([`programming`]), and keep what each app
-//! wants in the switches ([`desired`]). [`chain`] puts those that an app needs before it.
+//! Services are apps and tasks that come with the controller. Other apps build on them. They find
+//! the links between switches ([`discovery`]) and the hosts ([`hosts`]), compute paths ([`paths`]),
+//! install flows with confirmation ([`programming`]), and keep the flows of each app in the
+//! switches ([`desired`]). [`chain`] puts the services that the apps need before the apps.
 //!
 //! # What it is not
-//! Services are written against `bellrock-api` like any app: they know no sockets, threads or
-//! clocks, and run the same under the engine and in the emulator. What they publish is plain data
-//! of the API (`Topology`, `Hosts`), so that an app can read it without knowing who found it out.
+//! Services use `bellrock-api` only, like any app. They know no sockets, threads or clocks, and run
+//! the same in the engine and in the emulator. They publish plain data of the API (`Topology`,
+//! `Hosts`). An app reads it without knowing which service found it.
 //!
 //! # Layers
-//! Each module uses those to its left, and none to its right:
+//! Each module uses modules to its left only:
 //!
 //! ```text
 //! discovery <- hosts <- paths

@@ -1,7 +1,7 @@
 //! Flows that a service keeps in a switch for itself, above the flows of all apps.
 //!
-//! They are there from the moment that the switch is up. A flow that somebody else deletes is put back at once; a flow
-//! that the switch refuses is sent again every [`REFUSED_AGAIN`].
+//! They are installed when the switch comes up. A flow that anyone deletes is installed again at
+//! once. A flow that the switch refuses is sent again after [`REFUSED_AGAIN`].
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use bellrock_api::{
 
 use crate::desired::REFUSED_AGAIN;
 
-/// The highest priority of a service. Services stand before all apps in the chain, so that no flow of an app
-/// is above it.
+/// The highest priority of a service. Services are before all apps in the chain, so no flow of an
+/// app is above it.
 pub(crate) const TOP_PRIORITY: u16 = PriorityBand::PRIORITIES - 1;
 
 /// The flows of a service in one switch.
@@ -20,23 +20,23 @@ pub(crate) struct OwnFlows {
     /// When the switch came up.
     since: Duration,
     flows: Vec<Flow>,
-    /// The messages that have installed them.
+    /// Transaction ids of the messages that installed the flows.
     sent: Vec<Xid>,
-    /// When they are sent again.
+    /// When to send the flows again.
     again: Option<Duration>,
 }
 
 impl OwnFlows {
-    /// These flows, at a switch that came up at this time.
+    /// Creates the flows for a switch that came up at `since`.
     pub(crate) fn new(since: Duration, flows: impl IntoIterator<Item = Flow>) -> Self {
         let flows = flows.into_iter().map(|flow| flow.flags(FlowFlags::SEND_FLOW_REM)).collect();
         OwnFlows { since, flows, sent: Vec::new(), again: None }
     }
 
-    /// Installs all of them.
+    /// Installs all flows.
     ///
     /// # Errors
-    /// There is no room for the messages. The next [`OwnFlows::tick`] tries again.
+    /// The messages do not fit. The next [`OwnFlows::tick`] tries again.
     pub(crate) fn install(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         self.again = Some(switch.now());
         self.sent.clear();
@@ -50,7 +50,7 @@ impl OwnFlows {
         Ok(())
     }
 
-    /// Puts the flows back if this was one of them and somebody else has deleted it.
+    /// Installs the flows again if this was one of them and it was deleted.
     ///
     /// # Errors
     /// As [`OwnFlows::install`].
@@ -61,7 +61,7 @@ impl OwnFlows {
     ) -> Result<()> {
         let was_deleted = flow.reason == FlowRemovedReason::Delete;
         let age = Duration::new(flow.duration_sec.into(), flow.duration_nsec);
-        // A flow of an earlier connection has to go; another one has its place already.
+        // A flow of an earlier connection was replaced by a new one and should go.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
             self.install(switch)?;
@@ -69,7 +69,7 @@ impl OwnFlows {
         Ok(())
     }
 
-    /// Notes that the switch refused a message. Returns whether that was one of these flows.
+    /// Notes that the switch refused a message. Returns whether it was for one of these flows.
     pub(crate) fn refused(&mut self, xid: Xid, now: Duration) -> bool {
         let is_own = self.sent.contains(&xid);
         if is_own {
@@ -78,7 +78,7 @@ impl OwnFlows {
         is_own
     }
 
-    /// Sends refused flows again when it is time.
+    /// Sends refused flows again when they are due.
     ///
     /// # Errors
     /// As [`OwnFlows::install`].
@@ -103,7 +103,7 @@ mod tests {
         OwnFlows::new(Duration::from_secs(1), [flow(), flow().priority(7)])
     }
 
-    /// How many messages there are.
+    /// Number of messages.
     fn count(out: &Out) -> usize {
         let (mut rest, mut count) = (out.as_slice(), 0);
         while let Ok(Some(message)) = frame(rest) {

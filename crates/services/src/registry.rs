@@ -1,11 +1,11 @@
-//! What a service keeps of each switch that is up, for the switch's handler and the service's task.
+//! A service's state for each switch that is up, for the switch's handler and the service's task.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellrock_api::Dpid;
 
-/// One of each switch.
+/// One `T` for each switch.
 #[derive(Debug, Default)]
 pub(crate) struct Registry<T>(Mutex<BTreeMap<Dpid, Arc<T>>>);
 
@@ -14,14 +14,14 @@ impl<T: Default> Registry<T> {
         self.lock().get(&dpid).cloned()
     }
 
-    /// A switch is up: it has a new one, in place of that of an earlier connection.
+    /// Adds a switch that came up. Its new state replaces that of an earlier connection.
     pub(crate) fn add(&self, dpid: Dpid) -> Arc<T> {
         let own = Arc::<T>::default();
         self.lock().insert(dpid, Arc::clone(&own));
         own
     }
 
-    /// A switch is gone, unless it is here again.
+    /// Removes a switch that went down, unless it has connected again.
     pub(crate) fn remove(&self, dpid: Dpid, own: &Arc<T>) {
         let mut all = self.lock();
         if all.get(&dpid).is_some_and(|its| Arc::ptr_eq(its, own)) {

@@ -1,8 +1,10 @@
-//! Ports that belong to one app, such as the ends of circuits: the frames of a VLAN, or those without a tag, that come
-//! in there are its own, and no other app sends frames of that kind out of them.
+//! Ports reserved by one app, such as the ends of circuits.
 //!
-//! An app reserves ports in [`bellrock_api::App::start`], before any switch is up. Every app that floods, learns or
-//! forwards asks its [`Fence`] what it has to leave alone.
+//! A reservation is for the frames of one VLAN, or for untagged frames. Such frames that come in at
+//! the port belong to the app, and no other app sends such frames out of the port.
+//!
+//! An app reserves ports in [`bellrock_api::App::start`], before any switch is up. Every app that
+//! floods, learns or forwards asks its [`Fence`] which frames to leave alone.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +13,17 @@ use bellrock_api::{
     Action, Dpid, Network, PacketIn, Port, PortDesc, Reader, Result, Switch, SwitchPort, Watch,
 };
 
-/// The ports that are reserved, each for the frames of a VLAN, or (`None`) for those without a tag.
+/// The reserved ports, each with its VLAN. `None` stands for untagged frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservedPorts(BTreeSet<(SwitchPort, Option<u16>)>);
 
-/// The reserved ports of this controller. All clones are the same.
+/// Returns the reserved ports of this controller. All clones share one value.
 #[must_use]
 pub fn reserved_ports(network: &Network) -> Watch<ReservedPorts> {
     Watch::clone(&network.extension::<Watch<ReservedPorts>>())
 }
 
-/// Reserves ports, beside those that are reserved already.
+/// Reserves ports, in addition to those already reserved.
 pub fn reserve(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, Option<u16>)>) {
     let more: Vec<_> = ports.into_iter().collect();
     reserved_ports(network).update(|before| {
@@ -32,7 +34,7 @@ pub fn reserve(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, O
 }
 
 impl ReservedPorts {
-    /// Whether frames of a VLAN at a port belong to one app.
+    /// Whether frames of a VLAN are reserved at a port.
     #[must_use]
     pub fn is_reserved(&self, at: SwitchPort, vlan: Option<u16>) -> bool {
         // Nearly always there are none.
@@ -48,38 +50,39 @@ impl ReservedPorts {
     }
 }
 
-/// What a handler leaves alone at its switch.
+/// Knows which frames a handler leaves alone at its switch.
 pub struct Fence {
     dpid: Dpid,
     reserved: Reader<ReservedPorts>,
-    /// The actions of the last packet that could not be flooded, for their memory.
+    /// The last list of output actions, kept to reuse its memory.
     actions: Vec<Action<'static>>,
 }
 
 impl Fence {
-    /// The fence of the handler of this switch.
+    /// Creates the fence for the handler of this switch.
     #[must_use]
     pub fn new(network: &Network, dpid: Dpid) -> Self {
         Fence { dpid, reserved: reserved_ports(network).reader(), actions: Vec::new() }
     }
 
-    /// Whether frames of a VLAN at a port of the switch belong to another app.
+    /// Whether another app has reserved frames of a VLAN at a port of the switch.
     #[inline]
     pub fn is_reserved(&mut self, port: Port, vlan: Option<u16>) -> bool {
         self.reserved.get().is_reserved(SwitchPort::new(self.dpid, port), vlan)
     }
 
-    /// Whether a packet came in by a port where frames of its VLAN belong to another app.
+    /// Whether another app has reserved the packet's VLAN at the port where the packet came in.
     #[inline]
     pub fn is_reserved_for(&mut self, packet: &PacketIn<'_>) -> bool {
         let reserved = self.reserved.get();
-        // The packet is not read where nothing is reserved.
+        // Skips reading the packet if nothing is reserved.
         !reserved.0.is_empty()
             && reserved.is_reserved(SwitchPort::new(self.dpid, packet.in_port()), vlan_of(packet))
     }
 
-    /// What sends a packet out of all ports but the one that it came in by, and those where frames of its VLAN are
-    /// reserved: [`Port::FLOOD`] where there are none.
+    /// Returns the actions that flood a packet: to all ports except its `in_port` and the ports
+    /// where its VLAN is reserved. That is [`Port::FLOOD`] if the VLAN is reserved nowhere on the
+    /// switch.
     pub fn flood(
         &mut self,
         switch: &Switch<'_>,
@@ -108,13 +111,13 @@ impl Fence {
     }
 }
 
-/// The VLAN of a packet. `None` for one without a tag, or with a tag that has a priority only.
+/// Returns the VLAN of a packet. `None` for an untagged packet, or a tag with only a priority.
 #[must_use]
 pub fn vlan_of(packet: &PacketIn<'_>) -> Option<u16> {
     packet.vlan().map(|tag| tag.id).filter(|id| *id != 0)
 }
 
-/// Sends a packet out of all ports that it may leave by, as [`Fence::flood`] says.
+/// Floods a packet, with the actions that [`Fence::flood`] returns.
 ///
 /// # Errors
 /// Those of [`Switch::packet_out_with`].

@@ -1,4 +1,4 @@
-//! A switch for the tests of handlers by themselves: events go in, messages come out.
+//! A switch for unit tests of handlers: events go in, messages come out.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use bellrock_api::{
     SwitchInfo, ToSwitch, Version,
 };
 
-/// What all apps may write in one turn.
+/// Bytes that all apps may write in one turn.
 pub(crate) const ROOM_BYTES: usize = 1 << 20;
 
-/// A switch with these many ports, from the first second on.
+/// A switch with this many ports, up since second 1.
 pub(crate) fn info(ports: u32) -> SwitchInfo {
     SwitchInfo {
         dpid: Dpid(1),
@@ -32,7 +32,7 @@ pub(crate) fn port(number: u32) -> PortDesc {
     PortDesc::new(Port(number), MacAddr::from_u64(number.into()), FixedStr::new("port"))
 }
 
-/// One event at a switch, with so much room for what is sent: what it comes to, and that.
+/// Runs one event with space for `room_bytes` of messages. Returns its result and the messages.
 pub(crate) fn event<T>(
     info: &SwitchInfo,
     now: Duration,
@@ -45,7 +45,7 @@ pub(crate) fn event<T>(
     (came_to, out)
 }
 
-/// All may be asked.
+/// Allows every request.
 struct Asked;
 
 impl Requests for Asked {

@@ -1,4 +1,4 @@
-//! Waiting for the first of several things, and letting others have their turn.
+//! Waits for the first of two futures, and yields to other tasks.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use bellrock_api::Network;
 
-/// Which of two was done first, and what came of it.
+/// The result of the future that completed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First<A, B> {
-    /// It was the one.
+    /// The first future.
     A(A),
-    /// It was the other.
+    /// The second future.
     B(B),
 }
 
 impl<A, B> First<A, B> {
-    /// What came of the one, if it was first.
+    /// Returns the result of the first future, if it completed first.
     pub fn a(self) -> Option<A> {
         match self {
             First::A(a) => Some(a),
@@ -25,7 +25,7 @@ impl<A, B> First<A, B> {
         }
     }
 
-    /// What came of the other, if it was first.
+    /// Returns the result of the second future, if it completed first.
     pub fn b(self) -> Option<B> {
         match self {
             First::A(_) => None,
@@ -34,9 +34,9 @@ impl<A, B> First<A, B> {
     }
 }
 
-/// Waits until one of two is done. `b` is not looked at when `a` is done, so that it takes nothing then that would be
-/// lost. The other is dropped while it waits: both have to be such that nothing is lost by that, as what receives from a
-/// channel, or waits for a change.
+/// Waits until one of two futures completes, and drops the other. It polls `b` only while `a` is
+/// pending, so a `b` that is dropped has taken nothing. Both must be safe to drop while they wait,
+/// such as receiving from a channel or waiting for a change.
 pub async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> First<A, B> {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|context| match a.as_mut().poll(context) {
@@ -46,7 +46,7 @@ pub async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>)
     .await
 }
 
-/// Waits until a time on the controller's clock; for ever if there is none.
+/// Waits until a time on the controller's clock; forever if there is none.
 pub async fn until(network: &Network, at: Option<Duration>) {
     match at {
         Some(at) => network.sleep_until(at).await,
@@ -54,7 +54,7 @@ pub async fn until(network: &Network, at: Option<Duration>) {
     }
 }
 
-/// Lets the other tasks have their turn. An `await` of what is there already does not.
+/// Yields to the other tasks once. An `await` of a ready future does not yield.
 pub(crate) async fn yield_now() {
     let mut is_over = false;
     poll_fn(|context| {

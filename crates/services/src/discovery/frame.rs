@@ -17,8 +17,9 @@
 //! 129  end
 //! ```
 //!
-//! All have this form and length. What claims to be one and is not, to the bit, is forged. The
-//! organisation's number is one of those that anybody may use on his own (the local bit is set).
+//! All announcements have this form and length. A frame that claims to be one but differs by a bit
+//! is forged. The organisation's number is locally administered (its local bit is set), so anyone
+//! may use it.
 
 use std::time::Duration;
 
@@ -29,13 +30,14 @@ use super::key::{Key, TAG_LEN};
 /// The Ethernet type of LLDP.
 pub(crate) const ETH_TYPE: u16 = 0x88cc;
 
-/// Where announcements go to: the other end of the link, no further (802.1AB §7.1, nearest bridge).
+/// Destination of announcements: the other end of the link, no further (802.1AB §7.1, nearest
+/// bridge).
 pub(super) const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
 
 /// Bytes of an announcement.
 pub(super) const FRAME_LEN: usize = END_AT + 2;
 
-/// Longest time to live of an announcement, in seconds: what its field has room for.
+/// Maximum time to live of an announcement, in seconds: the maximum of its 16-bit field.
 const MAX_TTL_S: u64 = u16::MAX as u64;
 
 const HEADER_LEN: usize = 14;
@@ -61,30 +63,30 @@ const NONCE_AT: usize = SENT_AT + 8;
 const TAG_AT: usize = NONCE_AT + 8;
 const END_AT: usize = TAG_AT + TAG_LEN;
 
-/// An announcement of a port that is ready but for its time and nonce.
+/// A port's announcement, complete except for its time and nonce.
 #[derive(Clone)]
 pub(super) struct Prepared(Box<[u8; FRAME_LEN]>);
 
-/// What an announcement says.
+/// The contents of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Announcement {
     /// The start of the controller that made it.
     pub(super) instance: u64,
-    /// The port that it went out of.
+    /// The port that sent it.
     pub(super) from: SwitchPort,
-    /// When.
+    /// When it was sent.
     pub(super) sent: Duration,
     pub(super) nonce: u64,
 }
 
-/// What an LLDP frame is.
+/// The kind of an LLDP frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lldp {
-    /// One that was signed with the key.
+    /// An announcement signed with the key.
     Announcement(Announcement),
-    /// One that was not, and claims that it was.
+    /// Claims to be an announcement, but its signature is not valid.
     Forged,
-    /// Somebody else's.
+    /// Sent by another device.
     Foreign,
 }
 
@@ -116,7 +118,7 @@ impl Prepared {
         Prepared(frame)
     }
 
-    /// The announcement with its time and nonce, signed.
+    /// Fills in time and nonce, signs the announcement, and returns it.
     pub(super) fn sign(&mut self, key: &Key, sent: Duration, nonce: u64) -> &[u8] {
         let frame = &mut self.0;
         let sent = (sent.as_nanos() as u64).to_be_bytes();
@@ -133,7 +135,7 @@ impl Prepared {
 }
 
 impl Lldp {
-    /// Reads an LLDP frame, from its Ethernet header on. What is behind its end is padding.
+    /// Reads an LLDP frame, beginning with its Ethernet header. Bytes behind its end are padding.
     pub(super) fn read(frame: &[u8], key: &Key) -> Self {
         match Announcement::read(frame, key) {
             Some(announcement) => Lldp::Announcement(announcement),
@@ -165,8 +167,8 @@ impl Announcement {
     }
 }
 
-/// Whether a frame that was not signed pretends to be an announcement: it has the organisation's
-/// number, or names a switch as announcements do.
+/// Whether an unsigned frame claims to be an announcement: it has the organisation's number, or a
+/// chassis id in the form of an announcement.
 fn claims_to_be_ours(frame: &[u8]) -> bool {
     let mut rest = frame.get(HEADER_LEN..).unwrap_or(&[]);
     // Each step takes at least two bytes.
@@ -190,7 +192,7 @@ fn claims_to_be_ours(frame: &[u8]) -> bool {
     false
 }
 
-/// The first two bytes of a TLV (802.1AB §8.4).
+/// Returns the first two bytes of a TLV (802.1AB §8.4).
 fn tlv(kind: u8, len: usize) -> [u8; 2] {
     (u16::from(kind) << 9 | (len as u16 & 0x1ff)).to_be_bytes()
 }

@@ -1,21 +1,21 @@
-//! The secret that tells the controller's announcements from all others.
+//! The secret key that proves that an announcement is the controller's.
 
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of a tag: HMAC-SHA256 (RFC 2104), whole.
+/// Bytes of a tag: a whole HMAC-SHA256 (RFC 2104).
 pub(super) const TAG_LEN: usize = 32;
 
-/// The shortest key that can be configured, in bytes.
+/// Minimum length of a configured key, in bytes.
 pub const MIN_KEY_LEN: usize = 16;
 
-/// The secret that announcements are signed with. Its `Debug` does not show it.
+/// The secret key that signs announcements. Its `Debug` does not show it.
 #[derive(Clone)]
 pub struct Key(Hmac<Sha256>);
 
-/// Why a text is no key.
+/// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a discovery key is at least {} hexadecimal digits, two for each byte, such as \
@@ -30,10 +30,10 @@ pub struct ParseKeyError;
 pub struct NoRandomness(#[from] getrandom::Error);
 
 impl Key {
-    /// A key of these secret bytes.
+    /// Creates a key from secret bytes.
     ///
     /// # Errors
-    /// They are fewer than [`MIN_KEY_LEN`].
+    /// There are fewer than [`MIN_KEY_LEN`] bytes.
     pub fn new(secret: &[u8]) -> Result<Self, ParseKeyError> {
         if secret.len() < MIN_KEY_LEN {
             return Err(ParseKeyError);
@@ -41,19 +41,19 @@ impl Key {
         Ok(Key::of(secret))
     }
 
-    /// The same without a look at its length.
+    /// Creates a key without a check of its length.
     pub(super) fn of(secret: &[u8]) -> Self {
-        // A key that is longer than a block is hashed (RFC 2104 §2), so any will do.
+        // HMAC hashes a key that is longer than a block (RFC 2104 §2), so any length works.
         match Hmac::new_from_slice(secret) {
             Ok(hmac) => Key(hmac),
             Err(_) => unreachable!("HMAC takes keys of any length"),
         }
     }
 
-    /// A key in hexadecimal digits.
+    /// Reads a key from hexadecimal digits.
     ///
     /// # Errors
-    /// It is none: too short, or not of digits.
+    /// The text is too short, or not of hexadecimal digits.
     pub fn from_hex(text: &str) -> Result<Self, ParseKeyError> {
         let (pairs, rest) = text.trim().as_bytes().as_chunks();
         if !rest.is_empty() {
@@ -65,12 +65,13 @@ impl Key {
         Key::new(&secret)
     }
 
-    /// Signs a text that is given in parts.
+    /// Signs a text.
     pub(super) fn sign(&self, text: &[u8]) -> [u8; TAG_LEN] {
         self.0.clone().chain_update(text).finalize().into_bytes().into()
     }
 
-    /// Whether a text was signed with this key. Takes as long for a wrong tag as for a right one.
+    /// Whether the key signed a text. Takes constant time, so that it reveals nothing of the right
+    /// tag.
     pub(super) fn signed(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
         self.0.clone().chain_update(text).verify_slice(tag).is_ok()
     }
@@ -82,7 +83,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Secret numbers from the operating system.
+/// Returns secret random bytes from the operating system.
 ///
 /// # Errors
 /// [`NoRandomness`].

@@ -1,19 +1,19 @@
-//! How long announcements take over a link, and whether that has changed.
+//! Measures the latency of announcements on a link, and detects when it changes.
 //!
-//! What is measured has noise that only ever adds: a busy switch, a queue. So the least of several is
-//! looked at. What a relay adds is in all of them. What is measured is less what the control connections
-//! take, so it is as uncertain as these are: how far their round trips differ counts as noise.
+//! Noise, such as a busy switch or a queue, only adds time, so the minimum of several samples
+//! counts. A relay adds to all of them. The time on the control connections is subtracted, so a
+//! sample is as uncertain as that time: the spread of their round trips counts as noise.
 
 use std::time::Duration;
 
-/// How many announcements in a row have to be late.
+/// Number of late announcements in a row that count as a change.
 pub(super) const SAMPLES: usize = 4;
 
-/// What counts as late: so many times as long as usual, and this much more.
+/// A latency is late above `usual * TIMES + MARGIN`.
 const TIMES: u32 = 2;
 const MARGIN: Duration = Duration::from_millis(1);
 
-/// The latencies of one direction of a link.
+/// Latencies of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Latency {
     recent: [Duration; SAMPLES],
@@ -21,14 +21,14 @@ pub(super) struct Latency {
     usual: Option<Duration>,
 }
 
-/// What was found out by one more announcement.
+/// Result of adding one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Nothing,
-    /// The first [`SAMPLES`] are there: the least of them.
+    /// The first [`SAMPLES`] are complete. Their minimum.
     Known(Duration),
-    /// The last [`SAMPLES`] took longer than before: the least of them, and what was usual. From now on
-    /// the longer time is.
+    /// The last [`SAMPLES`] took longer than before: their minimum, and the usual latency so far.
+    /// The new latency is the usual one from now on.
     Late {
         is: Duration,
         usual: Duration,
@@ -36,7 +36,7 @@ pub(super) enum Finding {
 }
 
 impl Latency {
-    /// One more announcement, which took so long, as far as can be told while round trips differ by `noise`.
+    /// Adds the latency of one announcement. `noise` is the spread of the round trips.
     pub(super) fn add(&mut self, took: Duration, noise: Duration) -> Finding {
         self.recent[self.count as usize % SAMPLES] = took;
         self.count += 1;
@@ -56,7 +56,7 @@ impl Latency {
         Finding::Nothing
     }
 
-    /// The least that was measured, once there is enough.
+    /// Returns the minimum latency, once there are enough samples.
     pub(super) fn usual(&self) -> Option<Duration> {
         self.usual
     }

@@ -1,5 +1,5 @@
-//! What is known of switches, ports and links: a state machine without I/O. What was heard and the
-//! time go in; a topology and events come out.
+//! The state of switches, ports and links: a state machine without I/O. Announcements and the time
+//! go in; a topology and events come out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,27 +8,26 @@ use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPo
 
 use super::latency::{Finding, Latency, is_late};
 
-/// How long a port that has come up is asked before it is taken for one of a host: it is asked at once
-/// and in each of the next seconds.
+/// How long a new port is announced before it counts as an edge port: at once, and in each of the
+/// next seconds.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
 
-/// Rounds that are missed before a link is down.
+/// Number of missed rounds after which a link is down.
 pub const MISSED_ROUNDS: u32 = 3;
 
-/// How often the same alarm about the same port is told.
+/// Minimum time between two equal alarms about a port.
 pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 
-/// Links whose latency has to be known before a new one is compared with them.
+/// Number of links whose latency must be known before new links are compared with them.
 pub const COMPARED_LINKS: usize = 4;
 
-/// How finely it is looked what is due. Each look goes through all ports.
+/// Granularity of the timer. Each run goes through all ports.
 const LOOK_GRAIN: Duration = Duration::from_millis(100);
 
-/// How much more than the median of all links a new link's latency may be, as a factor: links of a
-/// network differ.
+/// Usual latency of a new link as a multiple of the median of all links: links of a network differ.
 const TIMES_MEDIAN: u32 = 4;
 
-/// An announcement that was signed by this start of the controller.
+/// An announcement received that this start of the controller signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) from: SwitchPort,
@@ -38,9 +37,9 @@ pub(super) struct Heard {
     pub(super) sent: Duration,
     /// When it came in. It may have waited for the task since.
     pub(super) arrived: Duration,
-    /// How long it was on the link, as well as that is known.
+    /// Estimated time on the link.
     pub(super) took: Duration,
-    /// How well that is known: how far round trips to the switch that heard it differ.
+    /// Uncertainty of `took`: the spread of the round trips to the receiving switch.
     pub(super) noise: Duration,
 }
 
@@ -51,18 +50,18 @@ pub(super) struct PortUp {
     pub(super) rate_kbps: Option<u64>,
 }
 
-/// What became of an announcement.
+/// The outcome of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It says what is so.
+    /// It is genuine and was used.
     Accepted,
     /// One of its ports is not up.
     Stale,
     /// It was used before, or is too old.
     Replayed,
-    /// It came in where it went out.
+    /// It came in at the port that sent it.
     Reflected,
-    /// It came over what may be a relay.
+    /// It may have come over a relay.
     Suspected,
 }
 
@@ -72,22 +71,22 @@ pub(super) struct Links {
     interval: Duration,
     /// Whether a new link that looks like a relay because it is slow stays down.
     refuse_slow: bool,
-    /// Ports that the operator says lead to switches: a link between two of them is no relay.
+    /// Ports that lead to switches, as the operator states. A link between two of them is no relay.
     trusted: BTreeSet<SwitchPort>,
     switches: BTreeMap<Dpid, Ports>,
-    /// By the port that sends: where it was heard last. Gone with either port.
+    /// By sending port: where it was heard last. Removed with either port.
     pairs: BTreeMap<SwitchPort, Pair>,
-    /// The same, as the port that hears and the one that sends.
+    /// The same pairs as (receiving port, sending port).
     into: BTreeSet<(SwitchPort, SwitchPort)>,
-    /// The nonces of ports that were up less than a round ago, and until when they matter.
+    /// The last nonces of ports that were up less than a round ago, and until when to keep them.
     gone: BTreeMap<SwitchPort, (u64, Duration)>,
     settled: bool,
     changed: bool,
-    /// When all links were looked over last, once a round.
+    /// When all links were last checked. Once a round.
     looked_over: Duration,
-    /// The median of the latencies of links that are up, as of then.
+    /// Median latency of the links that are up, as of `looked_over`.
     median: Option<Duration>,
-    /// When something happens by itself.
+    /// When [`Links::timers`] has work.
     due: Option<Duration>,
     events: Vec<Event>,
 }
@@ -103,24 +102,24 @@ struct Ports {
 struct PortState {
     since: Duration,
     rate_kbps: Option<u64>,
-    /// The highest nonce that was accepted of those that went out of it.
+    /// The highest nonce that was accepted from this port.
     nonce: u64,
-    /// Whether it was asked for long enough to be one of a host.
+    /// Whether the port was announced for long enough to count as an edge port.
     is_known: bool,
-    /// Whether a link to a switch was here when that switch was lost, or announcements did not come through it
-    /// any more. The switch may go on forwarding without its controller, and the link may carry packets, so
-    /// until the port goes down itself, or the link is back, it is none of a host.
+    /// Whether this port had a link whose switch was lost, or whose announcements stopped. The
+    /// switch may forward without its controller and the link may carry packets. So this is no edge
+    /// port until the port itself goes down, or the link is up again.
     lost_switch: bool,
-    /// When which alarm was told last.
+    /// When each alarm was last reported.
     alarms: BTreeMap<&'static str, Duration>,
 }
 
-/// Two ports of which one hears the other: a direction of a link, up or not.
+/// A sending and a receiving port: one direction of a link, up or not.
 #[derive(Debug)]
 struct Pair {
     to: SwitchPort,
     latency: Latency,
-    /// Both ports lead to switches, the operator says.
+    /// Both ports lead to switches, as the operator states.
     is_trusted: bool,
     /// It was slow from the start.
     slow: bool,
@@ -131,7 +130,7 @@ struct Pair {
 #[derive(Debug)]
 struct Up {
     link: Link,
-    /// When an announcement came through it last.
+    /// When its last announcement came in.
     heard: Duration,
     told_one_way: bool,
     told_miswired: bool,
@@ -160,7 +159,7 @@ impl Links {
         }
     }
 
-    /// A switch is up, since when, and these of its ports are.
+    /// Adds or updates a switch that has been up since `since`, with its ports that are up.
     pub(super) fn switch(
         &mut self,
         dpid: Dpid,
@@ -186,7 +185,7 @@ impl Links {
         gone.into_iter().for_each(|port| self.port_down(SwitchPort::new(dpid, port), now));
     }
 
-    /// A port is up, of a switch that has been since then. It may be known already.
+    /// Adds or updates a port that is up, of a switch that has been up since `since`.
     pub(super) fn port_up(&mut self, dpid: Dpid, since: Duration, port: PortUp, now: Duration) {
         if !self.is_of(dpid, since) {
             return;
@@ -207,12 +206,12 @@ impl Links {
         }
     }
 
-    /// Whether a switch is known, and has been up since then.
+    /// Whether a switch is known and has been up since `since`.
     pub(super) fn is_of(&self, dpid: Dpid, since: Duration) -> bool {
         self.switches.get(&dpid).is_some_and(|known| known.since == since)
     }
 
-    /// A switch is gone.
+    /// Removes a switch.
     pub(super) fn switch_down(&mut self, dpid: Dpid, now: Duration) {
         let Some(ports) = self.switches.remove(&dpid) else { return };
         self.changed = true;
@@ -221,7 +220,7 @@ impl Links {
         }
     }
 
-    /// A port is down, or gone.
+    /// Removes a port that is down or deleted.
     pub(super) fn port_down(&mut self, at: SwitchPort, now: Duration) {
         let Some(ports) = self.switches.get_mut(&at.dpid) else { return };
         if let Some(state) = ports.ports.remove(&at.port) {
@@ -230,8 +229,8 @@ impl Links {
         }
     }
 
-    /// Takes down the links at a port, and forgets what is known of them, but for the announcements
-    /// that were used: they stay so.
+    /// Removes the links at a port and all that is known of it, except its last nonce, so that used
+    /// announcements stay used.
     fn forget(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
         self.gone.insert(at, (nonce, now + self.interval));
         self.look_at(now + self.interval);
@@ -246,7 +245,7 @@ impl Links {
         }
     }
 
-    /// The ports that are heard at a port.
+    /// Returns the ports that are heard at a port.
     fn heard_by(&self, to: SwitchPort) -> Vec<SwitchPort> {
         let none = SwitchPort::new(Dpid(0), Port(0));
         let range = self.into.range((to, none)..).take_while(|(its, _)| *its == to);
@@ -280,12 +279,12 @@ impl Links {
         self.pairs.get_mut(&from)?.up.as_mut()
     }
 
-    /// The links that are up.
+    /// Returns the links that are up.
     fn links(&self) -> impl Iterator<Item = &Up> {
         self.pairs.values().filter_map(|pair| pair.up.as_ref())
     }
 
-    /// An announcement came in that was signed by this start of the controller.
+    /// Handles an announcement that this start of the controller signed.
     pub(super) fn heard(&mut self, heard: Heard, hosts: &Hosts, now: Duration) -> Outcome {
         let Heard { from, to, nonce, sent, arrived, took, noise } = heard;
         if from == to {
@@ -294,8 +293,8 @@ impl Links {
         }
         let (interval, hears) = (self.interval, self.port(to).is_some());
         let Some(sender) = self.port_mut(from).filter(|_| hears) else { return Outcome::Stale };
-        // Nonces of a port count up, so that one that is not above all that were used was used, or was
-        // overtaken by one that was.
+        // The nonces of a port count up. A nonce that is not above all accepted ones was used
+        // before, or overtaken.
         if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
             self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
             return Outcome::Replayed;
@@ -322,11 +321,11 @@ impl Links {
         if suspected { Outcome::Suspected } else { Outcome::Accepted }
     }
 
-    /// A port is heard at another, for the first time or instead of where it was heard before.
+    /// Records that `to` hears `from`, for the first time or after another port heard it.
     fn pair(&mut self, from: SwitchPort, to: SwitchPort) {
         let is_trusted = self.is_trusted(from, to);
         let pair = Pair { to, latency: Latency::default(), is_trusted, slow: false, up: None };
-        // Its ports are none of hosts until it is judged.
+        // Its ports are no edge ports until its latency is judged.
         self.changed |= self.is_unjudged(&pair);
         if let Some(before) = self.pairs.insert(from, pair) {
             self.into.remove(&(before.to, from));
@@ -351,25 +350,26 @@ impl Links {
         }
     }
 
-    /// Whether a link that is not up stays down because it is slow, or until it is known whether it is.
+    /// Whether a link stays down because it is slow, or until its latency is judged.
     fn is_held(&self, from: SwitchPort) -> bool {
         let Some(pair) = self.pairs.get(&from) else { return false };
         self.is_unjudged(pair) || self.refuse_slow && pair.slow
     }
 
-    /// Whether the operator says that both ports lead to switches.
+    /// Whether the operator states that both ports lead to switches.
     fn is_trusted(&self, from: SwitchPort, to: SwitchPort) -> bool {
         self.trusted.contains(&from) && self.trusted.contains(&to)
     }
 
-    /// Whether it is not known yet if what one port hears of the other comes over a link.
+    /// Whether a pair waits for more samples to be judged as a link or a relay.
     fn is_unjudged(&self, pair: &Pair) -> bool {
         let is_judged = pair.latency.usual().is_some() || self.median.is_none();
         self.refuse_slow && !pair.is_trusted && pair.up.is_none() && !is_judged
     }
 
-    /// Between ports that have long been up, a link would have been found at once. If it is found now,
-    /// and one of them has hosts, then the hosts are what connects them.
+    /// Finds hosts where a new link would be. Between ports that have long been up, a link would
+    /// have been found at once. If it is found only now and a port has hosts, then the hosts
+    /// connect the ports.
     fn hosts_where_a_link_would_be(
         &self,
         from: SwitchPort,
@@ -386,7 +386,7 @@ impl Links {
         Some(Suspicion::HostTraffic { at })
     }
 
-    /// Takes down how long an announcement took; whether that is suspicious, which it tells.
+    /// Records the latency of an announcement. Returns whether it is suspicious.
     fn measure(
         &mut self,
         from: SwitchPort,
@@ -408,14 +408,14 @@ impl Links {
         };
         if let Some(pair) = self.pairs.get_mut(&from) {
             pair.slow |= matches!(finding, Finding::Known(_));
-            // What is refused as a link is taken for hosts from now on.
+            // The ports of a refused link count as edge ports from now on.
             self.changed |= pair.up.is_none();
         }
         self.suspect(from, to, Suspicion::Latency { is, usual }, now);
         true
     }
 
-    /// The median of the latencies of all links that are up, if enough are known.
+    /// Returns the median latency of the links that are up, if enough are known.
     fn median_of_links(&self) -> Option<Duration> {
         let up = self.pairs.values().filter(|pair| pair.up.is_some());
         let mut all: Vec<Duration> = up.filter_map(|pair| pair.latency.usual()).collect();
@@ -430,12 +430,12 @@ impl Links {
         self.alarm(to, Event::RelaySuspected { from, to, why }, now);
     }
 
-    /// An announcement came in that the controller has not made.
+    /// Reports an announcement whose signature is not the controller's.
     pub(super) fn forged(&mut self, at: SwitchPort, now: Duration) {
         self.alarm(at, Event::ForgedAnnouncement { at }, now);
     }
 
-    /// Tells of what is wrong at a port, unless that was told a moment ago.
+    /// Reports a problem at a port, at most once every [`ALARM_EVERY`].
     fn alarm(&mut self, at: SwitchPort, event: Event, now: Duration) {
         let Some(port) = self.port_mut(at) else { return };
         let told = port.alarms.insert(event.name(), now);
@@ -484,12 +484,12 @@ impl Links {
         }
     }
 
-    /// How long a link may say nothing. The half is for what comes late.
+    /// How long a link may be silent. The half round is for late announcements.
     fn silent_after(&self) -> Duration {
         self.interval * MISSED_ROUNDS + self.interval / 2
     }
 
-    /// Tells of links that carry nothing back though there was time for it, once each.
+    /// Reports each link that has carried nothing back for long enough, once.
     fn one_way(&mut self, now: Duration) {
         let after = self.interval + NEW_PORT;
         let old = self.links().map(|up| up.link).filter(|link| link.since + after <= now);
@@ -503,8 +503,8 @@ impl Links {
         }
     }
 
-    /// Tells of links whose ports hear, or are heard by, others than each other, once each: of those that a
-    /// new one has to do with.
+    /// Reports each link whose receiving port is heard elsewhere than at its sending port, once.
+    /// Checks only links that lead to a port of `new`.
     fn miswired(&mut self, new: Link) {
         let mut senders = self.heard_by(new.from);
         senders.extend(self.heard_by(new.to));
@@ -520,22 +520,22 @@ impl Links {
         }
     }
 
-    /// When [`timers`](Self::timers) has something to do.
+    /// When [`timers`](Self::timers) has work.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// What has happened since it was last asked.
+    /// Returns the events since the last call.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether the topology has changed since it was last asked for.
+    /// Whether the topology has changed since it was last taken.
     pub(super) fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// The topology, if it has changed since it was last asked for.
+    /// Returns the topology, if it has changed since it was last taken.
     pub(super) fn take_topology(&mut self) -> Option<Topology> {
         std::mem::take(&mut self.changed).then(|| self.topology())
     }
@@ -580,7 +580,7 @@ impl Links {
     }
 }
 
-/// The next time at which is looked what is due: not before `at`.
+/// Rounds a time up to the timer's granularity.
 fn round_up(at: Duration) -> Duration {
     let (at, grain) = (at.as_nanos() as u64, LOOK_GRAIN.as_nanos() as u64);
     Duration::from_nanos(at.next_multiple_of(grain))

@@ -1,15 +1,15 @@
 //! Finds the links between switches.
 //!
-//! What it is for, how it is set and what it is worth against somebody who attacks is told in the book; here
-//! is how it is made.
-//! - `frame` writes and reads announcements, `key` signs them. `links` is what is known: a state
-//!   machine without I/O, which `latency` helps to tell relays from links. `switch` is the handler: it
-//!   sends the announcements of its switch, and checks the signature of those that come in. `task` owns
+//! The book describes its purpose, its settings, and what it withstands of attacks. This is how it
+//! works:
+//! - `frame` writes and reads announcements, and `key` signs them. `links` is the state: a state
+//!   machine without I/O. `latency` helps it to tell relays from links. `switch` is the handler: it
+//!   sends the switch's announcements, and checks the signatures of those that come in. `task` owns
 //!   the state and publishes the topology.
-//! - Handlers tell the task what they heard through a bounded channel. What does not fit is lost and
-//!   counted, and heard again a round later. Which switches and ports are up the task reads from what
-//!   is published, so none of that can be lost.
-//! - A packet that is no LLDP costs a look at its Ethernet type.
+//! - Handlers send what they receive to the task through a bounded channel. What does not fit is
+//!   counted and dropped; the next round repeats it. The task reads which switches and ports are up
+//!   from what is published, so that is never lost.
+//! - A packet that is not LLDP costs one look at its Ethernet type.
 
 mod frame;
 mod key;
@@ -37,48 +37,49 @@ pub use task::{PUBLISH_AT_ONCE, PUBLISH_EVERY};
 
 use links::{Heard, Links};
 
-/// Announcements that wait for the task, of all switches.
+/// Maximum number of announcements that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
 
-/// Bytes of a key that is made at start, as many as the hash has (more would not help, RFC 2104 §3), and of
-/// the number of the start.
+/// Bytes of a generated key, as many as the hash has (more would not help, RFC 2104 §3), and of the
+/// instance number.
 const SECRET_LEN: usize = 32 + 8;
 
-/// The app: finds the links between switches, and publishes them as
-/// [`Network::topology`]. It stands before all others.
+/// The discovery app: finds the links between switches, and publishes them as
+/// [`Network::topology`]. It stands before all other apps.
 pub struct Discovery {
     settings: DiscoverySettings,
     /// From the operating system.
     secrets: Secrets,
-    /// Made when the controller starts.
+    /// Created when the controller starts.
     shared: OnceLock<Arc<Shared>>,
 }
 
-/// What nobody else knows, and what tells this start of this controller from others with the same key.
+/// The key, and the number that distinguishes this start from other starts and controllers with the
+/// same key.
 #[derive(Clone)]
 struct Secrets {
     key: Key,
     instance: u64,
 }
 
-/// What the handlers and the task share.
+/// Shared by the handlers and the task.
 struct Shared {
     secrets: Secrets,
     interval_s: u32,
     nonce: AtomicU64,
     tell: Sender<Told>,
     told: Receiver<Told>,
-    /// What is counted for each switch, for the task.
+    /// Counters of each switch, for the task.
     counts: Registry<Counts>,
 }
 
-/// What a handler tells the task.
+/// A message from a handler to the task.
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Heard(Heard),
     Forged(SwitchPort),
-    /// A port has gone down. It may be up again by the time that this is dealt with: what is published is
-    /// what there is at the end of a turn.
+    /// A port has gone down. It may be up again when the task handles this; the topology is
+    /// published at the end of a turn.
     PortDown {
         at: SwitchPort,
         switch_since: Duration,
@@ -86,33 +87,34 @@ enum Told {
 }
 
 counters! {
-    /// What discovery counts of each switch.
+    /// Counters of discovery for each switch.
     Counts {
-        /// Announcements that were sent.
+        /// Announcements sent.
         sent: "announcements_sent",
-        /// Announcements that came in and were signed by this start of the controller.
+        /// Announcements received that this start of the controller signed.
         heard: "announcements_heard",
-        /// LLDP frames that claimed to be announcements and were not signed by the controller.
+        /// LLDP frames that claimed to be announcements but had no valid signature.
         forged: "announcements_forged",
-        /// Announcements that were used before, or too old.
+        /// Announcements that were used before, or are too old.
         replayed: "announcements_replayed",
-        /// Announcements that came in where they went out.
+        /// Announcements received at the port that sent them.
         reflected: "announcements_reflected",
-        /// Announcements that came over what may be a relay between hosts.
+        /// Announcements that may have come over a relay between hosts.
         suspected: "announcements_suspected",
         /// Announcements of another controller with the same key, or of an earlier start.
         other_instance: "announcements_of_others",
-        /// LLDP frames of others, which were passed on.
+        /// LLDP frames of other devices, passed on to the apps.
         foreign: "lldp_of_others",
-        /// LLDP frames above what a port may send.
+        /// LLDP frames above a port's limit.
         over_limit: "lldp_over_limit",
-        /// Announcements that were lost because the controller was too busy.
+        /// Announcements lost because the controller was too busy.
         lost: "announcements_lost",
     }
 }
 
 impl Discovery {
-    /// Discovery with these settings. A run that repeats takes its key from its seed, if none is set.
+    /// Creates discovery with these settings. If no key is set, a repeatable run derives it from
+    /// its seed.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -141,7 +143,7 @@ impl Secrets {
         Ok(Self::of(secret()?))
     }
 
-    /// No secrets: whoever runs a lab knows its seed.
+    /// Not secret: the seed is known to whoever runs the lab.
     fn of_seed(seed: u64) -> Self {
         let mut bytes = [0; SECRET_LEN];
         fastrand::Rng::with_seed(seed).fill(&mut bytes);
@@ -163,7 +165,7 @@ impl Shared {
     }
 
     fn next_nonce(&self) -> u64 {
-        // From 1 on.
+        // The first nonce is 1.
         self.nonce.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
@@ -175,7 +177,7 @@ impl App for Discovery {
         "discovery"
     }
 
-    /// Announcements come by a flow of their own.
+    /// Its own flow brings the announcements.
     fn wants_packet_ins(&self) -> bool {
         false
     }

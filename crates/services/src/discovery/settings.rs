@@ -1,4 +1,4 @@
-//! How discovery is set.
+//! Settings of discovery.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,31 +7,32 @@ use bellrock_api::SwitchPort;
 
 use super::Key;
 
-/// How links are discovered.
+/// Settings of discovery.
 #[derive(Clone, Debug)]
 pub struct DiscoverySettings {
-    /// How often each port is asked: a round. In whole seconds, at least one.
+    /// Time between two announcements of a port: one round. In whole seconds, at least 1.
     pub interval: Duration,
-    /// The secret that announcements are signed with. `None`: one is made at start.
+    /// The secret key that signs announcements. `None` generates one at start.
     ///
-    /// One that is configured is for controllers of one network, so that they take each other's
-    /// announcements for genuine ones, though not for links.
+    /// Configure one if several controllers share a network: each then takes the announcements of
+    /// the others for genuine, though not for links.
     pub key: Option<Key>,
-    /// Whether a new link that is much slower than the others stays down: it may be a relay between
-    /// two hosts. It is reported in either case. For networks whose links are much alike.
+    /// Whether a new link that is much slower than the other links stays down: it may be a relay
+    /// between two hosts. It is reported in either case. Use it where all links have similar
+    /// latency.
     pub refuse_slow_links: bool,
-    /// Ports that lead to other switches, by the operator's word. A link between two of them is never taken for a relay,
-    /// whatever hosts were seen there and however slow it is.
+    /// Ports that lead to other switches, as the operator states. A link between two of them is
+    /// never taken for a relay, even if hosts were seen there or it is slow.
     pub trusted_ports: BTreeSet<SwitchPort>,
 }
 
 impl DiscoverySettings {
-    /// How often each port is asked if nothing is said.
+    /// Default interval.
     pub const INTERVAL: Duration = Duration::from_secs(5);
-    /// Shortest and longest interval.
+    /// Minimum and maximum interval.
     pub const INTERVALS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3600)];
 
-    /// The interval in seconds, within its bounds.
+    /// Returns the interval in seconds, within its bounds.
     pub(super) fn interval_s(&self) -> u32 {
         let [least, most] = Self::INTERVALS;
         self.interval.clamp(least, most).as_secs() as u32

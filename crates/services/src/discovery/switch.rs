@@ -1,5 +1,5 @@
-//! Discovery at one switch: sends the announcements of its ports, and tells those that come in from
-//! what is not ours.
+//! Discovery at one switch: sends the announcements of its ports, and sorts the LLDP frames that
+//! come in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::frame::{self, DESTINATION, Lldp, Prepared};
 use super::links::{Heard, MISSED_ROUNDS, NEW_PORT};
 use super::{Counts, Shared, Told};
 
-/// LLDP frames of one port that are looked at in a second. Further ones are dropped: nobody who is
-/// honest sends that many, and a host that floods them harms its own port only.
+/// Maximum number of LLDP frames of a port that are read in a second. Further ones are dropped: no
+/// correct device sends so many, and a host that floods LLDP harms its own port only.
 pub const LLDP_PER_PORT_PER_S: u8 = 16;
 
-/// Announcements that a switch is sent in one turn, some 700 KB of the 1 MiB that all apps have together. Those of
-/// further ports go out a second later, before others.
+/// Maximum number of announcements sent to a switch in one turn: some 700 KB of the 1 MiB that all
+/// apps share. Announcements of further ports go out a second later, before the others.
 pub const ANNOUNCEMENTS_PER_TURN: usize = 4096;
 
-/// Round trips to the switch of which the shortest counts.
+/// Number of recent round trips to the switch. The shortest counts.
 const ROUND_TRIPS: usize = 4;
 
-/// What operators know the flow by that brings announcements.
+/// Name for operators of the flow that brings announcements.
 const BRINGS: &str = "flow for announcements";
 
-/// The flow that brings announcements: above all others of its band, which is the highest.
+/// Priority of the flow that brings announcements: above all others of its band, the highest band.
 const PRIORITY: u16 = bellrock_api::openflow::PriorityBand::PRIORITIES - 1;
 
-/// Makes and reads the announcements of one switch.
+/// Sends and reads the announcements of one switch.
 pub struct DiscoverySwitch {
     shared: Arc<Shared>,
     counts: Arc<Counts>,
@@ -40,7 +40,7 @@ pub struct DiscoverySwitch {
     /// When the switch came up.
     since: Duration,
     ports: BTreeMap<Port, PortState>,
-    /// Ticks since the switch came up: what decides whose turn it is.
+    /// Ticks since the switch came up. They decide which ports are announced.
     second: u32,
     control: Control,
     topology: Reader<Topology>,
@@ -54,13 +54,13 @@ struct PortState {
     since: Duration,
     /// LLDP frames since the last tick.
     heard: u8,
-    /// Whether it has answered an announcement since then.
+    /// Whether the port has answered an announcement since the last tick.
     answered: bool,
-    /// Whether its turn to be announced came and there was no room.
+    /// Whether the port's announcement was due but did not fit.
     is_owed: bool,
 }
 
-/// How long messages take to the switch and back.
+/// Measures round trips to the switch.
 #[derive(Default)]
 struct Control {
     asked: Option<(Xid, Duration)>,
@@ -76,12 +76,12 @@ impl Control {
         }
     }
 
-    /// How long one way takes; zero as long as that is not known.
+    /// Returns the time of one way; zero until it is known.
     fn one_way(&self) -> Duration {
         self.known().min().unwrap_or_default() / 2
     }
 
-    /// How far round trips differ.
+    /// Returns the spread of the round trips.
     fn noise(&self) -> Duration {
         let known = self.known();
         known.clone().max().unwrap_or_default() - known.min().unwrap_or_default()
@@ -121,7 +121,7 @@ impl DiscoverySwitch {
         self.ports.insert(desc.port, PortState { frame, since: now, heard, answered, is_owed });
     }
 
-    /// Announces a port out of it.
+    /// Sends an announcement out of a port.
     fn announce(&mut self, switch: &mut Switch<'_>, port: Port) -> Result<()> {
         let Some(state) = self.ports.get_mut(&port) else { return Ok(()) };
         let (key, nonce) = (&self.shared.secrets.key, self.shared.next_nonce());
@@ -133,7 +133,7 @@ impl DiscoverySwitch {
         Ok(())
     }
 
-    /// Announces these ports, as many as there is room for.
+    /// Announces as many of these ports as fit. The rest is owed.
     fn announce_all(&mut self, switch: &mut Switch<'_>, due: &[Port]) {
         let sent = due.iter().take(ANNOUNCEMENTS_PER_TURN);
         let sent = sent.take_while(|port| self.announce(switch, **port).is_ok()).count();
@@ -144,15 +144,15 @@ impl DiscoverySwitch {
         }
     }
 
-    /// Asks how long messages take.
+    /// Starts to measure a round trip.
     fn ask(&mut self, switch: &mut Switch<'_>) {
-        // With too many questions open already, it is asked the next time.
+        // With too many requests open, the next round measures again.
         if let Ok(xid) = switch.barrier() {
             self.control.asked = Some((xid, switch.now()));
         }
     }
 
-    /// Installs the flow that brings announcements. The switch tells when somebody removes it.
+    /// Installs the flow that brings announcements. The switch reports when it is deleted.
     fn bring_announcements(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
         let actions = [Action::output(Port::CONTROLLER)];
@@ -162,7 +162,7 @@ impl DiscoverySwitch {
         Ok(())
     }
 
-    /// Looks at an LLDP frame.
+    /// Reads an LLDP frame.
     fn lldp(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Verdict {
         let at = SwitchPort::new(self.dpid, packet.in_port());
         let Some(state) = self.ports.get_mut(&at.port) else { return Verdict::Pass };
@@ -202,13 +202,13 @@ impl DiscoverySwitch {
         Verdict::Consume
     }
 
-    /// Announces a port that hears another for the first time, so that both ways of the link are known at
-    /// the same time.
+    /// Announces a port on which a new link was heard, so that both directions are known at the
+    /// same time.
     fn answer(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
         let is_known = self.topology.get().link(at).is_some();
         let Some(state) = self.ports.get_mut(&at.port) else { return };
         if !is_known && !std::mem::replace(&mut state.answered, true) {
-            // One that cannot be sent now is sent in its turn.
+            // If it does not fit now, the port's next turn sends it.
             let _ = self.announce(switch, at.port);
         }
     }
@@ -220,14 +220,14 @@ impl DiscoverySwitch {
     }
 }
 
-/// Whether a port is up, and one that packets come in by: the switch's own too ([`Port::LOCAL`]), behind which its
-/// machine is a host, or a bridge to another switch.
+/// Whether a port is up and can receive packets. Includes the switch's own port ([`Port::LOCAL`]):
+/// its machine behind it is a host, or a bridge to another switch.
 pub(super) fn is_up(desc: &PortDesc) -> bool {
     desc.port.is_ingress() && desc.is_up()
 }
 
 impl Wants for DiscoverySwitch {
-    /// Whether it is LLDP, without a tag.
+    /// Whether a packet is LLDP, without a tag.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
         const LLDP: [u8; 2] = frame::ETH_TYPE.to_be_bytes();
@@ -259,7 +259,7 @@ impl Handler for DiscoverySwitch {
         }
         let verdict = self.lldp(switch, packet);
         if verdict == Verdict::Consume && packet.buffer_id().is_some() {
-            // Gives back the room that the switch keeps it in.
+            // Frees the switch's buffer.
             switch.packet_out_with(packet, &[])?;
         }
         Ok(verdict)
@@ -268,7 +268,7 @@ impl Handler for DiscoverySwitch {
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
         let was_deleted = flow.reason == FlowRemovedReason::Delete;
         let age = Duration::new(flow.duration_sec.into(), flow.duration_nsec);
-        // That of an earlier connection has to go; its place is taken already.
+        // A flow of an earlier connection was replaced by a new one and should go.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
             self.bring_announcements(switch)?;
@@ -285,7 +285,7 @@ impl Handler for DiscoverySwitch {
             }
             return Ok(());
         }
-        // A switch that makes up more ports than it may have has no room for them here either.
+        // A port above the switch's maximum is not in its ports, and is ignored here.
         if !self.ports.contains_key(&port) && switch.info().port(port).is_some() {
             self.add(&status.desc, switch.now());
             self.announce_all(switch, &[port]);

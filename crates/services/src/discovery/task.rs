@@ -1,4 +1,4 @@
-//! The task that owns what is known of links, and publishes the topology.
+//! The task that owns the links and publishes the topology.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::switch::is_up;
 use super::{Shared, Told};
 use crate::wait::{first, until, yield_now};
 
-/// How often topologies are published where links change all the time: ports that flap cost those who read it no
-/// more than this.
+/// Minimum time between two topologies while links change all the time. It limits the cost for
+/// readers when ports flap.
 pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
 
-/// Topologies that are published without a pause after a time without changes: what goes around a failure, or takes
-/// up a link, does not wait.
+/// Number of topologies that are published without a pause after a time without changes, so that a
+/// detour around a failure, or a new link, does not wait.
 pub const PUBLISH_AT_ONCE: u32 = 16;
 
-/// What handlers told that is dealt with before others have their turn.
+/// Maximum number of messages from handlers in one turn.
 const TOLD_PER_TURN: usize = 1024;
 
-/// Runs for as long as the controller.
+/// Runs as long as the controller.
 pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links) {
     let mut switches = Switches::default();
     let mut seen = None;
@@ -52,7 +52,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
         for event in links.take_events() {
             network.events().publish(now, event);
         }
-        // What comes all the time leaves nothing to wait for.
+        // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
         if dealt_with == TOLD_PER_TURN {
             continue;
@@ -65,7 +65,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
     }
 }
 
-/// Tells what has changed of the switches.
+/// Updates the links after switches have changed.
 fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Network) {
     let now = network.now();
     for info in before.iter().filter(|info| after.get(info.dpid).is_none()) {
@@ -79,8 +79,8 @@ fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Net
     }
 }
 
-/// Takes up a port again that has gone down, if it has come back since, and what was published is known
-/// already.
+/// Adds a port again after it went down, if it is up by now: the published switches that said so
+/// may have been compared already.
 fn port_back(links: &mut Links, at: SwitchPort, network: &Network) {
     let Some(info) = network.switch(at.dpid) else { return };
     if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {
@@ -102,7 +102,7 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
         Told::Heard(heard) => heard,
         Told::Forged(at) => return links.forged(at, now),
         Told::PortDown { at, switch_since } => {
-            // What is of an earlier connection went with that.
+            // A message of an earlier connection is dropped: its ports went with the connection.
             if links.is_of(at.dpid, switch_since) {
                 links.port_down(at, now);
                 port_back(links, at, network);

@@ -1,20 +1,20 @@
-//! Hosts that an app has reason to believe in before the controller has heard them: those whose flows an earlier run
-//! has left in the switches.
+//! Hosts that an app assumes before the controller has received a packet from them, for example
+//! because flows of an earlier run are still in the switches.
 //!
-//! Host tracking takes such a host to be at its port as soon as hosts can be there. Who speaks with its address
-//! elsewhere is a claim then, and has to outlast the questions that any claim does.
+//! Host tracking places such a host at its port as soon as hosts can be there. From then on, its
+//! address at another port is a claim, and is checked like any claim.
 
 use std::collections::BTreeMap;
 
 use bellrock_api::{HostId, Network, SwitchPort, Watch};
 
-/// Most hosts that are believed in. Further ones are known when they are heard.
+/// Maximum number of assumed hosts. Further hosts are learnt when they send.
 const MAX_BELIEVED: usize = 1 << 16;
 
-/// Hosts, and where they are believed to be.
+/// Assumed hosts, and the ports that they are at.
 pub type BelievedHosts = BTreeMap<HostId, SwitchPort>;
 
-/// Has host tracking believe that hosts are at these ports, unless it knows better.
+/// Makes host tracking assume these hosts at these ports, unless it knows better.
 pub fn believe(network: &Network, hosts: impl IntoIterator<Item = (HostId, SwitchPort)>) {
     let more: Vec<_> = hosts.into_iter().collect();
     believed(network).update(|before| {

@@ -1,37 +1,38 @@
-//! What a handler remembers of hosts that it has nothing to do with: known hosts at their places, and
-//! hosts that are only passing through.
+//! The hosts that a handler needs no action for: known hosts at their ports, and hosts whose
+//! packets only pass through.
 //!
-//! It is asked for every packet, so it is flat and small, and is emptied rather than kept up to date. A host at a port is one word in
-//! a cache line of eight, which are compared at once: how many of them had to be looked at is nothing that a branch
-//! predictor would guess.
+//! Every packet asks it, so it is flat and small, and is cleared rather than updated. A host at a
+//! port is one word. A cache line holds eight, which are compared at once: a loop that ends early
+//! would often be mispredicted.
 
 use std::hint::cold_path;
 
 use bellrock_api::{HostId, Port};
 
-/// Hosts that are remembered at most. With more it is emptied, and each is looked at again.
+/// Maximum number of hosts. When it is full it is cleared, and each host is looked at again.
 const MAX_HOSTS: usize = 1 << 13;
 
-/// Lines at first.
+/// Initial number of lines.
 const MIN_LINES: usize = 1 << 3;
 
-/// Lines at most. Half of them are for all hosts that it may have; it has the others when two lines of one host were full before.
+/// Maximum number of lines. Half of them hold [`MAX_HOSTS`]; it grows further only if both lines of
+/// a tag are full.
 const MAX_LINES: usize = 4 * MAX_HOSTS / TAGS_PER_LINE;
 
 const TAGS_PER_LINE: usize = 8;
 
-/// A host as one word: its VLAN in bits 48 to 59, and its address below, the first byte lowest, as a
-/// processor reads it from the packet. Zero is none.
+/// A host as one word: its VLAN in bits 48 to 59, and its address below, the first byte lowest, as
+/// a processor reads it from the packet. Zero is no host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key(u64);
 
 const VLAN_SHIFT: u32 = 48;
 
 impl Key {
-    /// The key of the sender of a packet without a VLAN tag, by the first bytes of the packet.
+    /// Returns the key of the sender of an untagged packet, from the packet's first bytes.
     #[inline(always)]
     pub(super) fn untagged(header: &[u8; 14]) -> Self {
-        // Eight bytes are read for six, with two of the destination before them.
+        // Reads eight bytes: two of the destination, and the six of the source.
         let source = header.get(4..12).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 8]);
         Key(u64::from_le_bytes(*source) >> 16)
     }
@@ -45,14 +46,15 @@ impl Key {
 
 /// A host at a port, as one word that is never zero.
 ///
-/// One host has another tag at each port. Two hosts at two ports have the same with a chance of one in 2^63, whatever
-/// addresses they choose, since a secret is in it; then what is to be told of the one is told later.
+/// A host has a different tag at each port. A secret is part of the tag, so whatever addresses are
+/// chosen, two hosts at two ports share a tag with a chance of 1 in 2^63. The second host is then
+/// reported later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tag(u64);
 
 const IS_TAG: u64 = 1 << 63;
 
-/// Eight tags by their halves, so that the halves of four are compared by one instruction. Zeros are none.
+/// Eight tags, split into halves: one instruction compares four halves. Zeros are no tag.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 struct Line {
@@ -70,7 +72,7 @@ impl Line {
         (0..TAGS_PER_LINE).fold(false, |same, nth| same | (differ(nth) == 0))
     }
 
-    /// Puts a tag where none is, if there is such a place.
+    /// Puts a tag into a free slot. Returns whether there is one.
     fn put(&mut self, tag: Tag) -> bool {
         let (low, high) = (tag.0 as u32, (tag.0 >> 32) as u32);
         let free = self.high.iter().position(|high| *high == 0);
@@ -85,13 +87,13 @@ impl Line {
     }
 }
 
-/// A set of hosts, each at a port; at several, if it passes by at them. A tag is in the first of its two lines, or in the second when that was
-/// full. At most half full.
+/// A set of hosts at ports. A host that passes through may be at several. A tag is in the first of
+/// its two lines, or in the second if the first was full. At most half of the slots are used.
 pub(super) struct Cache {
-    /// A power of two.
+    /// Their number is a power of two.
     lines: Box<[Line]>,
     len: usize,
-    /// Odd and secret: who chooses addresses cannot choose where they lie, nor what their tags are.
+    /// Odd and secret, so that nobody can choose addresses for their line or their tag.
     multiplier: u64,
 }
 
@@ -106,7 +108,7 @@ impl Cache {
         Tag((host ^ u64::from(port.0).wrapping_mul(self.multiplier)) | IS_TAG)
     }
 
-    /// Both lines of a tag, which may be the same.
+    /// Returns both lines of a tag, which may be the same.
     #[inline(always)]
     fn homes(&self, Tag(tag): Tag) -> [usize; 2] {
         // Folded, so that each bit of the address counts in both.
@@ -116,7 +118,7 @@ impl Cache {
         [hash as usize & mask, (hash >> 32) as usize & mask]
     }
 
-    /// Whether the host is remembered at this port.
+    /// Whether the host is in the cache at this port.
     #[inline(always)]
     pub(super) fn has(&self, key: Key, port: Port) -> bool {
         let tag = self.tag(key, port);
@@ -134,7 +136,7 @@ impl Cache {
         self.lines[second].has(tag)
     }
 
-    /// Remembers a host at a port.
+    /// Adds a host at a port.
     pub(super) fn insert(&mut self, key: Key, port: Port) {
         if self.has(key, port) {
             return;
@@ -151,12 +153,13 @@ impl Cache {
         self.len += 1;
     }
 
-    /// Puts a tag into one of its lines, if there is room.
+    /// Puts a tag into one of its lines. Returns whether one has a free slot.
     fn put(&mut self, tag: Tag) -> bool {
         self.homes(tag).into_iter().any(|line| self.lines[line].put(tag))
     }
 
-    /// Twice the lines, and all tags in them; false if there are as many as there may be, or too few for these tags.
+    /// Doubles the lines and keeps the tags. Returns `false` at [`MAX_LINES`], or if the tags do
+    /// not fit.
     fn grow(&mut self) -> bool {
         let lines = self.lines.len() * 2;
         if lines > MAX_LINES {
@@ -166,7 +169,7 @@ impl Cache {
         before.iter().flat_map(Line::tags).all(|tag| self.put(tag))
     }
 
-    /// Forgets all.
+    /// Removes all tags.
     pub(super) fn clear(&mut self) {
         if self.len > 0 {
             self.lines.fill(Line::default());

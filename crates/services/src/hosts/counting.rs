@@ -1,9 +1,10 @@
-//! Asks switches how many packets their flows have counted from a host: who sends by flows alone is there, though the
-//! controller hears nothing.
+//! Asks switches how many packets from a host their flows have counted. A host that sends only by
+//! flows is present, though the controller receives none of its packets.
 //!
-//! Only the switch that the host is at is asked, and only for flows that match the host's address and its port: what
-//! somebody else sends with that address at another port is not counted. A switch adds the numbers up itself
-//! (`OFPMP_AGGREGATE`; 1.0 §5.3.5, 1.3.5 §7.3.5.3), so that the reply is of one size however many flows there are.
+//! Only the host's own switch is asked, for flows that match the host's address and its port. So
+//! packets that another device sends with that address at another port do not count. The switch
+//! adds the numbers up itself (`OFPMP_AGGREGATE`; 1.0 §5.3.5, 1.3.5 §7.3.5.3): the reply has a
+//! fixed size.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,26 +13,25 @@ use async_channel::{Receiver, Sender};
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
 use bellrock_api::{Dpid, HostId, Match, Network, ReplyBody, SwitchPort};
 
-/// How long a switch is left alone between two such questions, since each has it look at all its flows.
+/// Minimum pause between two requests to a switch. Each makes the switch look at all its flows.
 pub const COUNT_EVERY: Duration = Duration::from_millis(20);
 
-/// Switches that are asked at a time.
+/// Maximum number of switches that are asked at the same time.
 pub const COUNTED_AT_A_TIME: usize = 64;
 
-/// A host whose packets are counted, where it is.
+/// A host whose packets are counted, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) host: HostId,
     pub(super) at: SwitchPort,
 }
 
-/// Questions that wait, and those on their way. The tracker asks for each host once at a time, so there are no more
-/// than hosts.
+/// Requests that wait, and those under way. The tracker has one request for each host at most.
 pub(super) struct Counting {
     waiting: BTreeMap<Dpid, VecDeque<Counted>>,
     busy: BTreeSet<Dpid>,
     tell: Sender<(Counted, Option<u64>)>,
-    /// What switches have answered: packets, or `None` if nobody knows.
+    /// Answers of switches: the number of packets, or `None` if it is unknown.
     pub(super) answers: Receiver<(Counted, Option<u64>)>,
 }
 
@@ -41,17 +41,17 @@ impl Counting {
         Counting { waiting: BTreeMap::new(), busy: BTreeSet::new(), tell, answers }
     }
 
-    /// Has this asked when it is its turn.
+    /// Queues a request.
     pub(super) fn ask(&mut self, counted: Counted) {
         self.waiting.entry(counted.at.dpid).or_default().push_back(counted);
     }
 
-    /// A switch has answered.
+    /// Notes that a switch has answered.
     pub(super) fn answered(&mut self, dpid: Dpid) {
         self.busy.remove(&dpid);
     }
 
-    /// Sends the questions whose turn it is. Returns the switches that are asked.
+    /// Sends the requests that are due. Returns the switches that were asked.
     pub(super) fn send(&mut self, network: &Network) -> Vec<Dpid> {
         let room = COUNTED_AT_A_TIME.saturating_sub(self.busy.len());
         let free = self.waiting.keys().filter(|dpid| !self.busy.contains(dpid));
@@ -68,7 +68,7 @@ impl Counting {
             network.spawn("count a host's packets", async move {
                 let packets = packets(&asking, next).await;
                 asking.sleep(COUNT_EVERY).await;
-                // Whoever asked is there for as long as the controller.
+                // The receiver lives as long as the controller.
                 let _ = tell.send((next, packets)).await;
             });
         }
@@ -76,7 +76,7 @@ impl Counting {
     }
 }
 
-/// How many packets the flows of a switch have counted from a host at its port.
+/// Returns the number of packets that a switch's flows have counted from a host at its port.
 async fn packets(network: &Network, Counted { host, at }: Counted) -> Option<u64> {
     let from_host = Match::any().in_port(at.port).eth_src(host.mac);
     let request = RequestBody::Aggregate(FlowStatsRequest::all(&from_host));

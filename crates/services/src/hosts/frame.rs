@@ -1,4 +1,4 @@
-//! What of a packet tells of the host that sent it.
+//! Reads what a packet reports of the host that sent it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,25 +26,25 @@ const TARGET_LINK_ADDRESS: u8 = 2;
 pub(super) struct Frame<'p> {
     pub(super) src: MacAddr,
     pub(super) dst: MacAddr,
-    /// `None` also for a tag with a priority only.
+    /// `None` also for a tag with only a priority.
     pub(super) vlan: Option<u16>,
     pub(super) eth_type: u16,
-    /// What is behind the header.
+    /// The bytes behind the header.
     payload: &'p [u8],
 }
 
-/// What a packet tells of its sender's Internet addresses.
+/// What a packet reports of its sender's IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,
-    /// It says that this is its address: ARP or neighbour discovery.
+    /// The sender states that this is its address: ARP or neighbour discovery.
     Address(IpAddr),
-    /// It used this one, which may be that of another behind it.
+    /// The packet's source address. It may belong to another host behind the sender.
     Used(IpAddr),
 }
 
 impl<'p> Frame<'p> {
-    /// `None` for a packet that ends within its header.
+    /// Returns `None` for a packet that ends within its header.
     pub(super) fn read(data: &'p [u8]) -> Option<Self> {
         let (dst, rest) = data.split_first_chunk()?;
         let (src, rest) = rest.split_first_chunk()?;
@@ -64,12 +64,12 @@ impl<'p> Frame<'p> {
         HostId::new(self.src, self.vlan)
     }
 
-    /// Whether a host can have sent it, to others than the other end of its link.
+    /// Whether the sender may be a host, and the packet is not for the other end of its link only.
     pub(super) fn is_from_host(&self) -> bool {
         self.src.is_station() && !self.dst.is_link_local()
     }
 
-    /// What it tells of its sender.
+    /// Returns what the packet reports of its sender's addresses.
     pub(super) fn told(&self) -> Told {
         let told = match self.eth_type {
             ETH_TYPE_ARP => self.arp().map(Told::Address),
@@ -87,14 +87,14 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Whether it may tell an address: only then it has to be looked at more closely.
+    /// Whether the packet may state an address of its sender, and needs a closer look.
     #[inline]
     pub(super) fn may_tell(&self) -> bool {
         self.eth_type == ETH_TYPE_ARP
             || (self.eth_type == ETH_TYPE_IPV6 && self.payload.get(6) == Some(&ICMPV6))
     }
 
-    /// The address that the sender of an ARP packet says it has.
+    /// Returns the sender's address in an ARP packet, if the packet is about its own sender.
     fn arp(&self) -> Option<IpAddr> {
         let (head, rest) = self.payload.split_first_chunk()?;
         let sender_mac: &[u8; 6] = rest.get(2..)?.first_chunk()?;
@@ -103,11 +103,11 @@ impl<'p> Frame<'p> {
         own.then(|| IpAddr::V4(Ipv4Addr::from(*sender_ip)))
     }
 
-    /// The address that the sender of a neighbour solicitation or advertisement has (RFC 4861 §4.3,
+    /// Returns the sender's address in a neighbour solicitation or advertisement (RFC 4861 §4.3,
     /// §4.4).
     fn neighbour_discovery(&self) -> Option<IpAddr> {
         let (header, message) = self.payload.split_at_checked(IPV6_LEN)?;
-        // Only neighbours can send it so (§7.1).
+        // Only neighbours can send it with this hop limit (§7.1).
         const HOP_LIMIT: u8 = 255;
         if header.get(6..8) != Some(&[ICMPV6, HOP_LIMIT]) {
             return None;
@@ -120,7 +120,7 @@ impl<'p> Frame<'p> {
             NEIGHBOUR_ADVERTISEMENT => {
                 let target: &[u8; 16] = message.get(8..)?.first_chunk()?;
                 let option = message.get(24..).and_then(<[u8]>::first_chunk::<8>);
-                // Without the option, it is the address that the packet came from.
+                // Without the option, the sender speaks of its own address.
                 let own = match option {
                     Some([TARGET_LINK_ADDRESS, 1, mac @ ..]) => MacAddr(*mac) == self.src,
                     _ => true,
@@ -137,7 +137,7 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// Bytes of a frame before what its Ethernet type is about.
+/// Bytes of a frame before its payload.
 pub(super) const fn header_len(vlan: Option<u16>) -> usize {
     if vlan.is_some() { HEADER_LEN + TAG_LEN } else { HEADER_LEN }
 }

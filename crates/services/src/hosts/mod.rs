@@ -1,17 +1,17 @@
-//! Finds the hosts and where they are.
+//! Finds the hosts and the ports that they are at.
 //!
-//! What it is for, how it is set and what it is worth against somebody who attacks is told in the book; here
-//! is how it is made.
-//! - `frame` reads what a packet tells of its sender, `probe` asks a host whether it is there. `tracker` is
-//!   what is known: a state machine without I/O, which counts hosts with `ports`. `switch` is the
-//!   handler, and `cache` what keeps nearly all packets from being looked at. `task` owns the state
-//!   and publishes the hosts; by `counting` it asks switches how many packets of a host they have forwarded.
-//! - Two flows above those of all apps bring the answers to probes. Frames from the address that probes are sent from
-//!   are dropped and reported.
-//! - Handlers tell the task what they saw through a bounded channel. What does not fit is lost and
-//!   counted, and seen again with a later packet.
-//! - A packet of a host that is known to be where it came from costs a look into the cache: no lock, and
-//!   no write.
+//! The book describes its purpose, its settings, and what it withstands of attacks. This is how it
+//! works:
+//! - `frame` reads what a packet reports of its sender, and `probe` builds the frames that ask a
+//!   host whether it is there. `tracker` is the state: a state machine without I/O, which counts
+//!   hosts with `ports`. `switch` is the handler. Its `cache` lets nearly all packets pass without
+//!   a closer look. `task` owns the state and publishes the hosts. With `counting` it asks switches
+//!   how many packets of a host they have forwarded.
+//! - Two flows above those of all apps bring the answers to probes. Frames from the source address
+//!   of probes are dropped and reported.
+//! - Handlers send sightings to the task through a bounded channel. What does not fit is counted
+//!   and dropped; a later packet repeats it.
+//! - A packet of a host at its known port costs one look into the cache: no lock, and no write.
 
 mod believed;
 mod cache;
@@ -45,20 +45,20 @@ pub use tracker::{
 
 use tracker::{Sighting, Tracker};
 
-/// Sightings that wait for the task, of all switches.
+/// Maximum number of sightings that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
 
-/// The app: finds the hosts, and publishes them as
-/// [`Network::hosts`]. It stands behind discovery and before all others.
+/// The host tracking app: finds the hosts, and publishes them as [`Network::hosts`]. It stands
+/// behind discovery and before all other apps.
 pub struct HostTracking {
     settings: HostSettings,
     /// From the operating system, for the hashes of addresses.
     secrets: [u64; 3],
-    /// Made when the controller starts.
+    /// Created when the controller starts.
     shared: OnceLock<Arc<Shared>>,
 }
 
-/// What the handlers and the task share.
+/// Shared by the handlers and the task.
 struct Shared {
     multiplier: u64,
     tell: Sender<News>,
@@ -66,7 +66,7 @@ struct Shared {
     switches: Registry<PerSwitch>,
 }
 
-/// What a handler reports to the task.
+/// A message from a handler to the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     /// A host was seen.
@@ -77,40 +77,40 @@ enum News {
     Refused(Dpid, Refusal),
 }
 
-/// What the task and the handler of a switch share.
+/// Shared by the task and the handler of a switch.
 #[derive(Default)]
 struct PerSwitch {
-    /// Counted up when what the handler believes of hosts may not be so any more.
+    /// Incremented when the handler's cached hosts may be out of date.
     stale: AtomicU64,
     counts: Counts,
 }
 
 counters! {
-    /// What host tracking counts of each switch.
+    /// Counters of host tracking for each switch.
     Counts {
-        /// Packets that were dropped since they came from the address of a host that is elsewhere.
+        /// Packets dropped because the host with their source address is elsewhere.
         claims: "claims_dropped",
-        /// Claims that were refused since the host answered where it is.
+        /// Claims refused because the host answered at its port.
         refused: "claims_refused",
-        /// Hosts that were not learnt since their port has as many as it may.
+        /// Hosts not learnt because their port has its maximum of hosts.
         port_full: "over_port_limit",
-        /// Hosts that were not learnt since there are as many as there may be.
+        /// Hosts not learnt because the network has its maximum of hosts.
         full: "over_limit",
-        /// Packets whose senders were not looked into since their port had told of too many.
+        /// Packets not looked into because their port had too many sightings.
         over_limit: "sightings_over_limit",
-        /// Sightings that were lost because the controller was too busy.
+        /// Sightings lost because the controller was too busy.
         lost: "sightings_lost",
-        /// Questions to hosts whether they are still there.
+        /// Probes sent to hosts.
         probes: "probes_sent",
-        /// Questions to the switch how many packets of a host its flows have counted.
+        /// Requests to the switch for the packet counts of a host's flows.
         counted: "packet_counts_asked",
-        /// Frames from the controller's own probe address that were dropped.
+        /// Frames from the source address of probes that were dropped.
         impostors: "probe_address_used",
     }
 }
 
 impl HostTracking {
-    /// Host tracking with these settings.
+    /// Creates host tracking with these settings.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -154,7 +154,7 @@ impl App for HostTracking {
         "hosts"
     }
 
-    /// Where switches are, no hosts are learnt.
+    /// No hosts are learnt at ports that lead to switches.
     fn needs(&self) -> Needs {
         Needs::TOPOLOGY
     }

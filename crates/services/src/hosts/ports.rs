@@ -1,10 +1,10 @@
-//! How many hosts each port has.
+//! Counts the hosts of each port.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{HostId, MacAddr, SwitchPort};
 
-/// The hosts of each port, and the ports by how many they have.
+/// The hosts of each port, and the ports by their number of hosts.
 #[derive(Debug, Default)]
 pub(super) struct Ports {
     hosts: BTreeSet<(SwitchPort, HostId)>,
@@ -35,22 +35,22 @@ impl Ports {
         }
     }
 
-    /// How many hosts a port has.
+    /// Returns the number of hosts at a port.
     pub(super) fn count(&self, at: SwitchPort) -> usize {
         self.counts.get(&at).copied().unwrap_or(0)
     }
 
-    /// The port with most hosts, and how many.
+    /// Returns the port with most hosts, and their number.
     pub(super) fn fullest(&self) -> Option<(usize, SwitchPort)> {
         self.by_count.last().copied()
     }
 
-    /// The ports that have any.
+    /// Returns the ports that have hosts.
     pub(super) fn all(&self) -> impl Iterator<Item = SwitchPort> {
         self.counts.keys().copied()
     }
 
-    /// The hosts at a port.
+    /// Returns the hosts at a port.
     pub(super) fn hosts(&self, at: SwitchPort) -> impl Iterator<Item = HostId> {
         let first = HostId::new(MacAddr::ZERO, None);
         let from = self.hosts.range((at, first)..);

@@ -1,4 +1,4 @@
-//! The question to a host whether it is there: an ARP probe or a neighbour solicitation, to it alone.
+//! Probes, which ask one host whether it is there: an ARP probe or a neighbour solicitation.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,19 +6,18 @@ use bellrock_api::{HostId, MacAddr};
 
 use super::frame::{ETH_TYPE_ARP, ETH_TYPE_IPV6, header_len};
 
-/// The address that the controller asks from, of those that anybody may use on his own. What goes there
-/// are answers.
+/// Source address of probes, locally administered. Frames to it are answers.
 pub const PROBE_SOURCE: MacAddr = MacAddr([0x02, b'B', b'R', 0, 0, 1]);
 
 /// The link-local address of [`PROBE_SOURCE`] (RFC 4291, appendix A).
 const PROBE_SOURCE_IPV6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0042, 0x52ff, 0xfe00, 1);
 
-/// Shortest Ethernet frame, without its check sequence.
+/// Minimum length of an Ethernet frame, without its check sequence.
 const SHORTEST_FRAME: usize = 60;
 
-/// The frame that asks a host whether it has an address.
+/// Returns the frame that asks a host whether it has an address.
 ///
-/// An ARP probe has no sender address (RFC 5227 §1.1), so that it changes nothing at the host.
+/// An ARP probe has no sender address (RFC 5227 §1.1), so it changes nothing at the host.
 pub(super) fn probe(host: HostId, ip: IpAddr) -> Vec<u8> {
     let mut frame = Vec::with_capacity(header_len(host.vlan) + 72);
     frame.extend(host.mac.0);
@@ -51,7 +50,7 @@ pub(super) fn probe(host: HostId, ip: IpAddr) -> Vec<u8> {
     frame
 }
 
-/// A neighbour solicitation (RFC 4861 §4.3) with the address to answer to.
+/// Returns a neighbour solicitation (RFC 4861 §4.3) with the address to answer to.
 fn solicitation(target: Ipv6Addr) -> [u8; 32] {
     let mut message = [0; 32];
     let [a, b, c, d, e, f] = PROBE_SOURCE.0;
@@ -63,7 +62,7 @@ fn solicitation(target: Ipv6Addr) -> [u8; 32] {
     message
 }
 
-/// The checksum of an ICMPv6 message (RFC 8200 §8.1).
+/// Returns the checksum of an ICMPv6 message (RFC 8200 §8.1).
 fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8; 32]) -> u16 {
     let pseudo = [0, 0, 0, message.len() as u8, 0, 0, 0, 58];
     let all = [&source.octets()[..], &destination.octets(), &pseudo, message].concat();

@@ -1,15 +1,16 @@
-//! How hosts are tracked.
+//! Settings of host tracking.
 
 use std::time::Duration;
 
-/// How hosts are tracked.
+/// Settings of host tracking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostSettings {
-    /// After how long without a packet a host is asked whether it is still there.
+    /// Time without a packet after which a host is probed.
     pub max_age: Duration,
-    /// Most hosts in all. Beyond it, a port with few hosts gets room from the one with most.
+    /// Maximum number of hosts. Then a new host at a port with few hosts replaces one at the port
+    /// with most.
     pub max_hosts: usize,
-    /// Most hosts at one port.
+    /// Maximum number of hosts at one port.
     pub max_hosts_per_port: usize,
 }
 

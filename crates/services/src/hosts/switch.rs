@@ -1,5 +1,5 @@
-//! Host tracking at one switch: tells the hosts that the task does not know of yet from those that it
-//! does, and keeps packets that use the address of another away from the apps.
+//! Host tracking at one switch: reports new hosts to the task, and drops packets that use the
+//! address of a host at another port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,15 +18,16 @@ use super::tracker::Sighting;
 use super::{News, PerSwitch, Shared};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
-/// Sightings of hosts that are not known, or known elsewhere, that one port may tell of in a second.
-/// Hosts beyond are learnt when they are heard later.
+/// Maximum number of sightings of new or moved hosts that a port may report in a second. Further
+/// hosts are learnt from a later packet.
 pub const SIGHTINGS_PER_PORT_PER_S: u16 = 512;
 
-/// Sightings of known hosts at their places that one port may tell of in a second. They are for how long hosts are
-/// known, which is minutes: with more, each is told of some seconds later.
+/// Maximum number of sightings of known hosts at their ports that a port may report in a second.
+/// They renew the age of hosts, which is minutes: above the limit, each is reported some seconds
+/// later.
 pub const SEEN_AGAIN_PER_PORT_PER_S: u16 = 2048;
 
-/// How often a handler forgets that it knows hosts, in seconds, so that each is seen again.
+/// How often a handler clears its cache, in seconds, so that each host is reported again.
 pub const REFRESH_S: u32 = 30;
 
 /// Tracks the hosts of one switch.
@@ -36,30 +37,30 @@ pub struct HostsAtSwitch {
     dpid: Dpid,
     topology: Reader<Topology>,
     hosts: Reader<Hosts>,
-    /// Hosts that nothing is to be done about while all of these are what they were.
+    /// Hosts at ports that need no action, until the topology or `stale` changes.
     cache: Cache,
     topology_version: u64,
     stale: u64,
     /// Sightings of each port since the last tick.
     told: BTreeMap<Port, ToldOf>,
     second: u32,
-    /// They bring the answers to probes, whatever flows the apps have.
+    /// The flows that bring the answers to probes, whatever flows the apps have.
     flows: OwnFlows,
 }
 
-/// Sightings of one port.
+/// Numbers of sightings of one port.
 #[derive(Default)]
 struct ToldOf {
-    /// Of hosts that are not known, or known elsewhere, or have something new to tell.
+    /// Of hosts that are new, or elsewhere, or state a new address.
     news: u16,
-    /// Of hosts that are where they were.
+    /// Of hosts at their known port.
     seen_again: u16,
-    /// Whether frames from [`PROBE_SOURCE`] were reported.
+    /// Whether a frame from [`PROBE_SOURCE`] was reported.
     impostor: bool,
 }
 
-/// The flows that bring the controller what hosts answer to its probes. A host may be made to send other things there,
-/// by a forged ARP reply: IPv4, of which no answer consists, stays in the switch.
+/// Returns the flows that bring the answers to probes. A forged ARP reply can make a host send
+/// other packets to that address. IPv4 is never an answer, so the switch drops it.
 fn flows_for_answers() -> [Flow; 2] {
     let to_probe_source = || Match::any().eth_dst(PROBE_SOURCE);
     [
@@ -86,13 +87,13 @@ impl HostsAtSwitch {
             topology_version: 0,
             stale: 0,
             told: BTreeMap::new(),
-            // Not all at the same time.
+            // Switches clear their caches at different times.
             second: (dpid.0 % u64::from(REFRESH_S)) as u32,
             flows: OwnFlows::new(since, flows_for_answers()),
         }
     }
 
-    /// Forgets what is not certain any more.
+    /// Clears the cache if it may be out of date.
     #[inline]
     fn refresh(&mut self) {
         let version = self.topology.get().version();
@@ -110,7 +111,7 @@ impl HostsAtSwitch {
         frame.may_tell() || frame.dst == PROBE_SOURCE || !is_known()
     }
 
-    /// Looks at a packet. Whether the apps get it.
+    /// Looks at a packet. Returns whether the apps get it.
     fn look(&mut self, packet: &PacketIn<'_>) -> Verdict {
         let Some(frame) = Frame::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
@@ -121,7 +122,7 @@ impl HostsAtSwitch {
             return Verdict::Pass;
         }
         let (host, key) = (frame.host(), Key::of(frame.host()));
-        // What goes to the controller's own address answers it.
+        // A packet to the source address of probes is an answer.
         let to_apps = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
         let topology = self.topology.get();
         if topology.is_trunk(at) {
@@ -133,7 +134,8 @@ impl HostsAtSwitch {
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
         if !is_edge {
-            // A port that has just come up, say: who is known elsewhere does not speak from there.
+            // For example a port that has just come up. A host that is known elsewhere cannot be
+            // there.
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
         let is_new = match told {
@@ -144,7 +146,7 @@ impl HostsAtSwitch {
         if was_seen && !is_new && to_apps == Verdict::Pass {
             return Verdict::Pass;
         }
-        // Once in a while each host that is where it was is seen again.
+        // Each host at its known port is reported again once in a while.
         if !self.may_tell(at.port, is_here && !was_seen) {
             self.own.counts.over_limit.add(1);
             return if is_known && !is_here { self.claim() } else { to_apps };
@@ -154,12 +156,12 @@ impl HostsAtSwitch {
             Ok(()) => {}
             Err(_) => self.own.counts.lost.add(1),
         }
-        // Until it is known where the host is, nobody speaks for it from elsewhere.
+        // Until a claim is decided, packets with the host's address from another port are dropped.
         if is_known && !is_here { self.claim() } else { to_apps }
     }
 
-    /// What becomes of a packet from the controller's own address, which comes in nowhere unless somebody uses it. Apps
-    /// that learnt the address would send there what hosts answer to the controller.
+    /// Drops a packet from the source address of probes, and reports it: nothing but an attack
+    /// sends it. Apps that learnt the address would send answers of hosts to that port.
     fn impostor(&mut self, at: SwitchPort) -> Verdict {
         self.own.counts.impostors.add(1);
         let told = self.told.entry(at.port).or_default();
@@ -175,7 +177,7 @@ impl HostsAtSwitch {
         }
     }
 
-    /// What becomes of a packet with the address of a host that is elsewhere.
+    /// Drops a packet with the address of a host that is elsewhere.
     fn claim(&self) -> Verdict {
         self.own.counts.claims.add(1);
         Verdict::Consume
@@ -193,7 +195,7 @@ impl HostsAtSwitch {
 }
 
 impl Wants for HostsAtSwitch {
-    /// Whether a packet has to be looked at. For nearly all it has not: its sender is known to be there.
+    /// Whether a packet needs a closer look. For nearly all, the sender is known at its port.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
         const IPV4: [u8; 2] = ETH_TYPE_IPV4.to_be_bytes();
@@ -220,7 +222,7 @@ impl Handler for HostsAtSwitch {
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         let verdict = self.look(packet);
         if verdict == Verdict::Consume && packet.buffer_id().is_some() {
-            // Gives back the room that the switch keeps it in.
+            // Frees the switch's buffer.
             switch.packet_out_with(packet, &[])?;
         }
         Ok(verdict)

@@ -1,4 +1,4 @@
-//! The task that owns what is known of hosts, publishes them, and asks them.
+//! The task that owns the hosts, publishes them, and sends the probes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,10 +12,10 @@ use super::tracker::{Probe, Refused, Tracker};
 use super::{News, Shared};
 use crate::wait::{First, first, until, yield_now};
 
-/// News that are dealt with before others have their turn.
+/// Maximum number of messages from handlers in one turn.
 const NEWS_PER_TURN: usize = 1024;
 
-/// Runs for as long as the controller.
+/// Runs as long as the controller.
 pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Tracker) {
     let mut counting = Counting::new();
     let (mut seen, mut heard) = (0, 0);
@@ -55,7 +55,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
         tracker.timers(&topology, now);
         publish(&mut tracker, &network, &shared);
         ask_switches(&mut tracker, &mut counting, &network, &shared);
-        // What comes all the time leaves nothing to wait for.
+        // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
         if dealt_with == NEWS_PER_TURN {
             continue;
@@ -71,7 +71,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
     }
 }
 
-/// Asks switches how many packets of hosts they have forwarded.
+/// Requests the packet counts of hosts from their switches.
 fn ask_switches(
     tracker: &mut Tracker,
     counting: &mut Counting,
@@ -87,7 +87,8 @@ fn ask_switches(
 }
 
 fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
-    // First what is so, then that what was believed is not: who looks again finds the new.
+    // Publishes the hosts before it marks caches stale, so that a handler that looks again finds
+    // the new hosts.
     if let Some(hosts) = tracker.take_hosts() {
         network.hosts().publish(hosts);
     }
@@ -115,8 +116,8 @@ fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
     }
 }
 
-/// Sends a question to a host. `false`: too much waits for its switch. One to a switch that is gone stays
-/// unanswered.
+/// Sends a probe to a host. Returns `false` if too much waits for its switch. A probe to a switch
+/// that is gone is dropped, and stays unanswered.
 fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> bool {
     let Some(info) = network.switch(at.dpid) else { return true };
     let (frame, actions) = (probe(host, ip), [Action::output(at.port)]);

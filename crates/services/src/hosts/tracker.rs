@@ -1,9 +1,9 @@
-//! What is known of hosts: a state machine without I/O. Sightings, the topology and the time go in;
-//! hosts, probes, questions to switches and events come out.
+//! The state of hosts: a state machine without I/O. Sightings, the topology and the time go in;
+//! hosts, probes, requests to switches and events come out.
 //!
-//! A host that does not answer probes may still send, by flows that the controller does not see the packets of. So
-//! before it is forgotten, or taken to be elsewhere, its switch is asked how many packets from it the flows at its port
-//! have counted ([`Tracker::counts`]).
+//! A host that does not answer probes may still send, by flows whose packets the controller does
+//! not see. So before such a host is forgotten or moved, its switch is asked how many packets from
+//! it the flows at its port have counted ([`Tracker::counts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,34 +20,34 @@ use super::ports::Ports;
 /// How long a host has to answer a probe.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// When it is asked once more, after the first time: the question, or the answer, may have been lost.
+/// Time after which a probe is repeated: the probe or its answer may have been lost.
 pub const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How many probes in a row a host that was not seen for long leaves unanswered before it is
-/// forgotten.
+/// Number of probes in a row that an old host leaves unanswered before it is forgotten.
 pub const AGE_PROBES: u32 = 2;
 
-/// How long a switch has to report how many packets it has counted from a host. Afterwards the host is taken for
-/// silent. It is long, since questions about other hosts of the switch may be before it.
+/// How long a switch has to report the packet count of a host. Then the host counts as silent. It
+/// is long, since requests for other hosts of the switch may be before it.
 pub const COUNTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// After a claim of a host's address was refused, how long no other is looked into.
+/// Time after a refused claim of a host's address in which further claims are ignored.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often the same alarm about the same host or port is told.
+/// Minimum time between two alarms of a kind about the same host or port.
 pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 
-/// Most Internet addresses of a host. For a further one the oldest is forgotten.
+/// Maximum number of IP addresses of a host. A further address replaces the oldest.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// Addresses of a host that take the place of older ones of it in a second. Further ones are learnt when they are
-/// told later.
+/// Maximum number of addresses of a host that replace older ones in a second. Further ones are
+/// learnt from a later packet.
 pub const REPLACED_PER_S: u32 = 4;
 
-/// Hosts that are asked when their port is up again. Others of it are known again when they speak.
+/// Maximum number of hosts that are probed when their port is up again. Others are found when they
+/// send.
 pub const ASKED_ON_RETURN: usize = 64;
 
-/// Addresses that are asked for in one probe.
+/// Maximum number of addresses of a host that are probed at a time.
 const ADDRESSES_PER_PROBE: usize = 4;
 
 /// A host was seen.
@@ -58,7 +58,7 @@ pub(super) struct Sighting {
     pub(super) told: Told,
 }
 
-/// A question that is to be sent out of a port to a host there.
+/// A probe to send out of a port to a host there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) at: SwitchPort,
@@ -72,68 +72,68 @@ pub(super) struct Tracker {
     settings: HostSettings,
     entries: BTreeMap<HostId, Entry>,
     ports: Ports,
-    /// Hosts that were heard by nobody yet, and where they are believed to be.
+    /// Assumed hosts that have not sent yet, and their ports.
     believed: BelievedHosts,
-    /// All that were ever believed in: each is once.
+    /// All hosts that were ever assumed: each is assumed once.
     were_believed: BTreeSet<HostId>,
-    /// Ports that have hosts and are none of hosts now: they are down, or have just come up.
+    /// Ports with hosts that went down and are not edge ports again yet.
     away: BTreeSet<SwitchPort>,
     /// When each host is looked at next.
     due: BTreeSet<(Duration, HostId)>,
-    /// Those that are there.
+    /// The hosts that are present.
     hosts: Hosts,
     changed: bool,
-    /// When it was told last that a port has too many hosts.
+    /// When it was last reported that a port has too many hosts.
     told_full: BTreeMap<SwitchPort, Duration>,
-    /// When it was reported last that somebody at a port used the controller's own address.
+    /// When it was last reported that a port used the source address of probes.
     told_impostor: BTreeMap<SwitchPort, Duration>,
-    /// What comes out.
+    /// Probes to send.
     pub(super) probes: Vec<Probe>,
-    /// Hosts whose switches are to be asked how many packets from them they have counted. Each is answered by
-    /// [`Tracker::counted`].
+    /// Hosts whose packet counts to request. Each answer goes to [`Tracker::counted`].
     pub(super) counts: Vec<Counted>,
     pub(super) events: Vec<Event>,
-    /// Places of which handlers may believe something that is not so any more.
+    /// Ports of which handlers may have outdated hosts in their caches.
     pub(super) stale: Vec<SwitchPort>,
     pub(super) refused: Vec<Refused>,
 }
 
-/// A sighting that was not taken for true, for the counters.
+/// A sighting that was refused, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The address was another's, who answered.
+    /// The address belongs to a host that answered.
     Claim(SwitchPort),
-    /// The port has as many hosts as it may.
+    /// The port has its maximum of hosts.
     PortFull(SwitchPort),
-    /// All room is taken by ports with no more hosts.
+    /// The network has its maximum of hosts, and no port has more hosts than this one.
     Full(SwitchPort),
 }
 
 #[derive(Debug)]
 struct Entry {
     at: SwitchPort,
-    /// Whether it is there, as well as is known. If not, it is remembered to tell that it has moved.
+    /// Whether it is present. An absent host is kept, to report a later move.
     present: bool,
     addresses: Vec<IpAddr>,
-    /// How many of them have taken the place of others in the second that began then.
+    /// When the current second began, and how many addresses were replaced in it.
     replaced: (Duration, u32),
-    /// An address that it used, if it has told none: good enough to ask for.
+    /// The last source address of its packets. Probed if the host has stated no address.
     used: Option<IpAddr>,
     since: Duration,
     seen: Duration,
     due: Duration,
     asked: Option<Asked>,
-    /// Whether its switch was asked how many packets from it it has counted, and has not answered.
+    /// Whether a packet count was requested and has not been answered.
     is_counted: bool,
-    /// How many those were when the host was silent before.
+    /// The packet count when the host was last silent.
     packets: Option<u64>,
-    /// Until when claims are not looked into, since one was refused.
+    /// Until when claims are ignored, after a refused one.
     paused: Duration,
     told_claim: Option<Duration>,
 }
 
 impl Entry {
-    /// Whether one more address may take the place of another: each makes all that read hosts look again.
+    /// Whether a new address may replace an old one. Each change makes all readers of hosts look
+    /// again.
     fn may_replace(&mut self, now: Duration) -> bool {
         let (since, count) = &mut self.replaced;
         if *since + Duration::from_secs(1) <= now {
@@ -144,28 +144,28 @@ impl Entry {
     }
 }
 
-/// A question that waits for its answer.
+/// A probe that waits for its answer.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     why: Why,
     until: Duration,
     again: Option<Duration>,
-    /// How many packets from it its switch had counted when it was asked again.
+    /// The packet count that was requested when the probe was repeated.
     packets: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// It was not seen for long; how often it was asked before.
+    /// It was not seen for long. Number of the probe, from 1.
     Aged(u32),
-    /// It does not answer: its switch is asked how many packets from it it has counted.
+    /// It does not answer. Its packet count was requested.
     Silent,
-    /// It was seen there.
+    /// It was seen at this port.
     Claim(SwitchPort),
-    /// It was seen there and does not answer, and its switch had counted so many packets from it: it is asked for
-    /// their number once more.
+    /// It was seen at this port and does not answer. Its packet count was this, and is requested
+    /// again.
     SilentClaim(SwitchPort, u64),
-    /// Another has told that this address is its own.
+    /// Another host states that this address is its own.
     Address(IpAddr, HostId),
     /// Its port is up again.
     Returned,
@@ -193,7 +193,7 @@ impl Tracker {
         }
     }
 
-    /// A host was seen.
+    /// Handles a sighting of a host.
     pub(super) fn seen(&mut self, sighting: Sighting, topology: &Topology, now: Duration) {
         let Sighting { host, at, told } = sighting;
         if !topology.is_edge(at) {
@@ -221,7 +221,7 @@ impl Tracker {
         }
     }
 
-    /// A host that is not known; whether it is now.
+    /// Learns a new host. Returns whether it was accepted.
     fn learn(&mut self, host: HostId, at: SwitchPort, now: Duration) -> bool {
         let here = self.ports.count(at);
         if here >= self.settings.max_hosts_per_port {
@@ -263,7 +263,7 @@ impl Tracker {
         true
     }
 
-    /// Forgets a host of the port that has most, if that has more than `fewer` and one.
+    /// Forgets the oldest host of the port with most hosts, if that port has more than `fewer + 1`.
     fn make_room(&mut self, fewer: usize) -> bool {
         let Some((most, at)) = self.ports.fullest() else { return false };
         if most <= fewer + 1 {
@@ -276,7 +276,7 @@ impl Tracker {
         true
     }
 
-    /// A host was seen where it is.
+    /// A host was seen at its port.
     fn still_there(&mut self, host: HostId, told: Told, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         entry.seen = now;
@@ -298,7 +298,7 @@ impl Tracker {
         self.look_at(host);
     }
 
-    /// A host is where it was, and its address was used elsewhere.
+    /// A host is still at its port, and its address was used elsewhere.
     fn refuse_claim(&mut self, host: HostId, claimed_at: SwitchPort, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         entry.asked = None;
@@ -316,7 +316,7 @@ impl Tracker {
         self.alarm(host, event, now);
     }
 
-    /// Tells of a refused claim, unless one was told of a moment ago.
+    /// Reports a refused claim, at most once every [`ALARM_EVERY`].
     fn alarm(&mut self, host: HostId, event: Event, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         if entry.told_claim.is_none_or(|told| told + ALARM_EVERY <= now) {
@@ -325,18 +325,18 @@ impl Tracker {
         }
     }
 
-    /// A host was seen elsewhere than where it is. If it is still there, somebody uses its address.
+    /// A host was seen at another port. If it is still at its own, the sighting is a false claim.
     fn claimed(&mut self, host: HostId, at: SwitchPort, told: Told, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let is_claimed = |why| matches!(why, Why::Claim(_) | Why::SilentClaim(..));
         if now < entry.paused || entry.asked.is_some_and(|asked| is_claimed(asked.why)) {
             return;
         }
-        // Where it has told no address, what it is claimed to have is as good a question as any.
+        // If the host has stated no address, the claimed one serves for the probe.
         if let (None, Told::Address(ip) | Told::Used(ip)) = (entry.used, told) {
             entry.used = Some(ip);
         }
-        // Whatever comes from there now counts.
+        // From now on, every packet from there counts.
         self.stale.push(entry.at);
         self.ask(host, Why::Claim(at), now);
     }
@@ -359,7 +359,7 @@ impl Tracker {
         self.publish(host);
     }
 
-    /// A host has told an address of its own.
+    /// A host has stated an address of its own.
     fn address(&mut self, host: HostId, ip: IpAddr, now: Duration) {
         let owner = self.hosts.by_ip(ip, host.vlan).map(|owner| owner.id);
         match owner {
@@ -387,7 +387,7 @@ impl Tracker {
         self.publish(host);
     }
 
-    /// Asks a host whether it is there.
+    /// Probes a host.
     fn ask(&mut self, host: HostId, why: Why, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let (until, again) = (now + ANSWER_WITHIN, Some(now + ASK_AGAIN_AFTER));
@@ -396,7 +396,7 @@ impl Tracker {
         self.look_at(host);
     }
 
-    /// Somebody at a port used the address that probes are sent from.
+    /// Reports that a port used the source address of probes.
     pub(super) fn probe_address_used(&mut self, at: SwitchPort, now: Duration) {
         let told = self.told_impostor.get(&at);
         if told.is_none_or(|told| *told + ALARM_EVERY <= now) {
@@ -411,13 +411,13 @@ impl Tracker {
         if let Why::Address(ip, _) = why {
             return self.probes.push(Probe { at, host, ip });
         }
-        // The latest told are the likeliest to be in use.
+        // The newest addresses are most likely in use.
         let told = entry.addresses.iter().rev().take(ADDRESSES_PER_PROBE).copied();
         let used = entry.used.filter(|_| entry.addresses.is_empty());
         self.probes.extend(told.chain(used).map(|ip| Probe { at, host, ip }));
     }
 
-    /// A question to a host could not be sent: it is asked a little later, and has its time to answer from then on.
+    /// A probe could not be sent: it is sent a little later, and its time to answer begins then.
     pub(super) fn not_sent(&mut self, host: HostId, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         if let Some(asked) = &mut entry.asked {
@@ -427,7 +427,7 @@ impl Tracker {
         }
     }
 
-    /// Brings up to date when a host is looked at next.
+    /// Updates when a host is looked at next.
     fn look_at(&mut self, host: HostId) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let due = match entry.asked {
@@ -485,13 +485,13 @@ impl Tracker {
         self.look_at(host);
     }
 
-    /// Whether a port has no room for a host that comes from elsewhere.
+    /// Whether a port has no space for a host from another port.
     fn is_too_many(&self, host: HostId, at: SwitchPort) -> bool {
         let elsewhere = self.entries.get(&host).is_some_and(|entry| entry.at != at);
         elsewhere && self.ports.count(at) >= self.settings.max_hosts_per_port
     }
 
-    /// A host did not answer where it was, and was seen elsewhere.
+    /// A host did not answer at its port, and was seen elsewhere.
     fn moved(&mut self, host: HostId, to: SwitchPort, now: Duration) {
         if self.is_too_many(host, to) {
             return self.forget(host, HostGone::Evicted);
@@ -506,7 +506,7 @@ impl Tracker {
         self.publish(host);
     }
 
-    /// A host does not answer for an address, and another has told that it is its own.
+    /// A host does not answer for an address that another host states as its own.
     fn take_address(&mut self, host: HostId, ip: IpAddr, by: HostId, now: Duration) {
         if let Some(entry) = self.entries.get_mut(&host) {
             entry.addresses.retain(|its| *its != ip);
@@ -515,8 +515,9 @@ impl Tracker {
         self.add_address(by, ip, now);
     }
 
-    /// The topology has changed: hosts are only where no switch is, and ports are up. A switch that is away goes on
-    /// forwarding, and a port of which nothing is known yet may be one of hosts: who was there stays.
+    /// Updates the hosts after the topology has changed. Hosts at trunk ports are forgotten, and
+    /// hosts at ports that are down are gone. Hosts of a switch that is away stay, since it goes on
+    /// forwarding. So do hosts at a port that is not judged yet.
     pub(super) fn topology(&mut self, topology: &Topology, now: Duration) {
         let is_down =
             |at: SwitchPort| topology.switches.contains_key(&at.dpid) && !topology.is_up(at);
@@ -543,7 +544,7 @@ impl Tracker {
         hosts.into_iter().for_each(|host| visit(self, host));
     }
 
-    /// A port is up again: hosts of it that are away are asked, the last seen first.
+    /// A port is up again: probes its absent hosts, the last seen first.
     fn port_returned(&mut self, at: SwitchPort, now: Duration) {
         let away = |host: &HostId| self.entries.get(host).filter(|entry| !entry.present);
         let mut hosts: Vec<(Duration, HostId)> =
@@ -554,7 +555,7 @@ impl Tracker {
         }
     }
 
-    /// A host is not there any more, and may come back.
+    /// A host is not present any more, and may come back.
     fn gone(&mut self, host: HostId, why: HostGone) {
         let Some(entry) = self.entries.get_mut(&host).filter(|entry| entry.present) else { return };
         let at = entry.at;
@@ -577,10 +578,10 @@ impl Tracker {
         }
     }
 
-    /// What is published of a host is as it is known now.
+    /// Updates a host in the published hosts.
     fn publish(&mut self, id: HostId) {
         let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.present) else { return };
-        // While it was gone another may have come by its addresses.
+        // While it was gone, another host may have taken its addresses.
         let owner = |ip: &IpAddr| self.hosts.by_ip(*ip, id.vlan).map(|owner| owner.id);
         entry.addresses.retain(|ip| owner(ip).is_none_or(|owner| owner == id));
         let (at, since) = (entry.at, entry.since);
@@ -588,12 +589,12 @@ impl Tracker {
         self.changed = true;
     }
 
-    /// When [`timers`](Self::timers) has something to do.
+    /// When [`timers`](Self::timers) has work.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// The hosts that are there, if that has changed since they were last asked for.
+    /// Returns the present hosts, if they have changed since the last call.
     pub(super) fn take_hosts(&mut self) -> Option<Hosts> {
         std::mem::take(&mut self.changed).then(|| self.hosts.clone())
     }

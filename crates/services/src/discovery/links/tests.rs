@@ -1,4 +1,4 @@
-//! Links come and go, and what attackers try, on a clock of numbers.
+//! Links that come and go, and what attackers try, on a simulated clock.
 
 use bellrock_api::{Host, HostId, MacAddr};
 
@@ -15,7 +15,7 @@ fn at(dpid: u64, port: u32) -> SwitchPort {
     SwitchPort::new(Dpid(dpid), Port(port))
 }
 
-/// Links, with what a controller around them would know.
+/// Links, with the state of a controller around them.
 struct Scene {
     links: Links,
     hosts: Hosts,
@@ -61,7 +61,7 @@ impl Scene {
         }
     }
 
-    /// It comes in now.
+    /// Receives an announcement now.
     fn hears(&mut self, heard: Heard) -> Outcome {
         let heard = Heard { arrived: self.now, ..heard };
         self.links.heard(heard, &self.hosts, self.now)
@@ -103,7 +103,7 @@ fn links_are_up_as_soon_as_they_are_heard_and_other_ports_are_for_hosts_after_a_
     assert_eq!(topology.edge_of(Dpid(1)).collect::<Vec<_>>(), [Port(1), Port(2), Port(3)]);
     assert_eq!(scene.events(), ["link_up", "link_up"]);
 
-    // A switch that comes later is no edge at first, and what was known stays.
+    // The ports of a new switch are no edge at first. Known ports stay.
     scene.switch(3, 4);
     let topology = scene.topology();
     assert!(topology.settled && topology.edge_of(Dpid(3)).next().is_none());
@@ -122,7 +122,7 @@ fn a_port_to_a_switch_that_is_lost_is_none_of_a_host_since_it_may_forward_withou
     let topology = scene.topology();
     assert!(!topology.is_edge(at(1, 1)) && topology.is_edge(at(1, 2)));
     assert!(topology.is_trunk(at(1, 1)) && !topology.is_trunk(at(1, 2)));
-    // A host in its place takes the port down first.
+    // Plugging in a host instead takes the port down first.
     scene.links.port_down(at(1, 1), scene.now);
     assert!(!scene.topology().is_edge(at(1, 1)));
 }
@@ -229,7 +229,8 @@ fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
         }
         scene.to(s(20));
         scene.host(1, at(1, 1));
-        // Announcements were lost while hosts were seen there; and it is the slowest of all.
+        // The first announcements were lost while hosts were seen there, and the link is the
+        // slowest.
         for _ in 0..8 {
             for (from, to) in [(at(1, 1), at(3, 1)), (at(3, 1), at(1, 1))] {
                 let slow = scene.announcement(from, to, 100 * MS);
@@ -238,7 +239,7 @@ fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
         }
         let links = scene.topology().links;
         assert!(links.iter().any(|(_, link)| (link.from, link.to) == (at(1, 1), at(3, 1))));
-        // One of its ports is not enough.
+        // One trusted port is not enough.
         scene.host(2, at(2, 2));
         assert_eq!(scene.way(at(2, 2), at(4, 2)), Outcome::Suspected);
     }
@@ -278,7 +279,7 @@ fn a_switch_that_comes_late_takes_the_place_of_hosts_that_were_seen_through_it()
     scene.links.switch(Dpid(2), s(90), vec![PortUp { port: Port(1), rate_kbps: None }], s(90));
     scene.both(at(1, 1), at(2, 1));
     assert_eq!(scene.topology().links.len(), 2);
-    // So is a link that was silent for a while and that hosts were seen through meanwhile.
+    // The same for a link that was silent while hosts were seen through it.
     scene.to(s(200));
     assert!(scene.topology().links.is_empty());
     scene.both(at(1, 1), at(2, 1));
@@ -404,7 +405,7 @@ fn ports_of_a_link_that_is_not_judged_yet_are_none_of_hosts() {
         assert!(scene.links.has_changed());
         let topology = scene.topology();
         assert_eq!(topology.link(at(1, 4)).is_some(), took == MS);
-        // What is too slow for a link is taken for hosts.
+        // The ports of a link that is too slow are edge ports.
         assert_eq!(topology.is_edge(at(1, 4)) && topology.is_edge(at(4, 4)), took != MS);
     }
 }

@@ -1,4 +1,4 @@
-//! Switches with more ports than they should have, by themselves: events go in, messages come out.
+//! Handlers of switches with too many ports: events go in, messages come out.
 
 use bellrock_api::openflow::{Bytes, Out, PortState as LinkState, frame};
 use bellrock_api::{ErrorCode, Nowhere, RefusedFlows, ToSwitch};
@@ -25,7 +25,7 @@ impl Scene {
         Scene { handler, info, now: SECOND }
     }
 
-    /// How many packets and flows an event sends, with so much room.
+    /// Number of packets and flow_mods that an event sends, with `room` bytes of space.
     fn sends(
         &mut self,
         room: usize,
@@ -57,10 +57,10 @@ fn a_switch_with_very_many_ports_is_asked_in_turns_and_has_its_flow() {
     let mut scene = Scene::new(8192);
     let (packets, flows) = scene.sends(ROOM_BYTES, |handler, switch| handler.switch_up(switch));
     assert_eq!((packets, flows), (ANNOUNCEMENTS_PER_TURN, 1));
-    // Those that had no room come first.
+    // Owed announcements come first.
     assert_eq!(scene.second(ROOM_BYTES), ANNOUNCEMENTS_PER_TURN);
     assert!(scene.handler.ports.values().skip(ANNOUNCEMENTS_PER_TURN).all(|port| !port.is_owed));
-    // What others have left is used.
+    // The handler uses the space that is left.
     let some = scene.second(ROOM_BYTES / 16);
     assert!((100..ANNOUNCEMENTS_PER_TURN).contains(&some), "{some}");
 }
@@ -82,7 +82,7 @@ fn ports_that_a_switch_makes_up_take_no_room() {
     assert!(scene.handler.ports.is_empty());
 }
 
-/// A switch whose table is full has no place for the flow: it is sent again until it is there.
+/// A switch whose table is full refuses the flow.
 #[test]
 fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
     let mut scene = Scene::new(2);
@@ -115,7 +115,7 @@ fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
     assert_eq!(sent_after, [1, 3, 7]);
     let of = scene.handler.network.extension::<RefusedFlows>();
     assert_eq!(of.of(scene.info.dpid).len(), 1);
-    // The next one is there: its barrier comes back without an error before it.
+    // The next flow is accepted: no error comes before its barrier reply.
     let barrier = loop {
         if let (Some(_), Some(barrier)) = flows(&mut scene) {
             break barrier;
@@ -130,7 +130,7 @@ fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
     }
 }
 
-/// The transaction ids of the flow and of the barrier right behind it.
+/// Returns the transaction ids of the flow_mod and of the barrier behind it.
 fn messages(out: &Out) -> (Option<u32>, Option<u32>) {
     let (mut flow, mut barrier, mut rest) = (None, None, out.as_slice());
     while let Some(message) = frame(rest).unwrap() {

@@ -1,4 +1,4 @@
-//! What a handler tells the task of, and how much of it.
+//! What a handler reports to the task, and how often.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A switch with one port, where so many hosts are known.
+    /// A switch with one port and `known` known hosts.
     fn new(known: u64) -> Self {
         let mut hosts = Hosts::default();
         for n in 0..known {
@@ -34,7 +34,7 @@ impl Scene {
         Scene { handler, info: info(1) }
     }
 
-    /// A packet from a host.
+    /// Receives a packet from host `n`.
     fn sees(&mut self, n: u64) {
         let mut data = [0; 60];
         data[..6].fill(0xff);
@@ -60,7 +60,7 @@ impl Scene {
         }
     }
 
-    /// How many sightings wait for the task, which gets them.
+    /// Takes the sightings that wait for the task, and returns their number.
     fn told(&self) -> usize {
         std::iter::from_fn(|| self.handler.shared.told.try_recv().ok()).count()
     }
@@ -91,7 +91,7 @@ fn more_hosts_than_are_remembered_are_told_of_within_a_bound() {
     let mut scene = Scene::new(HOSTS);
     (0..3 * HOSTS).for_each(|n| scene.sees(n % HOSTS));
     assert_eq!(scene.told(), usize::from(SEEN_AGAIN_PER_PORT_PER_S));
-    // Strangers are told of all the same.
+    // New hosts are reported all the same.
     scene.sees(HOSTS);
     assert_eq!(scene.told(), 1);
 }

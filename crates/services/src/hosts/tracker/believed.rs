@@ -1,4 +1,4 @@
-//! Hosts that an app believes in before anybody heard them.
+//! Hosts that an app assumes before they have sent a packet.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Tracker;
 use crate::hosts::believed::BelievedHosts;
 
 impl Tracker {
-    /// Hosts are believed to be at these ports. Each is believed in once: what is known of it later counts.
+    /// Assumes these hosts at these ports, each once only: what is learnt later counts.
     pub(in crate::hosts) fn believe(
         &mut self,
         all: &BelievedHosts,
@@ -23,7 +23,7 @@ impl Tracker {
         self.learn_believed(topology, now);
     }
 
-    /// Learns the hosts that are believed in where hosts can be now.
+    /// Learns assumed hosts whose ports are edge ports now.
     pub(super) fn learn_believed(&mut self, topology: &Topology, now: Duration) {
         let hosts: Vec<HostId> = self.believed.keys().copied().collect();
         for host in hosts {
@@ -33,7 +33,7 @@ impl Tracker {
         }
     }
 
-    /// Learns a host where it is believed to be, unless no host can be there.
+    /// Learns a host at its assumed port, unless no host can be there.
     pub(super) fn recall(&mut self, host: HostId, topology: &Topology, now: Duration) {
         let Some(at) = self.believed.remove(&host) else { return };
         let is_down = topology.switches.contains_key(&at.dpid) && !topology.is_up(at);

@@ -1,4 +1,4 @@
-//! Hosts that answer no probe: what the counters of their switches say of them.
+//! Hosts that answer no probe: uses the packet counts of their switches.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Asked, COUNTED_WITHIN, Tracker, Why};
 use crate::hosts::counting::Counted;
 
 impl Tracker {
-    /// Asks the switch of a host that does not answer how many packets from it it has counted.
+    /// Requests the packet count of a host from its switch.
     pub(super) fn count(&mut self, host: HostId) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         if !std::mem::replace(&mut entry.is_counted, true) {
@@ -16,7 +16,7 @@ impl Tracker {
         }
     }
 
-    /// The same, and nothing is done about the host until the switch has answered.
+    /// Requests the packet count, and leaves the host alone until the answer or [`COUNTED_WITHIN`].
     pub(super) fn count_for(&mut self, host: HostId, why: Why, now: Duration) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         let until = now + COUNTED_WITHIN;
@@ -25,7 +25,7 @@ impl Tracker {
         self.look_at(host);
     }
 
-    /// A switch has reported how many packets from a host it has counted; `None` if it did not.
+    /// Handles a switch's packet count of a host. `None` if the switch did not answer.
     pub(in crate::hosts) fn counted(
         &mut self,
         Counted { host, at }: Counted,
@@ -35,7 +35,7 @@ impl Tracker {
     ) {
         let Some(entry) = self.entries.get_mut(&host) else { return };
         entry.is_counted = false;
-        // That it has flows which no packet has used says nothing.
+        // Flows that no packet has used prove nothing.
         let packets = packets.filter(|packets| *packets > 0 && entry.at == at);
         let Some(asked) = &mut entry.asked else { return };
         match asked.why {
@@ -45,7 +45,8 @@ impl Tracker {
                 _ => self.claim_over(host, to, topology, now),
             },
             Why::Silent => {
-                // Where flows went meanwhile there may be fewer: what is counted then is new.
+                // A lower count is also a sign of life: old flows are gone, and new ones have
+                // counted.
                 if packets.is_some() && packets != entry.packets {
                     (entry.packets, entry.seen, entry.asked) = (packets, now, None);
                     self.look_at(host);
@@ -57,7 +58,7 @@ impl Tracker {
         }
     }
 
-    /// A host is where it was claimed to be, if hosts can be there.
+    /// Accepts a claim: moves a host to the port that claims it, if that is an edge port.
     pub(super) fn claim_over(
         &mut self,
         host: HostId,

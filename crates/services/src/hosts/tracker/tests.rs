@@ -1,4 +1,4 @@
-//! Hosts come, go and move, and what attackers try, on a clock of numbers.
+//! Hosts that come, go and move, and what attackers try, on a simulated clock.
 
 use bellrock_api::{Dpid, Link, MacAddr, Port};
 
@@ -25,14 +25,14 @@ struct Scene {
     tracker: Tracker,
     topology: Topology,
     now: Duration,
-    /// How many packets from each host its switch has counted, where it can be asked.
+    /// Packet counts of hosts, as far as their switches answer.
     packets: BTreeMap<HostId, u64>,
-    /// How often switches were asked.
+    /// Number of requests for packet counts.
     counted: usize,
 }
 
 impl Scene {
-    /// Two switches with three ports for hosts each.
+    /// Two switches with three edge ports each.
     fn new(settings: HostSettings) -> Self {
         let ports = || (1..=3).map(Port).collect();
         let topology = Topology::of([(Dpid(1), ports()), (Dpid(2), ports())], []);
@@ -148,7 +148,7 @@ fn a_host_whose_port_goes_down_may_come_up_anywhere() {
     scene.seen(1, at(2, 2));
     assert_eq!((scene.place(1), scene.owner(1)), (Some(at(2, 2)), Some(host(1))));
     assert_eq!(scene.names()[2..], ["host_gone", "host_gone", "host_moved"]);
-    // The other is asked when its port is up again, if it can be.
+    // The other host has no address to probe when its port is up again.
     scene.up(at(1, 2));
     assert_eq!(scene.probes(), []);
     scene.seen(2, at(1, 2));
@@ -172,7 +172,7 @@ fn hosts_that_are_away_are_asked_once_when_their_port_is_back() {
     assert!(asked.contains(&host(99)) && !asked.contains(&host(0)), "the last seen");
     scene.to(s(20));
     assert_eq!(scene.probes().len(), ASKED_ON_RETURN, "once more, as always");
-    // What changes elsewhere is nothing to them.
+    // A change elsewhere does not matter to them.
     scene.up(at(2, 2));
     scene.to(s(30));
     assert_eq!(scene.probes(), []);
@@ -202,7 +202,7 @@ fn hosts_of_a_switch_that_is_away_stay_until_they_are_seen_elsewhere_or_too_old(
     scene.told(3, at(2, 1), Told::Address(ip(3)));
     scene.to(s(12));
     assert_eq!((scene.place(1), scene.place(3)), (Some(at(1, 1)), Some(at(2, 1))));
-    // It is back, and nothing is known of its ports yet; then all is, but one that went down meanwhile.
+    // Switch 1 is back, and its ports are not judged yet. Then they are, except one that went down.
     scene.change(|topology| {
         topology.switches.insert(Dpid(1), [1, 3].map(Port).to_vec());
     });
@@ -233,7 +233,7 @@ fn a_host_that_answers_has_not_moved() {
     let refused = Event::HostMoveRefused { host: host(1), at: at(1, 1), claimed_at: at(2, 1) };
     assert_eq!(scene.events(), [refused]);
     assert_eq!(scene.tracker.refused, [Refused::Claim(at(2, 1))]);
-    // It is looked into again, and told again after a while.
+    // A later claim is checked again, and reported again after a while.
     for second in 12..30 {
         scene.to(s(second));
         scene.seen(1, at(2, 1));
@@ -268,7 +268,7 @@ fn a_question_that_could_not_be_sent_is_not_taken_for_unanswered() {
         scene.to(s(10) + ASK_AGAIN_AFTER * half_second);
     }
     assert_eq!(scene.place(1), Some(at(1, 1)));
-    // The last one was sent.
+    // The last probe was sent.
     scene.to(scene.now + ANSWER_WITHIN);
     assert_eq!(scene.place(1), Some(at(2, 1)));
 }
@@ -347,7 +347,7 @@ fn a_host_whose_flows_carry_packets_is_not_forgotten_and_is_asked_for_once_in_it
         scene.to(s(10) + s(302) * round + s(2));
         assert_eq!((scene.place(1), scene.counted), (Some(at(1, 1)), round as usize));
     }
-    // No packet more, until the next time: then it is gone. Fewer are new ones, since flows went.
+    // No further packet until the next request: then it is gone. A lower count is of new flows.
     scene.packets.insert(host(1), 7);
     scene.to(scene.now + s(304));
     assert_eq!(scene.place(1), Some(at(1, 1)));
@@ -359,7 +359,7 @@ fn a_host_whose_flows_carry_packets_is_not_forgotten_and_is_asked_for_once_in_it
 fn a_claim_is_refused_while_the_hosts_own_flows_carry_packets() {
     let mut scene = Scene::default();
     scene.told(1, at(1, 1), Told::Address(ip(1)));
-    // It answers nothing, and its flows count a packet each time that its switch is asked.
+    // The host answers nothing, and each request counts one packet more.
     scene.packets.insert(host(1), 5);
     scene.seen(1, at(2, 1));
     scene.to(s(10) + ASK_AGAIN_AFTER);
@@ -367,7 +367,7 @@ fn a_claim_is_refused_while_the_hosts_own_flows_carry_packets() {
     scene.to(s(12));
     assert_eq!((scene.place(1), scene.counted), (Some(at(1, 1)), 2));
     assert_eq!(scene.names(), ["host_seen", "host_move_refused"]);
-    // Flows that carry nothing any more hold no host.
+    // Flows that carry no packets any more keep no host.
     scene.to(s(20));
     scene.seen(1, at(2, 1));
     scene.to(s(22));
@@ -388,7 +388,7 @@ fn a_switch_that_is_asked_and_does_not_answer_holds_nothing_for_ever() {
     assert_eq!(last, s(10 + 300 + 2) + COUNTED_WITHIN);
     scene.tracker.timers(&scene.topology, last);
     assert_eq!(scene.place(1), None);
-    // An answer that comes late is about nobody.
+    // A late answer is about no host.
     scene.tracker.counted(asked[0], Some(1), &scene.topology, last);
     assert_eq!(scene.tracker.due(), None);
 }
@@ -403,7 +403,7 @@ fn a_host_that_is_believed_in_is_asked_before_another_has_its_address() {
         scene.now,
     );
     assert_eq!((scene.place(1), scene.place(2)), (None, Some(at(1, 2))), "where hosts can be");
-    // Before it is known whether hosts are at its port, somebody speaks for it elsewhere.
+    // Before its port is judged, its address is used elsewhere.
     scene.told(1, at(2, 1), Told::Address(ip(1)));
     assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
     scene.packets.insert(host(1), 5);
@@ -411,7 +411,7 @@ fn a_host_that_is_believed_in_is_asked_before_another_has_its_address() {
     scene.packets.insert(host(1), 6);
     scene.to(s(12));
     assert_eq!(scene.place(1), Some(at(1, 1)));
-    // Whoever is silent is forgotten, and not believed in again.
+    // A silent host is forgotten, and not assumed again.
     scene.to(s(400));
     assert_eq!(scene.place(2), None);
     scene.tracker.believe(&[(host(2), at(1, 2))].into(), &scene.topology, scene.now);
