@@ -1,8 +1,8 @@
-//! Counting the user instructions of a program, by valgrind's callgrind.
+//! Counts the user instructions of a program with valgrind's callgrind.
 //!
-//! Instructions do not depend on the machine's mood as times do, so they are what a test can assert.
-//! What a program does once for each packet is what it does more when it has more packets: it runs
-//! twice, and the difference is divided ([`per_unit`]).
+//! Times vary with the load of the machine; instruction counts do not, so tests can assert them.
+//! [`per_unit`] runs a program twice with different numbers of packets. The difference, divided, is
+//! the cost of one packet.
 
 use std::fs;
 use std::io;
@@ -17,22 +17,22 @@ pub enum CallgrindError {
     /// Valgrind is not installed.
     #[error("valgrind is not installed; it is Debian's package valgrind")]
     NoValgrind,
-    /// A program cannot be started or a file not read.
+    /// A program could not be started, or a file could not be read.
     #[error("{what}: {error}")]
     System {
-        /// Which.
+        /// The program or file.
         what: String,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// The program failed, or valgrind did.
+    /// The program or valgrind failed.
     #[error("{program} {arguments:?} failed under callgrind:\n{said}")]
     Failed {
         /// The program.
         program: PathBuf,
-        /// What it was given.
+        /// Its arguments.
         arguments: Vec<String>,
-        /// What both said.
+        /// Output of both.
         said: String,
     },
     /// Cargo did not build the benchmark.
@@ -42,19 +42,19 @@ pub enum CallgrindError {
         package: String,
         /// The benchmark.
         name: String,
-        /// What cargo said.
+        /// Cargo's output.
         said: String,
     },
 }
 
-/// Functions of such a name do in a benchmark what the kernel does in the real program.
+/// Functions with this name stand for the kernel's copying; in the real program the kernel does it.
 const THE_KERNELS: &str = "*the_kernels_copy*";
 
-/// User instructions of a program from its start to its end, but for those that stand for the kernel's
-/// copy (functions named `the_kernels_copy`). Processes that it starts are not in it.
+/// Counts the user instructions of a program from start to end. Functions named `the_kernels_copy`
+/// (which stand for the kernel's copy) and child processes are left out.
 ///
 /// # Errors
-/// [`CallgrindError`]; also when the program does not end with status 0.
+/// [`CallgrindError`]; also if the program does not exit with status 0.
 pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, CallgrindError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -63,7 +63,7 @@ pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, Callgrind
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--toggle-collect={THE_KERNELS}"))
-        // Behind that, which would turn it off.
+        // After `--toggle-collect`, which would turn it off.
         .arg("--collect-atstart=yes")
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(program)
@@ -74,7 +74,7 @@ pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, Callgrind
             _ => CallgrindError::System { what: "valgrind".into(), error },
         })?;
     let counted = fs::read_to_string(&file).ok().as_deref().and_then(total);
-    // If it fails, a file stays in the folder for such files.
+    // If removal fails, the file stays in the temporary folder.
     let _ = fs::remove_file(&file);
     counted.filter(|_| output.status.success()).ok_or_else(|| CallgrindError::Failed {
         program: program.to_owned(),
@@ -83,8 +83,8 @@ pub fn instructions(program: &Path, arguments: &[&str]) -> Result<u64, Callgrind
     })
 }
 
-/// The instructions that a program spends on each unit of what its last argument counts: the
-/// difference between so many and twice as many.
+/// Counts the instructions per unit. The last argument of the program is the number of units. The
+/// result is the difference between a run with `units` and a run with twice as many, per unit.
 ///
 /// # Errors
 /// As [`instructions`].
@@ -98,8 +98,8 @@ pub fn per_unit(program: &Path, arguments: &[&str], units: u64) -> Result<f64, C
     Ok(twice.saturating_sub(once) as f64 / units as f64)
 }
 
-/// Builds a benchmark of this workspace with the release profile, and returns its path. For tests: it
-/// needs cargo and the sources, in whose folder the caller is.
+/// Builds a benchmark of this workspace with the release profile, and returns its path. For tests:
+/// it needs cargo, and the current folder has to be in the sources.
 ///
 /// # Errors
 /// Cargo's.
@@ -122,7 +122,7 @@ pub fn benchmark(package: &str, name: &str) -> Result<PathBuf, CallgrindError> {
     })
 }
 
-/// The sum of all events in callgrind's file.
+/// Returns the sum of all events in callgrind's file.
 fn total(text: &str) -> Option<u64> {
     let lines = || text.lines().rev();
     let line = |key| lines().find_map(move |line: &str| line.strip_prefix(key));

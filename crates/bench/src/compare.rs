@@ -1,8 +1,8 @@
-//! A controller and another one, such as the canned responder, under the same load, in alternation.
+//! Compares a controller with a reference, such as the canned responder: same load, in alternation.
 //!
-//! A machine's mood changes: single runs of the same program differ by a fifth on a busy one. So a
-//! controller's figure is given as a share of the other's, pair by pair, each pair measured within
-//! seconds, and the median of the pairs with their spread is the result.
+//! The speed of a machine varies: on a busy one, single runs of the same program differ by a fifth.
+//! So a controller's figure is a ratio to the reference's figure, pair by pair. Each pair is
+//! measured within seconds. The result is the median of the pairs, with their spread.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,40 +17,40 @@ use crate::process::Stopped;
 use crate::report::{Bound, Report, Spread, Summary};
 use crate::threads::allow_files;
 
-/// Pairs that are enough for a result that is worth telling.
+/// Number of pairs for a result that can be relied on.
 pub const ENOUGH_PAIRS: u32 = 9;
 
 /// A controller and a reference, compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What the reference is, for the report; `alternate` does not know.
+    /// Name of the reference, for the report. `alternate` does not know it.
     pub name: String,
-    /// Pairs that were measured.
+    /// Number of pairs measured.
     pub pairs: u32,
     /// The controller's runs.
     pub controller: Report,
-    /// The reference's.
+    /// The reference's runs.
     pub reference: Report,
-    /// The controller's rate as a share of the reference's.
+    /// The controller's rate divided by the reference's.
     pub rate: Spread,
-    /// The controller's CPU time for each flow set-up, in those of the reference.
+    /// The controller's CPU time per flow set-up, divided by the reference's.
     pub cpu: Option<Spread>,
-    /// The controller's median latency, in those of the reference.
+    /// The controller's median latency, divided by the reference's.
     pub p50: Option<Spread>,
-    /// The controller's latency that 1% exceed, in those of the reference.
+    /// The controller's 99th percentile of latency, divided by the reference's.
     pub p99: Option<Spread>,
 }
 
-/// One of two that take turns. Its process, if this program has started it, is stopped by a signal
-/// while it is not its turn: one that spins would otherwise take the core from the other.
+/// One side of a comparison. While the other side is measured, its process is stopped by a signal
+/// if this program started it: a process that spins would take CPU time from the other.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The load that is put on it. Its runs are those of one half of a pair; the median of several is
-    /// taken.
+    /// The load on it. [`Load::runs`] is the number of runs of one half of a pair; their median
+    /// counts.
     pub load: Load,
-    /// What is measured beside it.
+    /// What to measure beside the load.
     pub watch: Watch,
-    /// Time of load before the first of its runs, once its switches are connected.
+    /// Time of load before its first run, after its switches are connected.
     pub settle: Duration,
 }
 
@@ -60,16 +60,16 @@ impl Side {
     }
 }
 
-/// Measures a controller and a reference in turn, so many times.
+/// Measures a controller and a reference in turn, `pairs` times.
 ///
-/// The switches of both stay connected from the first pair to the last, so that each pair is measured
-/// within moments. Where the process may not have so many files open, those of one side connect
-/// for each of its runs anew.
+/// The switches of both stay connected from the first pair to the last, so that each pair is
+/// measured within moments. If the process may not open that many files, each side connects anew
+/// for each turn.
 ///
-/// `progress` gets the turn too, from 1 to twice the pairs.
+/// `progress` also gets the number of the turn, from 1 to twice the pairs.
 ///
 /// # Errors
-/// As [`crate::run`]; and when either ends before its time.
+/// As [`crate::run`]; also if either side ends early.
 pub fn alternate(
     ours: &Side,
     theirs: &Side,
@@ -110,11 +110,11 @@ pub fn alternate(
     })
 }
 
-/// One side's turns.
+/// The turns of one side.
 struct Turns<'a, F> {
     side: &'a Side,
     other: &'a Side,
-    /// With its switches connected, after the first turn.
+    /// Its test, with switches connected, after the first turn.
     test: Option<Test<'a>>,
     keep: bool,
     tell: F,
@@ -141,7 +141,7 @@ impl<'a, F: FnMut(Progress) + Copy + 'a> Turns<'a, F> {
     }
 }
 
-/// What each pair said.
+/// The ratios of all pairs.
 #[derive(Default)]
 struct Ratios {
     rate: Vec<f64>,
@@ -165,7 +165,7 @@ impl Ratios {
 }
 
 impl Comparison {
-    /// Whether every answer of the controller, and of the reference, was right.
+    /// Whether every answer of both sides was right.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.controller.summary.tally.is_clean() && self.reference.summary.tally.is_clean()

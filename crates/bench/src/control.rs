@@ -1,4 +1,4 @@
-//! Messages between the thread that leads a test and the threads that run it.
+//! Messages between the lead thread of a test and the threads that run it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,28 +9,28 @@ use crate::error::BenchError;
 use crate::usage::Reads;
 use crate::verify::Tally;
 
-/// The longest latency that is distinguished from longer ones, in nanoseconds: a minute.
+/// Maximum latency that is recorded exactly, in nanoseconds: one minute. Longer ones count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// Digits of a latency that are kept.
+/// Significant digits of a recorded latency.
 const DIGITS: u8 = 3;
 
-/// What threads do at a time. Each is entered when the lead says so.
+/// Phase of the threads. The lead starts each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing yet.
+    /// Nothing to do yet.
     Idle,
-    /// Connect all switches, and wait until they are known and the controller has no more to say.
+    /// Connect all switches. Wait until they are up and the controller is quiet.
     Connect,
     /// Make the destinations known.
     Learn,
-    /// The load is on.
+    /// Send the load.
     Load,
-    /// The load is on and measured.
+    /// Send the load and measure.
     Measure,
-    /// The load is off, and the last answers come.
+    /// Stop the load and wait for the last answers.
     Drain,
-    /// Close all connections, and end.
+    /// Close all connections and end.
     Close,
 }
 
@@ -44,15 +44,15 @@ const PHASES: [Phase; 7] = [
     Phase::Close,
 ];
 
-/// What the lead asks of the threads, and what it shows meanwhile.
+/// State that the lead and the threads share: the phase and the progress.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// How many phases there were, and which it is, in the lowest byte.
+    /// Number of phases so far, and the current phase in the lowest byte.
     word: AtomicU64,
     epoch: Instant,
     /// Switches that are up.
     pub(crate) up: AtomicU64,
-    /// Flow set-ups, or connections.
+    /// Number of flow set-ups or connections.
     pub(crate) done: AtomicU64,
 }
 
@@ -66,70 +66,70 @@ impl Control {
         }
     }
 
-    /// The threads enter a phase.
+    /// Starts a phase on all threads.
     pub(crate) fn enter(&self, phase: Phase) {
         let count = self.word.load(Ordering::Relaxed) >> 8;
         self.word.store(((count + 1) << 8) | phase as u64, Ordering::Release);
     }
 
-    /// A number that changes with each phase, and the phase.
+    /// Returns a number that changes with each phase, and the phase.
     pub(crate) fn phase(&self) -> (u64, Phase) {
         let word = self.word.load(Ordering::Acquire);
         (word >> 8, PHASES.get((word & 0xff) as usize).copied().unwrap_or(Phase::Close))
     }
 
-    /// Nanoseconds since the test began.
+    /// Returns the nanoseconds since the test began.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
     }
 }
 
-/// What a thread reports to the lead.
+/// Report of a thread to the lead.
 #[derive(Debug)]
 pub(crate) enum Note {
-    /// The load is on, or the measurement has begun: the thread has entered that phase.
+    /// The thread has entered the phase of the load or of the measurement.
     Entered,
-    /// The phase is done: all are connected, or all destinations are learnt.
+    /// The phase is done: all switches are connected, or all destinations are learnt.
     Ready,
-    /// What was measured. Comes when the phase after the measurement is entered.
+    /// Result of the measurement. It comes when the next phase begins.
     Measured(Box<Measured>),
-    /// All answers have come that will. What all messages of this run were.
+    /// No more answers will come. Carries the counts of all messages of this run.
     Drained(Tally),
-    /// It is over for this thread, and it has ended.
+    /// The thread has failed and ended.
     Failed {
-        /// Why.
+        /// The reason.
         error: BenchError,
-        /// What was measured until then.
+        /// Result of the measurement until then.
         measured: Option<Box<Measured>>,
-        /// What all messages of this run were.
+        /// Counts of all messages of this run.
         tally: Tally,
     },
 }
 
-/// What one thread measured.
+/// Measurement of one thread.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Which thread it is.
+    /// Number of the thread.
     pub(crate) thread: usize,
-    /// How long.
+    /// Duration of the measurement.
     pub(crate) elapsed: Duration,
-    /// Its CPU time.
+    /// CPU time of the thread.
     pub(crate) cpu: Duration,
-    /// Flow set-ups, or connections, of each of its switches.
+    /// Number of flow set-ups or connections, for each of its switches.
     pub(crate) done: Vec<u64>,
-    /// From sent, or due, to answered; or from connecting to known.
+    /// Time from sent (or due) to answered, or from connecting to up.
     pub(crate) latency: Histogram<u64>,
-    /// From due to sent.
+    /// Time from due to sent.
     pub(crate) lateness: Histogram<u64>,
     /// Connections that failed.
     pub(crate) failed_connections: u64,
-    /// What was read from the controller.
+    /// Calls and bytes read from the controller.
     pub(crate) reads: Reads,
 }
 
-/// Latencies in nanoseconds. The same several times in a row, as when many answers come with one
-/// read, costs no more than once.
+/// Recorder of latencies, in nanoseconds. A value that repeats, as when one read brings many
+/// answers, is recorded once with its count.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,
@@ -146,13 +146,13 @@ impl Latencies {
         Ok(Latencies { histogram, last: (0, 0) })
     }
 
-    /// Adds one. Longer ones than a minute count as a minute.
+    /// Adds a latency. One above a minute counts as a minute.
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
         self.add_times(ns, 1);
     }
 
-    /// Adds the same one so many times.
+    /// Adds the same latency `times` times.
     #[inline]
     pub(crate) fn add_times(&mut self, ns: u64, times: u64) {
         if self.last.0 == ns {
@@ -163,7 +163,7 @@ impl Latencies {
         }
     }
 
-    /// All of them; none are left.
+    /// Takes the histogram and leaves an empty one.
     pub(crate) fn take(&mut self) -> Histogram<u64> {
         self.flush();
         let empty = Histogram::new_from(&self.histogram);

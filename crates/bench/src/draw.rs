@@ -1,32 +1,32 @@
-//! Which packet comes next: a pure function from a switch and a number to a packet.
+//! Chooses the next packet: a pure function from a switch and a number to a packet.
 //!
-//! Nothing is kept about packets in flight but whether they are answered: when an answer comes, its
-//! number determines again what the packet was. So the generator's memory does not grow with the load,
-//! and what was sent cannot be confused with what should have been.
+//! The generator keeps only whether a packet in flight is answered. When an answer comes, the
+//! packet is computed again from its number. So memory does not grow with the load, and what was
+//! sent cannot be confused with what should have been sent.
 
 use std::ops::Range;
 
 use crate::load::{Destinations, Load, Order};
 use crate::packet::{Mac, Packet, UPLINK_PORT, host_port};
 
-/// Numbers that remainders are right for: the first 2^40.
+/// Mask of the numbers for which `remainder` is exact: the first 2^40.
 const NUMBERS: u64 = (1 << 40) - 1;
 
-/// How the packets of all switches of a test are drawn.
+/// The rule by which the packets of all switches of a test are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
     macs: u32,
     order: Order,
     destinations: Destinations,
     seed: u64,
-    /// 2^64 divided by `macs`, rounded up: a division by it is a multiplication by this.
+    /// 2^64 divided by `macs`, rounded up. Multiplication by it replaces division by `macs`.
     reciprocal: u64,
     /// Natural logarithm of `macs + 1`, for Zipf.
     log_macs: f64,
 }
 
 impl Pattern {
-    /// That of a load.
+    /// Returns the pattern of a load.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         Pattern {
@@ -39,7 +39,7 @@ impl Pattern {
         }
     }
 
-    /// The packet with this number of the switch with this datapath id.
+    /// Returns the packet with this number of the switch with this datapath id.
     #[must_use]
     #[inline(always)]
     pub fn packet(&self, dpid: u32, number: u64) -> Packet {
@@ -63,15 +63,15 @@ impl Pattern {
         Packet { number, in_port, out_port, src, dst }
     }
 
-    /// The packets with these numbers.
+    /// Returns the packets with these numbers.
     #[inline(always)]
     pub fn packets(&self, dpid: u32, numbers: Range<u64>) -> impl Iterator<Item = Packet> + use<> {
         let pattern = *self;
         numbers.map(move |number| pattern.packet(dpid, number))
     }
 
-    /// The packets with these numbers and those behind, each made of the one before it, where that is
-    /// how they are drawn: hosts in order, to one destination. It costs a fraction of drawing each.
+    /// Returns an iterator from packet `first` on that makes each packet from the one before. It is
+    /// much faster than drawing each, but exists only for hosts in order with one destination.
     #[inline(always)]
     pub(crate) fn in_turn(&self, dpid: u32, first: u64) -> Option<InTurn> {
         let in_turn = (self.order, self.destinations) == (Order::InOrder, Destinations::One);
@@ -84,7 +84,7 @@ impl Pattern {
         })
     }
 
-    /// Hosts that have to be known before the test, for [`Pattern::learnt`].
+    /// Number of hosts that have to be known before the test, for [`Pattern::learnt`].
     #[must_use]
     pub fn destinations(&self) -> u32 {
         match self.destinations {
@@ -93,7 +93,7 @@ impl Pattern {
         }
     }
 
-    /// The port and the address of a host that has to be known before the test.
+    /// Returns the port and the address of a host that has to be known before the test.
     #[must_use]
     pub fn learnt(&self, dpid: u32, index: u32) -> (u32, Mac) {
         let (port, host) = match self.destinations {
@@ -103,8 +103,9 @@ impl Pattern {
         (port, Mac::of(port, dpid, host))
     }
 
-    /// `number` modulo `macs`, for the first 2^40 numbers; those behind start again. (The error of the
-    /// reciprocal is below `macs / 2^64`, so that the quotient is right below `2^64 / macs`.)
+    /// Returns `number` modulo `macs`, for the first 2^40 numbers; larger ones start again. (The
+    /// error of the reciprocal is below `macs / 2^64`, so the quotient is right below `2^64 /
+    /// macs`.)
     #[inline]
     fn remainder(&self, number: u64) -> u32 {
         let number = number & NUMBERS;
@@ -115,22 +116,22 @@ impl Pattern {
         (number - quotient * u64::from(self.macs)) as u32
     }
 
-    /// 0 to `macs - 1`, each as likely as any other.
+    /// Returns 0 to `macs - 1`, all equally likely.
     #[inline]
     fn scale(&self, random: u32) -> u32 {
         ((u64::from(random) * u64::from(self.macs)) >> 32) as u32
     }
 
-    /// 0 to `macs - 1`, the k-th with the probability `ln((k + 2) / (k + 1)) / ln(macs + 1)`, which
-    /// is about proportional to `1 / (k + 1.5)`.
+    /// Returns 0 to `macs - 1`. Value k has the probability `ln((k + 2) / (k + 1)) / ln(macs + 1)`,
+    /// which is about proportional to `1 / (k + 1.5)`.
     #[inline]
     fn zipf(&self, random: u32) -> u32 {
         let unit = f64::from(random) / (f64::from(u32::MAX) + 1.0);
         ((unit * self.log_macs).exp() as u32).clamp(1, self.macs) - 1
     }
 
-    /// The host drawn, or the next to it if the one drawn is at the same port as the sender: a
-    /// switch never gets such a packet to send on.
+    /// Returns the host drawn, or its neighbour if it is at the sender's port: a switch does not
+    /// forward a packet to the port that it came from.
     #[inline]
     fn elsewhere(&self, host: u32, in_port: u32) -> (u32, u32) {
         let host = match host {
@@ -148,7 +149,7 @@ pub(crate) struct InTurn {
     number: u64,
     host: u32,
     macs: u32,
-    /// The address of host 0 at no port.
+    /// The address of host 0 without a port.
     src: Mac,
     dst: Mac,
 }
@@ -171,7 +172,7 @@ impl Iterator for InTurn {
 /// The odd number nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finisher of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every
 /// bit of `x`.
 #[inline]
 fn mix(x: u64) -> u64 {
@@ -271,7 +272,7 @@ mod tests {
         let count =
             |host: u32| f64::from(*seen.get(&Mac::of(host_port(host), 1, host)).unwrap_or(&0));
         let ratio = count(0) / count(99);
-        // ln(2) to ln(101/100).
+        // The expected ratio is ln(2) to ln(101/100).
         assert!((55.0..90.0).contains(&ratio), "{ratio}");
         assert!(seen.len() > 990, "{}", seen.len());
     }

@@ -1,4 +1,4 @@
-//! Why a load cannot be put on a controller, and what the operator can do about it.
+//! Errors of a load test, and what the operator can do about them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,75 +6,75 @@ use std::time::Duration;
 
 use bellrock_session::Close;
 
-/// What is wrong with a [`crate::Load`].
+/// Error in a [`crate::Load`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A number out of its range.
     #[error("{what} cannot be {value}; give {least} to {most}")]
     Range {
-        /// Which.
+        /// Name of the value.
         what: &'static str,
-        /// What was asked for.
+        /// The value asked for.
         value: u64,
-        /// The lowest.
+        /// The minimum.
         least: u64,
-        /// The highest.
+        /// The maximum.
         most: u64,
     },
-    /// A rate that cannot be kept or makes no sense.
+    /// A rate that cannot be kept, or that makes no sense.
     #[error("a rate of {0} packet_ins per second and switch cannot be; give 0.001 to 10000000")]
     Rate(f64),
-    /// No time to measure in, or to wait.
+    /// A time to measure or to wait is zero.
     #[error("the {0} is zero; give a time")]
     NoTime(&'static str),
 }
 
-/// Why a test could not be done, or ended before its time.
+/// Why a test could not run, or ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// The load makes no sense.
+    /// The load is invalid.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The connection is refused.
+    /// The connection was refused.
     #[error(
         "nobody listens on {0}; start the controller there, or give its address with --connect"
     )]
     NobodyListens(SocketAddr),
-    /// No connection, for another reason.
+    /// The connection failed for another reason.
     #[error("cannot connect to {address}: {error}")]
     Connect {
-        /// Where to.
+        /// Address of the controller.
         address: SocketAddr,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// The responder's address is not to be had.
+    /// The responder cannot listen on its address.
     #[error("cannot listen on {address}: {error}; a controller may be running there")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// What listens speaks another version, or no OpenFlow at all.
+    /// The listener speaks another version, or no OpenFlow.
     #[error("switch {dpid}: {close}; --of 1.0 or --of 1.3 chooses the version of the switches")]
     Protocol {
-        /// The switch that found out.
+        /// Datapath id of the switch that noticed.
         dpid: u32,
-        /// What it found out.
+        /// Why its session closed.
         close: Close,
     },
-    /// More connections than the process may have files open.
+    /// The test needs more open files than the process may have.
     #[error(
         "{switches} switches need {needed} open files, and this process may have {limit}; raise \
          the hard limit (as root: ulimit -Hn {needed}; in a service: LimitNOFILE={needed})"
     )]
     OpenFiles {
-        /// Switches asked for.
+        /// Number of switches asked for.
         switches: u32,
-        /// Files that they need.
+        /// Number of files that they need.
         needed: u64,
         /// The hard limit.
         limit: u64,
@@ -84,87 +84,87 @@ pub enum BenchError {
         "the controller did not {what} within {waited:?} ({ready} of {switches} switches); {hint}"
     )]
     NeverAnswers {
-        /// What is missing.
+        /// The missing step.
         what: &'static str,
-        /// How long was waited.
+        /// Time that the generator waited.
         waited: Duration,
-        /// Switches that had it.
+        /// Number of switches that completed it.
         ready: u32,
-        /// Switches.
+        /// Number of switches of the test.
         switches: u32,
-        /// What may be done.
+        /// Advice for the operator.
         hint: &'static str,
     },
-    /// More hosts than the controller learns in the time that it has.
+    /// The controller does not learn all hosts in the time allowed.
     #[error(
         "the controller did not learn {destinations} destinations within {waited:?} (those of {ready} of \
          {switches} switches); give it fewer --macs, or more time with --learn-timeout"
     )]
     LearnsTooSlowly {
-        /// Destinations of all switches.
+        /// Number of destinations of all switches.
         destinations: u64,
-        /// How long was waited.
+        /// Time that the generator waited.
         waited: Duration,
-        /// Switches whose destinations it knew.
+        /// Number of switches whose destinations it learnt.
         ready: u32,
-        /// Switches.
+        /// Number of switches of the test.
         switches: u32,
     },
-    /// A connection was closed by the controller.
+    /// The controller closed a connection.
     #[error("the controller closed the connection of switch {dpid} {when}{reason}")]
     Closed {
-        /// Whose.
+        /// Datapath id of the switch.
         dpid: u32,
-        /// In which part of the test.
+        /// Part of the test.
         when: &'static str,
-        /// What the controller said, or the system.
+        /// Reason given by the controller or the system.
         reason: String,
     },
-    /// A core that is not there, or that this process may not use.
+    /// A core that does not exist, or that this process may not use.
     #[error("core {core} cannot be pinned to; this process may use {usable:?}")]
     NoSuchCore {
-        /// The core named.
+        /// The core asked for.
         core: usize,
-        /// Those that there are.
+        /// The cores that this process may use.
         usable: Vec<usize>,
     },
-    /// The process to measure is not there.
+    /// The process to measure does not exist.
     #[error("process {pid} cannot be measured: {error}; give the controller's own pid")]
     Process {
-        /// Which.
+        /// Its process id.
         pid: u32,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// The controller that was to be started did not come up.
+    /// The controller to start did not come up.
     #[error("the controller `{command_line}` is not there: {why}")]
     StartController {
-        /// What was to be run.
+        /// Its command line.
         command_line: String,
         /// What happened.
         why: String,
     },
-    /// Where a controller is to be started, one runs.
+    /// Something listens already on the address of a controller to start.
     #[error("something listens on {0} already; end it, or have the controller listen elsewhere")]
     AlreadyListens(SocketAddr),
-    /// One half of a comparison.
+    /// One half of a comparison failed.
     #[error("a comparison needs both halves, and one ended before its time: {0}")]
     EndedEarly(String),
-    /// A message could not be written.
+    /// A message could not be encoded.
     #[error("a message could not be written: {0}; this is a fault of the generator")]
     Encode(#[from] bellrock_openflow::EncodeError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot {what}: {error}")]
     System {
-        /// What.
+        /// What it was for.
         what: &'static str,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl BenchError {
-    /// For `map_err`: the system refused `what`.
+    /// Maps a system error to [`BenchError::System`], for `map_err`. `what` is what failed.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| BenchError::System { what, error: error.into() }
     }

@@ -1,5 +1,5 @@
-//! The thread that leads a test: it starts the others, says what they do and when, measures
-//! what the test costs, and puts the report together.
+//! The thread that leads a test. It starts the other threads, sets their phases, measures the cost
+//! of the test, and makes the report.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,29 +20,29 @@ use crate::threads::{allow_files, check_cores, pin};
 use crate::usage::{self, ProcessCpu, ProcessUse, Reads};
 use crate::verify::Tally;
 
-/// How often progress is reported.
+/// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
-/// Connect timeouts that a storm may take in all: connections that fail are made again.
+/// Maximum length of a storm, in connect timeouts: failed connections are made again.
 const STORM_TIMEOUTS: u32 = 6;
 
 /// What is measured beside the load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
-    /// The controller's process.
+    /// Process id of the controller.
     pub pid: Option<u32>,
-    /// Thermal design power of the machine in watts, to estimate energy where it cannot be measured.
+    /// Thermal design power of the machine in watts. It estimates energy that cannot be measured.
     pub tdp_watts: Option<f64>,
 }
 
-/// What a test does at a time.
+/// Step of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Switches connect.
     Connecting,
-    /// Destinations are made known.
+    /// The controller learns the destinations.
     Learning,
-    /// The load is on and not measured yet.
+    /// The load is on, not measured yet.
     WarmingUp,
     /// The load is on and measured.
     Measuring,
@@ -50,26 +50,26 @@ pub enum Step {
     Draining,
 }
 
-/// How far a test is.
+/// Progress of a test.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What it does.
+    /// The current step.
     pub step: Step,
-    /// The run, from 1; 0 before the first.
+    /// The number of the run, from 1; 0 before the first.
     pub run: u32,
     /// Switches that are up.
     pub up: u64,
-    /// Flow set-ups, or connections, so far.
+    /// Flow set-ups or connections so far.
     pub done: u64,
-    /// The share of the step's time that is over, 0 to 1; `None` if it takes as long as it takes.
+    /// Elapsed share of the step's time, 0 to 1; `None` if the step has no fixed time.
     pub share: Option<f64>,
 }
 
-/// Puts a load on a controller, and reports. `progress` is called several times a second.
+/// Puts a load on a controller and returns the report. Calls `progress` several times per second.
 ///
 /// # Errors
-/// What was wrong before the first run. What goes wrong later ends the test, and is reported in
-/// [`Report::failure`] with what was measured until then.
+/// Any error before the first run. A later error ends the test; [`Report::failure`] then holds it,
+/// next to the results until then.
 pub fn run(
     load: &Load,
     watch: &Watch,
@@ -78,16 +78,16 @@ pub fn run(
     Test::begin(load, watch, Box::new(progress))?.runs()
 }
 
-/// A test whose switches are connected and whose destinations are known. It is run as often as
-/// wanted, and in between the generator is silent.
+/// A test whose switches are connected and whose destinations are known. It can run several times;
+/// in between, the generator is silent.
 pub(crate) struct Test<'p> {
     lead: Lead<'p>,
-    /// What all messages of the settling were, until a run takes them in.
+    /// Counts of the messages of [`Test::settle`], until the next run adds them.
     settled: Tally,
 }
 
 impl<'p> Test<'p> {
-    /// Connects the switches, and makes the destinations known.
+    /// Connects the switches. Waits until the controller knows the destinations.
     pub(crate) fn begin(
         load: &Load,
         watch: &Watch,
@@ -106,8 +106,7 @@ impl<'p> Test<'p> {
         Ok(Test { lead, settled: Tally::default() })
     }
 
-    /// Puts the load on for so long, and measures nothing. What was wrong meanwhile counts with the
-    /// next run.
+    /// Sends the load for `duration` without measuring. Wrong answers count with the next run.
     pub(crate) fn settle(&mut self, duration: Duration) -> Result<(), BenchError> {
         if duration.is_zero() {
             return Ok(());
@@ -120,7 +119,7 @@ impl<'p> Test<'p> {
         collected.failure.map_or(Ok(()), Err)
     }
 
-    /// As many runs as the load asks for.
+    /// Runs the load as often as it asks for.
     pub(crate) fn runs(&mut self) -> Result<Report, BenchError> {
         let load = Arc::clone(&self.lead.load);
         let mut runs = Vec::new();
@@ -140,7 +139,7 @@ impl<'p> Test<'p> {
     }
 }
 
-/// Adds one histogram to another. Both have the same bounds, so nothing can be out of them.
+/// Adds one histogram to another. Both have the same bounds, so no value is out of range.
 fn merge(all: &mut Histogram<u64>, more: &Histogram<u64>) {
     let _ = all.add(more);
 }
@@ -151,38 +150,38 @@ struct Lead<'p> {
     control: Arc<Control>,
     notes: Receiver<Note>,
     threads: Vec<JoinHandle<()>>,
-    /// Threads that have not failed.
+    /// Number of threads that have not failed.
     live: usize,
     progress: Box<dyn FnMut(Progress) + 'p>,
     step: Step,
     run: u32,
 }
 
-/// What the threads say at the end of a run.
+/// What the threads report at the end of a run.
 #[derive(Default)]
 struct Collected {
-    /// Threads that have done the phase.
+    /// Number of threads that have completed the phase.
     ready: usize,
     measured: Vec<Measured>,
     tally: Tally,
     failure: Option<BenchError>,
 }
 
-/// One run, and why it was the last.
+/// Result of one run, and the failure that made it the last.
 struct Outcome {
     run: Option<Run>,
     latency: Histogram<u64>,
     failure: Option<BenchError>,
 }
 
-/// What was read before a measurement.
+/// Readings before a measurement.
 struct Before {
     at: Instant,
     controller: Option<ProcessCpu>,
     energy: Option<usage::Energy>,
 }
 
-/// What was read after it.
+/// Readings after a measurement.
 struct After {
     seconds: f64,
     controller: Option<ProcessUse>,
@@ -215,7 +214,7 @@ impl<'p> Lead<'p> {
             };
             let (load, control) = (Arc::clone(&lead.load), Arc::clone(&lead.control));
             let notes = sender.clone();
-            // What a thread uses it makes itself, so that it is in the memory nearest to it.
+            // Each thread allocates its own data, so that it is in the memory nearest to its core.
             let body = move || {
                 let pinned = core.map_or(Ok(()), pin);
                 let driver =
@@ -235,7 +234,7 @@ impl<'p> Lead<'p> {
         Ok(lead)
     }
 
-    /// Connects the switches, and makes the destinations known.
+    /// Connects the switches. Waits until the controller knows the destinations.
     fn prepare(&mut self) -> Result<(), BenchError> {
         if self.load.mode.is_connecting() {
             return Ok(());
@@ -251,7 +250,7 @@ impl<'p> Lead<'p> {
         self.control.enter(phase);
     }
 
-    /// All threads enter a phase: none may be so late that it misses it.
+    /// Enters a phase and waits until all threads are in it, so that no thread misses it.
     fn enter_all(&mut self, phase: Phase, step: Step, collected: &mut Collected) {
         self.enter(phase, step);
         let mut entered = 0;
@@ -262,7 +261,7 @@ impl<'p> Lead<'p> {
         }
     }
 
-    /// Waits until all threads have done the phase.
+    /// Waits until all threads have completed the phase.
     fn all_ready(
         &mut self,
         deadline: Option<Instant>,
@@ -287,7 +286,7 @@ impl<'p> Lead<'p> {
         Ok(())
     }
 
-    /// The next note, or `None` at the deadline. Reports progress meanwhile.
+    /// Returns the next note, or `None` at the deadline. Reports progress meanwhile.
     fn next_note(&mut self, deadline: Option<Instant>, from: Option<Instant>) -> Option<Note> {
         loop {
             let now = Instant::now();
@@ -299,7 +298,7 @@ impl<'p> Lead<'p> {
             match self.notes.recv_timeout(wait) {
                 Ok(note) => return Some(note),
                 Err(RecvTimeoutError::Timeout) => {}
-                // All threads have ended, which they do not without a note.
+                // All threads have ended. This cannot happen without a note.
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
             let share = from.zip(deadline).map(|(from, deadline)| {
@@ -315,7 +314,7 @@ impl<'p> Lead<'p> {
         }
     }
 
-    /// Lets the load run for so long, unless a thread fails.
+    /// Waits while the load runs for `duration`, or until a thread fails.
     fn let_run(&mut self, duration: Duration, collected: &mut Collected) {
         let from = Instant::now();
         let deadline = from + duration;
@@ -342,7 +341,7 @@ impl<'p> Lead<'p> {
         }
     }
 
-    /// One run, with what the messages before it were.
+    /// Does one run. `tally` counts the messages before it.
     fn one_run(&mut self, number: u32, tally: Tally) -> Result<Outcome, BenchError> {
         self.run = number;
         let mut collected = Collected { tally, ..Collected::default() };
@@ -369,7 +368,7 @@ impl<'p> Lead<'p> {
         self.outcome(collected, &after)
     }
 
-    /// Takes the load off, and waits for the last answers.
+    /// Stops the load, and waits for the last answers.
     fn drain(&mut self, collected: &mut Collected) {
         self.enter(Phase::Drain, Step::Draining);
         let mut drained = 0;
@@ -381,7 +380,7 @@ impl<'p> Lead<'p> {
     }
 
     fn before(&self) -> Before {
-        // That the process was there has been checked; if it has gone, nothing is known of it.
+        // The process existed at the start. If it has ended since, there are no figures of it.
         let controller = self.watch.pid.and_then(|pid| ProcessCpu::read(pid).ok());
         let energy = usage::Energy::read();
         Before { at: Instant::now(), controller, energy }
@@ -426,7 +425,7 @@ impl<'p> Lead<'p> {
             one.done.iter().map(|done| *done as f64 / seconds(one)).collect()
         };
         let by_thread: Vec<Vec<f64>> = measured.iter().map(rates).collect();
-        // Threads have every so-many-th switch.
+        // Thread `i` of `n` has every `n`-th switch.
         let most = by_thread.iter().map(Vec::len).max().unwrap_or(0);
         let nth = |nth| by_thread.iter().filter_map(move |rates| rates.get(nth).copied());
         let per_switch: Vec<f64> = (0..most).flat_map(nth).collect();
@@ -485,7 +484,7 @@ impl<'p> Lead<'p> {
         }
     }
 
-    /// Checks the result where so many packet_ins are in flight.
+    /// Checks Little's law in the modes with a fixed number of packet_ins in flight.
     fn little(&self, rate: f64, latency: Option<&Latency>) -> Option<Little> {
         match self.load.mode {
             Mode::Window(_) | Mode::Latency => Some(Little {
@@ -501,7 +500,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         self.control.enter(Phase::Close);
         for thread in self.threads.drain(..) {
-            // One that panicked has said so on standard error.
+            // A thread that panicked has reported it on standard error.
             let _ = thread.join();
         }
     }

@@ -1,36 +1,37 @@
-//! The load generator: what a controller can do, measured from outside.
+//! The load generator. It measures a controller from outside.
 //!
 //! # What it is
-//! It plays up to 10,000 switches ([`Load`]) towards any controller, on either version of OpenFlow,
-//! sends packet_ins that are built beforehand, verifies every answer ([`Tally`] has what that
-//! means), and says how fast, how late, how fairly and at what cost they came ([`Report`]). The
-//! [`responder`] answers the same load with the minimum of work that passes the verification: what the
-//! kernel's TCP allows on a machine.
+//! It plays up to 10,000 switches ([`Load`]) towards any controller, on either version of OpenFlow.
+//! It sends packet_ins that are built beforehand and verifies every answer ([`Tally`] defines what
+//! that means). It reports throughput, latency, fairness and cost ([`Report`]). The [`responder`]
+//! answers the same load with the minimum of work that passes verification. Its rate is the limit
+//! that the kernel's TCP sets on a machine.
 //!
-//! The field measures with cbench (2010). What it gets right is kept: the packet_in of 82 bytes, the
-//! destination that is known before the test, its modes. What it gets wrong is not: it never looks
-//! at `buffer_id` or match, so that a controller that answers twice looks twice as fast; it leaves
-//! Nagle's algorithm on; it spins; its buffer grows without end against a slow reader.
+//! cbench (2010) is the field's usual tool. The load generator keeps what is right in it: the
+//! packet_in of 82 bytes, the destination that is known before the test, the modes. It avoids
+//! cbench's faults: cbench never looks at `buffer_id` or match, so a controller that answers twice
+//! looks twice as fast; it leaves Nagle's algorithm on; it spins; its buffer grows without limit if
+//! the reader is slow.
 //!
-//! [`targets`] measures what this project's engine has to reach, row by row, and [`callgrind`] counts user
-//! instructions for it and for tests.
+//! [`targets`] measures the targets of this project's engine, row by row. [`callgrind`] counts user
+//! instructions, for [`targets`] and for tests.
 //!
 //! # What it is not
-//! It knows nothing of the controller that it measures: of this workspace it uses the codec and the
-//! switch's end of the session.
+//! It does not depend on the controller that it measures. Of this workspace it uses only the codec
+//! and the switch's end of the session.
 //!
 //! # Who calls it
-//! The command's `bellrock bench`, and tests. `docs/adr/0006-load-generator.md` explains why it is
-//! built so.
+//! The command `bellrock bench`, and tests. `docs/adr/0006-load-generator.md` gives the reasons for
+//! the design.
 //!
-//! # How it goes
-//! [`run`] leads: it starts threads, each with some of the switches, and takes them through the
-//! phases of a test. A thread (`driver`) gives its switches turns of one read and one write. What is
-//! sent is a pure function of a number ([`draw`]), written by patching ([`packet`]); what comes is
-//! compared with what a right answer would look like (`verify`).
+//! # How it works
+//! [`run`] leads a test. It starts threads, gives each a part of the switches, and takes them
+//! through the phases of the test. A thread (`driver`) gives its switches turns of one read and one
+//! write. Each packet is a pure function of its number ([`draw`]) and is written by patching
+//! ([`packet`]). Each message received is compared with the right answer (`verify`).
 //!
-//! [`suite`] repeats the studies' experiments on top of it, with controllers in turn ([`peer`]), draws
-//! what it finds ([`plot`]), and puts beside it what they published ([`published`]).
+//! [`suite`] repeats the experiments of the studies. It runs controllers in turn ([`peer`]), plots
+//! the results ([`plot`]), and shows the published figures beside them ([`published`]).
 
 pub mod callgrind;
 mod compare;

@@ -1,7 +1,7 @@
-//! What load is asked for: how many switches, which packets, in which mode, for how long.
+//! The load to put on a controller: how many switches, which packets, which mode, how long.
 //!
-//! Plain data with its bounds. [`Load::check`] says what is wrong with one before anything is
-//! started; nothing here does I/O.
+//! Plain data with bounds. [`Load::check`] reports what is wrong before anything starts. Nothing
+//! here does I/O.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -10,20 +10,21 @@ use bellrock_openflow::Version;
 
 use crate::error::LoadError;
 
-/// Most switches of one process. A start of several processes with their own
-/// [`Load::first_dpid`] makes more.
+/// Maximum number of switches of one process. For more, start several processes with different
+/// [`Load::first_dpid`].
 pub const MAX_SWITCHES: u32 = 10_000;
 
-/// Most hosts of one switch: the 10^7 unique MACs of Primetime (§V-B), a MAC has 24 bits for them.
+/// Maximum number of hosts of one switch: the 10^7 unique MACs of Primetime (§V-B). They fit in the
+/// 24 bits of a MAC that number the host.
 pub const MAX_MACS: u32 = 10_000_000;
 
-/// Most threads.
+/// Maximum number of threads.
 pub const MAX_THREADS: usize = 256;
 
-/// Most packet_ins of one switch that may be unanswered.
+/// Maximum number of unanswered packet_ins of one switch.
 pub const MAX_IN_FLIGHT: u32 = 16_384;
 
-/// Most packet_ins of all switches that may be unanswered; each takes a byte of memory.
+/// Maximum number of unanswered packet_ins of all switches; each takes a byte of memory.
 pub const MAX_IN_FLIGHT_TOTAL: u32 = 1 << 21;
 
 /// Highest datapath id: a MAC has 16 bits for its switch.
@@ -37,15 +38,16 @@ pub enum Mode {
     Throughput,
     /// One packet_in in flight per switch (cbench's latency mode, ping-pong of McNettle Fig. 14).
     Latency,
-    /// So many packet_ins in flight per switch (cbench's hybrid; Hot-ICE §4). The result is
-    /// checked against Little's law.
+    /// A fixed number of packet_ins in flight per switch (cbench's hybrid; Hot-ICE §4). The result
+    /// is checked against Little's law.
     Window(u32),
-    /// So many packet_ins per second and switch, whatever the answers do: an open loop. Latency
-    /// counts from when a packet_in was due, so that a controller that stalls cannot hide it.
+    /// A fixed number of packet_ins per second and switch, whatever the answers: an open loop.
+    /// Latency counts from when a packet_in was due, so that a controller that stalls cannot hide
+    /// it.
     Rate(f64),
-    /// Each switch connects, waits until it is known, resets the connection, and connects again.
+    /// Each switch connects, waits until it is up, resets the connection, and connects again.
     Connect,
-    /// All switches connect at once, and it is measured until the last is known: one storm a run.
+    /// All switches connect at once. A run lasts until the last one is up.
     Storm,
 }
 
@@ -63,94 +65,95 @@ impl Mode {
         }
     }
 
-    /// Whether it is connections, not packet_ins, that are counted.
+    /// Returns whether the mode counts connections instead of packet_ins.
     #[must_use]
     pub const fn is_connecting(self) -> bool {
         matches!(self, Mode::Connect | Mode::Storm)
     }
 }
 
-/// In which order the hosts of a switch send.
+/// The order in which the hosts of a switch send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// One after the other, in a circle (cbench).
     InOrder,
-    /// Each as likely as any other.
+    /// All equally likely.
     Random,
     /// The k-th about 1/k times as often as the first (Zipf with exponent 1).
     Zipf,
 }
 
-/// Where the packets go. All destinations are learnt before the test, by one ARP each.
+/// Destinations of the packets. The controller learns all of them before the test, from one ARP
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destinations {
-    /// All to one host behind a port of its own (cbench): its table entry never leaves the cache.
+    /// One host behind a port of its own (cbench). Its table entry never leaves the cache.
     One,
-    /// To each of the hosts that also send, as likely as to any other: what experiments with many
-    /// MACs have to use (Primetime Fig. 2b/e).
+    /// All sending hosts, equally likely. Experiments with many MACs have to use this (Primetime
+    /// Fig. 2b/e).
     Uniform,
-    /// To each of the hosts that also send, to the k-th about 1/k times as often as to the first.
+    /// All sending hosts, the k-th about 1/k times as often as the first.
     Zipf,
 }
 
-/// The cores that the generator's threads stay on.
+/// The CPU cores of the generator's threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cores {
     /// The scheduler decides.
     #[default]
     Any,
-    /// The first thread on the first of these, and so on; around again if there are more threads.
+    /// One core per thread, in this order; starts again if there are more threads than cores.
     List(Vec<usize>),
 }
 
 /// The load. [`Load::default`] is cbench's: 16 switches of 1,000 MACs, 1.0, throughput.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// The controller.
+    /// Address of the controller.
     pub target: SocketAddr,
     /// The version that the switches speak.
     pub version: Version,
-    /// Switches, 1 to [`MAX_SWITCHES`].
+    /// Number of switches, 1 to [`MAX_SWITCHES`].
     pub switches: u32,
-    /// Datapath id of the first switch; the others follow. At most [`MAX_DPID`] for the last.
+    /// Datapath id of the first switch; the others follow. The last is at most [`MAX_DPID`].
     pub first_dpid: u32,
-    /// Threads, 1 to [`MAX_THREADS`]; never more than switches are started.
+    /// Number of threads, 1 to [`MAX_THREADS`]. No more start than there are switches.
     pub threads: usize,
-    /// Where they run.
+    /// Cores of the threads.
     pub cores: Cores,
-    /// What they do.
+    /// The mode.
     pub mode: Mode,
     /// Whether the switches buffer their packets, so that an answer needs no packet_out.
     pub buffered: bool,
     /// Whether the switches send echo requests in place of packet_ins, as idle switches do, in the
-    /// modes that count those. An answer is an echo reply with the same xid.
+    /// modes that count packet_ins. The answer is an echo reply with the same xid.
     pub echoes: bool,
-    /// Whether the switches answer what those of cbench (2010) answer, and no more: features, description, barriers and
-    /// echoes. They announce their destinations right behind their features, before the controller can have set them up.
+    /// Whether the switches answer only what the switches of cbench (2010) answer: features,
+    /// description, barriers and echoes. They announce their destinations directly behind their
+    /// features, before the controller can have set them up.
     pub as_cbench: bool,
-    /// Hosts of each switch, 1 to [`MAX_MACS`]; at least 2 unless `destinations` is `One`.
+    /// Number of hosts per switch, 1 to [`MAX_MACS`]; at least 2 unless `destinations` is `One`.
     pub macs: u32,
-    /// In which order they send.
+    /// The order in which hosts send.
     pub order: Order,
-    /// Where they send to.
+    /// The destinations of the packets.
     pub destinations: Destinations,
-    /// Where the random choices start. The same seed makes the same packets.
+    /// Seed of the random choices. The same seed makes the same packets.
     pub seed: u64,
-    /// Switches that connect per second while they connect before the test; 0 for as fast as they
-    /// can.
+    /// Switches that connect per second before the test; 0 for no limit.
     pub ramp_per_second: u32,
-    /// Time before each run's measurement in which the load is on already.
+    /// Time of load before each measurement.
     pub warm_up: Duration,
     /// Time that each run measures.
     pub duration: Duration,
-    /// Runs. Results are the median over them.
+    /// Number of runs. Results are the median over them.
     pub runs: u32,
-    /// Time after which a packet_in that was overtaken, or a switch that gets no answer, counts as
-    /// having a missing answer.
+    /// Time after which the answer counts as missing, for a packet_in that was overtaken or a
+    /// switch that gets no answer.
     pub answer_timeout: Duration,
-    /// Time that a connection may take until the switch is known.
+    /// Maximum time of a connection until the switch is up.
     pub connect_timeout: Duration,
-    /// Time that a controller may take to learn the destinations of all switches.
+    /// Maximum time for the controller to learn the destinations of all switches.
     pub learn_timeout: Duration,
 }
 
@@ -183,7 +186,8 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Most unanswered packet_ins of one switch: what the mode says, within the bounds of memory.
+    /// Maximum number of unanswered packet_ins of one switch, from the mode and the bound on
+    /// memory.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         let share = (MAX_IN_FLIGHT_TOTAL / self.switches.max(1)).clamp(1, MAX_IN_FLIGHT);
@@ -194,7 +198,7 @@ impl Load {
         }
     }
 
-    /// Destinations of all switches, which are learnt before the test.
+    /// Number of destinations of all switches, which are learnt before the test.
     #[must_use]
     pub fn destinations_of_all(&self) -> u64 {
         let each = match self.destinations {
@@ -204,10 +208,10 @@ impl Load {
         u64::from(self.switches) * u64::from(each)
     }
 
-    /// Says what is wrong with it, and what would be right.
+    /// Checks the load.
     ///
     /// # Errors
-    /// [`LoadError`], the first thing that is wrong.
+    /// [`LoadError`], for the first error found.
     pub fn check(&self) -> Result<(), LoadError> {
         let range = |what, value: u64, least: u64, most: u64| {
             let fits = (least..=most).contains(&value);

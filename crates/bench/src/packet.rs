@@ -1,8 +1,8 @@
-//! The packets of the load and the packet_ins that carry them: where what stands, byte by byte.
+//! The packets of the load and the packet_ins that carry them, byte by byte.
 //!
-//! All packets of a test are alike but for their addresses and their number, so they are built once
-//! and patched in place. The frame has 64 bytes, which makes a packet_in of 1.0 the 82 bytes of
-//! cbench and of the Hot-ICE study:
+//! All packets of a test differ only in addresses and number, so they are built once and patched in
+//! place. The frame has 64 bytes. This makes a packet_in of 1.0 82 bytes long, as in cbench and in
+//! the Hot-ICE study:
 //!
 //! ```text
 //! 0        6        12     14         34         42       46                  64
@@ -11,35 +11,35 @@
 //! +--------+--------+------+----------+----------+--------+-------------------+
 //! ```
 //!
-//! The number is the packet's `buffer_id` too, and shows which packet a packet_out sends back.
-//! IP addresses and ports are the same in all packets, as in cbench.
+//! The number is also the packet's `buffer_id`, and shows which packet a packet_out sends back. IP
+//! addresses and ports are the same in all packets, as in cbench.
 
 use bellrock_openflow::{
     Bytes, EncodeError, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port, Version,
 };
 
-/// Bytes of each frame.
+/// Length of each frame, in bytes.
 pub const FRAME_LEN: usize = 64;
 
-/// Bytes of a packet_in of 1.0, which are those of cbench's.
+/// Length of a packet_in of 1.0, in bytes, as in cbench.
 pub(crate) const PACKET_IN_10_LEN: usize = 82;
 
-/// Bytes of the longest packet_in, that of 1.3.
+/// Length of the longest packet_in (1.3), in bytes.
 pub const MAX_PACKET_IN_LEN: usize = 106;
 
-/// The ports with hosts on them are 1 to 4; host `h` is at port `1 + h % 4`.
+/// Number of ports with hosts, 1 to 4. Host `h` is at port `1 + h % 4`.
 pub const HOST_PORTS: u32 = 4;
 
-/// The port of the one destination of [`crate::Destinations::One`].
+/// Port of the one destination of [`crate::Destinations::One`].
 pub const UPLINK_PORT: u32 = 5;
 
 /// `buffer_id` of a packet that is not buffered (`OFP_NO_BUFFER`).
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
-/// Bits of a packet's number that its `buffer_id` has.
+/// The bits of a packet's number that its `buffer_id` holds.
 pub(crate) const NUMBER_MASK: u32 = 0x7fff_ffff;
 
-/// Source and destination of all packets, and their UDP ports.
+/// IP addresses and UDP ports of all packets.
 pub(crate) const IP_SRC: [u8; 4] = [192, 168, 0, 40];
 pub(crate) const IP_DST: [u8; 4] = [192, 168, 1, 40];
 pub(crate) const UDP_SRC: u16 = 31_256;
@@ -52,18 +52,18 @@ pub(crate) const SRC_AT: usize = 6;
 pub(crate) const ETH_TYPE_AT: usize = 12;
 pub(crate) const NUMBER_AT: usize = 42;
 
-/// Bytes of an Ethernet frame behind its header that all frames are padded to.
+/// Minimum length of an Ethernet frame without its checksum; shorter ones are padded.
 const ARP_FRAME_LEN: usize = 60;
-/// Where the sender's address is in an ARP packet.
+/// Offset of the sender's address in an ARP packet.
 const ARP_SENDER_AT: usize = 22;
 
-/// An Ethernet address as a number, so that it stays in a register until it is written.
+/// An Ethernet address as a number, which stays in a register until it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mac(u64);
 
 impl Mac {
-    /// The address of a host: its port in the upper bits of the first byte, which is that of a
-    /// locally administered station address; then its switch and its number.
+    /// The address of a host. The first byte is that of a locally administered station address,
+    /// with the port in its upper bits. The switch and the number of the host follow.
     ///
     /// A responder that learns nothing can read the port from it.
     #[must_use]
@@ -73,7 +73,7 @@ impl Mac {
         Mac(first << 40 | ((dpid & 0xffff) as u64) << 24 | (host & 0xff_ffff) as u64)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     #[must_use]
     #[inline]
     pub const fn bytes(self) -> [u8; 6] {
@@ -81,56 +81,57 @@ impl Mac {
         [a, b, c, d, e, f]
     }
 
-    /// The address of another host of the same switch, if this is that of host 0 at port 0.
+    /// Returns the address of another host of the same switch. `self` is that of host 0 at port 0.
     #[inline(always)]
     pub(crate) const fn moved(self, port: u32, host: u32) -> Self {
         Mac(self.0 | (port as u64) << 42 | host as u64)
     }
 
-    /// It as a number of 48 bits.
+    /// Returns the address as a number of 48 bits.
     #[inline]
     pub(crate) const fn number(self) -> u64 {
         self.0
     }
 
-    /// The port that it is at.
+    /// Returns the port of the host.
     #[must_use]
     pub const fn port(self) -> u32 {
         (self.0 >> 42) as u32
     }
 }
 
-/// The port of a host, unless it is the one destination.
+/// Returns the port of a host other than the one destination.
 #[must_use]
 #[inline]
 pub const fn host_port(host: u32) -> u32 {
     1 + host % HOST_PORTS
 }
 
-/// One packet_in: what is in it, and what a right answer to it has to have.
+/// The fields of one packet_in, and what the right answer contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Which packet of its switch it is, from 0.
+    /// Number of the packet at its switch, from 0.
     pub number: u64,
-    /// Where it came in.
+    /// Port that it came in by.
     pub in_port: u32,
-    /// Where its destination was learnt.
+    /// Port where its destination was learnt.
     pub out_port: u32,
-    /// Who sent it.
+    /// Source address.
     pub src: Mac,
-    /// Who it is for.
+    /// Destination address.
     pub dst: Mac,
 }
 
 impl Packet {
-    /// The low 31 bits of its number: its `buffer_id` where it is buffered, and in the frame.
+    /// The low 31 bits of the number. They are in the frame, and in `buffer_id` if the packet is
+    /// buffered.
     #[must_use]
     #[inline]
     pub const fn id(&self) -> u32 {
         self.number as u32 & NUMBER_MASK
     }
 
-    /// Its frame.
+    /// Returns the frame.
     #[must_use]
     pub fn frame(&self) -> [u8; FRAME_LEN] {
         let mut frame = frame_template();
@@ -140,7 +141,7 @@ impl Packet {
 
     #[inline]
     pub(crate) fn patch_frame(&self, frame: &mut [u8; FRAME_LEN]) {
-        // The source is right behind the destination: two stores for both.
+        // The source follows the destination directly, so two stores write both.
         let high = self.dst.0 << 16 | self.src.0 >> 32;
         frame[DST_AT..DST_AT + 8].copy_from_slice(&high.to_be_bytes());
         frame[DST_AT + 8..DST_AT + 12].copy_from_slice(&(self.src.0 as u32).to_be_bytes());
@@ -148,7 +149,7 @@ impl Packet {
     }
 }
 
-/// A frame with everything in it that all packets have in common.
+/// A frame with all fields that are the same in all packets.
 fn frame_template() -> [u8; FRAME_LEN] {
     const IP_LEN: u16 = (FRAME_LEN - 14) as u16;
     const UDP_LEN: u16 = IP_LEN - 20;
@@ -167,12 +168,12 @@ fn frame_template() -> [u8; FRAME_LEN] {
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
     frame[34..36].copy_from_slice(&UDP_SRC.to_be_bytes());
     frame[36..38].copy_from_slice(&UDP_DST.to_be_bytes());
-    // The checksum behind it stays zero, which in IPv4 means that there is none.
+    // The UDP checksum stays zero: no checksum, in IPv4.
     frame[38..40].copy_from_slice(&UDP_LEN.to_be_bytes());
     frame
 }
 
-/// A packet_in that is built once, and where in it the parts are that change.
+/// A packet_in that is built once, and the offsets of the parts that change.
 #[derive(Clone, Debug)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -181,7 +182,7 @@ pub struct Template {
     kind: Kind,
 }
 
-/// What a template is of.
+/// Kind of message of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Buffered,
@@ -189,7 +190,7 @@ enum Kind {
     Echo,
 }
 
-/// Where the `xid` and the `buffer_id` are in a packet_in of either version.
+/// Offsets of `xid` and `buffer_id` in a packet_in of either version.
 pub(crate) const XID_AT: usize = 4;
 pub(crate) const BUFFER_ID_AT: usize = 8;
 
@@ -197,7 +198,7 @@ impl Template {
     /// The packet_in of a version, with a `buffer_id` or without.
     ///
     /// # Errors
-    /// None that can come up; the codec's are handed on.
+    /// Passes on the codec's errors; none can occur.
     pub fn new(version: Version, buffered: bool) -> Result<Self, EncodeError> {
         let frame = frame_template();
         let bytes = encode(version, buffered.then_some(0), 1, &frame)?;
@@ -206,10 +207,10 @@ impl Template {
         Ok(Template { bytes, arp, version, kind })
     }
 
-    /// An echo request, which has a packet's number for its `xid` and nothing else of it.
+    /// An echo request whose `xid` is a packet's number.
     ///
     /// # Errors
-    /// None that can come up; the codec's are handed on.
+    /// Passes on the codec's errors; none can occur.
     pub fn echo(version: Version) -> Result<Self, EncodeError> {
         let mut out = Out::with_capacity(MAX_PACKET_IN_LEN);
         FromSwitch::EchoRequest(Bytes(&[])).encode(version, 0, &mut out)?;
@@ -217,7 +218,7 @@ impl Template {
         Ok(Template { bytes, kind: Kind::Echo, ..Template::new(version, true)? })
     }
 
-    /// Bytes of the message: 82 in 1.0, 106 in 1.3.
+    /// Length of the message in bytes: 82 in 1.0, 106 in 1.3.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a message is never empty")]
     pub fn len(&self) -> usize {
@@ -230,20 +231,20 @@ impl Template {
         &self.bytes
     }
 
-    /// Makes `message`, a copy of the template, the packet_in of `packet`.
+    /// Turns `message`, a copy of the template, into the packet_in of `packet`.
     #[inline]
     pub fn patch(&self, message: &mut [u8], packet: &Packet) {
         self.patch_all(message, std::iter::once(*packet));
     }
 
-    /// Makes `messages`, copies of the template one behind the other, the packet_ins of as many packets.
+    /// Turns `messages`, consecutive copies of the template, into the packet_ins of `packets`.
     #[inline]
     pub fn patch_all(&self, messages: &mut [u8], packets: impl Iterator<Item = Packet>) {
         const PORT_10: usize = offsets(Version::V1_0).0;
         const PORT_13: usize = offsets(Version::V1_3).0;
         const FRAME_10: usize = offsets(Version::V1_0).1;
         const FRAME_13: usize = offsets(Version::V1_3).1;
-        // All places are constants in each of these, so that nothing is left to be checked.
+        // All offsets are constants in each branch, so the compiler removes the bounds checks.
         match (self.version, self.kind) {
             (_, Kind::Echo) => {
                 for (message, packet) in messages.chunks_exact_mut(self.len()).zip(packets) {
@@ -265,14 +266,14 @@ impl Template {
         }
     }
 
-    /// The packet_in by which a host makes itself known: a gratuitous ARP (RFC 5227 §3), never
-    /// buffered. [`Template::patch_arp`] makes it that of a host.
+    /// The packet_in by which a host announces itself: a gratuitous ARP (RFC 5227 §3), never
+    /// buffered. [`Template::patch_arp`] fills in the host.
     #[must_use]
     pub fn arp(&self) -> &[u8] {
         &self.arp
     }
 
-    /// Makes `message`, a copy of [`Template::arp`], that of a host.
+    /// Turns `message`, a copy of [`Template::arp`], into that of a host.
     pub fn patch_arp(&self, message: &mut [u8], port: u32, mac: Mac) {
         let (in_port_at, frame_at) = offsets(self.version);
         message[in_port_at] = port as u8;
@@ -282,7 +283,7 @@ impl Template {
     }
 }
 
-/// Bytes of a packet_in.
+/// Length of a packet_in, in bytes.
 pub(crate) const fn packet_in_len(version: Version) -> usize {
     match version {
         Version::V1_0 => PACKET_IN_10_LEN,
@@ -311,12 +312,12 @@ fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const B
     }
 }
 
-/// Where the last byte of the in_port, and the frame, are in a packet_in.
+/// Offsets of the last byte of the in_port, and of the frame, in a packet_in.
 pub(crate) const fn offsets(version: Version) -> (usize, usize) {
     match version {
         // Header, buffer_id, total_len, then in_port, reason, padding.
         Version::V1_0 => (8 + 4 + 2 + 1, 8 + 10),
-        // Header and fixed part, then the match: head, one field of four bytes, padding.
+        // Header and fixed part, then the match: its head, one field of four bytes, padding.
         Version::V1_3 => (8 + 16 + 4 + 4 + 3, 8 + 16 + 16 + 2),
     }
 }

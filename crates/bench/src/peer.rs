@@ -1,8 +1,8 @@
-//! Controllers that run in turns under the same load: the one that a suite is about, the canned
-//! responder, and others for comparison.
+//! Controllers that run in turn under the same load: the controller of the suite, the canned
+//! responder, and others for comparison (peers).
 //!
-//! Each is a command line with places to fill in. Two others are built in; where they are not
-//! installed, the error says how they get there.
+//! Each is a command line with placeholders. Two peers are built in. If one is not installed, the
+//! error names the command that installs it.
 
 use std::env;
 use std::net::SocketAddr;
@@ -13,26 +13,26 @@ use crate::error::BenchError;
 /// The learning switch for os-ken.
 const OS_KEN_SCRIPT: &str = include_str!("../peers/os_ken_learning.py");
 
-/// What it is called beside the results.
+/// Name of that file beside the results.
 const OS_KEN_FILE: &str = "os_ken_learning.py";
 
-/// The names of the peers that are built in.
+/// Names of the built-in peers.
 pub const BUILT_IN: [&str; 2] = ["ovs-testcontroller", "os-ken"];
 
-/// The variable with the folder that peers are installed in.
+/// Environment variable with the folder that peers are installed in.
 const FOLDER_VARIABLE: &str = "BELLROCK_PEERS";
 
-/// Switches that ovs-testcontroller takes: a bound in its source (`MAX_SWITCHES`).
+/// Maximum number of switches of ovs-testcontroller, fixed in its source (`MAX_SWITCHES`).
 const OVS_TESTCONTROLLER_SWITCHES: u32 = 16;
 
-/// The longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 40;
 
-/// What a contestant is in the suite.
+/// Role of a contestant in the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The controller that the suite is about.
+    /// The controller that the suite measures.
     Ours,
     /// The canned responder.
     Responder,
@@ -40,69 +40,68 @@ pub enum Role {
     Peer,
 }
 
-/// A controller that is run.
+/// A controller to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contestant {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// The command line. In it `{port}` and `{address}` stand for where it has to listen,
-    /// `{workers}` for its threads, `{read_bytes}` for what one read may take, and `{file}` for the
-    /// path of its file.
+    /// The command line, with placeholders: `{port}` and `{address}` to listen on, `{workers}`
+    /// threads, `{read_bytes}` per read at most, and the path `{file}` of its file.
     pub command: String,
     /// A file that it needs, such as a configuration: name and contents. It is written beside the
-    /// results, where it also documents what was run.
+    /// results, where it also documents the run.
     pub file: Option<(String, String)>,
-    /// Other files in its place, by the names of what they make of it: for experiments that compare
-    /// a controller with itself.
+    /// Variants with another file in its place, for experiments that compare a controller with
+    /// itself.
     pub variants: Vec<Variant>,
-    /// Switches that it takes at most, if that is known.
+    /// Maximum number of switches that it takes, if known.
     pub most_switches: Option<u32>,
 }
 
 /// A controller with another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What it is called in experiments.
+    /// Name in experiments.
     pub name: &'static str,
     /// The file: name and contents.
     pub file: (String, String),
 }
 
-/// What is filled in.
+/// Values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// Where its file is.
+    /// Folder of its file.
     pub folder: &'a Path,
-    /// Where it has to listen.
+    /// Address to listen on.
     pub target: SocketAddr,
-    /// Its threads.
+    /// Number of its threads.
     pub workers: usize,
-    /// What one read may take.
+    /// Maximum number of bytes per read.
     pub read_bytes: u32,
-    /// Which of its variants it is.
+    /// Name of its variant.
     pub variant: Option<&'a str>,
 }
 
 impl Contestant {
-    /// Whether its command says where to listen.
+    /// Returns whether the command has a placeholder for the address or port.
     #[must_use]
     pub fn listens_anywhere(&self) -> bool {
         self.command.contains("{port}") || self.command.contains("{address}")
     }
 
-    /// Whether its command says how much to read.
+    /// Returns whether the command has a placeholder for the size of a read.
     pub(crate) fn has_read_size(&self) -> bool {
         self.command.contains("{read_bytes}")
     }
 
-    /// Whether there is such a variant of it.
+    /// Returns whether a variant of this name exists.
     pub(crate) fn has_variant(&self, name: &str) -> bool {
         self.variants.iter().any(|variant| variant.name == name)
     }
 
-    /// Its file, if it needs one, and those of its variants: names and contents.
+    /// Returns its file, if it needs one, and those of its variants: names and contents.
     pub(crate) fn files(&self) -> impl Iterator<Item = &(String, String)> {
         self.file.iter().chain(self.variants.iter().map(|variant| &variant.file))
     }
@@ -110,7 +109,7 @@ impl Contestant {
     /// Writes its file, if it needs one, and those of its variants into a folder.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// A file cannot be written.
     pub fn write_file(&self, folder: &Path) -> Result<(), BenchError> {
         self.files().try_for_each(|(name, contents)| {
             std::fs::write(folder.join(name), contents)
@@ -118,7 +117,7 @@ impl Contestant {
         })
     }
 
-    /// Its command line.
+    /// Returns the command line with all placeholders filled in.
     #[must_use]
     pub fn command_line(&self, places: Places<'_>) -> String {
         let variant = self.variants.iter().find(|one| Some(one.name) == places.variant);
@@ -133,40 +132,40 @@ impl Contestant {
     }
 }
 
-/// What is wrong with a peer.
+/// Error in the description of a peer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// Neither a name and a command nor one that is built in.
+    /// Neither a name and a command, nor a built-in peer.
     #[error(
         "{0:?} is no peer; give NAME=\"COMMAND\", or one that is built in: ovs-testcontroller, os-ken"
     )]
     Unknown(String),
-    /// A name that is no name, or that is taken.
+    /// A name that is invalid or taken.
     #[error(
         "a peer cannot be called {0:?}; give letters, digits, dots, underscores and hyphens, at most \
          40, and each name once; bellrock and responder are taken"
     )]
     Name(String),
-    /// A command without anything in it.
+    /// An empty command.
     #[error("the peer {0} has no command; give {0}=\"COMMAND\"")]
     NoCommand(String),
-    /// Not installed.
+    /// The peer is not installed.
     #[error(
         "the peer {name} is not installed: {missing} is not there; run `scripts/tools install peers` \
              in Bellrock's sources ({how})"
     )]
     NotInstalled {
-        /// Which.
+        /// Name of the peer.
         name: &'static str,
-        /// What was looked for.
+        /// The missing file or program.
         missing: String,
-        /// What that does.
+        /// What the install command does.
         how: &'static str,
     },
 }
 
-/// Reads `NAME=COMMAND`, or the name of a peer that is built in.
+/// Parses `NAME=COMMAND`, or the name of a built-in peer.
 ///
 /// # Errors
 /// [`PeerError`].
@@ -194,7 +193,7 @@ fn peer(name: &str, command: String) -> Contestant {
     Contestant { name, role, command, file: None, variants: Vec::new(), most_switches: None }
 }
 
-/// A path as the shell takes it.
+/// Quotes a path for the shell.
 #[must_use]
 pub fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
@@ -212,12 +211,12 @@ fn ovs_testcontroller() -> Result<Contestant, PeerError> {
             how: "Debian's package openvswitch-testcontroller",
         });
     };
-    // Without a control socket, for which it would need a folder of Open vSwitch's.
+    // No control socket: it would need a folder of Open vSwitch's.
     let command = format!("{} --unixctl=none ptcp:{{port}}:127.0.0.1", quoted(&program));
     Ok(Contestant { most_switches: Some(OVS_TESTCONTROLLER_SWITCHES), ..peer(name, command) })
 }
 
-/// os-ken of PyPI, in a virtual environment, with the learning switch of ours.
+/// os-ken from PyPI in a virtual environment, with our learning switch.
 fn os_ken() -> Result<Contestant, PeerError> {
     let name = BUILT_IN[1];
     let python = peers_folder().join("os-ken/bin/python");
@@ -233,7 +232,7 @@ fn os_ken() -> Result<Contestant, PeerError> {
     Ok(Contestant { file, ..peer(name, command) })
 }
 
-/// The folder that peers are installed in, as `scripts/tools` has it.
+/// The folder that `scripts/tools` installs peers in.
 fn peers_folder() -> PathBuf {
     let folder = |name: &str| env::var_os(name).filter(|folder| !folder.is_empty());
     match (folder(FOLDER_VARIABLE), folder("XDG_DATA_HOME"), folder("HOME")) {

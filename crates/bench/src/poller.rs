@@ -1,8 +1,8 @@
-//! Waiting for sockets: epoll, edge-triggered, with waits of less than a millisecond.
+//! Waits for sockets: epoll, edge-triggered, with a resolution below a millisecond.
 //!
-//! Each thread has its own. (`mio` waits in whole milliseconds, which is too coarse for packets that
-//! are due at a rate.) `epoll_pwait2` has finer waits, but only since Linux 5.11, and valgrind does not
-//! know it; `ppoll` on the epoll instance waits as finely everywhere.
+//! Each thread has its own poller. `mio` waits in whole milliseconds, which is too coarse for
+//! packets at a rate. `epoll_pwait2` waits finely, but needs Linux 5.11, and valgrind does not know
+//! it. `ppoll` on the epoll instance waits as finely everywhere.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,17 +13,17 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Maximum number of sockets that one wait reports; the next reports the others.
+/// Maximum number of sockets that one wait reports. The next wait reports the rest.
 const EVENTS: usize = 256;
 
-/// What is new about a socket.
+/// Events of one socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
-    /// The number that it was added with.
+    /// The token given to [`Poller::add`].
     pub(crate) token: usize,
-    /// It can be read, or is closed.
+    /// The socket can be read, or is closed.
     pub(crate) readable: bool,
-    /// It can be written to, or is connected, or could not be.
+    /// The socket can be written to, or its connect has ended.
     pub(crate) writable: bool,
 }
 
@@ -37,14 +37,13 @@ impl Poller {
         Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
-    /// Watches a socket, until it is closed.
+    /// Watches a socket until it is closed.
     pub(crate) fn add(&self, socket: impl AsFd, token: usize) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), flags)?)
     }
 
-    /// Waits at most so long for something to be new, and writes it in place of what was in
-    /// `ready`.
+    /// Waits at most `timeout` for events, and replaces the contents of `ready` with them.
     pub(crate) fn wait(&self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         const READ: EventFlags =
             EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::HUP).union(EventFlags::ERR);
@@ -67,7 +66,7 @@ impl Poller {
         Ok(())
     }
 
-    /// What is new, within that time.
+    /// Returns the events within `timeout`.
     fn wait_for<'e>(
         &self,
         timeout: Duration,
@@ -79,7 +78,7 @@ impl Poller {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let mut left = timeout;
-        // Else epoll would round it up to whole milliseconds.
+        // Otherwise epoll would round the time up to whole milliseconds.
         if !timeout.subsec_nanos().is_multiple_of(NS_PER_MS) {
             poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&time(timeout)))?;
             left = Duration::ZERO;

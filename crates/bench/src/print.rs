@@ -1,4 +1,4 @@
-//! Reports as text: a table for people, and the line that scripts around cbench look for.
+//! Reports as text: a table for people, and the result line of cbench for scripts.
 
 use std::fmt::{self, Write as _};
 
@@ -6,8 +6,8 @@ use crate::report::{Bound, Latency, Little, Report, Run};
 use crate::verify::Tally;
 
 impl Report {
-    /// One line in the form of cbench's last, for scripts that parse it: responses of all complete
-    /// runs, as least, most, mean and standard deviation per second.
+    /// Returns one line in the form of cbench's result, for scripts that parse it: responses per
+    /// second of all complete runs as minimum, maximum, mean and standard deviation.
     #[must_use]
     pub fn cbench(&self) -> String {
         let rates: Vec<f64> =
@@ -26,7 +26,7 @@ impl Report {
         )
     }
 
-    /// Whether what was done is connections, not flow set-ups.
+    /// Returns whether the test counts connections instead of flow set-ups.
     fn is_connecting(&self) -> bool {
         matches!(self.load.mode, "connect" | "storm")
     }
@@ -237,7 +237,7 @@ fn costs(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// A latency on a line.
+/// Writes a latency as one line.
 struct Line<'l>(&'l Latency);
 
 impl fmt::Display for Line<'_> {
@@ -253,7 +253,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Nanoseconds, in the unit that reads well.
+/// Writes nanoseconds in a readable unit.
 pub(crate) struct Time(pub(crate) f64);
 
 impl fmt::Display for Time {
@@ -267,7 +267,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A number with commas between thousands; with a digit behind the point below 100.
+/// Writes a number with commas between thousands, and one decimal below 100.
 struct Number(f64);
 
 impl fmt::Display for Number {

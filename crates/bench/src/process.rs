@@ -1,5 +1,4 @@
-//! A controller that the generator starts itself, so that it knows its process, and that it ends
-//! again.
+//! A controller that the generator itself starts and ends, so that its process id is known.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,35 +11,35 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::BenchError;
 use crate::threads::{check_cores, keep_on};
 
-/// Time that a controller has to end after SIGTERM, before it gets SIGKILL.
+/// Time for a controller to end after SIGTERM, before it gets SIGKILL.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// Between two looks whether it listens, or has ended.
+/// Interval of checks whether it listens or has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Maximum time of one such look.
+/// Maximum time of one check.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 
-/// The controllers that were started and not waited for yet, so that their ids are still theirs. A
-/// signal goes only to one that is in here, and under the lock; nor is one waited for without it:
-/// else the signal might find somebody else who has got the id meanwhile.
+/// Controllers that were started and not waited for yet, so their process ids are valid. Signals
+/// and waits both need the lock. Otherwise a signal might hit another process that got the id
+/// meanwhile.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// A controller that was started. Dropping it ends it.
+/// A controller that was started. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Controller {
     child: Child,
 }
 
 impl Controller {
-    /// Starts a command line by `sh`, on cores of its own if some are named, and waits until
-    /// somebody listens on `address`. What it prints goes to standard error.
+    /// Starts a command line with `sh`, on `cores` if any are given. Waits until something listens
+    /// on `address`. The output of the command goes to standard error.
     ///
-    /// The process that is measured is that of the command: one that starts the controller and
-    /// waits for it (a script) measures nothing; such a script has to `exec` it.
+    /// The command's own process is measured. A script has to `exec` the controller; one that
+    /// starts it and waits would be measured in its place.
     ///
     /// # Errors
-    /// It cannot be started, it ends, or nobody listens in time. Nothing is left behind then.
+    /// It cannot be started, it ends, or nothing listens in time. Nothing is left behind then.
     pub fn start(
         command_line: &str,
         cores: &[usize],
@@ -72,20 +71,21 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Asks all running processes to end, without waiting for it: for a program that a signal ends, and that
-    /// drops nothing.
+    /// Asks all running processes to end, without waiting. For a program that is ended by a signal
+    /// and drops nothing.
     pub fn end_all() {
         let running = running();
         running.iter().for_each(|pid| end(*pid));
     }
 
-    /// Its process.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it has ended, if it has. Its id may be somebody else's from then on.
+    /// Returns how the process ended, if it has. From then on, its id may belong to another
+    /// process.
     fn ended(&mut self) -> Option<String> {
         let mut running = running();
         let how = match self.child.try_wait() {
@@ -98,7 +98,7 @@ impl Controller {
     }
 }
 
-/// An address of this machine that nobody listens on.
+/// Returns an address of this machine with a free port.
 ///
 /// # Errors
 /// No port is free.
@@ -111,7 +111,7 @@ pub fn free_address() -> Result<SocketAddr, BenchError> {
 /// Asks a running process to end.
 fn end(pid: u32) {
     signal(pid, Signal::TERM);
-    // One that is stopped while it is not its turn would never get it.
+    // A stopped process gets SIGTERM only after SIGCONT.
     signal(pid, Signal::CONT);
 }
 
@@ -119,16 +119,16 @@ fn running() -> MutexGuard<'static, Vec<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to a process that this program started.
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let _ = pid.map(|pid| kill_process(pid, signal));
 }
 
-/// A process inherits the cores of the thread that starts it, so there is one for that.
+/// Starts the process on a thread pinned to `cores`: a process inherits the cores of its thread.
 fn spawn(command_line: &str, cores: &[usize]) -> io::Result<Child> {
     let mut command = Command::new("sh");
-    // Standard output is the report's.
+    // Standard output is for the report.
     command.arg("-c").arg(format!("exec {command_line} >&2")).stdin(Stdio::null());
     std::thread::scope(|scope| {
         let spawned = scope.spawn(|| {
@@ -149,7 +149,7 @@ impl Drop for Controller {
         let start = Instant::now();
         while self.ended().is_none() {
             if start.elapsed() > END_WAIT {
-                // It signals nobody that was waited for.
+                // `kill` does not signal a process that was waited for.
                 let _ = self.child.kill();
             }
             std::thread::sleep(LOOK_EVERY);
@@ -162,8 +162,8 @@ impl Drop for Controller {
 pub(crate) struct Stopped(u32);
 
 impl Stopped {
-    /// Stops it. One that has ended is no error here: it shows when it is measured. One that this
-    /// program has not started is left alone.
+    /// Stops the process. If it has ended, there is no error here: the measurement will show it. A
+    /// process that this program has not started is left alone.
     pub(crate) fn new(pid: u32) -> Self {
         let running = running();
         if running.contains(&pid) {
@@ -251,11 +251,11 @@ mod tests {
         assert!(controller.ended().is_some());
         assert!(!running().contains(&pid), "nobody sends it a signal any more");
         assert_eq!(controller.ended(), controller.ended(), "it may be asked again");
-        // A process that is none of ours, whatever its id: here this one itself.
+        // This program's own process: not started by it.
         let _not_stopped = Stopped::new(std::process::id());
     }
 
-    /// It is a zombie: ended, and not waited for.
+    /// Whether the process is a zombie: ended, and not waited for.
     fn controller_ended(pid: u32) -> bool {
         state(pid) == Some('Z')
     }

@@ -1,4 +1,4 @@
-//! One switch: its socket, its session, its packets in flight.
+//! One switch of the load: its socket, its session, its packets in flight.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -14,51 +14,51 @@ use crate::load::Mode;
 use crate::packet::UPLINK_PORT;
 use crate::window::Window;
 
-/// What the socket of a switch takes before it says that it is full; the kernel doubles it. Without a
-/// bound it takes some megabytes. Those of all switches do not fit a cache, and then it is the machine's
-/// memory that is measured, with any controller.
+/// Size of the send buffer of a switch; the kernel doubles it. The default allows some megabytes.
+/// The buffers of all switches then exceed the CPU cache, and the test would measure memory speed
+/// instead of the controller.
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
-/// Packets that a buffering switch says that it can keep.
+/// Number of packet buffers that a buffering switch reports.
 const N_BUFFERS: u32 = 1 << 20;
 
-/// How far a connection has come.
+/// Stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// There is none.
+    /// Not connected.
     Closed,
     /// TCP connects.
     Connecting,
-    /// Hello is said, and the controller has to ask for the features.
+    /// The switch has sent its hello. The controller has to ask for the features.
     Greeting,
-    /// The features reply is sent, with an echo request behind it: its answer shows that the
-    /// features were read.
+    /// The features reply is sent, followed by an echo request. The echo reply shows that the
+    /// controller has read the features.
     Asked,
     /// The controller knows the switch.
     Up,
-    /// The controller knows the destinations: it has answered an echo behind their ARPs.
+    /// The controller knows the destinations: it has answered the echo request behind their ARPs.
     Learnt,
 }
 
-/// Where a turn has left a connection.
+/// State of a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// There may be more to read or to write at once.
     More,
-    /// The poller reports when there is.
+    /// Nothing to do until the poller reports the socket.
     Idle,
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// TCP did not connect.
     Connect(io::Error),
-    /// The controller closed it, or it broke.
+    /// The controller closed the connection, or it broke.
     Closed(String),
-    /// The controller does not speak as it should.
+    /// The controller violated the protocol.
     Protocol(Close),
-    /// A message could not be written.
+    /// A message could not be encoded.
     Encode(EncodeError),
 }
 
@@ -72,17 +72,17 @@ impl From<EncodeError> for Trouble {
 pub(crate) struct Connection {
     pub(crate) dpid: u32,
     pub(crate) stage: Stage,
-    /// When it began to connect, in nanoseconds.
+    /// Time of the start of the connection, in nanoseconds.
     pub(crate) since_ns: u64,
-    /// It has a turn to come.
+    /// Waits for its turn in the queue.
     pub(crate) queued: bool,
-    /// Flow set-ups, or connections, since the measurement began.
+    /// Number of flow set-ups or connections since the measurement began.
     pub(crate) done: u64,
     pub(crate) window: Window,
-    /// Packets that are due, and those of them that were sent, of the current schedule.
+    /// Packets due in the current schedule, and how many of them (`scheduled`) were sent.
     pub(crate) due: u64,
     scheduled: u64,
-    /// Its place among the switches of its thread.
+    /// Index among the switches of its thread.
     place: usize,
     version: Version,
     buffered: bool,
@@ -92,9 +92,9 @@ pub(crate) struct Connection {
     writable: bool,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
-    /// The xid of the echo that is waited for.
+    /// xid of the echo request that has no reply yet.
     echo: Option<u32>,
-    /// Destinations that were announced.
+    /// Number of destinations announced.
     learnt: u32,
 }
 
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Begins to connect. The socket has to be watched then.
+    /// Starts to connect. The caller then watches the socket.
     pub(crate) fn connect(&mut self, target: SocketAddr, now_ns: u64) -> io::Result<&Socket> {
         let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -145,7 +145,7 @@ impl Connection {
         Ok(self.socket.insert(socket))
     }
 
-    /// Closes the connection at once, so that its port is free again.
+    /// Resets the connection, so that its port is free at once.
     pub(crate) fn reset(&mut self) {
         if let Some(socket) = self.socket.take() {
             // If it fails, the port is free a minute later.
@@ -159,13 +159,13 @@ impl Connection {
         self.echo = None;
     }
 
-    /// The poller has news.
+    /// Notes what the poller reports.
     pub(crate) fn ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.writable |= writable;
     }
 
-    /// Packets are due by a new schedule, of which none was sent yet.
+    /// Starts a new schedule, of which no packet is sent yet.
     pub(crate) fn reschedule(&mut self) {
         (self.due, self.scheduled) = (0, 0);
     }
@@ -185,7 +185,7 @@ impl Connection {
         Ok(if more || self.readable { State::More } else { State::Idle })
     }
 
-    /// TCP is connected, or not: says hello.
+    /// Sends hello if TCP is connected, or returns the error of the connect.
     fn connected(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
         if let Some(socket) = &self.socket
             && let Some(error) = socket.take_error().map_err(Trouble::Connect)?
@@ -210,7 +210,7 @@ impl Connection {
         let result = match read {
             Ok(0) => Err(Trouble::Closed(String::new())),
             Ok(read) => {
-                // A short read has emptied the socket; the poller reports what comes after.
+                // A short read has emptied the socket. The poller reports later data.
                 self.readable = read == READ_LEN;
                 desk.heard_ns = now_ns;
                 desk.reads.calls += 1;
@@ -228,26 +228,26 @@ impl Connection {
         result
     }
 
-    /// Deals with all whole messages, and keeps the rest.
+    /// Handles all whole messages, and keeps the rest.
     fn received(&mut self, bytes: &[u8], desk: &mut Desk, now_ns: u64) -> Result<(), Trouble> {
         let used = self.messages(bytes, desk, now_ns)?;
         self.spill(desk);
         self.inbox.clear();
         self.inbox.extend_from_slice(&bytes[used..]);
         if self.inbox.len() >= CARRY_LEN {
-            // A message is shorter, so the session would have taken one.
+            // The longest message fits, so the session would have taken one.
             return Err(Trouble::Closed(String::from(" (a message that never ends)")));
         }
         Ok(())
     }
 
-    /// What the session has written goes out with the next write.
+    /// Moves the session's output to the outbox, for the next write.
     pub(super) fn spill(&mut self, desk: &mut Desk) {
         self.outbox.extend_from_slice(desk.out.as_slice());
         desk.out.clear();
     }
 
-    /// For the session and what it leaves to the switch, see [`super::reply`].
+    /// Returns the session. [`super::reply`] uses it.
     pub(super) fn session(&mut self) -> Option<&mut Switch> {
         self.session.as_mut()
     }
@@ -256,8 +256,8 @@ impl Connection {
         self.version
     }
 
-    /// The features reply is sent: asks for an echo, whose answer shows that the features were
-    /// read.
+    /// Asks for an echo after the features reply. Its reply shows that the controller has read the
+    /// features.
     pub(super) fn told_features(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
         if self.stage != Stage::Greeting {
             return Ok(());
@@ -278,7 +278,7 @@ impl Connection {
         Ok(())
     }
 
-    /// An echo was answered.
+    /// Handles an echo reply.
     pub(super) fn echo_came(&mut self, xid: u32) {
         if self.echo == Some(xid) {
             self.echo = None;
@@ -286,7 +286,8 @@ impl Connection {
         }
     }
 
-    /// Writes what waits, then what the phase asks for. Whether there is more to write at once.
+    /// Writes the outbox, then the messages of the phase. Returns whether there is more to write at
+    /// once.
     fn write(&mut self, desk: &mut Desk, now_ns: u64) -> Result<bool, Trouble> {
         if !self.outbox.is_empty() {
             let outbox = std::mem::take(&mut self.outbox);
@@ -308,8 +309,8 @@ impl Connection {
         }
     }
 
-    /// An ARP from each destination goes out right behind the features, as those of cbench's switches do: they come before
-    /// the controller has set the switch up, and are not to be lost.
+    /// Queues an ARP from each destination directly behind the features, as cbench's switches do.
+    /// They arrive before the controller has set the switch up, and it must not lose them.
     fn tell_destinations_at_once(&mut self, desk: &mut Desk) {
         self.spill(desk);
         let len = desk.template.arp().len();
@@ -322,7 +323,7 @@ impl Connection {
         self.learnt = desk.pattern.destinations();
     }
 
-    /// Sends an ARP from each destination, and an echo behind the last.
+    /// Sends an ARP from each destination, followed by an echo request.
     fn tell_destinations(&mut self, desk: &mut Desk) -> Result<bool, Trouble> {
         let len = desk.template.arp().len();
         let left = desk.pattern.destinations() - self.learnt;
@@ -376,8 +377,8 @@ impl Connection {
         Ok(self.writable && room - sent >= least)
     }
 
-    /// Writes messages of the same length, as many as the kernel takes; what is left of the last
-    /// one waits. Says how many were written.
+    /// Writes messages of equal length, as many as the kernel takes. The rest of the last one waits
+    /// in the outbox. Returns how many were taken.
     fn write_messages(&mut self, messages: &[u8], len: usize) -> Result<usize, Trouble> {
         let written = self.write_bytes(messages)?;
         let whole = written.div_ceil(len);
@@ -400,10 +401,10 @@ impl Connection {
     }
 }
 
-/// `EINPROGRESS`: the poller reports when the connection is there.
+/// `EINPROGRESS`: the poller reports the connection when it is established.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
-/// What a switch of the load says of itself.
+/// Description of a switch of the load.
 fn describe(dpid: u32, version: Version, buffered: bool) -> SwitchDescription {
     let port = |number: u32| {
         PortDesc::new(
@@ -415,7 +416,7 @@ fn describe(dpid: u32, version: Version, buffered: bool) -> SwitchDescription {
     SwitchDescription {
         version,
         n_buffers: if buffered { N_BUFFERS } else { 0 },
-        // 1.0: output, the only action that the load's flows need.
+        // 1.0: bit 0 is output, the only action that the load's flows need.
         actions: 1,
         manufacturer: "Bellrock load generator".into(),
         ports: (1..=UPLINK_PORT).map(port).collect(),

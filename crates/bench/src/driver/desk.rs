@@ -1,6 +1,6 @@
-//! What all switches of a thread share: buffers, templates, the verifier, and what is counted.
+//! State that all switches of a thread share: buffers, templates, the verifier, counts.
 //!
-//! The switches take turns with it, so it stays in the thread's cache however many they are.
+//! Switches use it in turn, so it stays in the thread's cache, whatever their number.
 
 use bellrock_openflow::Out;
 
@@ -12,18 +12,19 @@ use crate::packet::Template;
 use crate::usage::Reads;
 use crate::verify::{Tally, Verifier};
 
-/// Bytes read at a time. More would save few system calls, and the answers would have left the cache
-/// again before they are looked at.
+/// Maximum number of bytes per read. More would save few system calls, and the first answers would
+/// have left the cache before they are verified.
 pub(super) const READ_LEN: usize = 64 * 1024;
 
-/// Bytes of the longest message, whose beginning may stand before what is read.
+/// Length of the longest message. The carried beginning of a message is placed before the data
+/// read.
 pub(super) const CARRY_LEN: usize = 1 << 16;
 
-/// Bytes written at a time.
+/// Maximum number of bytes per write.
 const BURST_LEN: usize = 64 * 1024;
 
-/// Bytes of answers of the session to one message: its longest answer is the port description, far
-/// below this.
+/// Maximum bytes of the session's answers to one message. Its longest answer, the port description,
+/// is far shorter.
 const OUT_LEN: usize = 128 * 1024;
 
 pub(super) struct Desk {
@@ -32,9 +33,9 @@ pub(super) struct Desk {
     pub(super) as_cbench: bool,
     pub(super) pattern: Pattern,
     pub(super) template: Template,
-    /// Packet_ins that are patched and written.
+    /// Packet_ins to patch and write.
     pub(super) burst: Vec<u8>,
-    /// ARPs, likewise.
+    /// ARPs to patch and write.
     pub(super) arps: Vec<u8>,
     pub(super) receive: Vec<u8>,
     pub(super) out: Out,
@@ -42,13 +43,13 @@ pub(super) struct Desk {
     pub(super) tally: Tally,
     pub(super) latency: Latencies,
     pub(super) lateness: Latencies,
-    /// What was read.
+    /// Calls and bytes read.
     pub(super) reads: Reads,
-    /// Packet_ins to one switch are not sent in throughput mode while fewer than so many may be.
+    /// Minimum number of packet_ins to send to one switch at once in throughput mode.
     pub(super) least_burst: u64,
-    /// When a message came last, in nanoseconds.
+    /// Time of the last message received, in nanoseconds.
     pub(super) heard_ns: u64,
-    /// When packets at a rate are due.
+    /// When packets are due, at a rate.
     pub(super) schedule: Schedule,
 }
 
@@ -82,36 +83,37 @@ impl Desk {
         })
     }
 
-    /// What was counted since the run began. What flows match is known from earlier runs too.
+    /// Returns the counts since the run began. `matched` covers earlier runs too.
     pub(super) fn counted(&self) -> Tally {
         Tally { matched: self.verifier.matched(), ..self.tally }
     }
 
-    /// Whether packets are sent now.
+    /// Returns whether packets are sent in this phase.
     pub(super) fn is_loaded(&self) -> bool {
         matches!(self.phase, Phase::Load | Phase::Measure)
     }
 }
 
-/// Packets that are due at a rate, those of one switch after those of another, evenly.
+/// Schedule of packets at a rate: the switches take turns, at even distances.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Schedule {
     start_ns: u64,
-    /// Between one packet of the thread and the next.
+    /// Nanoseconds between two packets of the thread.
     step_ns: f64,
     switches: u64,
-    /// Packets that were due so far.
+    /// Number of packets that were due so far.
     due: u64,
 }
 
 impl Schedule {
-    /// So many packets a second from each of so many switches, from now on.
+    /// A schedule of `rate` packets per second from each of `switches` switches, from `start_ns`
+    /// on.
     pub(super) fn new(rate: f64, switches: usize, start_ns: u64) -> Self {
         let step_ns = 1e9 / rate / switches.max(1) as f64;
         Schedule { start_ns, step_ns, switches: switches as u64, due: 0 }
     }
 
-    /// The switch whose next packet is due, if one is.
+    /// Returns the switch whose next packet is due, if any.
     pub(super) fn next_due(&mut self, now_ns: u64) -> Option<usize> {
         if self.due_at(self.due) > now_ns {
             return None;
@@ -120,12 +122,12 @@ impl Schedule {
         Some(((self.due - 1) % self.switches) as usize)
     }
 
-    /// When the next packet of any switch is due, in nanoseconds.
+    /// Time when the next packet of any switch is due, in nanoseconds.
     pub(super) fn next_ns(&self) -> u64 {
         self.due_at(self.due)
     }
 
-    /// When the `index`-th packet of a switch is due.
+    /// Time when the `index`-th packet of a switch is due, in nanoseconds.
     #[inline]
     pub(super) fn packet_ns(&self, switch: usize, index: u64) -> u64 {
         self.due_at(index * self.switches + switch as u64)

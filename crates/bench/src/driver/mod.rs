@@ -1,8 +1,8 @@
-//! A thread of the generator: its switches take turns, and the lead's phases are gone through.
+//! A thread of the generator. Its switches take turns, and it follows the lead's phases.
 //!
-//! Each turn is one read and one write of one switch. A switch has a turn when the poller has news
-//! of it, when its last turn left more to do, or when a packet of its is due; the thread sleeps
-//! when none has. It never spins: a closed loop waits for answers, an open one for the time.
+//! A turn is one read and one write of one switch. A switch has a turn when the poller reports it,
+//! when its last turn left work, or when one of its packets is due. Otherwise the thread sleeps. It
+//! never spins: a closed loop waits for answers, an open loop for the time.
 
 mod connection;
 mod desk;
@@ -24,25 +24,25 @@ use crate::verify::Tally;
 use connection::{Connection, Stage, State, Trouble};
 use desk::{Desk, Schedule};
 
-/// How often phases, timeouts and connections to be started are looked at.
+/// Interval of checks of phases, timeouts and connections to start.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How often packets without an answer are looked for.
+/// Interval of checks for packets without an answer.
 const GIVE_UP_EVERY: Duration = Duration::from_millis(50);
 
-/// Switches of a thread that may be connecting at a time before a test.
+/// Maximum number of switches per thread that connect at the same time before a test.
 const CONNECTING: usize = 64;
 
-/// Silence after which the controller is taken to have said all that it says to new switches.
+/// Silence after which the controller is taken to be done with new switches.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// The longest that such silence is waited for; some controllers never stop asking.
+/// Maximum wait for such silence; some controllers never stop asking.
 const QUIET_WAIT: Duration = Duration::from_secs(3);
 
-/// The longest that answers are waited for after a run, while they come.
+/// Maximum wait for answers after a run, while they come.
 const DRAIN_WAIT: Duration = Duration::from_secs(10);
 
-/// A thread's part of a test.
+/// The part of a test that one thread runs.
 pub(crate) struct Driver {
     thread: usize,
     load: Arc<Load>,
@@ -52,7 +52,7 @@ pub(crate) struct Driver {
     connections: Vec<Connection>,
     queue: VecDeque<usize>,
     desk: Desk,
-    /// The number of the phase that it is in.
+    /// Number of the current phase.
     seen: u64,
     entered_ns: u64,
     ticked_ns: u64,
@@ -60,12 +60,12 @@ pub(crate) struct Driver {
     /// CPU time when the measurement began.
     cpu: Duration,
     failed_connections: u64,
-    /// The lead has been notified that the phase is done.
+    /// Whether the lead knows that the phase is done.
     notified: bool,
 }
 
 impl Driver {
-    /// One of `threads` threads, with every `threads`-th switch of the load.
+    /// Creates one of `threads` threads, with every `threads`-th switch of the load.
     pub(crate) fn new(
         load: Arc<Load>,
         control: Arc<Control>,
@@ -97,15 +97,15 @@ impl Driver {
         })
     }
 
-    /// Goes through the phases until the last. The lead gets what goes wrong.
+    /// Runs all phases to the last. Reports errors to the lead.
     pub(crate) fn run(mut self) {
-        // Without it, sleeps for packets that are due at a time end up to 50 µs late.
+        // Without it, short sleeps end up to 50 µs late.
         let slack = std::num::NonZeroU64::MIN;
         let _ = rustix::thread::set_current_timer_slack(Some(slack));
         if let Err(error) = self.go() {
             let measuring = self.desk.phase == Phase::Measure;
             let measured = measuring.then(|| Box::new(self.measured()));
-            // The lead may have ended already.
+            // If this fails, the lead has ended already.
             let _ = self.notes.send(Note::Failed { error, measured, tally: self.desk.counted() });
         }
     }
@@ -143,7 +143,7 @@ impl Driver {
         }
     }
 
-    /// How long to wait for news.
+    /// Returns how long to wait for the poller.
     fn wait(&self) -> Duration {
         if !self.queue.is_empty() {
             return Duration::ZERO;
@@ -165,7 +165,7 @@ impl Driver {
         }
     }
 
-    /// Switches with packets that are due have a turn.
+    /// Gives a turn to each switch with a packet that is due.
     fn enqueue_due(&mut self) {
         if !matches!(self.desk.mode, Mode::Rate(_)) || !self.desk.is_loaded() {
             return;
@@ -203,7 +203,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A connection is over. While connections are what is tested, it is counted and made again.
+    /// Handles the end of a connection. If the test counts connections, the switch connects again.
     fn trouble(&mut self, place: usize, trouble: Trouble) -> Result<(), BenchError> {
         let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
         let dpid = connection.dpid;
@@ -233,7 +233,7 @@ impl Driver {
         }
     }
 
-    /// A switch is known to the controller, and that is what is measured.
+    /// Counts a switch that is up, in the modes that measure connections.
     fn known(&mut self, place: usize, now_ns: u64) -> Result<(), BenchError> {
         let Some(connection) = self.connections.get_mut(place) else { return Ok(()) };
         self.desk.latency.add(now_ns.saturating_sub(connection.since_ns));
@@ -309,7 +309,7 @@ impl Driver {
     }
 
     fn notify(&mut self, note: Note) {
-        // The lead may have ended already; then this thread will end too.
+        // If this fails, the lead has ended already, and this thread will end too.
         let _ = self.notes.send(note);
     }
 
@@ -369,8 +369,8 @@ impl Driver {
         })
     }
 
-    /// Whether the controller has taken too long to learn. What else it sends meanwhile does not
-    /// count: one that floods each ARP is heard of all the time.
+    /// Returns an error if the controller takes too long to learn. Other messages do not extend the
+    /// time: a controller that floods each ARP sends all the time.
     fn check_learnt(&self, now_ns: u64, learnt: usize) -> Result<(), BenchError> {
         let waited = self.load.learn_timeout;
         if self.in_phase(now_ns) < waited {
@@ -384,7 +384,7 @@ impl Driver {
         })
     }
 
-    /// Connects the next switches, and waits until all are up and the controller is quiet.
+    /// Connects the next switches. Waits until all are up and the controller is quiet.
     fn tick_connect(&mut self, now_ns: u64) -> Result<(), BenchError> {
         let started = self.count(Stage::Connecting);
         let up = self.count(Stage::Up);
@@ -423,7 +423,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Connects switches that are not, when connections are what is measured.
+    /// Connects switches that are not connected, in the modes that measure connections.
     fn tick_connecting(&mut self, now_ns: u64) -> Result<(), BenchError> {
         let late_ns = now_ns.saturating_sub(self.load.connect_timeout.as_nanos() as u64);
         let mut up = 0;
@@ -446,7 +446,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts packets whose answers will not come.
+    /// Gives up packets whose answers will not come, and counts them.
     fn give_up(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.gave_up_ns) < GIVE_UP_EVERY.as_nanos() as u64 {
             return;

@@ -1,5 +1,5 @@
-//! What a switch of the load does with each message that comes: answers are verified, requests
-//! answered as a switch without flows, groups and meters would.
+//! Handles each message that a switch of the load receives. It verifies answers. It answers
+//! requests as a switch without flows, groups and meters does.
 
 use bellrock_openflow::{
     Aggregate, Bytes, ErrorCode, ErrorMessage, FromSwitch, HEADER_LEN, List, MultipartReply, Out,
@@ -17,7 +17,7 @@ use crate::window::{Progress, Which};
 const FEATURES_REQUEST: u8 = 5;
 
 impl Connection {
-    /// Deals with all whole messages in `bytes`; says how many bytes they were.
+    /// Handles all whole messages in `bytes`, and returns their length in bytes.
     pub(super) fn messages(
         &mut self,
         bytes: &[u8],
@@ -51,8 +51,8 @@ impl Connection {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Takes the answers that the stream starts with as long as they are right and in order; says how
-    /// many bytes they were.
+    /// Takes the answers at the start of the stream that are right and in order. Returns their
+    /// length in bytes.
     fn right_answers(&mut self, stream: &[u8], desk: &mut Desk, now_ns: u64) -> usize {
         let (packets, used) = desk.verifier.run(stream, self.dpid, &self.window);
         if packets > 0 {
@@ -69,7 +69,7 @@ impl Connection {
     #[inline]
     fn answer(&mut self, message: &[u8], desk: &mut Desk, now_ns: u64) {
         if self.window.next() == 0 {
-            // No packet was sent yet: flows that the controller sets up first, and flooded ARPs.
+            // No packet was sent yet: these are the controller's first flows, and flooded ARPs.
             desk.tally.other += 1;
             return;
         }
@@ -81,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// The reply to an echo request that was sent in place of a packet_in.
+    /// Handles the reply to an echo request that was sent in place of a packet_in.
     fn load_echo_came(&mut self, xid: u32, desk: &mut Desk, now_ns: u64) {
         let sent_ns = match self.window.which(xid) {
             Which::Waiting(number) => match self.window.both(number, true, now_ns) {
@@ -102,7 +102,7 @@ impl Connection {
         self.done += 1;
     }
 
-    /// A message that is no answer. Zero: it is not all there.
+    /// Handles a message that is not an answer. Returns its length, or zero if it is incomplete.
     fn other(
         &mut self,
         stream: &[u8],
@@ -115,7 +115,7 @@ impl Connection {
         let Some((used, event)) = next else { return Ok(0) };
         match event {
             Event::OutFull => {
-                // What is written goes first, and the message is dealt with again.
+                // Moves what is written to the outbox, then handles the message again.
                 self.spill(desk);
                 return self.other(stream, kind, desk, now_ns);
             }
@@ -154,7 +154,7 @@ impl Connection {
         if desk.as_cbench && !matches!(body, ToSwitch::Experimenter(_)) {
             return Ok(());
         }
-        // Room for the longest of these replies.
+        // Makes space for the longest of these replies.
         self.spill(desk);
         match self.session() {
             Some(session) => reply(session, xid, &body, &mut desk.out),
@@ -185,7 +185,7 @@ fn reply(session: &Switch, xid: u32, body: &ToSwitch<'_>, out: &mut Out) -> Resu
     Ok(session.send(xid, &answer, out)?)
 }
 
-/// Statistics of a switch that has nothing; `None` for what it does not know.
+/// Statistics of a switch without flows; `None` for requests that it does not support.
 fn statistics(request: &RequestBody<'_>) -> Option<ReplyBody<'static>> {
     Some(match request {
         RequestBody::Flow(_) => ReplyBody::Flow(List::empty()),
