@@ -1,10 +1,10 @@
-//! What a full table takes for each entry: by its own account, and by what the kernel says that this
-//! process has resident more than before. `cargo bench -p bellrock-tables --bench capacity`.
+//! Bytes an entry of a full table: by the table's own count, and by the growth of this process's
+//! resident memory. `cargo bench -p bellrock-tables --bench capacity`.
 //!
-//! Tables are filled to their bound and half as far again, so that they have grown as far as they
-//! ever will and evict; bounds are powers of ten, and the sizes about powers of two, where a table is made
-//! for more than it may hold. Small ones are filled many at a time, since the kernel counts in pages.
-//! The last line is the dearest of all.
+//! Tables are filled with one and a half times their bound, so that they reach their maximum size
+//! and evict. Bounds are powers of ten, and numbers just above powers of two, where a table might
+//! allocate more than it may hold. Many small tables are filled together, since the kernel counts
+//! in pages. The last line is the maximum of all.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -12,14 +12,14 @@ use std::process::{Command, Stdio};
 
 use bellrock_tables::{Budget, FlatTable, Insert, Seed};
 
-/// Entries that tables of a bound have together at least: so many that pages and what the allocator
-/// keeps for itself do not count.
+/// Minimum number of entries that the tables of a bound hold together: enough to make pages and the
+/// allocator's own memory negligible.
 const TOGETHER: usize = 4_000_000;
 
-/// Powers of ten, and a little more than powers of two.
+/// Powers of ten, and numbers just above powers of two.
 const BOUNDS: [usize; 7] = [1_000, 10_000, 70_001, 100_000, 1_000_000, 1_100_000, 10_000_000];
 
-/// When Cargo only wants to know that the program runs.
+/// Bounds for Cargo's test that the program runs.
 const TEST_BOUNDS: [usize; 2] = [1_000, 70_001];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures a bound in a process of its own: what another one has left free is resident already.
+/// Measures a bound in a process of its own: memory freed by an earlier measurement would be
+/// resident already.
 fn apart(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.args(["--bound", &bound.to_string()]).stderr(Stdio::inherit()).output()?;
@@ -55,12 +56,12 @@ fn apart(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
     Ok((own.parse()?, resident.parse()?))
 }
 
-/// How many tables of a bound are filled at a time.
+/// Number of tables of a bound that are filled together.
 fn tables(bound: usize) -> usize {
     TOGETHER.div_ceil(bound)
 }
 
-/// Bytes for each entry in full tables: by their own account, and resident.
+/// Bytes for each entry in full tables: by the table's own count, and resident.
 fn measure(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
     let budget = Budget::unlimited();
     let before = resident_bytes()?;
@@ -83,7 +84,7 @@ fn measure(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
     Ok((own as f64 / entries, resident as f64 / entries))
 }
 
-/// What the kernel counts of this process.
+/// Resident bytes of this process, as the kernel counts them.
 fn resident_bytes() -> Result<usize, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

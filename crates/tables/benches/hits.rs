@@ -1,18 +1,19 @@
-//! Nanoseconds of a hit, an insertion while the table grows, and an insertion at the bound, for tables
-//! of 10^3 to 10^7 entries, at keys drawn uniformly. `cargo bench -p bellrock-tables`; figures are of
-//! the machine it runs on. "share" is the rate of batched hits as a share of that in the smallest table;
-//! "huge" is what the kernel has in huge pages, of what it was advised to.
+//! Nanoseconds of a hit, an insertion while the table grows, and an insertion at the bound, for
+//! tables of 10^3 to 10^7 entries, with uniformly drawn keys. `cargo bench -p bellrock-tables`;
+//! figures are those of the machine. "share" is the rate of batched hits as a share of the rate in
+//! the smallest table; "huge" is the share of the advised memory that the kernel keeps in huge
+//! pages.
 
 use bellrock_tables::{Budget, FlatTable, Hashed, Seed};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 const LOOKUPS: u64 = 4_000_000;
-/// Keys that are hashed and prefetched before the first is looked up.
+/// Keys that are hashed and prefetched before the first look-up.
 const BATCH: usize = 32;
 
 fn main() {
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` when it only tests that the program runs.
     let exponents =
         if std::env::args().any(|argument| argument == "--test") { 3..=3 } else { 3..=7 };
     println!(
@@ -87,7 +88,7 @@ fn measure(entries: u64, smallest: &mut Option<Duration>) {
     );
 }
 
-/// What this process has in huge pages; `None` where the kernel does not report it.
+/// KiB of this process in huge pages; `None` if the kernel does not report it.
 fn huge_kib() -> Option<usize> {
     let usage = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let line = usage.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;

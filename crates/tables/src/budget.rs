@@ -1,14 +1,14 @@
-//! How many bytes all tables of a process may hold together.
+//! Limits the bytes that all tables of a process together may hold.
 //!
-//! Asked only when a table changes its size, never per packet, so one shared atomic is enough.
+//! A table uses it only when it changes its size, never per packet, so one shared atomic is enough.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A number of bytes that several tables share. Clones share the same bytes.
 ///
-/// A table asks before it allocates. When it is refused it works on at the size that it has, and
-/// evicts; what it gives back, another table can have.
+/// A table asks before it allocates. If it is refused, it keeps its size and evicts entries. Bytes
+/// that one table returns, another can use.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Bytes>);
 
@@ -16,9 +16,9 @@ pub struct Budget(Arc<Bytes>);
 struct Bytes {
     limit: usize,
     used: AtomicUsize,
-    /// Bytes of `used` for which the kernel was advised to take huge pages, and took the advice.
+    /// Bytes of `used` for which the kernel accepted the advice to use huge pages.
     huge: AtomicUsize,
-    /// Of a part, what it is taken out of.
+    /// The reservation in the larger budget, if this budget is a part of one.
     whole: Option<Reservation>,
 }
 
@@ -33,44 +33,45 @@ impl Budget {
         Self(Arc::new(Bytes { limit, used, huge, whole }))
     }
 
-    /// A budget of `limit` bytes out of this one, for tables that are to share no more than that; `None` if they are not
-    /// there. They are taken at once, and given back when the last clone and the last table of the part are gone.
+    /// Takes a budget of `limit` bytes out of this one, for tables that together may use no more;
+    /// `None` if this budget has too few left. The bytes are taken at once. They return when the
+    /// last clone and the last table of the part are dropped.
     pub fn part(&self, limit: usize) -> Option<Self> {
         self.reserve(limit).map(|whole| Self::within(limit, Some(whole)))
     }
 
-    /// A budget that refuses nothing; it still counts.
+    /// Creates a budget that refuses nothing; it still counts.
     pub fn unlimited() -> Self {
         Self::new(usize::MAX)
     }
 
-    /// The bytes that all tables together may hold.
+    /// Maximum number of bytes that all tables together may hold.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// The bytes that all tables together hold now.
+    /// Number of bytes that all tables together hold now.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The bytes of large tables that the kernel was advised to keep in huge pages. It took the
-    /// advice; `AnonHugePages` in `/proc/PID/smaps_rollup` shows whether it has the pages. 0 where it
-    /// knows of no huge pages.
+    /// Bytes of large tables for which the kernel accepted the advice to use huge pages.
+    /// `AnonHugePages` in `/proc/PID/smaps_rollup` shows whether the pages exist. 0 if the kernel
+    /// does not support huge pages.
     pub fn huge_page_bytes(&self) -> usize {
         self.0.huge.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes for which the kernel was advised to take huge pages.
+    /// Counts bytes for which the kernel was advised to use huge pages.
     pub(crate) fn advised(&self, bytes: usize) -> Advised {
-        // Of a part, they are counted where it was taken out of, too.
+        // The larger budget of a part counts them too.
         let whole = self.0.whole.as_ref().map(|whole| Box::new(whole.budget.advised(bytes)));
         self.0.huge.fetch_add(bytes, Ordering::Relaxed);
         Advised { budget: self.clone(), bytes, _whole: whole }
     }
 
-    /// Takes `bytes` out of the budget until the reservation is dropped; `None` if they are not
-    /// there.
+    /// Takes `bytes` out of the budget until the reservation is dropped; `None` if too few are
+    /// left.
     pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
         // Relaxed: the number guards no other memory.
         self.0
@@ -83,7 +84,7 @@ impl Budget {
     }
 }
 
-/// Bytes in huge pages, as far as the kernel has them; dropping it ends the count.
+/// Bytes advised for huge pages; dropping it ends the count.
 #[derive(Debug)]
 pub(crate) struct Advised {
     budget: Budget,
@@ -97,7 +98,7 @@ impl Drop for Advised {
     }
 }
 
-/// Bytes taken out of a [`Budget`]; dropping it gives them back.
+/// Bytes taken out of a [`Budget`]; dropping it returns them.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Budget,
@@ -105,7 +106,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// What they are taken out of.
+    /// The budget that the bytes are taken out of.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -115,7 +116,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Gives a part of them back; all of them, if it is more.
+    /// Returns some of the bytes to the budget; all of them, if `bytes` is more.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;

@@ -1,10 +1,10 @@
-//! Memory for a part of a table: allocated whole, used step by step, in huge pages where the kernel
-//! gives them.
+//! Memory for a part of a table: allocated at once, filled step by step, in huge pages where the
+//! kernel provides them.
 //!
-//! At ten million entries a look-up is mostly a miss of the TLB: pages of 4 KiB are too many for it.
-//! A chunk of [`HUGE_PAGE_BYTES`] lies on a boundary of a huge page, and the kernel is advised to
-//! take one for it; smaller ones share them. Whether it does is its own affair; the table works the same
-//! without.
+//! At ten million entries a look-up is mostly a TLB miss: there are too many pages of 4 KiB. A
+//! chunk of [`HUGE_PAGE_BYTES`] is aligned to a huge page, and the kernel is advised to use one;
+//! smaller chunks share them. The kernel may ignore the advice; the table works without huge pages
+//! too.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
@@ -14,37 +14,37 @@ use crate::budget::{Advised, Budget};
 use crate::line::LINE_BYTES;
 use crate::slab::Room;
 
-/// Bytes of a huge page on `x86_64`, and of the usual one elsewhere.
+/// Bytes of a huge page on `x86_64`, and usually elsewhere.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Room for so many `T`, of which the first ones are set. Like a `Vec` that never moves, with an
-/// alignment of its own.
+/// Memory for up to `capacity` values of `T`, of which the first `len` are set. Like a `Vec` that
+/// never moves, with its own alignment.
 pub(crate) struct Chunk<T> {
     start: NonNull<T>,
     len: usize,
     capacity: usize,
-    /// The part of a slab that it lies in; without one, what it has is its own.
+    /// The part of a slab that holds the chunk; `None` for a chunk with its own allocation.
     room: Option<Room>,
-    /// The kernel has been advised, and what that is counted in.
+    /// Counts the bytes that the kernel accepted for huge pages.
     _advised: Option<Advised>,
 }
 
-// SAFETY: it owns its memory alone, as a `Vec` does.
+// SAFETY: it alone owns its memory, as a `Vec` does.
 #[allow(unsafe_code)]
 unsafe impl<T: Send> Send for Chunk<T> {}
-// SAFETY: a shared chunk gives out shared references only.
+// SAFETY: a shared chunk hands out shared references only.
 #[allow(unsafe_code)]
 unsafe impl<T: Sync> Sync for Chunk<T> {}
 
 impl<T> Chunk<T> {
-    /// No room at all, and no memory.
+    /// A chunk without capacity and memory.
     pub(crate) const fn empty() -> Self {
         Chunk { start: NonNull::dangling(), len: 0, capacity: 0, room: None, _advised: None }
     }
 }
 
 impl<T: Copy> Chunk<T> {
-    /// Room for `capacity`; `None` if the allocator refuses.
+    /// Allocates a chunk for `capacity` values; `None` if the allocator refuses.
     pub(crate) fn with_capacity(capacity: usize, budget: &Budget) -> Option<Self> {
         let layout = layout::<T>(capacity)?;
         if layout.size() == 0 {
@@ -64,7 +64,7 @@ impl<T: Copy> Chunk<T> {
         Some(Chunk { start: start.cast(), len: 0, capacity, room, _advised })
     }
 
-    /// Sets up to `count` more to `value`, as far as there is room.
+    /// Sets up to `count` more values to `value`, within the capacity.
     pub(crate) fn fill(&mut self, count: usize, value: T) {
         let count = count.min(self.capacity - self.len);
         for at in self.len..self.len + count {
@@ -83,7 +83,7 @@ impl<T> Deref for Chunk<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the first `len` are set; without room, `start` is dangling and `len` is 0.
+        // SAFETY: the first `len` are set; without capacity, `start` is dangling and `len` is 0.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts(self.start.as_ptr(), self.len)
@@ -94,7 +94,7 @@ impl<T> Deref for Chunk<T> {
 impl<T> DerefMut for Chunk<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and the chunk is borrowed alone.
+        // SAFETY: as in `deref`, and the chunk is borrowed exclusively.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len)
@@ -108,8 +108,8 @@ impl<T> Drop for Chunk<T> {
             return;
         }
         if let Some(layout) = layout::<T>(self.capacity).filter(|layout| layout.size() > 0) {
-            // SAFETY: allocated by `with_capacity` with the same layout, since there is no room; `T` is
-            // `Copy` there, so there is nothing to drop in it.
+            // SAFETY: allocated by `with_capacity` with the same layout, since it is in no slab;
+            // `T` was `Copy` there, so nothing needs a drop.
             #[allow(unsafe_code)]
             unsafe {
                 dealloc(self.start.as_ptr().cast(), layout);
@@ -124,11 +124,11 @@ fn layout<T>(capacity: usize) -> Option<Layout> {
     if huge { layout.align_to(HUGE_PAGE_BYTES).ok() } else { Some(layout) }
 }
 
-/// Advises the kernel to take huge pages. `false` if it knows of none.
+/// Advises the kernel to use huge pages. Returns false if it does not support them.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn advise(start: NonNull<u8>, bytes: usize) -> bool {
     use rustix::mm::{Advice, madvise};
-    // SAFETY: the range was just allocated, begins on a page, and advice changes no contents.
+    // SAFETY: the range was just allocated and starts on a page; advice changes no contents.
     #[allow(unsafe_code)]
     unsafe {
         madvise(start.as_ptr().cast(), bytes, Advice::LinuxHugepage).is_ok()
@@ -165,7 +165,7 @@ mod tests {
         assert!(large.start.as_ptr().cast::<u8>().align_offset(HUGE_PAGE_BYTES) == 0);
         let medium = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8, &budget).unwrap();
         let small = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8 - 1, &budget).unwrap();
-        // All of it or, where the kernel knows no huge pages, nothing.
+        // All of it or, if the kernel has no huge pages, nothing.
         assert!([0, HUGE_PAGE_BYTES + MIN_ROOM_BYTES].contains(&budget.huge_page_bytes()));
         drop((large, medium));
         assert_eq!(budget.huge_page_bytes(), 0);

@@ -1,11 +1,11 @@
-//! Four keys, compared with one at once.
+//! Compares four keys with one key at once.
 
-/// Halves of four keys.
+/// Lower or upper halves of four keys.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Four(pub(crate) [u32; 4]);
 
-/// A bit for each of four keys, given as their lower and upper halves, that is `key`.
+/// Returns a bit mask of the keys that equal `key`. The keys are given as lower and upper halves.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn same([low, high]: &[Four; 2], key: u64) -> u32 {
@@ -13,8 +13,8 @@ pub(crate) fn same([low, high]: &[Four; 2], key: u64) -> u32 {
         _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_cvtsi64_si128, _mm_load_si128,
         _mm_movemask_ps, _mm_shuffle_epi32,
     };
-    // SAFETY: SSE2 is part of every x86_64, and a `Four` has the size and the alignment of what is
-    // loaded.
+    // SAFETY: SSE2 is part of every x86_64, and a `Four` has the size and the alignment of the
+    // load.
     #[allow(unsafe_code)]
     unsafe {
         let key = _mm_cvtsi64_si128(key as i64);
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn at_once_is_as_one_by_one() {
-        // Halves that often are the same.
+        // Halves that are often equal.
         for n in 0..0x1_0000_u64 {
             let halves =
                 |from: u32| Four(std::array::from_fn(|nth| (n >> (from + nth as u32)) as u32 & 1));

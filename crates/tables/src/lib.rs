@@ -1,24 +1,24 @@
 //! Flat, bounded, ageing hash tables for the hot path.
 //!
-//! [`FlatTable`] maps a `u64` to a small value (a port number) and remembers when the entry was last
+//! [`FlatTable`] maps a `u64` to a small value (a port number) and records when each entry was last
 //! seen. It has a single owner and takes no lock. Learning switches keep one per switch, keyed by
-//! VLAN and MAC address. [`SharedTable`] is its sister that all threads read and write; what follows is about the
-//! first, and the documentation of the second says what is different there.
+//! VLAN and MAC address. All threads read and write a [`SharedTable`]. The text below describes the
+//! first; the documentation of the second lists the differences.
 //!
-//! What it promises:
+//! Properties:
 //! - **A look-up reads at most two cache lines**, four while the table is being resized.
-//! - **Every operation on one key does a bounded amount of work** ([`MAX_LINES_PER_INSERT`]): a
-//!   resize is spread over the insertions that follow it, and no collision chain exists, because an
-//!   entry has only [`MAX_PROBE_SLOTS`] slots to be in.
+//! - **Every operation on one key does a bounded amount of work** ([`MAX_LINES_PER_INSERT`]). A
+//!   resize is spread over the insertions that follow it. There are no collision chains, because an
+//!   entry has only [`MAX_PROBE_SLOTS`] possible slots.
 //! - **Memory is bounded** by the table's bound on entries and by a [`Budget`] that all tables of
-//!   the process share. At its bound a table of more than 64 entries costs under 22 bytes an entry; one
-//!   that was never inserted into has no allocation at all.
+//!   the process share. At its bound a table of more than 64 entries uses under 22 bytes an entry.
+//!   Before its first insertion a table allocates nothing.
 //! - **Hits, updates and insertions at the bound allocate nothing.**
-//! - **Keys may be chosen by an enemy.** The hash is keyed with a secret of the table ([`Seed`]).
+//! - **An attacker may choose the keys.** The hash is keyed with a secret of the table ([`Seed`]).
 //!
-//! What it is not: it is no general map (values are at most four bytes), it is not shared between
-//! threads (that is [`SharedTable`]), it reads no clock (the caller passes the time, in ticks of its choice), and it keeps no
-//! order. `docs/adr/0003-flat-tables.md` explains the design.
+//! Limits: a table is no general map (values are at most four bytes). It is not shared between
+//! threads (use [`SharedTable`]). It reads no clock (the caller passes the time, in ticks of its
+//! choice). It keeps no order. `docs/adr/0003-flat-tables.md` explains the design.
 //!
 //! ```
 //! use bellrock_tables::{Budget, FlatTable, Insert};

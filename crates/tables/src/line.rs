@@ -1,15 +1,15 @@
 //! One cache line of a table: four slots.
 //!
-//! Keys, values and stamps lie in arrays of their own, and the halves of keys too, so that the four keys
-//! are compared at once, without a branch for each: in which of its slots an entry lies is a coin toss
-//! that no branch predictor wins.
+//! Keys, values and stamps are in separate arrays, and so are the halves of the keys. The four keys
+//! are thus compared at once, without a branch for each: no branch predictor can guess the slot of
+//! an entry.
 
 use crate::four::{Four, same};
 use crate::stamp::{OCCUPIED, age, stamp};
 
-/// Slots in a cache line of 64 bytes: 8 bytes of key, 4 of value, 4 of stamp each.
+/// Slots in a cache line of 64 bytes: each has 8 bytes of key, 4 of value, 4 of stamp.
 pub(crate) const SLOTS_PER_LINE: usize = 4;
-/// Bytes of a line, whatever its values are.
+/// Bytes of a line, for any type of value.
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// An entry as it is stored.
@@ -19,7 +19,7 @@ pub struct Entry<V> {
     pub key: u64,
     /// The value.
     pub value: V,
-    /// The tick at which the entry was last inserted, updated or touched, with the top bit set.
+    /// Tick of the last insertion, update or touch, with the top bit set.
     pub(crate) stamp: u32,
 }
 
@@ -48,21 +48,21 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         lowest(same(&self.keys, key) & self.occupied())
     }
 
-    /// A slot with `key`, which may be an empty one: those have the key zero.
+    /// A slot with `key`. It may be an empty one if `key` is zero: empty slots have the key zero.
     #[inline(always)]
     fn likely(&self, key: u64) -> Option<usize> {
         lowest(same(&self.keys, key))
     }
 
-    /// Whether `key` lies here. Of a key zero it may be said wrongly.
+    /// Returns whether `key` is in this line. May wrongly return true for the key zero.
     #[inline(always)]
     pub(crate) fn may_have(&self, key: u64) -> bool {
         same(&self.keys, key) != 0
     }
 
-    /// The value of `key`, if it lies here and was last seen at `now` or not longer than `max_age`
-    /// before, which is read only where it is needed. `None` may also be a key zero that was not looked for
-    /// closely.
+    /// Returns the value of `key`, if it is in this line and was last seen at `now` or at most
+    /// `max_age` ticks before. Reads `max_age` only where it is needed. May return `None` for a key
+    /// zero that is present.
     #[inline(always)]
     pub(crate) fn fresh(&self, key: u64, now: u32, max_age: &u32) -> Option<V> {
         let slot = self.likely(key)?;
@@ -74,12 +74,12 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         Some(self.values[slot])
     }
 
-    /// The value of `key`, which is seen now, if it lies here. `None` may also be a key zero that was
-    /// not looked for closely.
+    /// Returns the value of `key`, if it is in this line, and stamps it with `now`. May return
+    /// `None` for a key zero that is present.
     #[inline(always)]
     pub(crate) fn touch(&mut self, key: u64, now: u32) -> Option<V> {
         let slot = self.likely(key)?;
-        // Written only if it differs: a line that stays clean needs no write-back.
+        // Written only if it differs: a clean line needs no write-back.
         if self.stamps[slot] != stamp(now) {
             if self.stamps[slot] & OCCUPIED == 0 {
                 return None;
@@ -89,7 +89,7 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         Some(self.values[slot])
     }
 
-    /// The first slot that holds no entry.
+    /// The first slot without an entry.
     #[inline]
     pub(crate) fn free(&self) -> Option<usize> {
         lowest(!self.occupied() & ((1 << SLOTS_PER_LINE) - 1))
@@ -100,7 +100,7 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         (0..SLOTS_PER_LINE).fold(0, |mask, slot| mask | (self.stamps[slot] >> 31) << slot)
     }
 
-    /// The slots that hold an entry, as they are now, with their entries.
+    /// Iterates over the occupied slots with their entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, Entry<V>)> + use<'_, V> {
         (0..SLOTS_PER_LINE)
             .filter(|&slot| self.stamps[slot] & OCCUPIED != 0)
@@ -121,8 +121,8 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         self.stamps[slot] = entry.stamp;
     }
 
-    /// Takes a new value and stamp into a slot. Writes only what differs: most hits come within the
-    /// tick of the last one, and a line that stays clean needs no write-back.
+    /// Stores a new value and stamp in a slot. Writes only what differs: most hits come within the
+    /// tick of the last one, and a clean line needs no write-back.
     #[inline]
     pub(crate) fn refresh(&mut self, slot: usize, value: V, stamp: u32) {
         if self.values[slot] != value {

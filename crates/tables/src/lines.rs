@@ -1,8 +1,8 @@
-//! The lines of a table of one size, and the rule that says in which two of them a key may lie.
+//! The lines of a table of one size, and the rule that assigns two of them to each key.
 //!
-//! This is cuckoo hashing with buckets of four (Dietzfelbinger and Weidling 2007): an entry lies in
-//! its first line, or, if that was full, in its second; when both are full, an entry of theirs is
-//! moved to *its* other line. It knows nothing of time, bounds or sizes: that is the table's.
+//! This is cuckoo hashing with buckets of four (Dietzfelbinger and Weidling 2007). An entry is in
+//! its first line or, if that was full, in its second. When both are full, one of their entries is
+//! moved to *its* other line. Time, bounds and sizes belong to the table.
 
 use std::hint::{cold_path, select_unpredictable};
 
@@ -12,42 +12,42 @@ use crate::line::{Entry, LINE_BYTES, Line, SLOTS_PER_LINE};
 use crate::prefetch;
 use crate::seed::{Hashed, Seed};
 
-/// Lines that a key may lie in.
+/// Lines in which a key may be.
 const LINES_PER_KEY: usize = 2;
 
-/// Slots that a key may lie in. All are read to know that a key is absent; twice as many while the
-/// table is being resized.
+/// Slots in which a key may be. A look-up reads all of them before it reports a miss; twice as many
+/// while the table is being resized.
 pub const MAX_PROBE_SLOTS: usize = LINES_PER_KEY * SLOTS_PER_LINE;
 
-/// Lines touched at most to make room for one entry: its own two, the other lines of the entries in
-/// them, the other lines of the entries in those, and two moves. At three entries to a line the search
-/// fails less than once in the life of a table; where it fails, the entry is not placed.
+/// Maximum number of lines touched to free a slot for one entry: its own two, the other lines of
+/// their entries, the other lines of the entries in those, and two moves. At three entries a line
+/// the search fails less than once in the life of a table; the entry is then not placed.
 pub(crate) const MAX_ROOM_LINES: usize =
     LINES_PER_KEY * (3 + SLOTS_PER_LINE + SLOTS_PER_LINE * (1 + SLOTS_PER_LINE)) + 4;
 
-/// Where an entry lies.
+/// The place of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) slot: usize,
 }
 
-/// Lines of one allocation, at most: those of a huge page. Few enough that to clear or to free one is
-/// no pause that would be noticed, even where the kernel has no huge page for it and gives it back in
-/// 512 small ones at some 150 ns each.
+/// Maximum number of lines of one allocation: those of a huge page. To clear or free so few causes
+/// no noticeable pause, even if the kernel has no huge page and takes back 512 small ones at some
+/// 150 ns each.
 pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
 /// Lines in chunks, charged to a budget.
 pub(crate) struct Lines<V> {
-    /// The chunk of a table that needs one only, as most do: at hand, without a list to go through.
-    /// Declared before the reservation, so that the bytes are free before the budget hears of it.
+    /// The chunk of a table that needs only one, as most do: found without a list. Declared before
+    /// the reservation, so that the bytes are freed before the budget counts them as free.
     only: Chunk<Line<V>>,
-    /// The chunks of a larger table, all of them, so that no branch depends on in which of them a key
-    /// lies. All but the last have [`CHUNK_LINES`] lines, once they are cleared.
+    /// All chunks of a larger table, so that no branch depends on the chunk of a key. All but the
+    /// last have [`CHUNK_LINES`] lines, once they are cleared.
     chunks: Vec<Chunk<Line<V>>>,
-    /// Lines that are cleared.
+    /// Number of cleared lines.
     count: usize,
-    /// Lines that there will be when all are cleared.
+    /// Number of lines when all are cleared.
     target: usize,
     /// Lines before this one are empty, and their chunks are freed.
     drained: usize,
@@ -65,8 +65,8 @@ impl<V> Default for Lines<V> {
 }
 
 impl<V: Copy + Default + PartialEq> Lines<V> {
-    /// Reserves `target` lines and clears none of them: [`Lines::clear_some`] does, step by step.
-    /// `None` if the budget or the allocator refuses.
+    /// Reserves `target` lines without clearing them; [`Lines::clear_some`] clears them step by
+    /// step. `None` if the budget or the allocator refuses.
     pub(crate) fn reserve(target: usize, budget: &Budget) -> Option<Self> {
         let reservation = budget.reserve(target.checked_mul(size_of::<Line<V>>())?)?;
         let mut chunks = Vec::new();
@@ -76,7 +76,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         Some(Self { chunks, target, reservation: Some(reservation), ..Self::default() })
     }
 
-    /// Clears up to `count` lines more, within one chunk; true when all are cleared.
+    /// Clears up to `count` more lines, within one chunk; returns true when all are cleared.
     pub(crate) fn clear_some(&mut self, count: usize) -> Result<bool, OutOfMemory> {
         let left = self.target - self.count;
         let filled = self.count % CHUNK_LINES;
@@ -95,32 +95,32 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         Ok(self.count == self.target)
     }
 
-    /// Lines reserved, cleared or not.
+    /// Number of lines reserved, cleared or not.
     pub(crate) fn target(&self) -> usize {
         self.target
     }
 
-    /// Bytes that are charged to the budget.
+    /// Number of bytes charged to the budget.
     pub(crate) fn bytes(&self) -> usize {
         self.reservation.as_ref().map_or(0, Reservation::bytes)
     }
 
-    /// The line that a resize has to drain next: those before it may not be read any more.
+    /// The next line that a resize drains. Lines before it may not be read any more.
     pub(crate) fn drained(&self) -> usize {
         self.drained
     }
 
-    /// Lines that may hold entries, once all are cleared.
+    /// Number of lines that may hold entries, once all are cleared.
     pub(crate) fn undrained(&self) -> usize {
         self.target - self.drained
     }
 
-    /// Notes that the line [`Lines::drained`] is empty, and frees a chunk of which it was the last;
-    /// true when it was the last of all.
+    /// Records that the line [`Lines::drained`] is empty, and frees its chunk if it was the last
+    /// line there. Returns true for the very last line.
     pub(crate) fn line_drained(&mut self) -> bool {
         self.drained += 1;
         if self.drained.is_multiple_of(CHUNK_LINES) {
-            // Kept as an empty chunk, so that the others keep their places.
+            // An empty chunk stays, so that the other chunks keep their index.
             *self.chunk_mut(self.drained / CHUNK_LINES - 1) = Chunk::empty();
             if let Some(reservation) = &mut self.reservation {
                 reservation.give_back(CHUNK_LINES * size_of::<Line<V>>());
@@ -161,19 +161,20 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
             .flat_map(|line| line.entries().map(|(_, entry)| entry))
     }
 
-    /// The two lines of a hash: different ones, unless there is but one. There must be one.
+    /// The two lines of a hash. They differ, unless there is only one line. There must be at least
+    /// one.
     #[inline]
     pub(crate) fn homes(&self, at: Hashed) -> [usize; LINES_PER_KEY] {
         [self.first_home(at), self.second_home(at)]
     }
 
-    /// The first line of a hash, by its upper bits.
+    /// The first line of a hash, from its upper bits.
     #[inline(always)]
     fn first_home(&self, at: Hashed) -> usize {
         spread(at.hash, self.count)
     }
 
-    /// The second line of a hash, by its lower half.
+    /// The second line of a hash, from its lower half.
     #[inline]
     fn second_home(&self, at: Hashed) -> usize {
         let second = spread(at.hash << 32, self.count);
@@ -181,7 +182,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         if second < self.count { second } else { 0 }
     }
 
-    /// Starts to bring the first line of a hash into the cache. Seven of eight hits need no other.
+    /// Starts to load the first line of a hash into the cache. Seven of eight hits need no other.
     #[inline]
     pub(crate) fn prefetch(&self, at: Hashed) {
         if let Some(line) = self.first_line(at) {
@@ -189,8 +190,8 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         }
     }
 
-    /// Starts to bring the second line of a key, if it is not in its first, which is in the cache by
-    /// now. Without a branch that depends on it, since none could be predicted.
+    /// Starts to load the second line of a key that is not in its first line, which is in the cache
+    /// by now. Uses no branch on this condition, since no predictor could guess it.
     #[inline]
     pub(crate) fn prefetch_second(&self, at: Hashed) {
         if let (Some(first), Some(second)) = (self.first_line(at), self.second_line(at)) {
@@ -198,14 +199,14 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         }
     }
 
-    /// The first line of a hash: where seven of eight keys lie. `None` if there are no lines. For a
-    /// table that is not being drained, as the other three.
+    /// The first line of a hash: seven of eight keys are there. `None` if there are no lines. Like
+    /// the three functions below, only for a table that is not being drained.
     #[inline(always)]
     pub(crate) fn first_line(&self, at: Hashed) -> Option<&Line<V>> {
         self.line_if_any(self.first_home(at))
     }
 
-    /// The same, to be changed.
+    /// The first line of a hash, mutable.
     #[inline(always)]
     pub(crate) fn first_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
         self.line_if_any_mut(self.first_home(at))
@@ -217,7 +218,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.line_if_any(self.second_home(at))
     }
 
-    /// The same, to be changed.
+    /// The second line of a hash, mutable.
     #[inline(always)]
     pub(crate) fn second_line_mut(&mut self, at: Hashed) -> Option<&mut Line<V>> {
         self.line_if_any_mut(self.second_home(at))
@@ -245,7 +246,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.chunks.get_mut(index / CHUNK_LINES)?.get_mut(index % CHUNK_LINES)
     }
 
-    /// Where the key lies.
+    /// Finds the place of a key.
     pub(crate) fn find(&self, at: Hashed) -> Option<Place> {
         if self.count == 0 {
             return None;
@@ -261,7 +262,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.line(line).find(key).map(|slot| Place { line, slot })
     }
 
-    /// A free slot for the hash, if one can be had by moving at most two entries.
+    /// Returns a free slot for the hash, if moving at most two entries frees one.
     pub(crate) fn make_room(&mut self, at: Hashed, seed: &Seed) -> Option<Place> {
         if self.count == 0 {
             return None;
@@ -279,7 +280,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         self.line(line).free().map(|slot| Place { line, slot })
     }
 
-    /// Moves an entry of a full line to its other line, if there is room.
+    /// Moves an entry of a full line to its other line, if that has a free slot.
     fn free_by_one_move(&mut self, line: usize, seed: &Seed) -> Option<Place> {
         let full = *self.line(line);
         full.entries().find_map(|(slot, entry)| {
@@ -288,7 +289,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         })
     }
 
-    /// Moves an entry of a full line to its other line after one of that line was moved on.
+    /// Moves an entry of a full line to its other line, after moving an entry of that line on.
     fn free_by_two_moves(&mut self, line: usize, seed: &Seed) -> Option<Place> {
         let full = *self.line(line);
         full.entries().find_map(|(slot, entry)| {
@@ -304,14 +305,14 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
         from
     }
 
-    /// The line that a key of `line` may lie in as well.
+    /// The other possible line of a key that is in `line`.
     fn other_line(&self, key: u64, line: usize, seed: &Seed) -> usize {
         let [first, second] = self.homes(seed.hash(key));
         if line == first { second } else { first }
     }
 }
 
-/// Spreads bits evenly over any number of lines, which need not be a power of two: by the upper half
+/// Spreads bits evenly over any number of lines, which need not be a power of two: the upper half
 /// of a product (Lemire 2019).
 #[inline(always)]
 fn spread(bits: u64, count: usize) -> usize {

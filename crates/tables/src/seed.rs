@@ -1,13 +1,13 @@
 //! The keyed hash of the tables.
 //!
-//! Hosts choose their MAC addresses, so a hash that anybody can compute would let one host crowd the
-//! entries of another out of the table. Each table therefore mixes its keys with 192 secret bits.
+//! Hosts choose their MAC addresses. With a public hash, one host could crowd the entries of
+//! another out of the table. Each table therefore mixes its keys with 192 secret bits.
 //!
-//! Two rounds of "multiply to 128 bits, fold the halves together": every bit of the key reaches
-//! every bit of both halves of the result, for about ten processor cycles. What goes into the second is secret by then,
-//! so that only the first has a word added to its input. It is not a
-//! cryptographic hash. It need not be: hash values never leave the table, and what an enemy who
-//! guessed them could win is an early eviction, not more work (an entry has two lines to be in,
+//! It has two rounds of "multiply to 128 bits, fold the halves together": every bit of the key
+//! reaches every bit of both halves of the result, in about ten processor cycles. The input of the
+//! second round is secret already, so only the first round adds a word to its input. This is not a
+//! cryptographic hash, and need not be one. Hash values never leave the table, and an attacker who
+//! guessed them would gain an early eviction, not more work (an entry has two possible lines,
 //! however keys collide).
 
 use std::hash::{BuildHasher, RandomState};
@@ -18,8 +18,8 @@ pub struct Seed {
     words: [u64; 3],
 }
 
-/// A key and its hash under the seed of one table: made by
-/// [`FlatTable::hash`](crate::FlatTable::hash), and of use with that table only.
+/// A key and its hash under the seed of one table. Created by
+/// [`FlatTable::hash`](crate::FlatTable::hash), and valid for that table only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashed {
     pub(crate) key: u64,
@@ -32,23 +32,23 @@ impl Hashed {
         self.key
     }
 
-    /// Its hash, for another table under the same seed.
+    /// Its hash, for another table with the same seed.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 }
 
 impl Seed {
-    /// A seed from the operating system's randomness.
+    /// Creates a seed from the operating system's randomness.
     pub fn random() -> Self {
-        // The keys of `RandomState` are secret, but of two made by one thread the second is the
-        // first plus one; SipHash of a counter under such a key is unpredictable all the same.
+        // The keys of `RandomState` are secret, but the second pair made by a thread is the first
+        // plus one. SipHash of a counter under such a key is still unpredictable.
         let state = RandomState::new();
         Self::from_words(std::array::from_fn(|index| state.hash_one(index)))
     }
 
-    /// A seed that is always the same for the same number: for simulations that must repeat, never
-    /// for a table that strangers fill.
+    /// Creates the same seed for the same number: for simulations that must repeat, never for a
+    /// table that strangers fill.
     pub fn from_number(number: u64) -> Self {
         // SplitMix64 (Steele, Lea, Flood 2014) spreads the number over the words.
         let mut state = number;
@@ -60,18 +60,18 @@ impl Seed {
         }))
     }
 
-    /// Both multipliers are made odd, since a zero would lose the key.
+    /// Makes both multipliers odd, since a zero would lose the key.
     fn from_words([a, b, c]: [u64; 3]) -> Self {
         Self { words: [a, b | 1, c | 1] }
     }
 
-    /// The worst of all seeds, under which every key has the hash 0.
+    /// The worst possible seed: every key has the hash 0.
     #[cfg(test)]
     pub(crate) fn all_collide() -> Self {
         Self { words: [0; 3] }
     }
 
-    /// Hashes a key for the tables that have this seed.
+    /// Hashes a key for the tables with this seed.
     #[inline(always)]
     pub fn hash(&self, key: u64) -> Hashed {
         let [a, b, c] = self.words;

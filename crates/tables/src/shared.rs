@@ -1,28 +1,31 @@
-//! A table that all threads share: each reads and writes it, and none waits for another.
+//! A table that all threads read and write; no thread waits for another.
 //!
-//! [`SharedTable`] maps a `u64` to a `u64` and remembers when the entry was last seen, as [`FlatTable`]
-//! does for one owner. The global learning switch keeps where each host of the network is in one.
+//! [`SharedTable`] maps a `u64` to a `u64` and records when each entry was last seen, as
+//! [`FlatTable`] does for a single owner. The global learning switch stores the location of every
+//! host in one.
 //!
-//! What it promises:
-//! - **Reading takes no lock and writes nothing shared.** A hit is one cache line, whatever else is two, and there is no
-//!   instruction with a `lock` prefix on the way; an entry that is seen is marked so at most once a tick.
-//! - **A key is never seen with another key's value**, nor with a value that it had before one that was
-//!   seen already.
-//! - **Writers do not wait either.** Who changes something first reads what there is, as it was at one moment, and decides
-//!   what is to be written where. Then it takes the line, or the two, for a few stores, if they still are as they were.
-//!   There is no order in which two could wait for each other: who does not get a line lets go of all that it has, and
-//!   looks again.
-//! - **Every operation on one key does a bounded amount of work.** It tries [`MAX_TRIES`] times; after that a look-up
-//!   says that it does not know the key, and a change that it was not made ([`SharedInsert::Busy`]). So a thread that the
-//!   system stops delays no other, unless that happens between those stores: until it goes on, the three entries of
-//!   that line are as if they were not there.
-//! - **Memory is bounded** by the bound on entries and by a [`Budget`]: 28.4 bytes an entry, charged whole when the table is made.
-//!   The kernel gives the memory page by page as it is used.
-//! - **Keys may be chosen by an enemy.** The hash is keyed ([`Seed`]).
+//! Properties:
+//! - **Reading takes no lock and writes nothing shared.** A usual hit reads one cache line, any
+//!   other look-up two. It executes no instruction with a `lock` prefix, except that it marks an
+//!   entry as seen at most once a tick.
+//! - **A reader never sees a key with the value of another key**, nor an older value after a newer
+//!   one.
+//! - **Writers do not wait either.** A writer takes snapshots of lines and decides what to write
+//!   where. Then it locks one or two lines for a few stores, if they are unchanged. There is no
+//!   deadlock: a writer that cannot lock a line releases all its lines and starts again.
+//! - **Every operation on one key does a bounded amount of work.** It tries [`MAX_TRIES`] times.
+//!   After that a look-up reports a miss, and a change reports [`SharedInsert::Busy`]. So a thread
+//!   that the system suspends delays no other thread. If it is suspended between those stores, the
+//!   three entries of its line appear absent until it resumes.
+//! - **Memory is bounded** by the bound on entries and by a [`Budget`]: 28.4 bytes an entry,
+//!   charged in full when the table is created. The kernel provides the memory page by page as it
+//!   is used.
+//! - **An attacker may choose the keys.** The hash is keyed ([`Seed`]).
 //!
-//! What it is not: it does not change its size. A table that is resized under its readers needs a second look-up, or a
-//! way to tell when the last reader has left the old one, in each look-up for ever; memory that is charged but not touched costs nothing.
-//! It reads no clock and keeps no order. `docs/adr/0010-shared-table.md` explains the design.
+//! Limits: the table does not change its size. To resize it under its readers would cost every
+//! look-up a second search, or a way to detect when the last reader has left the old memory.
+//! Charged but untouched memory costs nothing. It reads no clock and keeps no order.
+//! `docs/adr/0010-shared-table.md` explains the design.
 //!
 //! ```
 //! use bellrock_tables::{Budget, SharedInsert, SharedTable};
@@ -58,89 +61,92 @@ use crate::seed::{Hashed, Seed};
 use crate::stamp::{age, stamp};
 use crate::table::MAX_BOUND_ENTRIES;
 
-/// Times that an operation looks at a line that somebody writes before it gives up. A write takes
-/// some ten nanoseconds, and a pause between two looks as long.
+/// Number of attempts of an operation on a line that another thread is writing. A write takes some
+/// ten nanoseconds; so does the pause between two attempts.
 #[cfg(not(loom))]
 pub const MAX_TRIES: usize = 256;
 /// Few, so that all interleavings can be tried.
 #[cfg(loom)]
 pub const MAX_TRIES: usize = 2;
 
-/// A full table holds nine entries for each four lines of three slots.
+/// Entries of a full table for each four lines of three slots.
 const ENTRIES_PER_FOUR_LINES: usize = 9;
 
-/// What an insertion did.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an eviction is reported here and nowhere else"]
 pub enum SharedInsert {
     /// The key is new.
     Inserted,
-    /// The key is new, and an old entry went to make room for it.
+    /// The key is new, and an old entry was removed for it.
     Evicted {
-        /// The key of the entry that went.
+        /// The key of the removed entry.
         key: u64,
         /// Its value.
         value: u64,
     },
-    /// Nothing was changed: the key is there already.
+    /// Nothing was changed: the key is present already.
     There {
         /// Its value.
         value: u64,
     },
-    /// Nothing was changed: others wrote where it belongs all the time, or the table has no room at all.
+    /// Nothing was changed: other threads kept writing to its lines, or the bound of the table is
+    /// 0.
     Busy,
 }
 
-/// Why a value was not replaced.
+/// Reason why a value was not replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReplaced {
-    /// It is another one.
+    /// The key has this other value.
     Is(u64),
-    /// The key is not there.
+    /// The key is absent.
     Absent,
-    /// Others wrote there all the time.
+    /// Other threads kept writing to its lines.
     Busy,
 }
 
-/// What happened in the life of a shared table.
+/// Counters over the life of a shared table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedStats {
-    /// Entries that went to make room for others.
+    /// Entries removed to make space for new ones.
     pub evicted: u64,
-    /// Those of them that went although the table was not full, since the new entry had no place.
+    /// Evicted entries of a table that was not full: the new entry had no free slot.
     pub crowded_out: u64,
     /// Entries that [`SharedTable::age`] removed.
     pub aged_out: u64,
-    /// Changes that were not made, and look-ups that ended without an answer, since others wrote.
+    /// Changes and look-ups that failed because other threads kept writing.
     pub busy: u64,
 }
 
-/// A number that many write, in cache lines of its own, so that nobody waits for it who needs its neighbours.
+/// A number that many threads write. It has its own cache lines, so that writes do not delay
+/// accesses to its neighbours.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A bounded hash table from `u64` to `u64` that threads share, whose entries age. See the
-/// module's documentation.
+/// A bounded hash table from `u64` to `u64` that threads share, whose entries age. See the module's
+/// documentation.
 ///
-/// "Now" is a number of ticks of the callers' clock, the same for all; it may wrap around (see
+/// "Now" is a number of ticks of a clock that all callers share. It may wrap around (see
 /// [`MAX_AGE_TICKS`](crate::MAX_AGE_TICKS)).
 pub struct SharedTable {
     lines: Lines,
     seed: Seed,
     bound: usize,
     len: Apart<AtomicUsize>,
-    /// The line that the next eviction looks at first, and the next that a sweep does.
+    /// The line that the next eviction reads first; below, the line that the next sweep reads
+    /// first.
     hand: Apart<AtomicUsize>,
     sweep: AtomicUsize,
     stats: Apart<Counts>,
 }
 
-/// What a look for a key came to.
+/// Result of one search for a key.
 enum Look<'t> {
-    /// It is in this line, in this slot.
+    /// The key is in this line, in this slot.
     Here(Snapshot<'t>, usize, Entry),
     Nowhere,
-    /// Somebody writes there.
+    /// Another thread is writing there.
     Busy,
 }
 
@@ -153,15 +159,15 @@ struct Counts {
 }
 
 impl SharedTable {
-    /// An empty table for at most `bound` entries, with a secret seed of its own. While the budget has
-    /// not the bytes for it, the bound is halved; [`SharedTable::bound`] returns the result. A bound of 0 is a table that
-    /// takes nothing.
+    /// Creates an empty table for at most `bound` entries, with its own secret seed. While the
+    /// budget has too few bytes, the bound is halved; [`SharedTable::bound`] returns the result. A
+    /// table with bound 0 accepts no entry.
     #[must_use]
     pub fn new(bound: usize, budget: &Budget) -> Self {
         Self::with_seed(bound, budget, Seed::random())
     }
 
-    /// The same with a given seed, for simulations that must repeat.
+    /// Creates a table with a given seed, for simulations that must repeat.
     #[must_use]
     pub fn with_seed(bound: usize, budget: &Budget, seed: Seed) -> Self {
         let mut bound = bound.min(MAX_BOUND_ENTRIES);
@@ -199,8 +205,8 @@ impl SharedTable {
         self.lines.prefetch_first(at);
     }
 
-    /// The second step of that, when the first has had its time: the other place of a key that is not
-    /// where it is likely.
+    /// Second step of the prefetch, after the first has completed: prefetches the second line of a
+    /// key that is not in its first line.
     #[inline]
     pub fn prefetch_rest(&self, at: Hashed) {
         if self.lines.first(at).is_some_and(|line| line.likely(at.key).is_none()) {
@@ -208,19 +214,19 @@ impl SharedTable {
         }
     }
 
-    /// The value of a key, however old.
+    /// Returns the value of a key, regardless of age.
     #[must_use]
     pub fn lookup(&self, at: Hashed) -> Option<u64> {
         self.find(at).map(|entry| entry.value)
     }
 
-    /// The value of a key and how many ticks before `now` it was last seen.
+    /// Returns the value of a key and its age in ticks at `now`.
     #[must_use]
     pub fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)> {
         self.find(at).map(|entry| (entry.value, age(entry.stamp, now)))
     }
 
-    /// The value of a key whose entry is at most `max_age` ticks old.
+    /// Returns the value of a key whose entry is at most `max_age` ticks old.
     #[inline(always)]
     #[must_use]
     pub fn lookup_fresh(&self, at: Hashed, now: u32, max_age: u32) -> Option<u64> {
@@ -232,7 +238,7 @@ impl SharedTable {
         self.fresh_elsewhere(at.key, now, max_age)
     }
 
-    /// Hashes again, so that the caller need not keep the hash at hand.
+    /// Hashes again, so that the caller need not keep the hash in a register.
     #[cold]
     #[inline(never)]
     fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<u64> {
@@ -241,7 +247,7 @@ impl SharedTable {
             .map(|entry| entry.value)
     }
 
-    /// The value of a key if `accept` takes it; then its entry is from now on as old as a new one.
+    /// Returns the value of a key if `accept` accepts it, and then sets the entry's age to zero.
     #[inline(always)]
     pub fn touch_if(&self, at: Hashed, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
         if let Some(line) = self.lines.first(at)
@@ -258,7 +264,7 @@ impl SharedTable {
         self.touch_elsewhere(at.key, now, accept)
     }
 
-    /// In the second line, or closely.
+    /// Searches both lines, each as a snapshot.
     #[cold]
     #[inline(never)]
     fn touch_elsewhere(&self, key: u64, now: u32, accept: impl Fn(u64) -> bool) -> Option<u64> {
@@ -289,7 +295,7 @@ impl SharedTable {
         None
     }
 
-    /// Looks for a key, once.
+    /// Searches for a key once.
     #[inline]
     fn look(&self, at: Hashed) -> Look<'_> {
         let [first, second] = self.lines.homes(at);
@@ -307,7 +313,8 @@ impl SharedTable {
         {
             return Look::Here(line, slot, entry);
         }
-        // Neither had it at one moment: it may have been moved from the second to the first in between.
+        // Neither line had it in its snapshot, but it may have moved from the second to the first
+        // meanwhile.
         match (first, second) {
             (Some(first), Some(_)) if first.is_current() => Look::Nowhere,
             _ if self.lines.count() == 0 => Look::Nowhere,
@@ -315,10 +322,10 @@ impl SharedTable {
         }
     }
 
-    /// Entries, those included that are old but not yet swept.
+    /// Number of entries, including old ones that are not yet swept.
     #[must_use]
     pub fn len(&self) -> usize {
-        // An insertion counts its entry before it makes room for it.
+        // An insertion counts its entry before it evicts another.
         self.len.0.load(Ordering::Relaxed).min(self.bound)
     }
 
@@ -334,27 +341,26 @@ impl SharedTable {
         self.bound
     }
 
-    /// Lines that a sweep of [`SharedTable::age`] has to look at: one step each.
+    /// Number of lines that a sweep of [`SharedTable::age`] reads: one step each.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines.count()
     }
 
-    /// The bytes charged to the budget.
+    /// Number of bytes charged to the budget.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.lines.bytes()
     }
 
-    /// The bytes that its entries are spread over: what of it is in use. A line each, until lines
-    /// are shared.
+    /// Estimated bytes of memory in use: one line for each entry, up to all lines.
     #[inline]
     #[must_use]
     pub fn bytes_in_use(&self) -> usize {
         self.len().min(self.lines.count()) * lines::LINE_BYTES
     }
 
-    /// What happened so far.
+    /// Counters since the table was created.
     #[must_use]
     pub fn stats(&self) -> SharedStats {
         let Counts { evicted, crowded_out, aged_out, busy } = &self.stats.0;
@@ -363,8 +369,8 @@ impl SharedTable {
         SharedStats { evicted, crowded_out, aged_out, busy }
     }
 
-    /// All entries with their ages in ticks at `now`, in no order. Each line is read at one moment, the
-    /// table is not: an entry that is moved meanwhile may be missed, or seen twice.
+    /// Iterates over all entries with their ages in ticks at `now`, in no order. Each line is read
+    /// atomically, but not the table: an entry that moves meanwhile may be missed, or seen twice.
     pub fn iter_ages(&self, now: u32) -> impl Iterator<Item = (u64, u64, u32)> + use<'_> {
         let lines = (0..self.lines.count()).filter_map(|line| self.lines.get(line));
         let entries = lines.filter_map(Line::snapshot).flat_map(|line| line.slots);
@@ -390,7 +396,7 @@ fn is_fresh(entry: &Entry, now: u32, max_age: u32) -> bool {
     entry.stamp == stamp(now) || (entry.is_occupied() && age(entry.stamp, now) <= max_age)
 }
 
-/// The lines that a bound needs.
+/// Number of lines that a bound needs.
 fn lines_for(bound: usize) -> usize {
     (bound * 4).div_ceil(ENTRIES_PER_FOUR_LINES)
 }

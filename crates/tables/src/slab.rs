@@ -1,13 +1,13 @@
-//! Room for chunks smaller than a huge page, in huge pages that they share.
+//! Memory for chunks smaller than a huge page: they share huge pages.
 //!
-//! A thousand tables of a thousand entries each take as many pages of 4 KiB as one table of a million,
-//! and miss the TLB as often; in a virtual machine, where a miss walks the pages of both kernels, that is a
-//! third of the time of a look-up. So chunks from [`MIN_ROOM_BYTES`] up lie side by side in slabs of
-//! huge pages.
+//! A thousand tables of a thousand entries each use as many pages of 4 KiB as one table of a
+//! million, and miss the TLB as often. In a virtual machine, where a miss walks the page tables of
+//! both kernels, that is a third of the time of a look-up. So chunks of at least [`MIN_ROOM_BYTES`]
+//! are placed side by side in slabs of huge pages.
 //!
-//! Slabs belong to the thread that allocates, so that they lie in the memory nearest to it. What is freed,
-//! on whatever thread, is there for the next chunk; a slab whose chunks are all gone goes too. This is
-//! for resizes: each takes a lock, which nobody else holds but a thread that frees just then.
+//! A slab belongs to the thread that allocates it, so that it is in the nearest memory. Any thread
+//! may free a chunk; its memory is reused for the next chunk. A slab without chunks is freed. Only
+//! resizes come here: each takes a lock, contended only by a thread that frees at the same moment.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
@@ -18,30 +18,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::chunk::{HUGE_PAGE_BYTES, advise};
 use crate::line::LINE_BYTES;
 
-/// Bytes of a slab: so many huge pages that what is left over at its end is little beside what lies in
-/// it. The kernel gives each of them when it is touched first.
+/// Bytes of a slab. With so many huge pages, the unused rest at its end is relatively small. The
+/// kernel provides each page when it is first touched.
 const SLAB_BYTES: usize = 16 * HUGE_PAGE_BYTES;
 
-/// Bytes of the smallest room, so that there are not too many in a slab to look through: a page, below which
-/// nothing is gained.
+/// Minimum size of a chunk in a slab: one page, below which nothing is gained. It limits the number
+/// of chunks to search in a slab.
 pub(crate) const MIN_ROOM_BYTES: usize = 4096;
 
-/// Slabs that are looked through for room, at most, before there is a new one.
+/// Maximum number of slabs searched for space before a new one is allocated.
 const MAX_SLABS_LOOKED_THROUGH: usize = 8;
 
 thread_local! {
     static SLABS: RefCell<Slabs> = const { RefCell::new(Slabs { slabs: Vec::new(), next: 0 }) };
 }
 
-/// A part of a slab that is one chunk's alone, aligned to a cache line. Not cleared.
+/// A part of a slab for one chunk, aligned to a cache line. Not cleared.
 pub(crate) struct Room {
     slab: Arc<Slab>,
     range: Range<usize>,
 }
 
 impl Room {
-    /// Room for so many bytes. `None` for less than [`MIN_ROOM_BYTES`], for as much as a huge page or more, and where
-    /// there is no memory.
+    /// Takes `bytes` of a slab. `None` for less than [`MIN_ROOM_BYTES`], for a huge page or more,
+    /// and without memory.
     pub(crate) fn take(bytes: usize) -> Option<Self> {
         if !(MIN_ROOM_BYTES..HUGE_PAGE_BYTES).contains(&bytes) {
             return None;
@@ -50,14 +50,14 @@ impl Room {
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
-        // SAFETY: the range lies within the slab's allocation.
+        // SAFETY: the range is within the slab's allocation.
         #[allow(unsafe_code)]
         unsafe {
             self.slab.start.add(self.range.start)
         }
     }
 
-    /// Whether the kernel was advised to have it in huge pages, and took the advice.
+    /// Returns whether the kernel accepted the advice to use huge pages for it.
     pub(crate) fn is_advised(&self) -> bool {
         self.slab.advised
     }
@@ -69,10 +69,10 @@ impl Drop for Room {
     }
 }
 
-/// The slabs of a thread that chunks lie in.
+/// The slabs of a thread.
 struct Slabs {
     slabs: Vec<Weak<Slab>>,
-    /// Where there was room last.
+    /// The slab that had space last.
     next: usize,
 }
 
@@ -98,17 +98,17 @@ impl Slabs {
     }
 }
 
-/// Huge pages that rooms are given out of.
+/// Huge pages that chunks share.
 struct Slab {
     start: NonNull<u8>,
     advised: bool,
     free: Mutex<Free>,
 }
 
-// SAFETY: it owns its memory, and gives no byte of it to two rooms.
+// SAFETY: it owns its memory, and no two rooms overlap.
 #[allow(unsafe_code)]
 unsafe impl Send for Slab {}
-// SAFETY: as above; what changes is behind a lock.
+// SAFETY: as above; the mutable part is behind a lock.
 #[allow(unsafe_code)]
 unsafe impl Sync for Slab {}
 
@@ -127,7 +127,7 @@ impl Slab {
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,7 +135,8 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         if let Some(layout) = layout() {
-            // SAFETY: allocated with the same layout, and all rooms are gone, since each holds the slab.
+            // SAFETY: allocated with the same layout, and no room is left, since each holds the
+            // slab.
             #[allow(unsafe_code)]
             unsafe {
                 dealloc(self.start.as_ptr(), layout);
@@ -148,7 +149,7 @@ fn layout() -> Option<Layout> {
     Layout::from_size_align(SLAB_BYTES, HUGE_PAGE_BYTES).ok()
 }
 
-/// What of a slab is free: ranges of its bytes, in order, none of which touches the next.
+/// The free ranges of a slab's bytes, in order; no two are adjacent.
 struct Free(Vec<Range<usize>>);
 
 impl Free {
@@ -156,7 +157,7 @@ impl Free {
         Free(std::iter::once(0..SLAB_BYTES).collect())
     }
 
-    /// The first range that is long enough, or its beginning.
+    /// Takes the first range that is long enough, or its beginning.
     fn take(&mut self, bytes: usize) -> Option<Range<usize>> {
         let at = self.0.iter().position(|free| free.len() >= bytes)?;
         let free = self.0.get_mut(at)?;

@@ -1,14 +1,14 @@
-//! When an entry was last seen: 31 bits of the caller's clock, and one bit that says that the slot
-//! holds an entry at all. So an empty slot is all zero and every key is allowed, zero too.
+//! The time when an entry was last seen: 31 bits of the caller's clock, and one bit that marks an
+//! occupied slot. An empty slot is thus all zero, and every key is allowed, zero too.
 
-/// Set in the stamp of every slot that holds an entry.
+/// Set in the stamp of every occupied slot.
 pub(crate) const OCCUPIED: u32 = 1 << 31;
 const TICK_BITS: u32 = OCCUPIED - 1;
 
 /// Maximum age that can be distinguished, in ticks of the caller's clock: 34 years of seconds.
 ///
-/// The clock may wrap around. An entry whose stamp lies ahead of "now" has the age 0, and so has one
-/// that was left to grow older than this: sweep more often.
+/// The clock may wrap around. The age is 0 for an entry whose stamp is ahead of "now", and for one
+/// that has grown older than this: sweep more often.
 pub const MAX_AGE_TICKS: u32 = (1 << 30) - 1;
 
 /// The stamp of an entry seen at `now`.
@@ -17,7 +17,7 @@ pub(crate) fn stamp(now: u32) -> u32 {
     now | OCCUPIED
 }
 
-/// How many ticks before `now` the stamp was made.
+/// Number of ticks between the stamp and `now`.
 #[inline]
 pub(crate) fn age(stamp: u32, now: u32) -> u32 {
     let ticks = now.wrapping_sub(stamp) & TICK_BITS;

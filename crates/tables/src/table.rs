@@ -1,4 +1,4 @@
-//! The table: look-ups, insertion with eviction, ageing. How it changes its size is in `resize`.
+//! The table: look-ups, insertion with eviction, ageing. Module `resize` changes its size.
 
 mod resize;
 #[cfg(test)]
@@ -10,25 +10,25 @@ use crate::lines::{Lines, MAX_PROBE_SLOTS, MAX_ROOM_LINES, Place};
 use crate::seed::{Hashed, Seed};
 use crate::stamp::{age, stamp};
 
-/// Entries of the largest bound that a table takes; a larger one is cut down to it. (Beyond it, 32
-/// bits of hash would not spread evenly over the lines.)
+/// Maximum bound on entries; a larger bound is reduced to it. (Beyond it, 32 bits of hash would not
+/// spread evenly over the lines.)
 pub const MAX_BOUND_ENTRIES: usize = 1 << 28;
 
-/// Entries that a full table holds for each of its lines of four slots: 21.3 bytes an entry, and
-/// far enough from the 3.9 at which no arrangement of the entries would be found any more.
+/// Entries that a full table holds for each line of four slots: 21.3 bytes an entry. At 3.9 entries
+/// a line, no arrangement of the entries could be found any more.
 const ENTRIES_PER_LINE: usize = SLOTS_PER_LINE - 1;
 
-/// Entries that an eviction compares, besides those in the way; the oldest goes. Sixteen put the
-/// one that goes among the oldest twentieth, on the average.
+/// Entries that an eviction compares, besides those in the slots of the new key. It removes the
+/// oldest. With sixteen, the removed entry is among the oldest twentieth on average.
 const EVICT_SAMPLE_ENTRIES: usize = 16;
 
-/// Lines that an eviction reads at most to find its sample. Met only if the entries are spread very
-/// unevenly; the sample is then what was found.
+/// Maximum number of lines that an eviction reads to find its sample. It is reached only if the
+/// entries are spread very unevenly; the sample is then smaller.
 const EVICT_SAMPLE_MAX_LINES: usize = 32;
 
-/// Cache lines that one insertion reads or writes at most, counting each time anew. A usual one
-/// touches three, and some eight at the bound; the maximum is reached only by an insertion that pays
-/// for a part of a resize whose entries all collide.
+/// Maximum number of cache lines that one insertion reads or writes; repeated accesses count again.
+/// A usual insertion touches three, and some eight at the bound. An insertion reaches the maximum
+/// only if it does a step of a resize whose entries all collide.
 pub const MAX_LINES_PER_INSERT: usize = 2 * MAX_PROBE_SLOTS / SLOTS_PER_LINE
     + resize::MAX_STEP_LINES
     + resize::CLEAR_LINES_PER_STEP
@@ -37,7 +37,7 @@ pub const MAX_LINES_PER_INSERT: usize = 2 * MAX_PROBE_SLOTS / SLOTS_PER_LINE
     + MAX_PROBE_SLOTS / SLOTS_PER_LINE
     + 2;
 
-/// What an insertion did.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an eviction is reported here and nowhere else"]
 pub enum Insert<V> {
@@ -45,14 +45,14 @@ pub enum Insert<V> {
     Inserted,
     /// The key was there, with the value `old`.
     Updated {
-        /// The value until now. Its entry may have been older than the caller's greatest age.
+        /// The previous value. Its entry may have been older than the caller's maximum age.
         old: V,
     },
-    /// The key is new, and an old entry went to make room: the table is at its bound or may not
-    /// grow, or (a matter of ill luck, less than once in the life of a table) all eight slots of the
-    /// key were taken and could not be freed.
+    /// The key is new, and an old entry was removed for it. Either the table is at its bound or may
+    /// not grow, or (less than once in the life of a table) all eight slots of the key were taken
+    /// and could not be freed.
     Evicted {
-        /// The key of the entry that went.
+        /// The key of the removed entry.
         key: u64,
         /// Its value.
         value: V,
@@ -61,12 +61,12 @@ pub enum Insert<V> {
     Refused,
 }
 
-/// What happened in the life of a table.
+/// Counters over the life of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Entries that went to make room for others.
+    /// Entries removed to make space for new ones.
     pub evicted: u64,
-    /// Those of them that went although the table was not full, since the new entry had no place.
+    /// Evicted entries of a table that was not full: the new entry had no free slot.
     pub crowded_out: u64,
     /// Entries that [`FlatTable::age`] removed.
     pub aged_out: u64,
@@ -76,7 +76,7 @@ pub struct Stats {
     pub growth_refused: u64,
 }
 
-/// Which of the two allocations of a table that is being resized.
+/// Names one of the two allocations of a table that is being resized.
 #[derive(Clone, Copy)]
 enum Part {
     Main,
@@ -88,34 +88,34 @@ enum Part {
 /// "Now" is a number of ticks of the caller's clock; it may wrap around (see
 /// [`MAX_AGE_TICKS`](crate::MAX_AGE_TICKS)). A value of more than four bytes does not compile.
 pub struct FlatTable<V> {
-    /// Where new entries go.
+    /// Receives new entries.
     main: Lines<V>,
-    /// What a resize still has to drain into `main`; empty otherwise.
+    /// Entries that a resize still has to drain into `main`; empty otherwise.
     old: Lines<V>,
-    /// What a resize still has to clear, to become `main`; empty otherwise.
+    /// Lines that a resize still has to clear before they become `main`; empty otherwise.
     next: Lines<V>,
     seed: Seed,
     len: usize,
     bound: usize,
-    /// The line that the last eviction sampled last, counted through `main` and then through what is
-    /// left of `old`.
+    /// The last line that the last eviction sampled, counted through `main` and then through the
+    /// rest of `old`.
     hand: usize,
-    /// The line that `age` looked at last, counted likewise.
+    /// The line that `age` read last, counted in the same way.
     sweep: usize,
-    /// Insertions that wanted to grow and may not ask the budget yet.
+    /// Insertions at the bound that still have to pass before the budget is asked again.
     growth_pause: u32,
     budget: Budget,
     stats: Stats,
 }
 
 impl<V: Copy + Default + PartialEq> FlatTable<V> {
-    /// An empty table for at most `bound` entries, with a secret seed of its own. Allocates nothing
-    /// before the first insertion.
+    /// Creates an empty table for at most `bound` entries, with its own secret seed. Allocates
+    /// nothing before the first insertion.
     pub fn new(bound: usize, budget: &Budget) -> Self {
         Self::with_seed(bound, budget, Seed::random())
     }
 
-    /// The same with a given seed, for simulations that must repeat.
+    /// Creates a table with a given seed, for simulations that must repeat.
     pub fn with_seed(bound: usize, budget: &Budget, seed: Seed) -> Self {
         Self {
             main: Lines::default(),
@@ -145,15 +145,15 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.main.prefetch(at);
     }
 
-    /// The second step of that, when the first has had its time: the place where a key is that is not
-    /// where it is likely. One key in eight would otherwise wait for it, as long as all the others
-    /// together.
+    /// Second step of the prefetch, after the first has completed: prefetches the second line of a
+    /// key that is not in its first line. This concerns one key in eight; its look-up would
+    /// otherwise wait as long as all other look-ups together.
     #[inline]
     pub fn prefetch_rest(&self, at: Hashed) {
         self.main.prefetch_second(at);
     }
 
-    /// The value of a key, however old.
+    /// Returns the value of a key, regardless of age.
     #[inline]
     pub fn lookup(&self, key: u64) -> Option<V> {
         self.lookup_hashed(self.hash(key))
@@ -165,14 +165,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.find_entry(at).map(|entry| entry.value)
     }
 
-    /// The value of a key whose entry is at most `max_age` ticks old.
+    /// Returns the value of a key whose entry is at most `max_age` ticks old.
     #[inline]
     pub fn lookup_fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
         self.lookup_fresh_hashed(self.hash(key), now, &max_age)
     }
 
-    /// [`FlatTable::lookup_fresh`] of a key that this table has hashed. `max_age` is read only for an entry
-    /// that was not seen at `now`, which is rare.
+    /// [`FlatTable::lookup_fresh`] of a key that this table has hashed. Reads `max_age` only for an
+    /// entry that was not seen at `now`, which is rare.
     #[inline(always)]
     pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: &u32) -> Option<V> {
         match self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age)) {
@@ -181,8 +181,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// In the second line. Hashes again, so that the caller need not keep the hash at hand; and is short,
-    /// so that it saves no registers.
+    /// Searches the second line. It hashes again, so that the caller need not keep the hash in a
+    /// register. It is short, so that it saves no registers.
     #[cold]
     #[inline(never)]
     fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
@@ -200,12 +200,12 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         (age(entry.stamp, now) <= max_age).then_some(entry.value)
     }
 
-    /// The value of a key, whose entry is from now on as old as a new one.
+    /// Returns the value of a key and sets the entry's age to zero.
     pub fn touch(&mut self, key: u64, now: u32) -> Option<V> {
         self.touch_hashed(self.hash(key), now)
     }
 
-    /// The same for a key that this table has hashed.
+    /// [`FlatTable::touch`] of a key that this table has hashed.
     #[inline(always)]
     pub fn touch_hashed(&mut self, at: Hashed, now: u32) -> Option<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
@@ -215,7 +215,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// In the second line; see [`FlatTable::fresh_elsewhere`].
+    /// Searches the second line; see [`FlatTable::fresh_elsewhere`].
     #[cold]
     #[inline(never)]
     fn touch_elsewhere(&mut self, key: u64, now: u32) -> Option<V> {
@@ -236,8 +236,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(value)
     }
 
-    /// Gives the entry of a key that this table has hashed another value, and leaves its age as it
-    /// is; the value until now.
+    /// Replaces the value of a key that this table has hashed, and keeps its age. Returns the
+    /// previous value.
     pub fn replace_hashed(&mut self, at: Hashed, value: V) -> Option<V> {
         let (part, place) = self.find(at)?;
         let line = self.part_mut(part).line_mut(place.line);
@@ -287,7 +287,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Inserts an entry whose key is new, seen at `now`, if no other has to go for it; whether it did.
+    /// Inserts an entry with a new key, seen at `now`, only if no other entry must be removed for
+    /// it. Returns whether it was inserted.
     pub fn insert_if_room(&mut self, at: Hashed, value: V, now: u32) -> bool {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
         if self.find(at).is_some() || self.is_full() {
@@ -300,16 +301,17 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         true
     }
 
-    /// Whether one more entry needs the place of another. Grows where it has to and can, or a step of it.
+    /// Returns whether a new entry must replace another. Starts to grow, or continues a resize, if
+    /// needed and possible.
     fn is_full(&mut self) -> bool {
         self.step_resize();
         self.grow_early();
         self.len >= self.room() && !self.grow()
     }
 
-    /// A free slot for a new entry. A table that is not full and has none, grows once more if it is at
-    /// least half full; the lighter one, that only a broken hash can bring here, must not take memory
-    /// for it.
+    /// Returns a free slot for a new entry. If there is none in a table that is not full, the table
+    /// grows once more, but only if it is at least half full: a lighter table gets here only by a
+    /// broken hash, which must not cost memory.
     fn place(&mut self, at: Hashed, full: bool) -> Option<Place> {
         self.main.make_room(at, &self.seed).or_else(|| {
             let half_full = self.len * 2 >= self.main.target() * ENTRIES_PER_LINE;
@@ -320,7 +322,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         })
     }
 
-    /// Replaces the oldest of the entries that hold the slots of a new one.
+    /// Replaces the oldest entry in the slots of the new key.
     fn insert_over_neighbour(&mut self, at: Hashed, entry: Entry<V>, full: bool) -> Insert<V> {
         let mut oldest = Oldest::at(entry.stamp);
         self.look_at_homes(at, &mut oldest);
@@ -372,8 +374,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(entry.value)
     }
 
-    /// Removes all entries that `doomed` picks and hands each to `removed`. Reads the whole table,
-    /// once: for rare events, such as a port that goes down.
+    /// Removes all entries that `doomed` selects and passes each to `removed`. Reads the whole
+    /// table once: for rare events, such as a port that goes down.
     pub fn remove_where(
         &mut self,
         mut doomed: impl FnMut(u64, V) -> bool,
@@ -385,13 +387,13 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.release_if_empty();
     }
 
-    /// Removes entries more than `max_age` ticks old among the next `steps` lines and hands each to
-    /// `removed`; the number removed. The call after it goes on behind them.
+    /// Removes entries more than `max_age` ticks old from the next `steps` lines and passes each to
+    /// `removed`. Returns the number removed. The next call continues behind these lines.
     ///
-    /// A sweep of the whole table takes [`FlatTable::lines`] steps, and a step looks at four slots. A
-    /// call makes one sweep at most. The memory of a table that has become much too large for its
-    /// entries is given back in these steps too. An entry that a resize moves meanwhile may be seen
-    /// by the next sweep only: who must not see an old entry uses [`FlatTable::lookup_fresh`].
+    /// A sweep of the whole table takes [`FlatTable::lines`] steps; a step reads four slots. A call
+    /// makes at most one sweep. These steps also release the memory of a table that has become much
+    /// too large for its entries. If a resize moves an entry meanwhile, it may be the next sweep
+    /// that finds it: a caller that must not get an old entry uses [`FlatTable::lookup_fresh`].
     pub fn age(
         &mut self,
         now: u32,
@@ -426,7 +428,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Removes all entries and gives all memory back.
+    /// Removes all entries and releases all memory.
     pub fn clear(&mut self) {
         self.len = 0;
         self.release_if_empty();
@@ -440,7 +442,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Entries, those included that are old but not yet swept.
+    /// Number of entries, including old ones that are not yet swept.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -455,34 +457,34 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.bound
     }
 
-    /// All entries, in no order.
+    /// Iterates over all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, V)> + use<'_, V> {
         self.main.iter().chain(self.old.iter()).map(|entry| (entry.key, entry.value))
     }
 
-    /// All entries with their ages in ticks at `now`, in no order.
+    /// Iterates over all entries with their ages in ticks at `now`, in no order.
     pub fn iter_ages(&self, now: u32) -> impl Iterator<Item = (u64, V, u32)> + use<'_, V> {
         let entries = self.main.iter().chain(self.old.iter());
         entries.map(move |entry| (entry.key, entry.value, age(entry.stamp, now)))
     }
 
-    /// The bytes allocated, all of them charged to the budget.
+    /// Number of bytes allocated, all of them charged to the budget.
     pub fn memory(&self) -> usize {
         self.main.bytes() + self.old.bytes() + self.next.bytes()
     }
 
-    /// The budget that it shares with other tables.
+    /// The budget that the table shares with other tables.
     #[inline]
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What happened so far.
+    /// Counters since the table was created.
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// Lines that a sweep of [`FlatTable::age`] has to look at: one step each.
+    /// Number of lines that a sweep of [`FlatTable::age`] reads: one step each.
     pub fn lines(&self) -> usize {
         self.main.target() + self.old.undrained()
     }
@@ -499,7 +501,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// What a resize drains, if there is one now.
+    /// The lines that a resize drains, if one is running.
     fn old_if_any(&self) -> Option<&Lines<V>> {
         (self.old.target() > 0).then_some(&self.old)
     }
@@ -518,7 +520,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// The line after `line`, counted through both parts. A resize may have taken lines away.
+    /// The line after `line`, counted through both parts. A resize may have removed lines.
     fn following(&self, line: usize) -> usize {
         if line + 1 < self.lines() { line + 1 } else { 0 }
     }
@@ -548,7 +550,7 @@ impl<V> std::fmt::Debug for FlatTable<V> {
     }
 }
 
-/// The oldest entry seen, and where: line (through both parts) and slot.
+/// The oldest entry seen, with its line (counted through both parts) and slot.
 struct Oldest<V> {
     now: u32,
     found: Option<(usize, usize, Entry<V>)>,
@@ -559,7 +561,7 @@ impl<V: Copy + Default + PartialEq> Oldest<V> {
         Self { now, found: None }
     }
 
-    /// Looks at the entries of a line; how many there were.
+    /// Compares the entries of a line; returns their number.
     fn look_at(&mut self, line: usize, entries: impl Iterator<Item = (usize, Entry<V>)>) -> usize {
         let mut seen = 0;
         for (slot, entry) in entries {

@@ -1,5 +1,6 @@
-//! Tests only: counts the lines that the calling thread touches, to hold operations to their bound; and those of a shared
-//! table that it holds, to see that it reads no other line meanwhile.
+//! Tests only: counts the lines that the calling thread touches, to check the bounds of operations.
+//! Also counts the lines of a shared table that it holds, to check that it reads no other line
+//! meanwhile.
 
 use std::cell::Cell;
 
@@ -9,29 +10,29 @@ thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Notes that `lines` lines were read or written.
+/// Records that `lines` lines were read or written.
 pub(crate) fn touched(lines: usize) {
     LINES.set(LINES.get() + lines);
 }
 
-/// The lines touched since the last call.
+/// Returns the number of lines touched since the last call.
 pub(crate) fn take() -> usize {
     LINES.replace(0)
 }
 
-/// The thread has taken a line of a shared table for writing.
+/// Records that the thread has locked a line of a shared table for writing.
 #[cfg(not(loom))]
 pub(crate) fn holds_one_more() {
     HELD.set(HELD.get() + 1);
 }
 
-/// It has let go of one.
+/// Records that the thread has released a line.
 #[cfg(not(loom))]
 pub(crate) fn holds_one_less() {
     HELD.set(HELD.get() - 1);
 }
 
-/// Runs `others` as if they were another thread: what this one holds does not count for them.
+/// Runs `others` as if they were another thread: the lines that this thread holds do not count.
 #[cfg(not(loom))]
 pub(crate) fn by_another<R>(others: impl FnOnce() -> R) -> R {
     let held = HELD.replace(0);
@@ -40,7 +41,7 @@ pub(crate) fn by_another<R>(others: impl FnOnce() -> R) -> R {
     result
 }
 
-/// It begins to read a line.
+/// Records that the thread begins to read a line.
 #[cfg(not(loom))]
 pub(crate) fn reads_a_line() {
     assert_eq!(HELD.get(), 0, "who holds a line keeps others from it, and reads no further one");

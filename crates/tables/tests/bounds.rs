@@ -75,7 +75,7 @@ fn roughly_the_oldest_entries_go() {
     for key in 0..count {
         assert_eq!(table.insert(key, 0, key as u32), Insert::Inserted);
     }
-    // A twentieth of the entries goes. Ideally they would be the keys below `count / 20`.
+    // A twentieth of the entries is evicted. Ideally these are the keys below `count / 20`.
     let mut sum = 0;
     let newcomers = count / 20;
     for key in count..count + newcomers {
@@ -100,7 +100,7 @@ fn touched_entries_outlive_the_others() {
         let _ = table.insert(1 << 40 | key, 0, 60);
     }
     let kept = (0..LARGE as u64).step_by(10).filter(|&key| table.lookup(key).is_some()).count();
-    // Nearly all: an eviction compares a sample only.
+    // Nearly all: an eviction compares only a sample.
     assert!(kept >= LARGE / 10 * 999 / 1000, "{kept}");
 }
 
@@ -108,7 +108,7 @@ fn touched_entries_outlive_the_others() {
 fn tables_share_a_budget() {
     let budget = Budget::new(LARGE * 24);
     let mut tables: Vec<_> = (0..4).map(|_| table(LARGE, &budget)).collect();
-    // Each wants as much as there is for all.
+    // Each table wants the whole budget.
     for (number, table) in tables.iter_mut().enumerate() {
         fill(table, 0..LARGE as u64 / 4 * (number as u64 + 1));
     }
@@ -121,7 +121,7 @@ fn tables_share_a_budget() {
     assert_eq!(last.stats().crowded_out, 0, "and is not filled beyond what it is made for");
     assert!(last.len() < LARGE);
 
-    // What the others give back, the last one takes, after its pause.
+    // The last table takes the bytes that the others return, after its pause.
     let before = tables[3].len();
     tables[0].clear();
     tables.drain(0..3);

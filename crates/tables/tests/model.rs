@@ -1,4 +1,4 @@
-//! The table against a `HashMap` that learns of every eviction: nothing else may be lost.
+//! Compares the table with a `HashMap` that follows every eviction: no other entry may be lost.
 
 use bellrock_tables::{Budget, FlatTable, Insert, Seed};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ const MAX_AGE: u32 = 8;
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u64, u32),
-    /// So many keys in a row, so that tables grow.
+    /// A first key and a number of consecutive keys, so that tables grow.
     InsertRun(u64, u64),
     Touch(u64),
     Remove(u64),
@@ -157,7 +157,7 @@ proptest! {
         }
         checked.check_entries();
 
-        // Sweeps end with every old entry gone, whatever resizes they meet.
+        // Sweeps remove every old entry, whatever resizes run meanwhile.
         checked.now = checked.now.wrapping_add(MAX_AGE + 1);
         for _ in 0..32 {
             checked.age(usize::MAX);

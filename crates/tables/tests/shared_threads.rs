@@ -1,4 +1,4 @@
-//! Many threads at one shared table.
+//! Many threads use one shared table.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,25 +8,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedInsert, SharedTable};
 
-/// Rounds of each writer: few under Miri, which takes a thousand times as long.
+/// Rounds of each writer: few under Miri, which is a thousand times slower.
 const MANY: u64 = if cfg!(miri) { 300 } else { 100_000 };
 
 fn table(bound: usize) -> SharedTable {
     SharedTable::with_seed(bound, &Budget::unlimited(), Seed::from_number(1))
 }
 
-/// A value that shows which key it belongs to, and which of the values of this key it is.
+/// A value that identifies its key and its number among the values of this key.
 fn value_of(key: u64, nth: u64) -> u64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32 | nth
 }
 
-/// Threads insert, replace, remove, evict and age the same few keys, and each look-up has to find a value
-/// of its own key, never an older one than it has seen.
+/// Threads insert, replace, remove, evict and age the same few keys. Each look-up must find a value
+/// of its own key, never an older one than before.
 #[test]
 fn threads_never_see_another_keys_value_nor_time_run_backwards() {
     const KEYS: u64 = 40;
     const WRITERS: u64 = 3;
-    // Fewer than there are keys, so that entries are evicted and moved all the time.
+    // Fewer than the keys, so that entries are evicted and moved all the time.
     let (table, done) = (table(24), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)

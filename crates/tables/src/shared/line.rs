@@ -1,17 +1,19 @@
-//! One cache line of a shared table: three slots and a number that says whether somebody writes.
+//! One cache line of a shared table: three slots and a sequence number that locks it.
 //!
-//! The number is even while the line is at rest, and odd while one writer has it; whoever is done
-//! leaves it two higher than it was. A reader takes what it needs between two looks at the number, and
-//! believes it if both found the same even one. It writes nothing, so the line stays in the caches of
-//! all cores that read it. (A sequence lock; the order of the accesses is that of Boehm 2012.)
+//! The number is even while the line is idle, and odd while a writer holds it. A writer leaves it
+//! two higher than before. A reader loads the number, the entries, and the number again. The
+//! entries are valid if both numbers are equal and even. A reader writes nothing, so the line stays
+//! in the caches of all cores that read it. (A sequence lock; the order of the accesses is that of
+//! Boehm 2012.)
 //!
-//! The number wraps around after 2^31 writes. A reader that slept through exactly so many of them,
-//! between two loads, would believe a mixture.
+//! The number wraps around after 2^31 writes. A reader suspended between two loads for exactly that
+//! many writes would accept a mixture.
 
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::stamp::{OCCUPIED, age, stamp};
 
-/// Slots in a cache line of 64 bytes: 8 bytes of key, 8 of value, 4 of stamp each; and 4 for the number.
+/// Slots in a cache line of 64 bytes: each has 8 bytes of key, 8 of value, 4 of stamp. The number
+/// takes 4 more.
 pub(super) const SLOTS_PER_LINE: usize = 3;
 
 /// An entry as it is stored.
@@ -19,7 +21,7 @@ pub(super) const SLOTS_PER_LINE: usize = 3;
 pub(super) struct Entry {
     pub(super) key: u64,
     pub(super) value: u64,
-    /// The tick at which it was last seen, with the top bit set; 0 in an empty slot.
+    /// Tick at which it was last seen, with the top bit set; 0 in an empty slot.
     pub(super) stamp: u32,
 }
 
@@ -30,7 +32,7 @@ impl Entry {
     }
 }
 
-/// All slots of a line, read or held at one moment.
+/// All slots of a line, read atomically.
 pub(super) type Slots = [Entry; SLOTS_PER_LINE];
 
 #[repr(C, align(64))]
@@ -58,22 +60,22 @@ impl<'l> Snapshot<'l> {
         slots.find(|(_, entry)| entry.is_occupied() && entry.key == key)
     }
 
-    /// The first slot that holds no entry.
+    /// The first slot without an entry.
     pub(super) fn free(&self) -> Option<usize> {
         self.slots.iter().position(|entry| !entry.is_occupied())
     }
 
-    /// Whether nobody has written since.
+    /// Returns whether the line is unchanged since the snapshot.
     pub(super) fn is_current(&self) -> bool {
         self.line.is_unchanged(self.number)
     }
 
-    /// Takes the line for writing, if nobody has written since.
+    /// Locks the line for writing, if it is unchanged since the snapshot.
     pub(super) fn take(&self) -> Option<Held<'l>> {
         let (line, before) = (self.line, self.number);
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         line.sequence.compare_exchange(before, before.wrapping_add(1), acquire, relaxed).ok()?;
-        // Who sees one of the writes to come will also see the odd number.
+        // A reader that sees one of the writes below also sees the odd number.
         fence(Ordering::Release);
         #[cfg(all(test, not(loom)))]
         crate::work::holds_one_more();
@@ -82,7 +84,7 @@ impl<'l> Snapshot<'l> {
 }
 
 impl Line {
-    /// An empty line. (One of zeros is the same.)
+    /// An empty line. (Zeroed memory is the same.)
     #[cfg(loom)]
     pub(super) fn empty() -> Self {
         Line {
@@ -93,8 +95,8 @@ impl Line {
         }
     }
 
-    /// The likely entry of a key, for the way of nearly all look-ups: if this says `None`, it may be
-    /// here all the same (the key zero, or a line that somebody writes).
+    /// A fast search for a key, enough for nearly all look-ups. A returned slot may be an empty one
+    /// for the key zero. `None` may also mean that a thread is writing the line.
     #[inline(always)]
     pub(super) fn likely(&self, key: u64) -> Option<(usize, Entry)> {
         let before = self.sequence.load(Ordering::Acquire);
@@ -103,7 +105,7 @@ impl Line {
         (self.is_unchanged(before)).then_some((slot, entry))
     }
 
-    /// All slots at one moment; `None` if somebody writes.
+    /// All slots at one moment; `None` if a thread is writing the line.
     pub(super) fn snapshot(&self) -> Option<Snapshot<'_>> {
         #[cfg(all(test, not(loom)))]
         crate::work::reads_a_line();
@@ -112,17 +114,17 @@ impl Line {
         snapshot.is_current().then_some(snapshot)
     }
 
-    /// Whether nobody wrote since the number was read, nor did then.
+    /// Returns whether the line was idle when the number was read, and is unchanged since.
     #[inline(always)]
     pub(super) fn is_unchanged(&self, before: u32) -> bool {
-        // What was read since is read before the number is.
+        // The entries are loaded before the number is loaded again.
         fence(Ordering::Acquire);
-        // An odd number is never the same again without its lowest bit: one comparison for both.
+        // An odd number never equals itself without its lowest bit: one comparison checks both.
         self.sequence.load(Ordering::Relaxed) == before & !1
     }
 
-    /// Notes that an entry was seen at `now`. Nothing, if it is another one by now; and at most once a
-    /// tick, since it is one write for all who read the line.
+    /// Records that an entry was seen at `now`, unless the slot has changed. Writes at most once a
+    /// tick, since each write invalidates the line in the caches of all its readers.
     #[inline(always)]
     pub(super) fn refresh(&self, slot: usize, seen: u32, now: u32) {
         if seen != stamp(now) {
@@ -130,8 +132,8 @@ impl Line {
         }
     }
 
-    /// The same for a key, wherever it is in the line. In a race it may be another one that is marked, which was
-    /// written just then and is as new.
+    /// Records that a key was seen, in any slot of the line. In a race it may mark another entry,
+    /// which was written just then and is as new.
     pub(super) fn refresh_key(&self, key: u64, now: u32) {
         for (slot, entry) in self.slots().into_iter().enumerate() {
             if entry.key == key {
@@ -142,8 +144,8 @@ impl Line {
 
     #[cold]
     fn refresh_stamp(&self, slot: usize, seen: u32, now: u32) {
-        // A slot that was emptied meanwhile stays empty: its stamp is not what was seen. A writer that
-        // moves the entry at the same time may take the older stamp along, and no harm is done.
+        // A slot that was emptied meanwhile stays empty: its stamp differs from `seen`. A writer
+        // that moves the entry at the same time may keep the older stamp, which does no harm.
         if seen & OCCUPIED != 0
             && let Some(its) = self.stamps.get(slot)
         {
@@ -152,7 +154,7 @@ impl Line {
         }
     }
 
-    /// Whether an entry here seems to be more than `max_age` ticks old. Only a hint.
+    /// Returns whether an entry seems to be more than `max_age` ticks old. Only a hint.
     pub(super) fn may_have_older(&self, now: u32, max_age: u32) -> bool {
         self.stamps.iter().any(|its| {
             let seen = its.load(Ordering::Relaxed);
@@ -162,7 +164,7 @@ impl Line {
 
     #[inline(always)]
     fn slot_of(&self, key: u64) -> Option<usize> {
-        // Without a branch for each slot, which no predictor would guess.
+        // No branch for each slot: no predictor could guess it.
         let [a, b, c] = &self.keys;
         let is = |its: &AtomicU64| u32::from(its.load(Ordering::Relaxed) == key);
         let same = is(a) | is(b) << 1 | is(c) << 2;
@@ -171,7 +173,7 @@ impl Line {
 
     #[inline(always)]
     fn load(&self, slot: usize) -> Entry {
-        // The compiler does not know that it is one of three.
+        // Shows the compiler that the slot is within bounds.
         let slot = slot.min(SLOTS_PER_LINE - 1);
         Entry {
             key: self.keys[slot].load(Ordering::Relaxed),
@@ -185,7 +187,8 @@ impl Line {
     }
 }
 
-/// A line that one writer has until this is dropped: for a few stores, no more, since nobody reads it meanwhile.
+/// A line locked by one writer until this is dropped. Held for a few stores only, since nobody can
+/// read the line meanwhile.
 pub(super) struct Held<'l> {
     line: &'l Line,
     before: u32,
@@ -195,8 +198,8 @@ impl Held<'_> {
     pub(super) fn put(&self, slot: usize, entry: Entry) {
         self.line.keys[slot].store(entry.key, Ordering::Relaxed);
         self.line.values[slot].store(entry.value, Ordering::Relaxed);
-        // Not a mere store: a refresh that is going on comes before this or fails, also in loom's eyes, which
-        // would let the refresh of an entry come after the entry was taken.
+        // A swap, not a store: a concurrent refresh comes before it or fails. Loom's model would
+        // otherwise let the refresh of an entry come after its removal.
         let _refreshed = self.line.stamps[slot].swap(entry.stamp, Ordering::Relaxed);
     }
 

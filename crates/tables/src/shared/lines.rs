@@ -1,5 +1,5 @@
-//! The lines of a shared table: all of them from the start, and the rule that says in which two of them
-//! a key may lie. It is that of the table with one owner.
+//! The lines of a shared table, all allocated at the start, and the rule that assigns two of them
+//! to each key: the same rule as for the table with one owner.
 
 use super::line::Line;
 use crate::budget::{Budget, Reservation};
@@ -9,21 +9,22 @@ use crate::seed::Hashed;
 /// Bytes of a line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// A fixed number of lines, charged to a budget whole. The kernel gives the memory page by page as
-/// lines are written, already cleared.
+/// A fixed number of lines, charged to a budget in full. The kernel provides the memory, already
+/// cleared, page by page as lines are written.
 pub(super) struct Lines {
-    /// Declared before the reservation, so that the bytes are free before the budget hears of it.
+    /// Declared before the reservation, so that the bytes are freed before the budget counts them
+    /// as free.
     lines: store::Store,
     reservation: Option<Reservation>,
 }
 
 impl Lines {
-    /// No lines, and no memory.
+    /// No lines and no memory.
     pub(super) fn none() -> Self {
         Lines { lines: store::Store::none(), reservation: None }
     }
 
-    /// `None` if the budget or the allocator refuses.
+    /// Reserves memory for `count` lines. `None` if the budget or the allocator refuses.
     pub(super) fn reserve(count: usize, budget: &Budget) -> Option<Self> {
         let reservation = budget.reserve(count.checked_mul(LINE_BYTES)?)?;
         let lines = store::Store::of(count, budget)?;
@@ -35,7 +36,7 @@ impl Lines {
         self.lines.len()
     }
 
-    /// Bytes that are charged to the budget.
+    /// Number of bytes charged to the budget.
     pub(super) fn bytes(&self) -> usize {
         self.reservation.as_ref().map_or(0, Reservation::bytes)
     }
@@ -45,13 +46,14 @@ impl Lines {
         self.lines.get(index)
     }
 
-    /// The first line of a hash, by its upper bits: where most keys lie. `None` if there are no lines.
+    /// The first line of a hash, from its upper bits: most keys are there. `None` if there are no
+    /// lines.
     #[inline(always)]
     pub(super) fn first(&self, at: Hashed) -> Option<&Line> {
         self.get(self.first_home(at))
     }
 
-    /// Both lines of a hash: different ones, unless there is but one.
+    /// The two lines of a hash. They differ, unless there is only one line.
     #[inline]
     pub(super) fn homes(&self, at: Hashed) -> [usize; 2] {
         let first = self.first_home(at);
@@ -89,7 +91,7 @@ fn spread(bits: u64, count: usize) -> usize {
 
 #[cfg(not(loom))]
 mod store {
-    //! Cleared memory, on a boundary of a huge page if it is as large as one.
+    //! Cleared memory, aligned to a huge page if it is at least that large.
 
     use std::alloc::{Layout, alloc_zeroed, dealloc};
     use std::ops::Deref;
@@ -102,15 +104,15 @@ mod store {
     pub(in super::super) struct Store {
         start: NonNull<Line>,
         count: usize,
-        /// What was allocated, and how.
+        /// The allocation and its layout.
         block: Option<(NonNull<u8>, Layout)>,
         _advised: Option<Advised>,
     }
 
-    // SAFETY: it owns its memory alone, and what it gives out are shared references to atomics.
+    // SAFETY: it alone owns its memory, and it hands out only shared references to atomics.
     #[allow(unsafe_code)]
     unsafe impl Send for Store {}
-    // SAFETY: likewise.
+    // SAFETY: as above.
     #[allow(unsafe_code)]
     unsafe impl Sync for Store {}
 
@@ -119,7 +121,7 @@ mod store {
             Store { start: NonNull::dangling(), count: 0, block: None, _advised: None }
         }
 
-        /// `None` if the allocator refuses.
+        /// Allocates `count` cleared lines. `None` if the allocator refuses.
         pub(in super::super) fn of(count: usize, budget: &Budget) -> Option<Self> {
             let bytes = Layout::array::<Line>(count).ok()?.size();
             if bytes == 0 {
@@ -127,8 +129,8 @@ mod store {
             }
             let is_large = bytes >= HUGE_PAGE_BYTES;
             let align = if is_large { HUGE_PAGE_BYTES } else { align_of::<Line>() };
-            // Asked for with an alignment, the allocator would write all zeros itself. Without one it
-            // takes large blocks fresh from the kernel, which clears a page when it is first touched.
+            // For an aligned layout, the allocator would write all zeros itself. Without alignment
+            // it takes large blocks fresh from the kernel, which clears each page on first touch.
             let layout = Layout::from_size_align(bytes.checked_add(align)?, 1).ok()?;
             // SAFETY: the size is not zero.
             #[allow(unsafe_code)]
@@ -149,8 +151,8 @@ mod store {
 
         #[inline(always)]
         fn deref(&self) -> &[Line] {
-            // SAFETY: `count` lines from `start` on lie within the block, aligned; all zeros is a valid
-            // line. Without lines `start` is dangling and `count` is 0.
+            // SAFETY: `count` lines from `start` on are within the block and aligned; all zeros is
+            // a valid line. Without lines `start` is dangling and `count` is 0.
             #[allow(unsafe_code)]
             unsafe {
                 std::slice::from_raw_parts(self.start.as_ptr(), self.count)
@@ -161,7 +163,7 @@ mod store {
     impl Drop for Store {
         fn drop(&mut self) {
             if let Some((block, layout)) = self.block {
-                // SAFETY: allocated in `of` with this layout; lines have nothing to drop.
+                // SAFETY: allocated in `of` with this layout; lines need no drop.
                 #[allow(unsafe_code)]
                 unsafe {
                     dealloc(block.as_ptr(), layout);
@@ -173,7 +175,7 @@ mod store {
 
 #[cfg(loom)]
 mod store {
-    //! Lines one by one: loom's atomics are not made of zeros.
+    //! Lines one by one: loom's atomics cannot be created as zeroed memory.
 
     use std::ops::Deref;
 

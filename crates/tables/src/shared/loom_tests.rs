@@ -1,5 +1,5 @@
-//! All interleavings of a few operations of two or three threads, in all orders that the memory model
-//! allows (as far as loom knows it).
+//! All interleavings of a few operations of two or three threads, in all orders that the memory
+//! model allows (as far as loom supports it).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p bellrock-tables --lib --release loom_tests`
 
@@ -8,7 +8,7 @@ use loom::thread;
 
 use super::*;
 
-/// A table of one line or of two, in which every key has the same places.
+/// A table of one or two lines, in which every key has the same lines.
 fn table(lines: usize) -> Arc<SharedTable> {
     let bound = lines * ENTRIES_PER_FOUR_LINES / 4;
     let seed = Seed::all_collide();
@@ -21,7 +21,7 @@ fn insert(table: &SharedTable, key: u64, value: u64) -> SharedInsert {
     table.insert(table.hash(key), value, 1)
 }
 
-/// A reader sees a key with its own value, while others take its slot for another key.
+/// A reader sees a key with its own value, while another thread reuses its slot for another key.
 #[test]
 fn a_value_belongs_to_its_key() {
     loom::model(|| {
@@ -39,7 +39,7 @@ fn a_value_belongs_to_its_key() {
             let found = table.lookup_fresh(at, 1, 1);
             assert!(found.is_none_or(|its| its == value), "{key}: {found:?}");
         }
-        // Nobody touches this one; a reader that was disturbed too often may say that it does not know.
+        // No thread changes this key; a reader that was disturbed too often may miss it.
         assert!(table.lookup(table.hash(2)).is_none_or(|its| its == 20));
         writer.join().unwrap();
         assert_eq!(table.lookup(table.hash(3)), Some(30));
@@ -47,8 +47,9 @@ fn a_value_belongs_to_its_key() {
     });
 }
 
-/// Of two who insert the same key one is first, and the other gets a refusal. Each reads two whole lines before it writes: too
-/// many interleavings for all to be tried, so those are in which a thread is stopped three times at most.
+/// If two threads insert the same key, one succeeds and the other is refused. Each reads two whole
+/// lines before it writes, so there are too many interleavings to try. The test tries those with at
+/// most three preemptions of a thread.
 #[test]
 fn a_key_is_inserted_once() {
     let mut model = loom::model::Builder::new();
@@ -73,7 +74,7 @@ fn a_key_is_inserted_once() {
     });
 }
 
-/// Of two who replace the same value one does.
+/// If two threads replace the same value, one succeeds.
 #[test]
 fn a_value_is_replaced_once() {
     loom::model(|| {
@@ -95,7 +96,7 @@ fn a_value_is_replaced_once() {
     });
 }
 
-/// To note that an entry was seen never brings back one that is gone, and harms no other.
+/// Recording that an entry was seen never restores a removed entry, and changes no other.
 #[test]
 fn a_touch_brings_nothing_back() {
     loom::model(|| {
@@ -118,8 +119,9 @@ fn a_touch_brings_nothing_back() {
     });
 }
 
-/// A table of two lines with four keys: three in the first line, the fourth in the second. It goes to the first, as when room
-/// is made; whether it did is what the thread returns.
+/// A table of two lines with four keys: three in the first line, the fourth in the second. A thread
+/// moves the fourth to the first line, as an insertion does to free a slot. The thread returns
+/// whether it moved.
 fn with_the_fourth_on_its_way() -> (Arc<SharedTable>, thread::JoinHandle<bool>) {
     let table = table(2);
     for key in 1..=4 {
@@ -141,7 +143,7 @@ fn with_the_fourth_on_its_way() -> (Arc<SharedTable>, thread::JoinHandle<bool>) 
 fn an_entry_is_found_while_it_is_moved() {
     loom::model(|| {
         let (table, mover) = with_the_fourth_on_its_way();
-        // It may be disturbed as often as it may try, but for that it is there.
+        // A reader may be disturbed too often; otherwise it finds the key.
         let busy = table.stats().busy;
         let found = table.lookup(table.hash(4));
         assert!(found == Some(4) || (found.is_none() && table.stats().busy > busy), "{found:?}");
@@ -150,7 +152,8 @@ fn an_entry_is_found_while_it_is_moved() {
     });
 }
 
-/// A change of an entry that is being moved at the same time goes with it, or was not made.
+/// A change of an entry that is being moved at the same time moves with it, or is reported as not
+/// made.
 #[test]
 fn a_change_is_not_lost_by_a_move() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! The atomics of the shared table, which the tests of interleavings (`--cfg loom`) replace by their own.
+//! The atomics of the shared table. Tests of interleavings (`--cfg loom`) use those of loom.
 
 #[cfg(not(loom))]
 pub(super) use std::hint::spin_loop;

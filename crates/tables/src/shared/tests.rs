@@ -1,4 +1,4 @@
-//! What one thread sees of a shared table, and what it does at its bounds.
+//! A shared table as one thread sees it, and its behaviour at its bounds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -59,7 +59,7 @@ fn a_full_table_forgets_old_entries_and_never_holds_more_than_its_bound() {
             (Some(key), None)
         );
     }
-    // The mean of those that went, had it been any of them, would be about 650.
+    // The mean of randomly chosen victims would be about 650.
     assert!(gone.iter().sum::<u64>() / 300 < 300, "old ones went");
     assert_eq!(table.stats().evicted, 300);
 }
@@ -121,7 +121,7 @@ fn a_sweep_sees_each_line_once_and_removes_what_is_old() {
     assert_eq!(table.len(), 200);
 }
 
-/// What others get done while this thread is stopped in the middle of a change of a line.
+/// Runs `others` while this thread is stopped in the middle of a change of a line.
 fn while_held<R>(table: &SharedTable, line: usize, others: impl FnOnce() -> R) -> R {
     let line = table.lines.get(line).and_then(Line::snapshot);
     let held = line.and_then(|line| line.take());
@@ -195,7 +195,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A map that does the same, with ages; evictions are the table's own choice.
+    /// The table does the same as a map with ages; only evictions are its own choice.
     #[test]
     fn one_thread_sees_a_map(steps in steps(), bound in 1_usize..30, seed: u64) {
         let table = SharedTable::with_seed(bound, &Budget::unlimited(), Seed::from_number(seed));

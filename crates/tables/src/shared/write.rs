@@ -1,9 +1,10 @@
-//! How a shared table is changed.
+//! Changes of a shared table.
 //!
-//! Whoever changes something decides by snapshots of lines what is to be done, and takes the lines only for the stores
-//! ([`Snapshot::take`]), which fails if one of them has changed. To change or to remove an entry takes its line; to move
-//! one, the line that it leaves and the one that it comes to; to insert a key, both lines that it may lie in, so that two who
-//! insert the same key find each other. A look for room among full lines may read many; it holds none meanwhile.
+//! A writer decides from snapshots of lines, and locks the lines only for the stores
+//! ([`Snapshot::take`]). That fails if a line has changed. Changing or removing an entry locks its
+//! line; moving one locks the old and the new line. Inserting a key locks both its lines, so that
+//! two threads that insert the same key notice each other. A search for a free slot in full lines
+//! may read many lines; it locks none meanwhile.
 
 use super::line::{Entry, Held, Line, Snapshot};
 use super::sync::{AtomicU64, Ordering, spin_loop};
@@ -11,22 +12,22 @@ use super::{Look, MAX_TRIES, NotReplaced, SharedInsert, SharedTable};
 use crate::seed::Hashed;
 use crate::stamp::{age, stamp};
 
-/// Entries that are moved, one after another, to make room for one. With two, one table of 300,000 entries in three could
-/// not be filled to its bound; with three, none.
+/// Maximum number of entries moved, one after another, to free a slot. With two, one of three
+/// tables of 300,000 entries could not be filled to its bound; with three, all could.
 const MAX_MOVES: usize = 3;
 
-/// Lines that an eviction reads to find an old entry, besides those where the new one belongs. With two entries in
-/// each, the one that goes is among the oldest twentieth, on the average.
+/// Lines that an eviction reads to find an old entry, besides those of the new key. With two
+/// entries in each, the evicted entry is among the oldest twentieth on average.
 const EVICT_SAMPLE_LINES: usize = 8;
 
-/// Both lines that a key may lie in, as they were; the second is missing in a table of one.
+/// Snapshots of both lines of a key; a table of one line has no second.
 struct Homes<'t> {
     indices: [usize; 2],
     first: Snapshot<'t>,
     second: Option<Snapshot<'t>>,
 }
 
-/// A slot of one of them.
+/// A slot of one of the two lines.
 #[derive(Clone, Copy)]
 struct Place {
     in_second: bool,
@@ -43,12 +44,12 @@ impl<'t> Homes<'t> {
         self.lines().find_map(|(_, line)| line.find(key)).map(|(_, entry)| entry)
     }
 
-    /// A free slot, of the first line if it has one, so that most look-ups end there.
+    /// A free slot, in the first line if possible, so that most look-ups end there.
     fn free(&self) -> Option<Place> {
         self.lines().find_map(|(in_second, line)| Some(Place { in_second, slot: line.free()? }))
     }
 
-    /// The oldest entry in them.
+    /// The oldest entry of both lines.
     fn oldest(&self, now: u32) -> Option<(Place, Entry)> {
         let all = self.lines().flat_map(|(in_second, line)| {
             let slots = line.slots.into_iter().enumerate();
@@ -58,7 +59,7 @@ impl<'t> Homes<'t> {
         taken.max_by_key(|(_, entry)| age(entry.stamp, now))
     }
 
-    /// Takes both, if they still are as they were.
+    /// Locks both lines, if they are unchanged.
     fn take(&self) -> Option<HeldHomes<'t>> {
         let first = self.first.take()?;
         let second = match &self.second {
@@ -69,7 +70,7 @@ impl<'t> Homes<'t> {
     }
 }
 
-/// Both lines of a key, taken.
+/// Both lines of a key, locked.
 struct HeldHomes<'t> {
     first: Held<'t>,
     second: Option<Held<'t>>,
@@ -82,7 +83,7 @@ impl HeldHomes<'_> {
     }
 }
 
-/// An entry that may go to make room, and where it was.
+/// An entry that may be evicted, and its place.
 struct Victim<'t> {
     line: Snapshot<'t>,
     slot: usize,
@@ -90,7 +91,7 @@ struct Victim<'t> {
 }
 
 impl SharedTable {
-    /// Inserts an entry, seen at `now`, unless the key is there.
+    /// Inserts an entry, seen at `now`, unless the key is present.
     pub fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
         if self.bound == 0 {
@@ -100,10 +101,10 @@ impl SharedTable {
         self.until_done(|| self.try_insert(at, entry, now)).unwrap_or(SharedInsert::Busy)
     }
 
-    /// Gives a key another value, seen at `now`, if it has the one that is expected.
+    /// Replaces the value of a key, seen at `now`, if the present value is `expected`.
     ///
     /// # Errors
-    /// [`NotReplaced`] says why it was not.
+    /// [`NotReplaced`] gives the reason.
     pub fn replace(
         &self,
         at: Hashed,
@@ -114,18 +115,18 @@ impl SharedTable {
         self.exchange(at, expected, |entry| Some(Entry { value, stamp: stamp(now), ..entry }))
     }
 
-    /// The same, and leaves its age as it is.
+    /// Replaces a value as [`SharedTable::replace`] does, but keeps its age.
     ///
     /// # Errors
-    /// [`NotReplaced`] says why it was not.
+    /// [`NotReplaced`] gives the reason.
     pub fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced> {
         self.exchange(at, expected, |entry| Some(Entry { value, ..entry }))
     }
 
-    /// Removes an entry, if it has the value that is expected.
+    /// Removes an entry, if its value is `expected`.
     ///
     /// # Errors
-    /// [`NotReplaced`] says why it was not.
+    /// [`NotReplaced`] gives the reason.
     pub fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced> {
         self.exchange(at, expected, |_| None)
     }
@@ -152,8 +153,8 @@ impl SharedTable {
         exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
 
-    /// Removes all entries that `doomed` picks, and hands each to `removed`. Reads the whole table:
-    /// for rare events.
+    /// Removes all entries that `doomed` selects, and passes each to `removed`. Reads the whole
+    /// table: for rare events.
     pub fn remove_where(
         &self,
         mut doomed: impl FnMut(u64, u64) -> bool,
@@ -168,8 +169,9 @@ impl SharedTable {
         }
     }
 
-    /// Removes entries more than `max_age` ticks old among the next `steps` lines, and hands each to
-    /// `removed`. Whoever calls it next goes on behind them; a sweep of the whole table takes [`SharedTable::lines`] steps.
+    /// Removes entries more than `max_age` ticks old from the next `steps` lines, and passes each
+    /// to `removed`. The next call, of any thread, continues behind these lines; a sweep of the
+    /// whole table takes [`SharedTable::lines`] steps.
     pub fn age(&self, now: u32, max_age: u32, steps: usize, mut removed: impl FnMut(u64, u64)) {
         let (count, steps) = (self.lines.count(), steps.min(self.lines.count()));
         if steps == 0 {
@@ -188,7 +190,8 @@ impl SharedTable {
         }
     }
 
-    /// Removes those entries of a line that `doomed` picks. None of them if others write there all the time.
+    /// Removes the entries of a line that `doomed` selects; none of them if other threads keep
+    /// writing there.
     fn remove_in(
         &self,
         line: &Line,
@@ -205,11 +208,11 @@ impl SharedTable {
             }
             Some(snapshot.slots.into_iter().zip(gone).filter(|(_, gone)| *gone))
         });
-        // What the caller does with them may take its time.
+        // The line is released before, as `removed` may take its time.
         gone.into_iter().flatten().map(|(entry, _)| entry).for_each(removed);
     }
 
-    /// Tries something until it is done; `None` if that takes too long.
+    /// Repeats an attempt until it succeeds; `None` after [`MAX_TRIES`] attempts.
     fn until_done<R>(&self, mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
         for _ in 0..MAX_TRIES {
             match attempt() {
@@ -221,13 +224,14 @@ impl SharedTable {
         None
     }
 
-    /// Empties the slot of an entry.
+    /// Empties a slot and counts its entry as removed.
     fn clear(&self, line: &Held<'_>, slot: usize) {
         line.clear(slot);
         self.len.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Both lines of a key; `None` if somebody writes in one of them, or there is no line at all.
+    /// Snapshots of both lines of a key; `None` if another thread is writing to one, or the table
+    /// has no lines.
     fn homes(&self, at: Hashed) -> Option<Homes<'_>> {
         let indices = self.lines.homes(at);
         let snapshot = |index| self.lines.get(index)?.snapshot();
@@ -239,10 +243,11 @@ impl SharedTable {
         Some(Homes { indices, first, second })
     }
 
-    /// `None`: others were faster, or there is room now. Then it is worth another look.
+    /// Tries an insertion once. `None` if another thread was faster or if a move has freed a slot:
+    /// worth another attempt.
     fn try_insert(&self, at: Hashed, entry: Entry, now: u32) -> Option<SharedInsert> {
         let Some(homes) = self.homes(at) else {
-            // Where somebody writes is none of its affair if it is in the other line.
+            // A write to one line does not matter if the key is in the other.
             return match self.look(at) {
                 Look::Here(_, _, there) => Some(SharedInsert::There { value: there.value }),
                 Look::Nowhere | Look::Busy => None,
@@ -268,7 +273,7 @@ impl SharedTable {
         let is_full = self.len() >= self.bound;
         let victim = if is_full { self.choose_victim(homes, now) } else { None };
         let held = homes.take()?;
-        // Counted before it is there, so that there are never more than the bound.
+        // Counted before it is stored, so that the table never exceeds its bound.
         if self.len.0.fetch_add(1, Ordering::Relaxed) < self.bound {
             held.put(place, entry);
             return Some(SharedInsert::Inserted);
@@ -285,8 +290,8 @@ impl SharedTable {
         self.put_over_oldest(homes, &held, entry, now)
     }
 
-    /// Puts a new entry where the oldest is of those that hold its slots. `None`: they are all free, in a table whose
-    /// entries are elsewhere.
+    /// Replaces the oldest entry in the slots of the new key. `None` if all these slots are free,
+    /// while the rest of the table is full.
     fn put_over_oldest(
         &self,
         homes: &Homes<'_>,
@@ -303,12 +308,13 @@ impl SharedTable {
         Some(SharedInsert::Evicted { key: victim.key, value: victim.value })
     }
 
-    /// Moves others, so that one of two full lines has a free slot; whether it has. Few moves before many.
+    /// Moves entries until one of two full lines has a free slot; returns whether one has. Tries
+    /// few moves before many.
     fn make_room(&self, homes: [usize; 2]) -> bool {
         (1..=MAX_MOVES).any(|moves| homes.into_iter().any(|line| self.free_slot(line, moves)))
     }
 
-    /// Whether a line has a free slot, or gets one by moving at most so many entries.
+    /// Returns whether a line has a free slot, or gets one by at most `moves` moves.
     fn free_slot(&self, index: usize, moves: usize) -> bool {
         let Some(line) = self.lines.get(index).and_then(Line::snapshot) else { return false };
         if line.free().is_some() {
@@ -323,26 +329,26 @@ impl SharedTable {
             })
     }
 
-    /// Moves an entry from one of its lines to the other. `None` if it is not there any more, there is no room, or
-    /// somebody writes.
+    /// Moves an entry from one of its lines to the other. `None` if the entry is gone, no slot is
+    /// free, or another thread is writing.
     pub(super) fn move_entry(&self, key: u64, from: usize, to: usize) -> Option<()> {
         let (from, to) = (self.lines.get(from)?.snapshot()?, self.lines.get(to)?.snapshot()?);
         let ((slot, entry), free) = (from.find(key)?, to.free()?);
-        // Both at the same time, so that nobody finds it in neither.
+        // Both are locked at the same time, so that no reader misses the entry in both.
         let (from, to) = (from.take()?, to.take()?);
         to.put(free, entry);
         from.clear(slot);
         Some(())
     }
 
-    /// The line that a key of a line may lie in as well.
+    /// The other possible line of a key that is in `line`.
     fn other_line(&self, key: u64, line: usize) -> usize {
         let [first, second] = self.lines.homes(self.hash(key));
         if line == first { second } else { first }
     }
 
-    /// The oldest of a sample of entries in other lines than those of the new one. `None` if one in the way of that is as
-    /// old.
+    /// The oldest of a sample of entries outside the lines of the new key. `None` if an entry in
+    /// those lines is older.
     fn choose_victim(&self, homes: &Homes<'_>, now: u32) -> Option<Victim<'_>> {
         let own = homes.oldest(now).map_or(0, |(_, entry)| age(entry.stamp, now) + 1);
         let from = self.hand.0.fetch_add(EVICT_SAMPLE_LINES, Ordering::Relaxed);

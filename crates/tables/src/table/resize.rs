@@ -1,29 +1,29 @@
 //! Resizing in small steps.
 //!
-//! A resize goes through two stages, and each insertion, removal and step of a sweep moves it on:
-//! 1. *Clearing*: `next` is charged to the budget, and its lines are allocated chunk by chunk and
-//!    cleared a few at a time. (Asking the allocator for cleared memory may clear all of it at once:
+//! A resize has two stages. Each insertion, removal and sweep step continues it:
+//! 1. *Clearing*: `next` is charged to the budget. Its lines are allocated chunk by chunk and
+//!    cleared a few at a time. (An allocator asked for cleared memory may clear all of it at once:
 //!    megabytes in one insertion.)
-//! 2. *Draining*: `next` has become `main`, what was `main` is `old`, and the entries of `old` are moved
-//!    a few lines at a time; a drained chunk is freed. Meanwhile a key is looked for in both.
+//! 2. *Draining*: `next` has become `main`, and the former `main` is `old`. The entries of `old`
+//!    are moved a few lines at a time; a drained chunk is freed. Meanwhile a look-up searches both.
 //!
-//! Sizes are the largest one and its halves (rounded up), so that the largest is what the bound needs
-//! and not the next power of two.
+//! Sizes are the largest one and its halves (rounded up). The largest size is what the bound needs,
+//! not the next power of two.
 
 use super::{ENTRIES_PER_LINE, FlatTable};
 use crate::line::{LINE_BYTES, SLOTS_PER_LINE};
 use crate::lines::{Lines, MAX_ROOM_LINES, OutOfMemory};
 
-/// Lines cleared by one step: one page of 4 KiB, so that it meets one page fault at most. A growing
-/// table has been cleared after less than a twentieth of the insertions that would fill it.
+/// Lines cleared by one step: one page of 4 KiB, so that a step causes at most one page fault. A
+/// growing table is cleared after less than a twentieth of the insertions that would fill it.
 pub(super) const CLEAR_LINES_PER_STEP: usize = 64;
 
-/// Lines drained by one step. A grown table has taken over all entries long before it is full: after
-/// new entries for half a line in each old one.
+/// Lines drained by one step. A grown table has taken over all entries long before it is full:
+/// after new entries for half a line in each old line.
 const DRAIN_LINES_PER_STEP: usize = 2;
 
-/// Cache lines that one step touches at most: those cleared, or those drained with a search for room
-/// for each of their entries.
+/// Maximum number of cache lines that one step touches: those cleared, or those drained with a
+/// search for a free slot for each entry.
 pub(super) const MAX_STEP_LINES: usize = {
     let drain = DRAIN_LINES_PER_STEP * (1 + SLOTS_PER_LINE * (MAX_ROOM_LINES + 2));
     if drain > CLEAR_LINES_PER_STEP { drain } else { CLEAR_LINES_PER_STEP }
@@ -32,28 +32,28 @@ pub(super) const MAX_STEP_LINES: usize = {
 /// Lines of the smallest allocation (256 bytes), if the bound does not need fewer.
 const MIN_LINES: usize = 4;
 
-/// A table shrinks when it holds less than this part of what its lines are for. Half the size is then
-/// a quarter full, so that it does not grow again at once.
+/// A table shrinks when it holds less than this part of the entries that its lines can hold. At
+/// half the size it is then a quarter full, so it does not grow again at once.
 const SHRINK_BELOW_PART: usize = 8;
 
-/// Insertions at the bound before a refused table asks the budget again: the budget is shared by all
-/// workers, and asking writes to it.
+/// Insertions at the bound before a refused table asks the budget again. All workers share the
+/// budget, and asking writes to it.
 const GROWTH_PAUSE_INSERTS: u32 = 1024;
 
-/// While all tables of a budget together have no more bytes than this, half of a core's own cache on current
-/// processors, they grow as soon as they are half full. Then one key in fifty is in its second line, and not
-/// one in eight. The size that the bound needs stays the largest one.
+/// While all tables of a budget together use at most this many bytes (half of a core's own cache on
+/// current processors), they grow as soon as they are half full. One key in fifty is then in its
+/// second line, instead of one in eight. The maximum size stays what the bound needs.
 const ROOMY_BYTES: usize = 1024 * 1024;
 const ROOMY_ENTRIES_PER_LINE: usize = SLOTS_PER_LINE / 2;
 
 impl<V: Copy + Default + PartialEq> FlatTable<V> {
-    /// Entries that the table may hold without asking for a larger allocation.
+    /// Number of entries that the table may hold without a larger allocation.
     pub(super) fn room(&self) -> usize {
         let lines = self.main.target().max(self.next.target());
         self.bound.min(lines * ENTRIES_PER_LINE)
     }
 
-    /// Starts to grow before the table has to, while there is room in the cache ([`ROOMY_BYTES`]).
+    /// Starts to grow before the table is full, while it fits the cache ([`ROOMY_BYTES`]).
     pub(super) fn grow_early(&mut self) {
         let lines = self.main.target();
         let most = ROOMY_BYTES.min(self.budget.limit());
@@ -64,7 +64,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Starts to grow, if the table may; false if it stays as it is.
+    /// Starts to grow, if the table may; returns false if the size stays.
     pub(super) fn grow(&mut self) -> bool {
         if self.resizing() || self.main.target() >= self.largest() {
             return false;
@@ -84,7 +84,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         started
     }
 
-    /// Starts to shrink by half, if the table holds far too little. Should the budget have no bytes
+    /// Starts to shrink by half, if the table holds far too few entries. If the budget has no bytes
     /// for the smaller allocation, the next sweep tries again.
     pub(super) fn shrink(&mut self) {
         let lines = self.main.target();
@@ -96,12 +96,12 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// The lines that the bound needs.
+    /// Number of lines that the bound needs.
     fn largest(&self) -> usize {
         self.bound.div_ceil(ENTRIES_PER_LINE)
     }
 
-    /// The sizes that the table may have, in lines, the largest first.
+    /// The possible sizes of the table in lines, largest first.
     fn sizes(&self) -> impl Iterator<Item = usize> + use<V> {
         let mut size = self.largest();
         std::iter::from_fn(move || {
@@ -119,14 +119,14 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         self.next.target() > 0 || self.old.target() > 0
     }
 
-    /// Starts a resize; false if the budget or the allocator refuses.
+    /// Starts a resize; returns false if the budget or the allocator refuses.
     pub(super) fn resize_to(&mut self, lines: usize) -> bool {
         let Some(next) = Lines::reserve(lines, &self.budget) else { return false };
         self.next = next;
         self.clear_next()
     }
 
-    /// Moves a resize on, if there is one.
+    /// Continues a resize, if one is running.
     #[inline]
     pub(super) fn step_resize(&mut self) {
         if self.next.target() > 0 {
@@ -136,8 +136,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Clears some of `next` and makes it `main` if that was all of it. False if the allocator
-    /// refused: the resize is given up, and a full table asks again after a pause.
+    /// Clears some lines of `next`; once all are cleared, makes it `main`. Returns false if the
+    /// allocator refused: the resize is cancelled, and a full table asks again after a pause.
     fn clear_next(&mut self) -> bool {
         match self.next.clear_some(CLEAR_LINES_PER_STEP) {
             Ok(false) => {}
@@ -153,8 +153,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         true
     }
 
-    /// Moves entries to `main`. One that finds no place there stays where it is, where look-ups and
-    /// sweeps find it, and the next step tries again: only a broken hash can bring this about.
+    /// Moves entries to `main`. An entry without a free slot there stays in `old`, where look-ups
+    /// and sweeps find it, and the next step tries again. Only a broken hash can cause this.
     fn drain_old(&mut self) {
         for _ in 0..DRAIN_LINES_PER_STEP {
             let index = self.old.drained();

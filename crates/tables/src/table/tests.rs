@@ -1,4 +1,4 @@
-//! What cannot be seen from outside: work per operation, and tables under a broken hash.
+//! Properties that are invisible from outside: work per operation, and tables under a broken hash.
 
 use super::*;
 use crate::work;
@@ -33,7 +33,7 @@ fn no_insertion_does_more_than_its_share_of_growth() {
     let mut table = table(LARGE, 1);
     let (most, mean) = lines_touched(&mut table, 0..LARGE as u64);
     assert!(most <= MAX_LINES_PER_INSERT, "{most}");
-    // What happens in practice is far below the bound, which is what collisions could do.
+    // Usual insertions are far below the bound, which only collisions reach.
     assert!(most <= 200, "{most}");
     assert!(mean <= 30, "{mean}");
     let (most, mean) = lines_touched(&mut table, LARGE as u64..2 * LARGE as u64);
@@ -47,7 +47,7 @@ fn work_is_bounded_when_all_keys_collide() {
     let mut table = broken_table(LARGE);
     let (most, _) = lines_touched(&mut table, 0..COUNT);
     assert!(most <= MAX_LINES_PER_INSERT, "{most}");
-    // Those in `main`, and those in `old` that found no place there.
+    // Those in `main`, and those in `old` that found no slot in `main`.
     assert!((MAX_PROBE_SLOTS..=2 * MAX_PROBE_SLOTS).contains(&table.len()));
     assert_eq!(table.stats().crowded_out, COUNT - table.len() as u64);
     assert!(table.memory() <= 1024, "collisions took {} bytes", table.memory());
@@ -74,7 +74,7 @@ fn a_step_of_a_sweep_is_bounded() {
     for key in 0..LARGE as u64 {
         let _ = table.insert(key, 1, 0);
     }
-    // Sweeps enough to meet the resizes that they cause themselves.
+    // Enough sweeps to finish the resizes that they cause.
     for _ in 0..4 * table.lines() {
         work::take();
         table.age(100, 10, 1, |_, _| ());
@@ -85,7 +85,7 @@ fn a_step_of_a_sweep_is_bounded() {
     assert_eq!(table.memory(), 0);
 }
 
-/// A drained table whose entries fit no more: they stay in `old`, and all of them are still found.
+/// A resize whose entries do not fit: they stay in `old`, and look-ups still find all of them.
 #[test]
 fn a_resize_that_cannot_finish_loses_nothing() {
     let mut table = broken_table(LARGE);
@@ -113,7 +113,7 @@ fn a_resize_that_cannot_finish_loses_nothing() {
     for &key in &found {
         assert_eq!(table.lookup(key), Some(key as u32));
     }
-    // When there is room again, the resize goes on and ends.
+    // When slots are free again, the resize continues and ends.
     table.remove_where(|key, _| key % 2 == 0, |_, _| ());
     for _ in 0..4 {
         table.step_resize();
@@ -147,7 +147,7 @@ fn keys_that_an_enemy_would_choose_fill_the_table_to_its_bound() {
     }
 }
 
-/// Seven of eight entries of a full table are found in the line that was prefetched.
+/// Seven of eight entries of a full table are in the line that was prefetched.
 #[test]
 fn most_entries_lie_in_their_first_line() {
     const COUNT: u64 = if cfg!(miri) { 300 } else { 30_000 };
