@@ -1,14 +1,14 @@
-//! How long to leave alone what has failed: what a switch refused, or did not confirm.
+//! Pauses after a failure: a switch refused a message, or did not confirm it.
 
 use std::time::Duration;
 
 /// The pause after a first failure. Each failure that follows a pause doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
+/// Maximum pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// After so long without a failure the next one counts as a first.
+/// Time without a failure after which the next failure counts as a first.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Pauses that double from one second to a minute.
@@ -19,18 +19,18 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Whether there is no pause at `now`, a time on the controller's clock.
+    /// Returns whether no pause is running at `now`, a time on the controller's clock.
     #[inline]
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         now >= self.until
     }
 
-    /// When the pause is over.
+    /// Time at which the pause ends.
     pub(crate) fn until(&self) -> Duration {
         self.until
     }
 
-    /// It has failed. During a pause this says nothing new: it is about what was sent before.
+    /// Records a failure. A failure during a pause is ignored: it concerns an earlier message.
     pub(crate) fn failed(&mut self, now: Duration) {
         if !self.is_over(now) {
             return;

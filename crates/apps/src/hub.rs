@@ -7,11 +7,11 @@ use bellrock_services::reserved::{Fence, flood};
 
 use crate::storm::StormGuard;
 
-/// Sends each packet out of all ports but the one that it came in by, and those that belong to another app. It learns
-/// nothing and installs nothing, so every packet of the network comes to the controller: an example, and the
-/// least work per packet to measure with.
+/// Sends each packet out of all ports except its ingress port and the ports that belong to another
+/// app. It learns nothing and installs nothing, so every packet of the network comes to the
+/// controller. It is an example, and a benchmark with minimum work per packet.
 ///
-/// In a network with a loop it notices the storm, reports it, and slows it down.
+/// In a network with a loop it detects the storm, reports it, and slows it down.
 pub struct Hub;
 
 /// A hub at one switch.
@@ -41,7 +41,7 @@ impl Handler for HubSwitch {
         if !self.fence.is_reserved_for(packet) && !self.storm.holds(switch, packet) {
             flood(&mut self.fence, switch, packet)?;
         } else if packet.buffer_id().is_some() {
-            // Without actions: gives back the room that the switch keeps it in.
+            // Without actions: frees the packet's buffer in the switch.
             switch.packet_out_with(packet, &[])?;
         }
         Ok(Verdict::Consume)

@@ -1,8 +1,8 @@
-//! The apps that come with Bellrock.
+//! Bellrock's own apps.
 //!
-//! An app is written against `bellrock-api` and knows nothing of sockets, threads or configuration
-//! files, so it runs the same in the controller, in the emulator and in a test. Each has a module of
-//! its own that can be read in one sitting; [`Hub`] is the place to start.
+//! An app uses only `bellrock-api`. It knows no sockets, threads or configuration files, so it runs
+//! the same in the controller, in the emulator and in a test. Each app has its own short module;
+//! start with [`Hub`].
 
 mod backoff;
 pub mod bandwidth;

@@ -1,24 +1,28 @@
 //! Storms: a loop in the network brings flooded frames back, and each copy is flooded again.
 //!
-//! Apps that flood ask a [`StormGuard`] before they do. It notices a storm, reports it once as an event, and slows it
-//! down until it is over.
+//! Apps ask a [`StormGuard`] before they flood. It detects a storm, reports it once as an event,
+//! and slows it down until it is over.
 //!
 //! # Signs of a storm
-//! - **Returns.** A flooded frame comes in again by another port of the switch. On a tree no frame does.
-//! - **Copies.** The same frame to a group comes in very often by one port: a loop in switches behind that port.
-//! - **Moves.** Hosts move to and fro between ports, many times a second.
+//! - **Returns.** A flooded frame comes in again at another port of the switch. This cannot happen
+//!   on a tree.
+//! - **Copies.** The same group frame comes in very often at one port: there is a loop in switches
+//!   behind that port.
+//! - **Moves.** Hosts move back and forth between ports, many times a second.
 //!
-//! A high rate of floods is no sign by itself: a network without a loop may have it, and a benchmark does. But frames
-//! are looked at only where the rate is high. So ordinary floods cost a count and a comparison.
+//! A high rate of floods alone is no sign: a network without a loop may have it, and a benchmark
+//! does. But frames are compared only at a high rate, so ordinary floods cost a count and a
+//! comparison.
 //!
 //! # During a storm
-//! All switches of the controller flood each frame once ([`REMEMBERED`]), and do not learn from its copies. Switches that
-//! have seen a sign flood at most [`MAX_FRAMES`] frames in that time. So broadcasts still arrive, and what goes
-//! between known hosts is not touched. The storm is over when no switch has seen a sign for [`CALM`].
+//! All switches of the controller flood each frame once within [`REMEMBERED`], and do not learn
+//! from its copies. Switches that have seen a sign flood at most [`MAX_FRAMES`] frames in that
+//! time. So broadcasts still arrive, and traffic between known hosts is not affected. The storm is
+//! over when no switch has seen a sign for [`CALM`].
 //!
 //! # Cost
-//! A switch that floods much has 3 KiB for it. All switches share two numbers, which are written about once a second while
-//! there is a storm.
+//! A switch that floods much uses 3 KiB. All switches share two numbers, which are written about
+//! once a second during a storm.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -27,77 +31,84 @@ use std::time::Duration;
 
 use bellrock_api::{Event, Network, PacketIn, Port, StormSign, Switch, SwitchPort};
 
-/// Floods of a switch in one second from which on it is looked at which frames they are.
+/// Floods of a switch in one second from which on frames are compared.
 const LOOK_FROM: u32 = 32;
 
-/// Floods of a switch in one second up to which it is looked at them, while there is no storm. Bounds what it costs.
+/// Floods of a switch in one second up to which frames are compared, outside a storm. Limits the
+/// cost.
 const LOOK_UP_TO: u32 = 4096;
 
-/// How long a flooded frame is remembered. A host repeats an unanswered ARP request after a second, which is later.
+/// Time for which a flooded frame is remembered. A host repeats an unanswered ARP request after a
+/// second, which is later.
 const REMEMBERED: Duration = Duration::from_millis(800);
 
-/// Frames of a switch that are remembered. During a storm this is also how many different frames a switch floods within
-/// [`REMEMBERED`].
+/// Maximum number of remembered frames of a switch. During a storm also the maximum number of
+/// different frames that a switch floods within [`REMEMBERED`].
 const MAX_FRAMES: usize = 100;
 
-/// Frames that come back by other ports of one switch within a second and make a storm. A host that moves makes one.
+/// Frames that return at other ports of one switch within a second and show a storm. A host that
+/// moves causes one.
 const RETURNS_TO_STORM: u32 = 16;
 
-/// Copies of one group frame at one switch within [`REMEMBERED`] that make a storm. No host repeats itself so often.
+/// Copies of one group frame at one switch within [`REMEMBERED`] that show a storm. No host repeats
+/// a frame so often.
 const COPIES_TO_STORM: u32 = 1000;
 
-/// Moves of flapping hosts at one switch within a second that make a storm.
+/// Moves of flapping hosts at one switch within a second that show a storm.
 const MOVES_TO_STORM: u32 = 64;
 
-/// After so long without a sign a storm is over.
+/// Time without a sign after which a storm is over.
 pub(crate) const CALM: Duration = Duration::from_secs(30);
 
-/// A storm is prolonged when this much of [`CALM`] is used up, so that its end is not written for each frame.
+/// A storm is prolonged only when this much of [`CALM`] has passed, so that not every frame writes
+/// its end.
 const PROLONGED_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes of a frame that tell it from others, beside its length: a switch that keeps packets sends as many.
+/// Bytes of a frame that are compared, besides its length: a switch that buffers packets sends as
+/// many.
 const FRAME_BYTES: usize = 128;
 
-/// The storm that all switches of a controller have in common.
+/// The state of a storm, shared by all switches of a controller.
 #[derive(Debug, Default)]
 struct Storm {
-    /// When it is over if there is no further sign, in milliseconds of the controller's clock. 0: there is no storm.
+    /// End of the storm without a further sign, in milliseconds of the controller's clock. 0: no
+    /// storm.
     until_ms: AtomicU64,
-    /// When it began, likewise.
+    /// Start of the storm, in the same unit.
     began_ms: AtomicU64,
 }
 
-/// Watches what one switch floods.
+/// Watches the floods of one switch.
 #[derive(Debug)]
 pub(crate) struct StormGuard {
     network: Network,
     storm: Arc<Storm>,
-    /// The second of the controller's clock that the next three numbers are of.
+    /// The second of the controller's clock in which the next three numbers were counted.
     second: u64,
     floods: u32,
     returns: u32,
     moves: u32,
-    /// Until when this switch takes part in the storm.
+    /// Time until which this switch takes part in the storm.
     involved_until: Duration,
-    /// Whether the app knows of the storm ([`StormGuard::begins`]).
+    /// Whether the app has learnt of the storm ([`StormGuard::begins`]).
     is_known: bool,
     frames: Vec<Seen>,
-    /// Storms that this switch was the first to notice.
+    /// Storms that this switch was the first to detect.
     storms: u64,
     floods_held: u64,
 }
 
-/// A frame that was flooded.
+/// A flooded frame.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     digest: u64,
     at: Duration,
-    /// The last port that it came in by.
+    /// Port of its last arrival.
     port: Port,
     copies: u32,
 }
 
-/// Where a frame is remembered, or can be.
+/// The entry of a frame, or a free entry for it.
 enum Slot {
     Known(usize),
     Free(usize),
@@ -105,7 +116,7 @@ enum Slot {
 }
 
 impl StormGuard {
-    /// The guard of one switch, for the app that this handle belongs to.
+    /// The guard of one switch, for the app that owns this handle.
     pub(crate) fn new(network: &Network) -> Self {
         StormGuard {
             network: network.clone(),
@@ -122,7 +133,7 @@ impl StormGuard {
         }
     }
 
-    /// A packet is to be flooded. Returns whether it is held back instead.
+    /// Counts a packet that is to be flooded. Returns whether to hold it back instead.
     pub(crate) fn holds(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         let now = switch.now();
         self.count_in(now);
@@ -135,7 +146,7 @@ impl StormGuard {
         let holds = match self.slot(digest, now) {
             Slot::Known(slot) => {
                 self.came_again(switch, packet, slot);
-                // A storm may have begun with this copy.
+                // This copy may have started a storm.
                 self.is_on()
             }
             Slot::Free(slot) => {
@@ -148,8 +159,8 @@ impl StormGuard {
         holds
     }
 
-    /// Whether a packet is a copy of a frame that was flooded, and there is a storm. Nothing is to be learnt from it, and it
-    /// is not sent on.
+    /// Returns whether a packet is a copy of a flooded frame during a storm. The app must not learn
+    /// from it nor send it on.
     pub(crate) fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         if !self.is_on() {
             return false;
@@ -161,7 +172,7 @@ impl StormGuard {
         true
     }
 
-    /// A host that flaps has moved to another port.
+    /// Counts a move of a flapping host to another port.
     pub(crate) fn flapping_host_moved(&mut self, switch: &Switch<'_>, from: Port, to: Port) {
         self.count_in(switch.now());
         self.moves = self.moves.saturating_add(1);
@@ -171,27 +182,28 @@ impl StormGuard {
         }
     }
 
-    /// Whether there is a storm that this switch's app did not know of. Once for each storm.
+    /// Returns whether there is a storm that this switch's app has not learnt of. True once for
+    /// each storm.
     pub(crate) fn begins(&mut self) -> bool {
         let is_on = self.is_on();
         is_on && !std::mem::replace(&mut self.is_known, is_on)
     }
 
-    /// Whether a storm has just begun: copies are under way that this switch does not know yet. Nothing is to be learnt from
-    /// any packet.
+    /// Returns whether a storm has just begun. Copies may be under way that this switch does not
+    /// know yet, so the app must not learn from any packet.
     pub(crate) fn is_young(&self, now: Duration) -> bool {
         let began_ms = self.storm.began_ms.load(Ordering::Relaxed);
         self.is_on() && millis(now) < began_ms + millis(REMEMBERED)
     }
 
-    /// A second has passed: reports the end of a storm that is over.
+    /// Reports the end of a storm that is over. Called every second.
     pub(crate) fn tick(&mut self, now: Duration) {
         let until_ms = self.storm.until_ms.load(Ordering::Relaxed);
         self.is_known &= until_ms != 0;
         if until_ms == 0 || millis(now) < until_ms {
             return;
         }
-        // One switch reports it.
+        // Only one switch reports it.
         let ends =
             self.storm.until_ms.compare_exchange(until_ms, 0, Ordering::Relaxed, Ordering::Relaxed);
         if ends.is_ok() {
@@ -213,7 +225,7 @@ impl StormGuard {
         self.storm.until_ms.load(Ordering::Relaxed) != 0
     }
 
-    /// Begins to count anew in each second.
+    /// Restarts the counts in each second.
     fn count_in(&mut self, now: Duration) {
         if self.second != now.as_secs() {
             (self.second, self.floods, self.returns, self.moves) = (now.as_secs(), 0, 0, 0);
@@ -242,12 +254,12 @@ impl StormGuard {
             *old = seen;
             return;
         }
-        // Once, and to its end: handlers do not allocate while packets come.
+        // Once, with full capacity: handlers do not allocate while packets come.
         self.frames.reserve_exact(MAX_FRAMES - self.frames.len());
         self.frames.push(seen);
     }
 
-    /// A frame that is remembered has come in again.
+    /// Records that a remembered frame has come in again.
     fn came_again(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>, slot: usize) {
         let Some(seen) = self.frames.get_mut(slot) else { return };
         seen.copies = seen.copies.saturating_add(1);
@@ -256,7 +268,7 @@ impl StormGuard {
         let at = SwitchPort { dpid: switch.dpid(), port: packet.in_port() };
         if from != packet.in_port() {
             self.returns = self.returns.saturating_add(1);
-            // Once there is a storm, one frame that comes back shows that the loop is still there.
+            // During a storm, one returning frame shows that the loop still exists.
             if self.returns >= RETURNS_TO_STORM || self.is_on() {
                 self.sign(switch.now(), at, StormSign::Returns { from });
             }
@@ -265,7 +277,7 @@ impl StormGuard {
         }
     }
 
-    /// There is a sign of a storm: it begins, or goes on.
+    /// Records a sign of a storm, which starts or prolongs it.
     #[cold]
     fn sign(&mut self, now: Duration, at: SwitchPort, sign: StormSign) {
         self.involved_until = now + CALM;
@@ -289,12 +301,13 @@ impl StormGuard {
     }
 }
 
-/// A time of the controller's clock. It fits for half a billion years.
+/// Milliseconds of the controller's clock. They fit for half a billion years.
 fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Tells frames apart. It need not withstand who makes two alike: that one could send the same frame twice.
+/// Digest that distinguishes frames. It need not resist forged collisions: their sender could as
+/// well repeat a frame.
 fn digest(packet: &PacketIn<'_>) -> u64 {
     let data = packet.data();
     let mut hasher = DefaultHasher::new();

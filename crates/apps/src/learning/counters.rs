@@ -1,4 +1,4 @@
-//! What is counted.
+//! Counters of a learning switch.
 
 use crate::counters::counters;
 
@@ -9,35 +9,35 @@ counters! {
     packet_outs;
     /// Packets flooded.
     floods;
-    /// Packets dropped since they end within their Ethernet header.
+    /// Packets dropped: they end within their Ethernet header.
     malformed;
-    /// Packets dropped since no station can have sent them: group or zero source.
+    /// Packets dropped: no station can have sent them (group or zero source).
     bad_source;
-    /// Packets from a port that no host can be behind; forwarded, their sources not learnt.
+    /// Packets from a port that cannot have hosts; forwarded, their sources not learnt.
     bad_port;
-    /// Packets dropped since they came in by a port that belongs to another app.
+    /// Packets dropped: their ingress port belongs to another app.
     reserved;
-    /// Packets dropped since bridges do not forward them.
+    /// Packets dropped: bridges do not forward them.
     link_local;
-    /// Packets dropped since their destination is where they come from.
+    /// Packets dropped: their destination is behind their ingress port.
     same_port;
-    /// Packets that were not sent on since only a part of them came, and the switch kept no copy.
+    /// Packets not sent on: only a part of them came, and the switch kept no copy.
     truncated;
     /// Hosts seen at another port than before.
     moves;
-    /// Times that a host began to move to and fro: a loop, or an address used twice.
+    /// Times that a host began to move back and forth: a loop, or an address used twice.
     flaps;
-    /// Hosts forgotten to make room for others.
+    /// Hosts forgotten to make space for new ones.
     evicted;
-    /// Hosts forgotten since they were not seen for the greatest age.
+    /// Hosts forgotten: not seen for the maximum age.
     aged_out;
-    /// Times that a source was not learnt since its port has as many hosts as it may.
+    /// Times that a source was not learnt: its port is at its limit of hosts.
     over_port_limit;
-    /// Times that a source was not learnt since the memory of all tables is used up.
+    /// Times that a source was not learnt: the memory of all tables is used up.
     no_memory;
-    /// Flows refused since the switch's table is full.
+    /// Flows refused: the switch's table is full.
     table_full;
-    /// Messages refused since the switch does not have the packet that they are about.
+    /// Messages refused: the switch no longer has the packet in their buffer.
     buffer_unknown;
     /// Messages refused for other reasons.
     other_errors;
