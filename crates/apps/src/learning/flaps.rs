@@ -1,22 +1,22 @@
-//! Addresses that are seen at different ports in quick turn.
+//! Addresses that move between ports in quick succession.
 //!
-//! A host moves now and then. An address that moves again and again comes round a loop, or two hosts
-//! have the same one. As long as it does there are no flows from it or to it: they would be wrong
-//! within a moment, and hide from the controller where its packets come in.
+//! A host moves now and then. An address that keeps moving is seen through a loop, or two hosts
+//! share it. Meanwhile no flows from or to it are installed: they would soon be wrong, and hide its
+//! packets' ingress ports from the controller.
 
 use arrayvec::ArrayVec;
 
 use super::frame::HostKey;
 
-/// An address that stays at its port for so long, in seconds, is calm.
+/// Seconds at one port after which an address is calm.
 const CALM_S: u32 = 10;
 
-/// An address that moves so often without calm flaps. A host that is carried to another port and
-/// back does not.
+/// Number of moves without calm that make an address flap. A host that is carried to another port
+/// and back makes fewer.
 const MOVES_TO_FLAP: u32 = 4;
 
-/// Addresses that are watched at a time. Further ones that move are not watched until one of these is
-/// calm: their moves are followed like any host's.
+/// Maximum number of watched addresses. Further moving addresses are not watched until one of these
+/// is calm: their moves are followed like those of any host.
 const MAX_WATCHED: usize = 64;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Watched {
 }
 
 impl Flaps {
-    /// A host moved. True if with this it began to flap.
+    /// Records a move of a host. Returns true if it begins to flap with this move.
     pub(super) fn moved(&mut self, host: HostKey, now_s: u32) -> bool {
         if let Some(watched) = self.watched.iter_mut().find(|watched| watched.host == host) {
             watched.moves = watched.moves.saturating_add(1);
@@ -39,7 +39,7 @@ impl Flaps {
             return watched.moves == MOVES_TO_FLAP;
         }
         if self.watched.len() < MAX_WATCHED {
-            // Once, and to its end: handlers do not allocate while packets come.
+            // Once, with full capacity: handlers do not allocate while packets come.
             self.watched.reserve_exact(MAX_WATCHED - self.watched.len());
             self.watched.push(Watched { host, moves: 1, last_move_s: now_s });
         }
@@ -51,19 +51,19 @@ impl Flaps {
         self.watched.iter().any(flaps)
     }
 
-    /// Those that flap.
+    /// The flapping hosts.
     pub(super) fn flapping(&self) -> impl Iterator<Item = HostKey> {
         let flaps = |watched: &&Watched| watched.moves >= MOVES_TO_FLAP;
         self.watched.iter().filter(flaps).map(|watched| watched.host)
     }
 
-    /// Whether anybody has moved of late: if not, nobody is flapping.
+    /// Returns whether any host has moved recently: if not, none is flapping.
     #[inline(always)]
     pub(super) fn are_watched(&self) -> bool {
         !self.watched.is_empty()
     }
 
-    /// The hosts that have moved of late, at most [`MAX_WATCHED`].
+    /// The hosts that have moved recently, at most [`MAX_WATCHED`].
     pub(super) fn hosts(&self) -> ArrayVec<HostKey, MAX_WATCHED> {
         self.watched.iter().map(|watched| watched.host).take(MAX_WATCHED).collect()
     }

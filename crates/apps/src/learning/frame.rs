@@ -1,4 +1,4 @@
-//! What forwarding looks at: the Ethernet header, and the keys that the table has for its addresses.
+//! The Ethernet header of a packet, and the table keys of its addresses.
 
 use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
@@ -8,7 +8,7 @@ pub(crate) struct Frame {
     /// Source and destination, as in [`HostKey`].
     src: u64,
     dst: u64,
-    /// Its VLAN, likewise.
+    /// Its VLAN, as in [`HostKey`].
     key_vlan: u64,
     /// The outermost tag.
     pub(super) vlan: Option<VlanTag>,
@@ -20,18 +20,19 @@ pub(super) const HEADER_LEN: usize = 14;
 const TAG_LEN: usize = 4;
 const ETH_TYPE_LLDP: u16 = 0x88cc;
 pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
-/// The first bit that is sent of a group's address, in a key.
+/// The group bit of an address, the first bit on the wire, in a key.
 const GROUP: u64 = 1;
 
 impl Frame {
-    /// `None` for a packet that ends before its Ethernet header (or its VLAN tag) does.
+    /// Reads the header. `None` for a packet that ends before its Ethernet header (or its VLAN tag)
+    /// does.
     pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
     }
 
-    /// `None` also for a packet with a tag, and for one that bridges do not forward whatever its
-    /// addresses are.
+    /// Reads the header of a packet without a tag. `None` also for a packet with a tag, and for
+    /// LLDP, which bridges never forward.
     #[inline(always)]
     pub(crate) fn untagged(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
@@ -39,12 +40,12 @@ impl Frame {
         (frame.eth_type == ETH_TYPE_IPV4 || !needs_a_look).then_some(frame)
     }
 
-    /// Reads the header as if it had no tag. With one, the Ethernet type is the tag's.
+    /// Reads the header as if it had no tag. With a tag, the Ethernet type is that of the tag.
     #[inline(always)]
     pub(crate) fn read_untagged(packet: &PacketIn<'_>) -> Option<Self> {
         let header: &[u8; HEADER_LEN] = packet.data().first_chunk()?;
-        // Eight bytes are read for six: the destination's with two behind it, the source's with two
-        // before it.
+        // Reads eight bytes instead of six: the destination with two bytes behind it, the source
+        // with two bytes before it.
         let dst = u64::from_le_bytes(*header.first_chunk()?) & ADDRESS;
         let (dst_and_src, eth_type) = header.split_last_chunk()?;
         let src = u64::from_le_bytes(*dst_and_src.last_chunk()?) >> (u64::BITS - VLAN_SHIFT);
@@ -70,13 +71,13 @@ impl Frame {
         HostKey(self.dst).mac()
     }
 
-    /// Whether its source is an address that a station can have.
+    /// Returns whether its source is an address that a station can have.
     #[inline]
     pub(crate) fn is_from_station(&self) -> bool {
         self.src != 0 && self.src & GROUP == 0
     }
 
-    /// Whether it goes to a group of stations, or to all.
+    /// Returns whether its destination is a group or broadcast address.
     #[inline]
     pub(crate) fn is_to_group(&self) -> bool {
         self.dst & GROUP != 0
@@ -88,42 +89,42 @@ impl Frame {
         self.vlan.map_or(0, |tag| Match::VLAN_PRESENT | tag.id)
     }
 
-    /// Bytes before what the Ethernet type is about.
+    /// Number of bytes up to the payload of the Ethernet type.
     #[inline]
     pub(crate) fn header_len(&self) -> usize {
         if self.vlan.is_some() { HEADER_LEN + TAG_LEN } else { HEADER_LEN }
     }
 
-    /// Whether bridges do not forward it: it is meant for the other end of its link.
+    /// Returns whether bridges do not forward it: its destination is the other end of its link.
     #[inline]
     pub(crate) fn is_link_local(&self) -> bool {
         (self.is_to_group() && self.dst().is_link_local()) || self.eth_type == ETH_TYPE_LLDP
     }
 
-    /// The table's key for where it comes from.
+    /// The table's key for its source.
     #[inline]
     pub(crate) fn from(&self) -> HostKey {
         HostKey(self.key_vlan | self.src)
     }
 
-    /// The table's key for where it goes to.
+    /// The table's key for its destination.
     #[inline]
     pub(crate) fn to(&self) -> HostKey {
         HostKey(self.key_vlan | self.dst)
     }
 }
 
-/// Whether an Ethernet type is that of a VLAN tag.
+/// Returns whether an Ethernet type is that of a VLAN tag.
 #[inline]
 pub(crate) fn is_vlan_tag(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8)
 }
 
-/// A host: its VLAN in bits 48 to 59 and its address below, the first byte lowest, as a processor reads
-/// it from the packet.
+/// A host: its VLAN in bits 48 to 59 and its address below, the first byte lowest, as a processor
+/// loads it from the packet.
 ///
-/// A tag with the id 0 carries a priority only (IEEE 802.1Q §9.6), so that its host is the same as
-/// without a tag.
+/// A tag with the id 0 has only a priority (IEEE 802.1Q §9.6), so its host is the same as without a
+/// tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostKey(pub(crate) u64);
 
@@ -132,7 +133,8 @@ const VLAN_SHIFT: u32 = 48;
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
-    /// The host with this address in this VLAN, 0 for none; `None` for an address that no station can have.
+    /// The host with this address in this VLAN, 0 for none; `None` if no station can have the
+    /// address.
     pub(super) fn of_station(mac: MacAddr, vlan: u16) -> Option<Self> {
         let [a, b, c, d, e, f] = mac.0;
         let address = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
@@ -146,23 +148,23 @@ impl HostKey {
         MacAddr([a, b, c, d, e, f])
     }
 
-    /// `None` where its packets have no tag, or one without an id.
+    /// Its VLAN. `None` if its packets have no tag, or one without an id.
     pub(crate) fn vlan(self) -> Option<u16> {
         let id = (self.0 >> VLAN_SHIFT) as u16;
         (id != 0).then_some(id)
     }
 }
 
-/// Where a host is, in the 32 bits that the table has for it: its port, and whether flows were
-/// installed from it or to it, which have to go when the host does.
+/// The place of a host, in the 32 bits of a table's value: its port, and whether flows from or to
+/// it were installed, which must be removed with the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place(pub(crate) u32);
 
 pub(crate) const HAS_FLOWS: u32 = 1 << 31;
 
 impl Place {
-    /// `None` for what is no port that hosts can be behind, and for numbers from 2^30 up, for which
-    /// there is no room; no switch is known to use them.
+    /// `None` for a port that cannot have hosts, and for numbers from 2^30 up, which do not fit; no
+    /// switch is known to use them.
     #[inline]
     pub(crate) fn at(port: Port) -> Option<Self> {
         match port {
@@ -171,8 +173,8 @@ impl Place {
         }
     }
 
-    /// The place of a host with flows at a port, if that is one that hosts can be behind. Otherwise it
-    /// is none that a host with flows has.
+    /// The place of a host with flows at a port, if the port can have hosts. For other ports, a
+    /// value that no host with flows has.
     #[inline(always)]
     pub(crate) fn with_flows_at(port: Port) -> Self {
         Place(port.0 ^ HAS_FLOWS)
@@ -180,7 +182,7 @@ impl Place {
 
     #[inline]
     pub(crate) fn port(self) -> Port {
-        // The upper bit is again what the one below it is: both are set for LOCAL only.
+        // Restores the upper bit from the bit below it: both are set for LOCAL only.
         Port(((self.0 << 1).cast_signed() >> 1).cast_unsigned())
     }
 
@@ -245,7 +247,7 @@ mod tests {
         for number in [0, 0x4000_0000, 0x7fff_fffe, 0x8000_0001, Port::MAX.0, Port::ANY.0] {
             assert_eq!(Place::at(Port(number)), None);
         }
-        // No port that hosts cannot be behind looks like one with flows that they can be behind.
+        // No port that cannot have hosts looks like a port with hosts and flows.
         let places =
             [1, 5, 0x3fff_ffff].map(Port).map(|port| Place::at(port).unwrap().with_flows());
         for number in [0, 0x4000_0000, 0x8000_0001, 0x8000_0005, 0xbfff_ffff, Port::ANY.0] {

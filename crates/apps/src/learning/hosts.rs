@@ -1,5 +1,6 @@
-//! The hosts behind one switch: a flat table from VLAN and address to port, and how many hosts each
-//! port has. And what a learning switch asks of it, so that it can have another kind.
+//! The hosts behind one switch: a flat table from VLAN and address to port, and the number of hosts
+//! of each port. Also the interface to a host table, so that a learning switch can use another
+//! kind.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -11,130 +12,134 @@ use super::LearningSettings;
 use super::frame::{Frame, HostKey, Place};
 use super::left::Ends;
 
-/// Most ports of a switch with hosts behind them; hosts behind further ports are not learnt, as if
-/// those ports were over their limit. Far above what switches have.
+/// Maximum number of ports of a switch with hosts. Hosts behind further ports are not learnt, as if
+/// those ports were at their limit. Far above real switches.
 const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
-/// Tables of at most so many bytes, all together, are taken to be in a core's own cache: about twice the
-/// second-level cache of current processors. Slightly beyond it, to look ahead costs more than to wait.
+/// Tables of at most this size, all together, are assumed to be in a core's own cache: about twice
+/// the second-level cache of current processors. Slightly above this size, a prefetch costs more
+/// than it saves.
 pub(crate) const CACHED_BYTES: usize = 4 * 1024 * 1024;
 
-/// A table of at most so many bytes is in the cache soon after its switch's turn has begun, so that
-/// only first lines are worth looking ahead.
+/// A table of at most this size is in the cache soon after its switch's turn begins, so only first
+/// lines are worth a prefetch.
 const SMALL_TABLE_BYTES: usize = 1024 * 1024;
 
-/// Where a learning switch has its hosts: in a table of its own, or in one for all switches.
+/// The hosts of a learning switch: in its own table, or in one table for all switches.
 ///
-/// A [`Place`] is one at this switch: the port by which it sends to a host. Times are in seconds.
+/// A [`Place`] is a place at this switch: the port by which it sends to a host. Times are in
+/// seconds.
 pub(crate) trait HostTable: Send + 'static {
     fn hash(&self, host: HostKey) -> Hashed;
 
-    /// Starts to bring the likely place of a host's entry into the cache.
+    /// Starts to load the likely place of a host's entry into the cache.
     fn prefetch(&self, host: Hashed);
 
-    /// The other place, if it is not in the likely one.
+    /// Prefetches the other place, if the entry is not in the likely one.
     fn prefetch_rest(&self, host: Hashed);
 
-    /// Whether the table is too large to be in the cache by the middle of its switch's turn.
+    /// Returns whether the table is too large to be in the cache by the middle of its switch's
+    /// turn.
     fn is_large(&self) -> bool;
 
-    /// Whether all tables that are used in turn are too large for the processor's cache, so that it pays to
-    /// prefetch.
+    /// Returns whether all tables used in turn are too large for the processor's cache, so that a
+    /// prefetch pays off.
     fn are_beyond_cache(&self) -> bool;
 
-    /// A packet without a tag came in at a port: where it goes to, if it is from one
-    /// station to another, both are known, have flows and are behind different ports, and the one is
-    /// where it was. `None` says nothing.
+    /// Returns the destination of a packet without a tag, if both its addresses are known stations
+    /// with flows, behind different ports, and its source is at the port where it was. `None` means
+    /// nothing more.
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place>;
 
-    /// A host was seen at a place: it has sent a packet, to a group of stations or to one.
+    /// Records that a host was seen at a place. `to_group`: its packet went to a group of stations.
     fn learn(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Learnt;
 
     fn find(&self, host: Hashed, now: u32) -> Found;
 
-    /// Notes that there will be flows to or from a host at a place. If not, it is not there any more, and
-    /// there may be none.
+    /// Records that flows to or from a host at a place are about to be installed. Returns false if
+    /// the host is not there any more; then no flow may be installed.
     #[must_use]
     fn note_flows(&mut self, host: Hashed, at: Place) -> bool;
 
-    /// An earlier run has left a flow with these ends: whether it may stay. If so, both hosts are where it says,
-    /// and have flows. Nobody else is forgotten for it.
+    /// Returns whether a flow with these ends, left by an earlier run, may stay. If so, both hosts
+    /// are recorded at their places, with flows. No other host is forgotten for it.
     fn adopt(&mut self, ends: &Ends, now: u32) -> bool;
 
-    /// Forgets a host that [`HostTable::find`] says is stale.
+    /// Forgets a host that [`HostTable::find`] returned as stale.
     fn forget(&mut self, host: Hashed);
 
     /// Forgets all hosts behind a port. May read the whole table.
     fn forget_port(&mut self, port: Port);
 
-    /// Calls of [`HostTable::age`] that see all that is this switch's part.
+    /// Number of calls of [`HostTable::age`] that cover this switch's part of the table.
     fn lines(&self) -> usize;
 
-    /// Forgets the hosts that are too old in the next line of the table, and hands each to
+    /// Forgets the hosts that are too old in the next line of the table, and passes each to
     /// `forgotten`.
     fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, Place));
 
-    /// The hosts that are behind this switch, with their ages, until `report` has enough; those left out that
-    /// are too old. Nothing where the app shows them ([`bellrock_api::App::hosts`]).
+    /// Reports the hosts behind this switch with their ages, without those that are too old, until
+    /// `report` breaks. Reports none if the app itself lists them ([`bellrock_api::App::hosts`]).
     fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>);
 
-    /// These flap, and no others: said every second. For a table that others show.
+    /// Takes the complete list of flapping hosts, every second. For a table that other switches
+    /// display.
     fn note_flapping(&mut self, _: impl Iterator<Item = HostKey>) {}
 
-    /// Whether others have changed something that flows of this switch depend on.
+    /// Returns whether another switch has changed something that flows of this switch depend on.
     #[inline(always)]
     fn has_news(&self) -> bool {
         false
     }
 
-    /// What that is, and then the next.
+    /// The next such change.
     fn next_news(&mut self) -> Option<News> {
         None
     }
 }
 
-/// What others have changed.
+/// A change made by another switch.
 pub(crate) enum News {
-    /// A host is not at a place any more.
+    /// A host is no longer at a place.
     Gone(HostKey, Place),
-    /// Hosts that were behind a port are behind another one.
+    /// Hosts that were behind a port are now behind another one.
     Rerouted(Port),
-    /// More than could be kept.
+    /// More changes than could be stored.
     Lost,
 }
 
-/// The hosts behind one switch, in a table of its own.
+/// The hosts behind one switch, in its own table.
 pub struct Hosts {
     table: FlatTable<Place>,
-    /// Hosts by port, sorted; only ports that have any.
+    /// Number of hosts by port, sorted by port; only ports with hosts.
     ports: Vec<(Port, u32)>,
     max_per_port: u32,
     /// In seconds.
     max_age: u32,
 }
 
-/// What became of the source of a packet.
+/// Result of learning the source of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Learnt {
-    /// It is where it was.
+    /// It is at the same place as before.
     Known(Place),
-    /// It is new; in a full table, for another that had to go.
+    /// It is new; in a full table it replaced this other host.
     New(Place, Option<(HostKey, Place)>),
-    /// It was elsewhere before.
+    /// It was at another place before.
     Moved { from: Place, to: Place },
-    /// Its port has as many hosts as it may. If it came from another port, it is forgotten there.
+    /// Its port is at its limit of hosts. If it came from another port, it is forgotten there.
     OverLimit { from: Option<Place> },
-    /// Not by this switch: it is behind another one.
+    /// Not learnt by this switch: it is behind another one.
     Elsewhere,
     /// The memory of all tables is used up.
     NoMemory,
 }
 
-/// What is known of the destination of a packet.
+/// Place of the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     At(Place),
-    /// It was there, too long ago.
+    /// It was there, but too long ago.
     Stale(Place),
     Nowhere,
 }
@@ -167,11 +172,11 @@ impl HostTable for Hosts {
 
     #[inline(always)]
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
-        // That an address is a group's is not looked at: the table has none of those. A reserved port of 1.0 is
-        // taken for one that nobody is behind.
+        // No check for group addresses: the table contains none. A reserved port of 1.0 counts as a
+        // port without hosts.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
-        // The table's numbers are read again for the second look-up, from the first-level cache, where they are
-        // needed. In registers, for both, there would be none left for the packet.
+        // Makes the second look-up load the table's fields again from the first-level cache. Kept
+        // in registers for both look-ups, they would leave none for the packet.
         compiler_fence(Ordering::SeqCst);
         let from = self.table.touch_hashed(self.hash(frame.from()), now)?;
         let in_port = Port(packet.in_port_number());
@@ -294,8 +299,8 @@ impl Hosts {
         }
     }
 
-    /// Takes a host to be at a place with flows, if it may be there; whether it is new, and then as if it had just been
-    /// seen. `None`: it is elsewhere, or there is no room for it.
+    /// Records a host at a place with flows, if it may be there. Returns whether it is new; a new
+    /// host counts as just seen. `None` if it is at another place, or there is no space for it.
     fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
         let host = self.hash(host);
         if let Some(known) = self.table.lookup_hashed(host) {
@@ -312,13 +317,13 @@ impl Hosts {
         Some(true)
     }
 
-    /// Where a host is, if it was seen lately.
+    /// The place of a host, if it was seen recently.
     #[inline(always)]
     fn find_fresh(&self, host: Hashed, now: u32) -> Option<Place> {
         self.table.lookup_fresh_hashed(host, now, &self.max_age)
     }
 
-    /// Counts a host at a port, if the port may have one more.
+    /// Counts a host at a port, if the port is below its limit.
     fn enter(&mut self, place: Place) -> bool {
         match self.slot(place.port()) {
             Ok(at) => match self.ports.get_mut(at) {

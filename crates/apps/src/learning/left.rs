@@ -1,15 +1,17 @@
-//! Flows that an earlier run has left: whether this one would install them too, and what they say of hosts.
+//! Flows that an earlier run has left: checks whether this run would install them too, and reads
+//! their hosts.
 //!
-//! A flow is a host's word, given to the last run: the one behind the ingress port has sent, and the other one was behind the port that
-//! it leads to. If both may still be there it stays, so that their packets go on without the controller; a host that has moved
-//! meanwhile is found as always, by its first packet from elsewhere, which no flow of the old place hides.
+//! A flow shows where its hosts were in the last run: the source sent from behind the ingress port,
+//! and the destination was behind the output port. If both may still be there, the flow stays, so
+//! that packets continue without the controller. A host that has moved meanwhile is found as usual
+//! by its first packet, which no flow of its old place hides.
 
 use bellrock_api::{Action, Field, FlowStats, Instruction, MacAddr, Match, Port, Version};
 
 use super::frame::{HostKey, Place};
 use super::{LearningSettings, MatchKind};
 
-/// The two ends of a flow: hosts, and where they are for its switch.
+/// The two ends of a flow: hosts, and their places at the flow's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) from: (HostKey, Place),
@@ -21,13 +23,13 @@ impl Ends {
         [self.from.1.port(), self.to.1.port()]
     }
 
-    /// The VLAN of its packets, if they have a tag with one.
+    /// The VLAN of its packets, if they are tagged with one.
     pub(super) fn vlan(&self) -> Option<u16> {
         self.from.0.vlan()
     }
 }
 
-/// The ends of a flow, if it is one as these settings would have it installed.
+/// Returns the ends of a flow, if these settings would install such a flow.
 pub(super) fn ends(
     flow: &FlowStats<'_>,
     version: Version,
@@ -36,12 +38,13 @@ pub(super) fn ends(
     let as_set = flow.priority == settings.priority
         && flow.idle_timeout == settings.idle_timeout_s
         && flow.hard_timeout == settings.hard_timeout_s;
-    // 1.0 has no tables to choose from; its switches number those that they have as they like.
+    // 1.0 cannot select tables; its switches number their tables as they like.
     if !as_set || (version == Version::V1_3 && flow.table != 0) {
         return None;
     }
     let matching = flow.matching.to_match();
-    // Flows of 1.0 that leave nothing open are above all priorities: an earlier version of the app had them.
+    // Flows of 1.0 without wildcards are above all priorities: an earlier version of the app
+    // installed them.
     let open = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
     if version == Version::V1_0 && open.into_iter().any(|field| matching.has(field)) {
         return None;
@@ -60,8 +63,9 @@ pub(super) fn ends(
     (from.1 != to.1).then_some(Ends { from, to })
 }
 
-/// Which kind of match it is, if it is one of a learning switch. An exact one says at least what type of packet it is about;
-/// frames without a type get flows that could be of either kind, and that the first packet brings back.
+/// Returns the kind of a match, if a learning switch may have made it. An exact match has at least
+/// an Ethernet type. Flows for frames without a type could be of either kind; the first packet
+/// brings them back.
 fn kind(matching: &Match) -> Option<MatchKind> {
     const LINK: [Field; 4] = [Field::InPort, Field::EthSrc, Field::EthDst, Field::VlanVid];
     let is_exact = |field| !matching.is_masked(field);
@@ -74,7 +78,7 @@ fn kind(matching: &Match) -> Option<MatchKind> {
     matching.has(Field::EthType).then_some(MatchKind::Exact)
 }
 
-/// Where a flow sends its packets, if that is all it does.
+/// The output port of a flow, if output is its only action.
 fn output(flow: &FlowStats<'_>) -> Option<Port> {
     let mut instructions = flow.instructions.iter();
     let (Some(Instruction::ApplyActions(actions)), None) =

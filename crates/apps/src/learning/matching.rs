@@ -1,14 +1,15 @@
-//! From a packet to the match of its flow.
+//! Makes the match of a flow from a packet.
 //!
-//! A match has to cover the packet that it is made from, as the switch reads it; otherwise the flow
-//! never applies and each packet comes to the controller. So what two readers may read differently
-//! is left out: what stands behind a second VLAN tag, the length of IEEE 802.3 frames, ports of
-//! fragments, headers that are malformed or cut. A match that says less is still right: packets go to
-//! an address, whatever they carry.
+//! A match must cover its packet as the switch reads it. Otherwise the flow never applies, and each
+//! packet comes to the controller. So the match omits everything that two readers may read
+//! differently: fields behind a second VLAN tag, the length of IEEE 802.3 frames, ports of
+//! fragments, headers that are malformed or cut. A match with fewer fields is still right: the
+//! address alone decides where packets go.
 //!
-//! In 1.0 a flow without wildcards is above all priorities (§3.4), so also above the drops of `quarantine`. Switches differ
-//! in whether a field that means nothing for a packet counts as one. So there the fields are left open that say nothing of
-//! where a packet goes: the priority of a VLAN tag, the DSCP, and the operation of ARP.
+//! In 1.0 a flow without wildcards is above all priorities (§3.4), so also above the drops of
+//! `quarantine`. Switches differ in whether a field that does not apply to a packet counts as a
+//! wildcard. So in 1.0 the match omits the fields that do not affect forwarding: the priority of a
+//! VLAN tag, the DSCP, and the operation of ARP.
 
 use bellrock_api::{Field, Match, PacketIn, Version};
 use etherparse::{
@@ -18,11 +19,11 @@ use etherparse::{
 
 use super::frame::{Frame, is_vlan_tag};
 
-/// Ethernet types below are lengths (IEEE 802.3 §3.2.6).
+/// Smaller values of the Ethernet type are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
 
-/// The fields of 1.0 (§3.4), as far as the packet has them, without those that are left open; in 1.3 all of them, and
-/// what stands in their place for IPv6, SCTP and ICMPv6.
+/// Sets the fields of 1.0 (§3.4) that the packet has, without the omitted ones; in 1.3 all of them,
+/// and the corresponding fields for IPv6, SCTP and ICMPv6.
 #[inline(never)]
 pub(super) fn exact(packet: &PacketIn<'_>, frame: &Frame, version: Version) -> Match {
     let mut matching = Match::any();
@@ -47,15 +48,15 @@ fn link(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame) {
     matching.set(Field::VlanVid, frame.vlan_vid().into());
 }
 
-/// Whatever the packet carries.
+/// Sets the fields above the link.
 fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: Version) {
     let Ok(headers) = packet.headers() else { return };
-    // The parser looks into more kinds of tags than a switch does.
+    // The parser accepts more kinds of tags than a switch does.
     if headers.link_exts.len() != usize::from(frame.vlan.is_some()) {
         return;
     }
     let whole = packet.is_whole();
-    // The parser goes by the version in the IP header, a switch by the Ethernet type first.
+    // The parser uses the version in the IP header, a switch first the Ethernet type.
     match (&headers.net, EtherType(frame.eth_type)) {
         (Some(LaxNetSlice::Arp(header)), EtherType::ARP) => arp(matching, header, version),
         (Some(LaxNetSlice::Ipv4(header)), EtherType::IPV4)
@@ -72,7 +73,8 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &Frame, version: 
     }
 }
 
-/// IPv4 addresses, and in 1.3 the operation. Operations above 255 are left out: Open vSwitch reads eight bits of them.
+/// Sets the IPv4 addresses, and in 1.3 the operation. Operations above 255 are omitted: Open
+/// vSwitch reads eight bits of them.
 fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>, version: Version) {
     const ETHERNET_ADDRESS_LEN: u8 = 6;
     let (Ok(sender), Ok(target)) = (
@@ -96,8 +98,8 @@ fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>, version: Version) {
     }
 }
 
-/// Whether an IP packet is as long as its header says, or was cut on the way to us only. A switch
-/// reads nothing of one that lies about its length.
+/// Returns whether an IP packet is as long as its header says, or was cut only on its way to the
+/// controller. A switch reads nothing of a packet with a wrong length.
 fn has_its_length(payload: &LaxIpPayloadSlice<'_>, whole: bool) -> bool {
     payload.len_source != LenSource::Slice || (payload.incomplete && !whole)
 }
@@ -115,7 +117,7 @@ fn ipv4(
     matching.set(Field::IpProto, header.protocol().0.into());
     matching.set(Field::Ipv4Src, u32::from_be_bytes(header.source()).into());
     matching.set(Field::Ipv4Dst, u32::from_be_bytes(header.destination()).into());
-    // The parser looks behind an authentication header, where a switch does not.
+    // The parser reads behind an authentication header, a switch does not.
     if header.protocol() != payload.ip_number {
         return;
     }
@@ -134,8 +136,8 @@ fn ipv6(matching: &mut Match, packet: &LaxIpv6Slice<'_>, parsed: Option<&Transpo
     matching.set(Field::IpDscp, header.dscp().value().into());
     matching.set(Field::Ipv6Src, header.source_addr().to_bits());
     matching.set(Field::Ipv6Dst, header.destination_addr().to_bits());
-    // The protocol stands behind the extension headers. Where that is, is not agreed upon for
-    // fragments, nor for extension headers that cannot be read.
+    // The protocol is behind the extension headers. Readers disagree on its place in fragments, and
+    // behind extension headers that cannot be read.
     if payload.fragmented || payload.ip_number.is_ipv6_ext_header_value() {
         return;
     }
@@ -150,9 +152,9 @@ fn ipv6(matching: &mut Match, packet: &LaxIpv6Slice<'_>, parsed: Option<&Transpo
     }
 }
 
-/// The ports of TCP and UDP. The parser gives none for fragments, not even for the first, which is
-/// right: 1.0 (§3.4) matches every fragment as if its ports were zero, and Open vSwitch does the
-/// same in 1.3.
+/// Sets the ports of TCP and UDP. The parser returns none for fragments, not even for the first.
+/// This is right: 1.0 (§3.4) matches every fragment with zero ports, and Open vSwitch does the same
+/// in 1.3.
 fn tcp_or_udp(matching: &mut Match, parsed: Option<&TransportSlice<'_>>) {
     match parsed {
         Some(TransportSlice::Tcp(tcp)) => {
@@ -167,7 +169,7 @@ fn tcp_or_udp(matching: &mut Match, parsed: Option<&TransportSlice<'_>>) {
     }
 }
 
-/// The ports of SCTP, which the parser does not know.
+/// Sets the ports of SCTP, which the parser does not support.
 fn sctp(matching: &mut Match, payload: &LaxIpPayloadSlice<'_>) {
     const COMMON_HEADER_LEN: usize = 12;
     let is_sctp = payload.ip_number == ip_number::SCTP && !payload.fragmented;

@@ -1,16 +1,17 @@
-//! A learning switch: it learns behind which port each host is from the packets that come by, and
-//! installs flows between hosts that it knows.
+//! A learning switch: it learns the port of each host from packets, and installs flows between
+//! known hosts.
 //!
-//! What it is for and how it is set is told in the book; here is how it is made.
-//! - `frame` reads what forwarding looks at, `hosts` keeps where each host is, `matching` makes
-//!   the match of a flow, `prepared` has the flows of nearly all packets ready, `flaps` watches addresses that do not stay,
-//!   `left` reads flows that an earlier run has left, `switch` puts them together: it is the handler. It takes any `hosts::HostTable`, so that the global learning switch is
-//!   the same with another one.
-//! - There are flows only between hosts that the table knows, and a host that is forgotten, moves or
-//!   loses its port takes its flows with it. So a host's first packet at a new place is never
-//!   hidden by an old flow, and no old flow leads to where it was.
-//! - It is not a spanning tree: in a network with loops it needs one, or ports without flooding. It notices the storm
-//!   that a loop makes, reports it, and slows it down (`storm.rs`).
+//! The book describes its use and its settings; this is its structure.
+//! - `frame` reads the fields used for forwarding, `hosts` stores the port of each host, `matching`
+//!   makes the match of a flow. `prepared` has templates for the flows of nearly all packets.
+//!   `flaps` watches addresses that keep moving, `left` reads flows that an earlier run has left.
+//!   `switch` is the handler. It accepts any `hosts::HostTable`; the global learning switch is the
+//!   same handler with another table.
+//! - Flows exist only between hosts that the table knows. When a host is forgotten, moves or loses
+//!   its port, its flows are removed. So no old flow hides a host's first packet at a new port, and
+//!   no old flow leads to its old port.
+//! - It is not a spanning tree: a network with loops needs one, or ports without flooding. It
+//!   detects the storm that a loop causes, reports it, and slows it down (`storm.rs`).
 
 mod counters;
 mod flaps;
@@ -33,7 +34,7 @@ pub(crate) use switch::seconds;
 
 use crate::storm::StormGuard;
 
-/// The app: makes a [`LearningSwitch`] for each switch.
+/// The app: creates a [`LearningSwitch`] for each switch.
 pub struct Learning {
     settings: LearningSettings,
     budget: Budget,
@@ -42,24 +43,24 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Its tables take their memory out of `budget`, all of them together. A table that gets no
-    /// more forgets old hosts for new ones; one that gets none at all learns nothing and floods
-    /// (`no_memory`).
+    /// Creates the app. All its tables together take their memory out of `budget`. A table that
+    /// gets no more memory forgets old hosts for new ones. A table that gets none at all learns
+    /// nothing and floods (`no_memory`).
     #[must_use]
     pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
         let budget = budget.clone();
         Learning { settings, budget, seed: None, prepared: ByVersion::default() }
     }
 
-    /// The same with hash tables that are the same in each run, for simulations. Never where
-    /// strangers choose addresses. A network that has a [seed](Network::seed) needs no call of this.
+    /// Makes the hash tables the same in each run, for simulations. Never use it where strangers
+    /// choose addresses. A network that has a [seed](Network::seed) does not need this call.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Learning { seed: Some(seed), ..self }
     }
 }
 
-/// With the default settings, and as much memory as its tables take.
+/// With the default settings and unlimited memory.
 impl Default for Learning {
     fn default() -> Self {
         Learning::new(LearningSettings::default(), &Budget::unlimited())

@@ -1,6 +1,7 @@
-//! The flows of nearly all packets, prepared: what a packet adds are addresses and ports.
+//! Templates for the flows of nearly all packets: a packet adds only addresses and ports.
 //!
-//! What is said here for plain packets, [`super::matching`] says for all; a test compares the two.
+//! For plain packets this module gives the same flows as [`super::matching`], which handles all
+//! packets; a test compares them.
 
 use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
@@ -14,19 +15,19 @@ use etherparse::ip_number;
 use super::frame::{ETH_TYPE_IPV4, Frame, HEADER_LEN};
 use super::{LearningSettings, MatchKind};
 
-/// Templates of all flows, for one version: the same for all switches, so that they are in the cache whichever
-/// is served.
+/// Templates of all flows, for one version. All switches share them, so that they stay in the
+/// cache.
 #[derive(Clone)]
 pub(crate) enum Prepared {
     /// Of [`MatchKind::Exact`], for plain packets.
     Exact(Arc<ByProtocol>),
     /// Of [`MatchKind::L2`], for all packets.
     L2(Arc<ByTag>),
-    /// The version cannot say what the flows are.
+    /// The version cannot express the flows.
     Nothing,
 }
 
-/// Those of each version, made when the first switch that speaks it comes up.
+/// The templates of each version, made when the first switch of that version connects.
 #[derive(Default)]
 pub(crate) struct ByVersion([OnceLock<Prepared>; 2]);
 
@@ -47,13 +48,13 @@ impl ByVersion {
     }
 }
 
-/// Those of each transport protocol.
+/// The templates of each transport protocol.
 pub(crate) struct ByProtocol {
     tcp: ByTag,
     udp: ByTag,
 }
 
-/// One for packets without a VLAN tag and one for those with.
+/// A template for packets without a VLAN tag and one for tagged packets.
 pub(crate) struct ByTag {
     pub(super) untagged: FlowTemplate,
     tagged: FlowTemplate,
@@ -80,7 +81,7 @@ impl Prepared {
                 .actions(const { &[Action::output(Port(1))] });
             network.template(version, &flow)
         };
-        // The values do not matter, but for what the other fields depend on.
+        // Only those values matter that other fields depend on.
         let link =
             Match::any().in_port(Port(1)).eth_src(MacAddr::ZERO).eth_dst(MacAddr::ZERO).untagged();
         if settings.matching == MatchKind::L2 {
@@ -110,8 +111,8 @@ impl Prepared {
     }
 }
 
-/// Fills in from whom to whom a packet goes, and by which port. By which it came, the flow of a packet
-/// has from the start.
+/// Fills in the addresses of a packet and its output port. The flow of a packet has its ingress
+/// port from the start.
 #[inline(always)]
 pub(super) fn fill_link(
     flow: &mut Filling<'_>,
@@ -123,17 +124,17 @@ pub(super) fn fill_link(
         flow.set_eth(header);
     }
     flow.output(port)?;
-    // The templates for packets without a tag say so already.
+    // The templates for untagged packets already match this.
     if let Some(tag) = frame.vlan {
         flow.set(Field::VlanVid, &(Match::VLAN_PRESENT | tag.id).to_be_bytes());
     }
     Ok(())
 }
 
-/// A packet of TCP or UDP over IPv4, without options, whole and in one piece: what the fields of
-/// its flow are above the link.
+/// A packet of TCP or UDP over IPv4, without options, whole and not fragmented: the fields of its
+/// flow above the link.
 pub(super) struct Plain<'p> {
-    /// The templates of its protocol.
+    /// Templates of its protocol.
     pub(super) by_tag: &'p ByTag,
     /// The IPv4 header and the ports.
     header: &'p [u8; IPV4_HEADER_LEN + PORTS_LEN],
@@ -148,14 +149,14 @@ const TCP: u8 = ip_number::TCP.0;
 const UDP: u8 = ip_number::UDP.0;
 
 impl<'p> Plain<'p> {
-    /// A packet without a tag, at least as long as all headers of TCP: shorter ones are rare, since
-    /// Ethernet fills them up. `None` for packets that are something else.
+    /// Reads a packet without a tag, at least as long as all headers of TCP: shorter ones are rare,
+    /// since Ethernet pads them. `None` for other packets.
     #[inline(always)]
     pub(super) fn untagged(
         packet: &PacketIn<'p>,
         templates: &'p ByProtocol,
     ) -> Option<(Frame, Self)> {
-        // With this, what follows need not look at the length again.
+        // After this check, the code below needs no further check of the length.
         if packet.data().len() < HEADER_LEN + IPV4_HEADER_LEN + TCP_HEADER_LEN {
             return None;
         }
@@ -163,7 +164,7 @@ impl<'p> Plain<'p> {
         Some((frame, Self::read(packet, &frame, templates)?))
     }
 
-    /// `None` for packets that are something else.
+    /// Reads a packet. `None` for packets that are not plain.
     #[inline(always)]
     pub(super) fn read(
         packet: &PacketIn<'p>,
@@ -171,7 +172,7 @@ impl<'p> Plain<'p> {
         templates: &'p ByProtocol,
     ) -> Option<Self> {
         const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
-        // Of the bytes from the flags on: those that are set in a fragment, and the protocol.
+        // In the bytes from the flags on: the bits set in a fragment, and the protocol.
         const FRAGMENT_AND_PROTOCOL: u32 = u32::from_le_bytes([0x3f, 0xff, 0, 0xff]);
         const WHOLE_TCP: u32 = u32::from_le_bytes([0, 0, 0, TCP]);
         const WHOLE_UDP: u32 = u32::from_le_bytes([0, 0, 0, UDP]);
@@ -190,7 +191,7 @@ impl<'p> Plain<'p> {
                     (&templates.tcp, len)
                 }
                 WHOLE_UDP => {
-                    // The rarer of the two: TCP is asked for first.
+                    // UDP is rarer than TCP, so TCP is checked first.
                     cold_path();
                     (&templates.udp, UDP_HEADER_LEN)
                 }
@@ -200,7 +201,7 @@ impl<'p> Plain<'p> {
         if is_whole { Some(Plain { by_tag, header: header.first_chunk()? }) } else { None }
     }
 
-    /// Fills in all fields above the link. Of a template of 1.0 some are left open ([`super::matching`]).
+    /// Fills in all fields above the link. Templates of 1.0 omit some ([`super::matching`]).
     #[inline(always)]
     pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame, version: Version) {
         if version == Version::V1_3 {
@@ -248,7 +249,7 @@ pub(crate) mod tests {
         out.as_slice().to_vec()
     }
 
-    /// A packet of TCP or UDP over IPv4, with some of its bytes changed and perhaps cut.
+    /// A packet of TCP or UDP over IPv4, with some bytes changed and perhaps cut.
     fn packets() -> impl Strategy<Value = Vec<u8>> {
         let changes = prop::collection::vec((12_usize..60, any::<u8>()), 0..4);
         (any::<bool>(), any::<bool>(), changes, 0_usize..70).prop_map(
@@ -278,7 +279,7 @@ pub(crate) mod tests {
         Nowhere::network_of("learning", app())
     }
 
-    /// The flow_mod of a plain packet by its template; `None` for other packets.
+    /// The flow_mod of a plain packet from its template; `None` for other packets.
     fn by_template(
         prepared: &Prepared,
         packet: &PacketIn<'_>,

@@ -1,4 +1,4 @@
-//! The handler: what a learning switch does at each event.
+//! The handler of a learning switch.
 
 use std::hint::cold_path;
 use std::ops::ControlFlow;
@@ -21,16 +21,16 @@ use super::{LearningSettings, left, matching};
 use crate::backoff::Backoff;
 use crate::storm::StormGuard;
 
-/// Seconds in which the whole table is looked through for old entries.
+/// Seconds in which a sweep covers the whole table.
 const SWEEP_S: usize = 60;
 
-/// Most hosts with flows that are forgotten in a second because of their age, so that the messages
-/// about it fit a send buffer. The others wait for the next second; a packet to one of them finds it
-/// too old before that, and is flooded.
+/// Maximum number of hosts with flows that age out in a second, so that their messages fit a send
+/// buffer. The rest waits for the next second; a packet to such a host finds it too old before
+/// that, and is flooded.
 const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 
-/// Most hosts of which others' news are dealt with at a time, likewise. The rest waits for the next packets, or the
-/// next second.
+/// Maximum number of changes by other switches that are handled at a time, for the same reason. The
+/// rest waits for the next packets, or the next second.
 const MAX_NEWS_AT_A_TIME: usize = 64;
 
 /// A learning switch at one switch.
@@ -38,30 +38,30 @@ const MAX_NEWS_AT_A_TIME: usize = 64;
 pub struct LearningSwitch<H: HostTable = Hosts> {
     settings: LearningSettings,
     prepared: Prepared,
-    /// The same while it is quiet, and otherwise nothing.
+    /// The same templates while `quiet` is true, otherwise none.
     straight: Prepared,
     hosts: H,
-    /// Ports that belong to other apps: no host is learnt there, and nothing is sent there.
+    /// Ports that belong to other apps: no host is learnt there, and no packet is sent there.
     fence: Fence,
     flaps: Flaps,
-    /// Pauses in installing flows, after the switch had no room for one.
+    /// Pauses in installing flows, after the switch's table was full.
     flow_mods: Backoff,
-    /// Pauses in using packets that the switch keeps, after it did not know one; flows are not
+    /// Pauses in using buffered packets, after the switch did not know a buffer; no flows are
     /// installed meanwhile either.
     buffers: Backoff,
     counters: Counters,
-    /// Watches what is flooded.
+    /// Watches floods.
     storm: StormGuard,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
-    /// Whether flows may be installed without a closer look: there is no pause, of either kind, and
-    /// nobody moves.
+    /// Whether flows may be installed without further checks: no pause of either kind is running,
+    /// and no host moves.
     quiet: bool,
-    /// Whether flows are being removed in this event. If it fails, what it wrote is lost.
+    /// Whether this event removes flows. If the event fails, its messages are lost.
     removing: bool,
-    /// Whether a removal was lost: the flows that should be gone are not known any more.
+    /// Whether a removal was lost: it is then unknown which flows are wrong.
     removal_lost: bool,
-    /// Removals that the switch has not carried out (1.0).
+    /// Pauses after removals that the switch did not carry out (1.0).
     removals: Backoff,
 }
 
@@ -101,7 +101,7 @@ impl<H: HostTable> LearningSwitch<H> {
         }
     }
 
-    /// Brings the entries of all packets' addresses into the cache, or at least on their way.
+    /// Starts to load the entries of all packets' addresses into the cache.
     #[inline(never)]
     fn prefetch(&self, batch: &Batch<'_>) {
         let mut hosts = ArrayVec::<_, { 2 * BATCH_PACKETS }>::new();
@@ -117,9 +117,9 @@ impl<H: HostTable> LearningSwitch<H> {
         }
     }
 
-    /// The way of nearly all packets, straight on: between two hosts that are known, were where
-    /// they are and have flows already, one more flow. The port that it goes to; `None`: it is another
-    /// case, for [`LearningSwitch::answer`], which would do the same in this one.
+    /// The fast path of nearly all packets: installs one more flow between two known hosts that
+    /// have not moved and have flows already. Returns the output port. `None` in any other case,
+    /// for [`LearningSwitch::answer`], which would do the same in this one.
     #[inline(always)]
     fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Option<Port> {
         let now_s = seconds(switch.now());
@@ -159,11 +159,11 @@ impl<H: HostTable> LearningSwitch<H> {
         answered
     }
 
-    /// Looks whether it is quiet, after what may have changed that, and every second.
+    /// Updates `quiet`, after a change that may affect it, and every second.
     fn look_round(&mut self, now: Duration) {
         let paused = !self.flow_mods.is_over(now) || !self.buffers.is_over(now);
         let quiet = !paused && !self.flaps.are_watched();
-        // Workers share what is cloned: not for each packet.
+        // Not for each packet: a clone writes to memory that workers share.
         if quiet != self.quiet {
             self.quiet = quiet;
             self.straight = if quiet { self.prepared.clone() } else { Prepared::Nothing };
@@ -211,7 +211,7 @@ impl<H: HostTable> LearningSwitch<H> {
         }
     }
 
-    /// Learns where the source of a packet is. `None` if the table does not know it after that.
+    /// Learns the place of a packet's source. `None` if the table does not have it afterwards.
     fn learn(
         &mut self,
         switch: &mut Switch<'_>,
@@ -256,8 +256,8 @@ impl<H: HostTable> LearningSwitch<H> {
         }
     }
 
-    /// When a storm has begun, the hosts that have moved of late are where its copies came in, and not where they are, so
-    /// packets to them would be lost until they speak. Forgets them.
+    /// Forgets the hosts that have moved recently, when a storm has begun. They were learnt where
+    /// copies came in, so packets to them would be lost until they send.
     fn hear_of_storm(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let mut done = Ok(());
         if !self.storm.begins() {
@@ -274,7 +274,7 @@ impl<H: HostTable> LearningSwitch<H> {
         done
     }
 
-    /// Finds the destination of a packet, and forgets it if it was not seen for too long.
+    /// Finds the destination of a packet, and forgets it if it is too old.
     fn find(&mut self, switch: &mut Switch<'_>, seen: &Seen) -> Result<Option<Place>> {
         match self.hosts.find(seen.dst, self.now_s) {
             Found::At(place) => Ok(Some(place)),
@@ -288,7 +288,7 @@ impl<H: HostTable> LearningSwitch<H> {
         }
     }
 
-    /// Sends a packet to where its destination is, by a flow where there may be one.
+    /// Sends a packet to its destination, by a flow if one may be installed.
     fn forward(
         &mut self,
         switch: &mut Switch<'_>,
@@ -300,7 +300,7 @@ impl<H: HostTable> LearningSwitch<H> {
         let Some(from) = from.filter(|_| self.may_install(switch.now(), &seen.frame)) else {
             return self.send_on(switch, packet, to.port());
         };
-        // Before there are any: who moves a host has to know whether there are.
+        // Before the flows exist: the code that moves a host must know whether it has flows.
         if !self.hosts.note_flows(seen.src, from) || !self.hosts.note_flows(seen.dst, to) {
             return self.send_on(switch, packet, to.port());
         }
@@ -319,7 +319,7 @@ impl<H: HostTable> LearningSwitch<H> {
             && !self.flaps.is_flapping(frame.to())
     }
 
-    /// Installs the flow of a packet; the packet goes through it if the switch keeps it.
+    /// Installs the flow of a packet; if the switch buffers the packet, it takes this flow.
     fn install(
         &self,
         switch: &mut Switch<'_>,
@@ -388,7 +388,7 @@ impl<H: HostTable> LearningSwitch<H> {
         Ok(())
     }
 
-    /// Does not send a packet on, and gives back the room that the switch keeps it in.
+    /// Does not send a packet on, and frees its buffer in the switch.
     fn drop(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
         if packet.buffer_id().is_some() && self.buffers.is_over(switch.now()) {
             switch.packet_out_with(packet, &[])?;
@@ -396,22 +396,22 @@ impl<H: HostTable> LearningSwitch<H> {
         Ok(())
     }
 
-    /// Removes the flows to and from a host that is not at a place any more.
+    /// Removes the flows from and to a host that left a place.
     fn remove_flows(&mut self, switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
         self.removing |= at.has_flows();
         remove_flows(switch, host, at)
     }
 
-    /// Ends an event in which flows were removed: notes when removals were taken back with all else
-    /// that it wrote.
+    /// Ends an event that removed flows: if it failed, its messages were dropped, and the removals
+    /// are recorded as lost.
     #[cold]
     fn settle(&mut self, ended: &Result<()>) {
         self.removal_lost |= self.removing && ended.is_err();
         self.removing = false;
     }
 
-    /// After a lost removal it is not known which flows are wrong. All go, once; hosts that talk
-    /// get new ones.
+    /// After a lost removal it is unknown which flows are wrong. Removes all flows, once; active
+    /// hosts get new ones.
     fn make_up_for_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         if self.removal_lost && self.removals.is_over(switch.now()) {
             self.removing = true;
@@ -442,7 +442,7 @@ impl<H: HostTable> LearningSwitch<H> {
         removed
     }
 
-    /// Removes the flows that others' changes have made wrong.
+    /// Removes the flows that changes by other switches have made wrong.
     #[cold]
     fn hear_news(&mut self, switch: &mut Switch<'_>) {
         let heard = self.remove_what_is_old(switch);
@@ -474,7 +474,8 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 }
 
-/// Does this to a packet by packet_out: as it came, if buffers are `left_alone`. Returns whether all of it was there.
+/// Sends a packet_out with these actions: with the whole packet if buffers are `left_alone`.
+/// Returns false if only a part of the packet is available.
 fn send(
     switch: &mut Switch<'_>,
     packet: &PacketIn<'_>,
@@ -489,12 +490,12 @@ fn send(
     Ok(true)
 }
 
-/// Removes the flows to a host at a place and those from it, if there are any.
+/// Removes the flows to and from a host at a place, if it has any.
 fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()> {
     if !at.has_flows() {
         return Ok(());
     }
-    // Without a VLAN id all packets of the address are meant: tagged without an id, and untagged.
+    // Without a VLAN id this covers all packets of the address: untagged, and tagged without an id.
     let vlan = |matching: Match| match host.vlan() {
         Some(id) => matching.vlan_id(id),
         None => matching,
@@ -504,7 +505,7 @@ fn remove_flows(switch: &mut Switch<'_>, host: HostKey, at: Place) -> Result<()>
     Ok(())
 }
 
-/// The clock of the table. It wraps around after 136 years.
+/// The clock of the table, in seconds. It wraps around after 136 years.
 pub(crate) fn seconds(now: Duration) -> u32 {
     now.as_secs() as u32
 }
@@ -525,7 +526,8 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        // A table that outlives the connection may have hosts behind ports that went down meanwhile.
+        // A table that outlives the connection may have hosts behind ports that went down
+        // meanwhile.
         let down = switch.info().ports.iter().filter(|desc| !desc.is_up());
         down.for_each(|desc| self.hosts.forget_port(desc.port));
         Ok(())
@@ -538,7 +540,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
             return Ok(Verdict::Consume);
         }
         cold_path();
-        // A copy, so that the common packet need not be in memory.
+        // A copy, so that the packet of the fast path need not be in memory.
         let packet = *packet;
         match installed {
             Some(port) => self.send_on(switch, &packet, port)?,
@@ -586,7 +588,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
         Ok(())
     }
 
-    /// Only removals in 1.0 are requests: which flows should have gone is not known any more.
+    /// Only removals in 1.0 are requests: it is now unknown which flows are wrong.
     fn unanswered(&mut self, switch: &mut Switch<'_>, _: Xid) -> Result<()> {
         self.removal_lost = true;
         self.removals.failed(switch.now());
