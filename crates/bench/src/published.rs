@@ -1,19 +1,19 @@
-//! What the studies published, as data: the reference beside our own curves.
+//! The figures that the studies published, as data, to compare our own curves with.
 //!
-//! These were measured by others, on other hardware, with generators that verified nothing. So they
-//! are never drawn without the study, its year and its hardware. Units: responses a second, shares,
-//! nanoseconds, responses per joule.
+//! They come from other hardware, and from generators that verified nothing. So a plot always names
+//! the study, its year and its hardware. Units: responses per second, ratios, nanoseconds,
+//! responses per joule.
 
 /// A study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Study {
-    /// What it is called here.
+    /// Short name.
     pub name: &'static str,
-    /// Who, and where it says so.
+    /// Authors, title, and place of publication.
     pub source: &'static str,
-    /// The year.
+    /// Year of publication.
     pub year: &'static str,
-    /// What it was measured on.
+    /// Hardware of the measurements.
     pub hardware: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub const NUST: Study = Study {
 pub const POSTER: Study = Study {
     name: "TILE-Gx poster",
     source: "University of Sydney: poster on an SDN controller for the TILE-Gx, without a date",
-    // It has no date; the newest that it cites is of 2013.
+    // It has no date; the newest work that it cites is from 2013.
     year: "2013 or later",
     hardware: "36 cores of 1.2 GHz, cbench, 2 x 10 Gb/s",
 };
@@ -56,7 +56,7 @@ pub const PRIMETIME: Study = Study {
     hardware: "16 cores of 2 x Xeon E5-2450, 2 x 10 Gb/s",
 };
 
-/// The same on its second machine.
+/// Primetime on its second machine.
 pub const PRIMETIME_TILE: Study = Study { hardware: "TILE-Gx, 36 cores", ..PRIMETIME };
 
 /// Voellmy and others 2012.
@@ -69,45 +69,45 @@ pub const MCNETTLE: Study = Study {
 };
 
 impl Study {
-    /// Study, year and hardware: a heading.
+    /// Returns study, year and hardware, as a heading.
     #[must_use]
     pub fn heading(&self) -> String {
         format!("{} {}: {}", self.name, self.year, self.hardware)
     }
 }
 
-/// How a figure lies in a plot.
+/// How a plot shows a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
     /// Points (x, y).
     Points(&'static [(f64, f64)]),
-    /// One number without an x.
+    /// A y without an x.
     Level(f64),
-    /// A bound at some x.
+    /// A bound at an x.
     Upright(f64),
 }
 
 /// A figure that a study published.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Which.
+    /// The study.
     pub study: Study,
-    /// Of what, and under which conditions.
+    /// Subject and conditions.
     pub what: &'static str,
-    /// How much.
+    /// The numbers.
     pub reading: Reading,
 }
 
-/// Something that a study says and that is no point of a plot.
+/// A statement of a study that a plot cannot show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Which.
+    /// The study.
     pub study: Study,
-    /// What it says.
+    /// The statement.
     pub text: &'static str,
 }
 
-/// What McNettle says of state that cores share, beside its curves, of which it gives no numbers.
+/// Statements of McNettle about state that cores share. Its curves come without numbers.
 pub const ON_SHARED_STATE: &[Fact] = &[
     fact(
         MCNETTLE,
@@ -122,7 +122,7 @@ pub const ON_SHARED_STATE: &[Fact] = &[
     ),
 ];
 
-/// All of them, for lists of sources.
+/// All studies, for lists of sources.
 pub const STUDIES: &[Study] = &[HOT_ICE, NUST, MCNETTLE, POSTER, PRIMETIME];
 
 const fn points(study: Study, what: &'static str, points: &'static [(f64, f64)]) -> Figure {
@@ -145,7 +145,7 @@ const M: f64 = 1e6;
 const MS: f64 = 1e6;
 const US: f64 = 1e3;
 
-/// Responses a second by threads.
+/// Responses per second, by threads.
 pub const BY_THREADS: &[Figure] = &[
     points(NUST, "NUST, 32 switches", &[(1.0, 1.36 * M), (2.0, 2.62 * M), (4.0, 4.50 * M)]),
     points(NUST, "Beacon, 32 switches", &[(1.0, 1.35 * M), (2.0, 2.12 * M), (4.0, 4.01 * M)]),
@@ -156,7 +156,7 @@ pub const BY_THREADS: &[Figure] = &[
     points(MCNETTLE, "McNettle, local learning, nearly 14 M", &[(46.0, 14.0 * M)]),
 ];
 
-/// What else they say of threads.
+/// Other statements about threads.
 pub const ON_THREADS: &[Fact] = &[
     fact(NUST, "Maestro reached at most 1.8 M, Floodlight at most 1.6 M."),
     fact(
@@ -174,7 +174,7 @@ pub const ON_THREADS: &[Fact] = &[
     fact(HOT_ICE, "NOX-MT outperformed NOX, 30,000 a second, 33 times on 2 quad-core processors."),
 ];
 
-/// Responses a second by switches.
+/// Responses per second, by switches.
 pub const BY_SWITCHES: &[Figure] = &[
     points(NUST, "NUST, 4 threads", &[(16.0, 4.52 * M), (32.0, 4.50 * M), (64.0, 4.19 * M)]),
     points(NUST, "Beacon, 4 threads", &[(16.0, 4.10 * M), (32.0, 4.01 * M), (64.0, 3.69 * M)]),
@@ -183,7 +183,7 @@ pub const BY_SWITCHES: &[Figure] = &[
     level(MCNETTLE, "McNettle, 46 cores, nearly 14 M", 14.0 * M),
 ];
 
-/// What else they say of switches.
+/// Other statements about switches.
 pub const ON_SWITCHES: &[Fact] = &[
     fact(
         NUST,
@@ -194,13 +194,13 @@ pub const ON_SWITCHES: &[Fact] = &[
     fact(PRIMETIME_TILE, "Beacon reached 4.4 M over the switches."),
 ];
 
-/// Responses a second by MACs.
+/// Responses per second, by MACs.
 pub const BY_MACS: &[Figure] = &[
     points(PRIMETIME, "Beacon, 64 switches, almost 20 M", &[(1e6, 20.0 * M)]),
     points(PRIMETIME, "the other controllers of the study: at most 7 M", &[(1e6, 7.0 * M)]),
 ];
 
-/// What else they say of MACs.
+/// Other statements about MACs.
 pub const ON_MACS: &[Fact] = &[
     fact(PRIMETIME, "At 10^7 unique MACs the Java controllers drop, on both machines."),
     fact(
@@ -224,7 +224,7 @@ pub const LATENCY_OF_64: &[Figure] = &[
     upright(PRIMETIME, "Maestro, Beacon: under 100 ms", 100.0 * MS),
 ];
 
-/// Latency in ping-pong by switches.
+/// Latency in ping-pong, by switches.
 pub const PING_PONG: &[Figure] = &[
     points(
         MCNETTLE,
@@ -234,20 +234,20 @@ pub const PING_PONG: &[Figure] = &[
     points(MCNETTLE, "Beacon, minimum and maximum", &[(2000.0, 25.0 * MS), (2000.0, 70.0 * MS)]),
 ];
 
-/// Responses a second in latency mode by switches.
+/// Responses per second in latency mode, by switches.
 pub const PING_PONG_RATE: &[Figure] = &[
     points(NUST, "NUST, 4 threads", &[(16.0, 173_130.0), (32.0, 197_500.0)]),
     points(NUST, "Beacon, immediate, 4 threads", &[(16.0, 150_670.0), (32.0, 171_450.0)]),
     points(NUST, "Maestro, 4 threads", &[(16.0, 147_350.0), (32.0, 162_430.0)]),
 ];
 
-/// Mean latency at 1,000 messages a second from each switch, by switches.
+/// Mean latency at 1,000 messages per second from each switch, by switches.
 pub const FIXED_RATE: &[Figure] = &[
     points(MCNETTLE, "stock I/O manager", &[(100.0, 10.63 * MS), (500.0, 29.82 * MS)]),
     points(MCNETTLE, "two dedicated I/O cores", &[(100.0, 0.32 * MS), (500.0, 3.29 * MS)]),
 ];
 
-/// What else they say of latency.
+/// Other statements about latency.
 pub const ON_LATENCY: &[Fact] = &[
     fact(
         NUST,
@@ -258,10 +258,10 @@ pub const ON_LATENCY: &[Fact] = &[
     fact(MCNETTLE, "The fixed rate was measured with 16 cores; a ping took 0.2 ms."),
 ];
 
-/// Mean latency by packet_ins in flight.
+/// Mean latency, by packet_ins in flight.
 pub const WINDOW_LATENCY: &[Figure] = &[level(HOT_ICE, "NOX at 30,000 a second", 10.0 * MS)];
 
-/// What else they say of windows.
+/// Other statements about windows.
 pub const ON_WINDOWS: &[Fact] = &[
     fact(
         HOT_ICE,
@@ -281,13 +281,13 @@ pub const FAIRNESS: &[Figure] = &[
     level(MCNETTLE, "maximum rate: close to 0.5 at worst", 0.5),
 ];
 
-/// What else they say of fairness.
+/// Other statements about fairness.
 pub const ON_FAIRNESS: &[Fact] = &[fact(
     MCNETTLE,
     "Jain's index was over 0.996 in ping-pong, and close to 0.5 at worst at maximum rate.",
 )];
 
-/// What they say of batches.
+/// Statements about batches.
 pub const ON_BATCHES: &[Fact] = &[
     fact(HOT_ICE, "The largest gain comes from batching of I/O."),
     fact(
@@ -310,7 +310,7 @@ pub const PER_JOULE: &[Figure] = &[
     level(POSTER_X86, "Beacon: 12.8 M at 230 W TDP", 12.8 * M / 230.0),
 ];
 
-/// What else they say of energy.
+/// Other statements about energy.
 pub const ON_ENERGY: &[Fact] = &[
     fact(PRIMETIME, "Power under stress: 320 W (Xeons), 150 W (TILE-Gx)."),
     fact(

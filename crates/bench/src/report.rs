@@ -1,7 +1,7 @@
-//! What a test found: plain data, for tables, JSON and plots.
+//! Results of a test: plain data, for tables, JSON and plots.
 //!
-//! Rates are per second, latencies in nanoseconds, shares from 0 to 1. "Done" is what is counted:
-//! verified flow set-ups, or switches that became known where connections are tested.
+//! Rates are per second, latencies in nanoseconds, shares from 0 to 1. "Done" counts verified flow
+//! set-ups, or switches that came up if the test measures connections.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use crate::load::{Destinations, Load, Mode, Order};
 use crate::usage::ProcessUse;
 use crate::verify::Tally;
 
-/// A whole test.
+/// Result of a test.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was asked for.
+    /// The load.
     pub load: LoadSummary,
-    /// Each run.
+    /// The runs.
     pub runs: Vec<Run>,
-    /// All runs together.
+    /// Summary of the runs.
     pub summary: Summary,
-    /// Why it ended before its time. The last run is not complete then.
+    /// Why the test ended early. The last run is then incomplete.
     pub failure: Option<String>,
-    /// Latencies of all runs, from which more reports can be put together.
+    /// Latencies of all runs, so that reports can be merged.
     #[serde(skip)]
     pub(crate) histogram: Histogram<u64>,
 }
@@ -37,46 +37,46 @@ impl Report {
         Report { load: LoadSummary::of(load), runs, summary, failure, histogram }
     }
 
-    /// Takes in the runs of another report on the same load.
+    /// Adds the runs of another report on the same load.
     pub(crate) fn absorb(&mut self, other: Report) {
         self.runs.extend(other.runs);
         self.failure = self.failure.take().or(other.failure);
-        // Both have the same bounds, so nothing can be out of them.
+        // Both have the same bounds, so no value is out of range.
         let _ = self.histogram.add(&other.histogram);
         self.summary = Summary::of(&self.runs, &self.histogram);
     }
 }
 
-/// What was asked for, by its names on the command line.
+/// The load, with the names of the command line.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadSummary {
-    /// The controller.
+    /// Address of the controller.
     pub target: String,
     /// `1.0` or `1.3`.
     pub version: String,
     /// The mode.
     pub mode: &'static str,
-    /// Packet_ins in flight per switch, at most.
+    /// Maximum number of packet_ins in flight per switch.
     pub in_flight: u32,
-    /// Packet_ins per second and switch, if they come at a rate.
+    /// Packet_ins per second and switch, in rate mode.
     pub rate_per_switch: Option<f64>,
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Hosts of each.
+    /// Number of hosts per switch.
     pub macs: u32,
-    /// The order in which they send.
+    /// The order in which hosts send.
     pub order: &'static str,
-    /// Where to.
+    /// The destinations of packets.
     pub destinations: &'static str,
-    /// Whether packets are buffered.
+    /// Whether the switches buffer packets.
     pub buffered: bool,
-    /// Whether echo requests are sent in place of packet_ins.
+    /// Whether the switches send echo requests in place of packet_ins.
     pub echoes: bool,
-    /// Threads of the generator.
+    /// Number of threads of the generator.
     pub threads: usize,
     /// Seconds that each run measures.
     pub duration_s: f64,
-    /// Where random choices started.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
@@ -115,63 +115,63 @@ impl LoadSummary {
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// Whether it was measured to its end.
+    /// Whether the measurement was completed.
     pub complete: bool,
-    /// Seconds that were measured.
+    /// Seconds measured.
     pub seconds: f64,
-    /// Done in that time.
+    /// Done during the measurement.
     pub done: u64,
     /// Done per second.
     pub rate: f64,
-    /// Done per second by each switch, in the order of the datapath ids.
+    /// Done per second of each switch, in the order of datapath ids.
     pub per_switch: Vec<f64>,
-    /// How fairly the switches were served.
+    /// Fairness between switches.
     pub fairness: Fairness,
-    /// From sent (at a rate: from due) to answered.
+    /// Latency from sent (at a rate: from due) to answered.
     pub latency: Option<Latency>,
-    /// From due to sent, where packets come at a rate: how late the generator was.
+    /// Delay of the generator from due to sent, in rate mode.
     pub lateness: Option<Latency>,
-    /// What all messages were, with those of the warm-up and those after the measurement.
+    /// Counts of all messages, including those of the warm-up and those after the measurement.
     pub tally: Tally,
-    /// Connections that failed, where connections are tested.
+    /// Number of failed connections, in the modes that measure connections.
     pub failed_connections: u64,
-    /// The share of the time that each thread of the generator was running.
+    /// Share of the time that each thread of the generator ran.
     pub generator_threads: Vec<f64>,
-    /// CPU seconds of the generator's threads.
+    /// CPU seconds of all threads of the generator.
     pub generator_cpu_s: f64,
-    /// Bytes that the generator got with each read, in the mean.
+    /// Mean bytes per read of the generator.
     pub generator_bytes_per_read: f64,
-    /// What the controller used, if its process is known.
+    /// Resources that the controller used, if its process is known.
     pub controller: Option<ProcessUse>,
-    /// CPU nanoseconds of the controller for each done.
+    /// CPU nanoseconds of the controller per done.
     pub controller_cpu_ns: Option<f64>,
-    /// Those of them in user mode.
+    /// User part of `controller_cpu_ns`.
     pub controller_user_ns: Option<f64>,
-    /// Those of them in the kernel.
+    /// Kernel part of `controller_cpu_ns`.
     pub controller_system_ns: Option<f64>,
-    /// Bytes that the controller got with each read, in the mean, if it reads by read(2).
+    /// Mean bytes per read of the controller, if it reads with read(2).
     pub controller_bytes_per_read: Option<f64>,
-    /// Who set the pace.
+    /// Whether the controller or the generator limited the rate.
     pub bound: Bound,
-    /// Little's law, in the window modes.
+    /// Little's law, in the window and latency modes.
     pub little: Option<Little>,
-    /// Energy that was used, if it is known.
+    /// Energy, if known.
     pub energy: Option<Energy>,
 }
 
-/// How evenly the switches were served (McNettle Fig. 16).
+/// Fairness between switches (McNettle Fig. 16).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fairness {
-    /// Jain's index: 1 if all had the same, 1/n if one had all.
+    /// Jain's index: 1 if all switches get the same, 1/n if one gets everything.
     pub jain: f64,
-    /// The slowest switch's share of the median.
+    /// The slowest switch's rate divided by the median.
     pub slowest: f64,
-    /// The fastest switch's share of the median.
+    /// The fastest switch's rate divided by the median.
     pub fastest: f64,
 }
 
 impl Fairness {
-    /// That of so much for each switch. Nothing for any is fair.
+    /// Computes the fairness of these values, one per switch. All zeros are fair.
     #[must_use]
     pub fn of(each: &[f64]) -> Self {
         let sum: f64 = each.iter().sum();
@@ -192,7 +192,7 @@ impl Fairness {
 /// Median, minimum and maximum of some numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The middle one; the mean of both where there are two.
+    /// The median; the mean of both middle numbers if their count is even.
     pub median: f64,
     /// The minimum.
     pub least: f64,
@@ -201,7 +201,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of these; zeros if there are none.
+    /// Computes the spread; zeros for an empty slice.
     #[must_use]
     pub fn of(numbers: &[f64]) -> Self {
         let mut sorted = numbers.to_vec();
@@ -215,30 +215,30 @@ impl Spread {
     }
 }
 
-/// Latencies in nanoseconds.
+/// Distribution of latencies in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many there were.
+    /// Number of latencies.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// Half were at most this.
+    /// Median.
     pub p50: u64,
-    /// 90% were at most this.
+    /// 90th percentile.
     pub p90: u64,
-    /// 99% were at most this.
+    /// 99th percentile.
     pub p99: u64,
-    /// 99.9% were at most this.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
-    /// Shares, and the latency that such a share was at most: a point for each latency that was
-    /// measured, at the histogram's resolution of three digits, after the shortest with the share 0.
+    /// Cumulative distribution: each share with its latency. It starts with the minimum at share 0,
+    /// and has a point for each latency measured, at the histogram's resolution of three digits.
     pub cdf: Vec<(f64, u64)>,
 }
 
 impl Latency {
-    /// That of a histogram; `None` if it is empty.
+    /// Summarizes a histogram; `None` if it is empty.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
         if histogram.is_empty() {
@@ -264,29 +264,29 @@ impl Latency {
     }
 }
 
-/// Who set the pace.
+/// Which side limited the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The controller's busiest thread was busier than the generator's, or the load was not meant to
-    /// keep anybody busy: the rate is a result.
+    /// The controller's busiest thread was busier than the generator's, or the load was not meant
+    /// to keep either busy. The rate is a result.
     Controller,
-    /// A thread of the generator was busier than any of the controller's, or about as busy as can
-    /// be: the rate is not a result.
+    /// A thread of the generator was busier than any of the controller's, or had almost no time
+    /// left. The rate is not a result.
     Generator,
     /// The controller's process is not known, and the generator had time left.
     Unknown,
 }
 
 impl Bound {
-    /// By the shares of time that their busiest threads were running. `kept` is what came of a rate
-    /// that was asked for, as a share of it: while it is kept, nobody else sets the pace, however busy
-    /// the generator is.
+    /// Decides by the shares of time that the busiest threads of both ran. `kept` is the ratio of
+    /// the actual to the requested rate. While a requested rate is kept, the generator does not
+    /// limit it, however busy it is.
     #[must_use]
     pub fn of(mode: Mode, generator: f64, controller: Option<f64>, kept: f64) -> Self {
-        /// A thread that runs more than this has no time left.
+        /// A thread above this share has no time left.
         const BUSY: f64 = 0.95;
-        /// A rate is kept if so much of it comes; the beginning and the end of a run are not exact.
+        /// A rate above this ratio is kept: start and end of a run are not exact.
         const KEPT: f64 = 0.98;
         let open_loop = matches!(mode, Mode::Rate(_));
         match controller {
@@ -299,27 +299,27 @@ impl Bound {
     }
 }
 
-/// Little's law: what is in flight is the rate times the mean latency (Hot-ICE §4).
+/// Little's law: the number in flight is the rate times the mean latency (Hot-ICE §4).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Little {
-    /// Packet_ins in flight that were asked for, of all switches.
+    /// Requested number of packet_ins in flight, of all switches.
     pub asked: f64,
     /// Rate times mean latency.
     pub measured: f64,
 }
 
 impl Little {
-    /// How far both may be apart: an answer that has come stays a while in the generator before the
-    /// next packet_in is sent, and the other way round.
+    /// Maximum relative difference between both. An answer waits in the generator for a while
+    /// before the next packet_in is sent, and a packet_in waits before it leaves.
     pub const TOLERANCE: f64 = 0.1;
 
-    /// What was measured as a share of what was asked for.
+    /// Returns the measured number divided by the requested one.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.measured / self.asked
     }
 
-    /// Whether rate and latency belong together.
+    /// Returns whether rate and latency agree with Little's law.
     #[must_use]
     pub fn holds(&self) -> bool {
         (self.ratio() - 1.0).abs() <= Little::TOLERANCE
@@ -329,17 +329,17 @@ impl Little {
 /// Energy of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Energy {
-    /// Joules of the whole machine's processors, with the generator's part if it runs there too.
+    /// Joules of all processors of the machine, including the generator's part if it runs there.
     pub joules: f64,
     /// Done per joule.
     pub done_per_joule: f64,
-    /// They were not measured: it is the thermal design power times the time, as in the TILE-Gx
+    /// Whether the joules are estimated as thermal design power times time, as in the TILE-Gx
     /// poster.
     pub estimated: bool,
 }
 
 impl Energy {
-    /// Measured joules, or an estimate by thermal design power; `None` without either.
+    /// Returns measured joules, or an estimate by thermal design power; `None` without either.
     pub(crate) fn of(
         joules: Option<f64>,
         tdp_watts: Option<f64>,
@@ -352,7 +352,7 @@ impl Energy {
     }
 }
 
-/// All complete runs together.
+/// Summary of the complete runs. Only `tally` covers all runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Done per second.
@@ -361,25 +361,25 @@ pub struct Summary {
     pub jain: Spread,
     /// Latencies of all runs.
     pub latency: Option<Latency>,
-    /// CPU nanoseconds of the controller for each done.
+    /// CPU nanoseconds of the controller per done.
     pub controller_cpu_ns: Option<Spread>,
-    /// Those of them in user mode.
+    /// User part of `controller_cpu_ns`.
     pub controller_user_ns: Option<Spread>,
-    /// Those of them in the kernel.
+    /// Kernel part of `controller_cpu_ns`.
     pub controller_system_ns: Option<Spread>,
-    /// Bytes that the controller got with each read, if it reads by read(2).
+    /// Bytes per read of the controller, if it reads with read(2).
     pub controller_bytes_per_read: Option<Spread>,
-    /// Bytes that the generator got with each read.
+    /// Bytes per read of the generator.
     pub generator_bytes_per_read: Spread,
-    /// The share of the time that the controller's busiest thread was running.
+    /// Share of the time that the controller's busiest thread ran.
     pub controller_busy: Option<Spread>,
-    /// The same of the generator's.
+    /// Share of the time that the generator's busiest thread ran.
     pub generator_busy: Spread,
     /// Done per joule.
     pub done_per_joule: Option<Spread>,
-    /// What all messages were.
+    /// Counts of all messages.
     pub tally: Tally,
-    /// Who set the pace: the generator, if it did in any run.
+    /// Which side limited the rate: the generator, if it did in any run.
     pub bound: Bound,
 }
 

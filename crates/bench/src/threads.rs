@@ -1,4 +1,4 @@
-//! Threads on cores of their own, and as many open files as they need.
+//! Cores of threads, and the limit of open files.
 
 use core_affinity::CoreId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,11 +6,11 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::error::BenchError;
 
-/// Files of a process that are not switches: standard streams, pollers, `/proc`, and what the
-/// program around it has open.
+/// Open files beside switches: standard streams, pollers, `/proc`, and those of the surrounding
+/// program.
 const OTHER_FILES: u64 = 64;
 
-/// Keeps the calling thread on a core.
+/// Pins the calling thread to a core.
 pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
     match core_affinity::set_for_current(CoreId { id: core }) {
         true => Ok(()),
@@ -18,7 +18,7 @@ pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
     }
 }
 
-/// Keeps the calling thread, and what it starts, on some cores; anywhere if none is named.
+/// Pins the calling thread and its children to these cores; to none if the list is empty.
 pub(crate) fn keep_on(cores: &[usize]) -> Result<(), BenchError> {
     if cores.is_empty() {
         return Ok(());
@@ -29,12 +29,12 @@ pub(crate) fn keep_on(cores: &[usize]) -> Result<(), BenchError> {
     sched_setaffinity(None, &set).map_err(BenchError::system("pin to cores"))
 }
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 pub(crate) fn usable_cores() -> Vec<usize> {
     core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect()
 }
 
-/// Whether a core can be pinned to, before threads are started.
+/// Checks that these cores can be pinned to, before threads start.
 pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
     let usable = usable_cores();
     match cores.iter().find(|core| !usable.contains(core)) {
@@ -43,7 +43,7 @@ pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
     }
 }
 
-/// A connection takes a file. The soft limit, often 1,024, is raised as far as needed and allowed.
+/// Raises the soft limit of open files, often 1,024, as far as needed: each connection is a file.
 pub(crate) fn allow_files(switches: u32) -> Result<(), BenchError> {
     let needed = u64::from(switches) + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);

@@ -1,6 +1,6 @@
-//! What a test cost: CPU time and memory of processes, CPU time of threads, energy of the machine.
+//! Cost of a test: CPU time and memory of processes, CPU time of threads, energy of the machine.
 //!
-//! Read from `/proc` and `/sys` (proc(5), the kernel's powercap documentation), only before and
+//! It reads `/proc` and `/sys` (proc(5), the kernel's powercap documentation), only before and
 //! after a measurement.
 
 use std::fs;
@@ -11,38 +11,38 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// Ticks in a second of the times in `/proc/PID/stat`. It is 100 on every Linux that Rust runs on:
-/// the kernel converts to `USER_HZ`.
+/// Ticks per second of times in `/proc/PID/stat`. It is 100 on every Linux that Rust runs on: the
+/// kernel converts to `USER_HZ`.
 const TICKS_PER_S: u64 = 100;
 
-/// CPU time of the calling thread so far.
+/// Returns the CPU time of the calling thread so far.
 pub(crate) fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// What a process and its threads had used at one time.
+/// CPU time of a process and its threads at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessCpu {
-    /// In steps of 10 ms; how it is divided is sampled.
+    /// In steps of 10 ms. The division between user and system is sampled.
     user: Duration,
     system: Duration,
-    /// By thread id: in nanoseconds where the kernel reports them, at most a tick behind.
+    /// By thread id: in nanoseconds if the kernel reports them, otherwise in ticks.
     threads: Vec<(u32, Duration)>,
     reads: Option<Reads>,
 }
 
-/// What a process has read by read(2) and its like; what it got by recv(2) is not in it.
+/// Data that a process has read with read(2) and similar calls. recv(2) does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Reads {
-    /// Calls, those that found nothing included.
+    /// Number of calls, including those that returned no data.
     pub calls: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl ProcessCpu {
-    /// That of a process now.
+    /// Reads the CPU time of a process.
     pub(crate) fn read(pid: u32) -> io::Result<Self> {
         let (user, system) = stat_times(&fs::read_to_string(format!("/proc/{pid}/stat"))?)?;
         let mut threads = Vec::new();
@@ -55,13 +55,13 @@ impl ProcessCpu {
                 threads.push((tid, time));
             }
         }
-        // Only its owner and root may read it.
+        // Only the owner and root may read it.
         let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         Ok(ProcessCpu { user, system, threads, reads: io_reads(&io) })
     }
 }
 
-/// CPU time of a thread, by its folder in `/proc`. `None`: it has gone.
+/// Returns the CPU time of a thread, by its folder in `/proc`; `None` if it has ended.
 fn thread_time(task: &Path) -> Option<Duration> {
     // A kernel without scheduler statistics has no such file, or zeros in it.
     let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
@@ -73,15 +73,15 @@ fn thread_time(task: &Path) -> Option<Duration> {
     Some(user + system)
 }
 
-/// Bytes and calls in an `io` file.
+/// Parses bytes and calls of an `io` file.
 fn io_reads(text: &str) -> Option<Reads> {
     let number =
         |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
     Some(Reads { calls: number("syscr:")?, bytes: number("rchar:")? })
 }
 
-/// User and system time in a `stat` file: its 14th and 15th field. The second field, the name, is in
-/// parentheses and may have anything in it.
+/// Parses user and system time of a `stat` file: its 14th and 15th field. The second field, the
+/// name, is in parentheses and may contain any character.
 fn stat_times(text: &str) -> io::Result<(Duration, Duration)> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "a stat file without times");
     let (_, behind_name) = text.rsplit_once(')').ok_or_else(broken)?;
@@ -91,19 +91,19 @@ fn stat_times(text: &str) -> io::Result<(Duration, Duration)> {
     Ok((duration(ticks()?), duration(ticks()?)))
 }
 
-/// What a process used during a measurement.
+/// Resources that a process used during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessUse {
-    /// CPU seconds of all its threads, to the nanosecond where the kernel reports it.
+    /// CPU seconds of all its threads, exact to the nanosecond if the kernel reports that.
     pub cpu_s: f64,
-    /// Those of them in user mode. How time is divided between both modes is sampled by the kernel
-    /// some hundred times a second.
+    /// User part of `cpu_s`. The kernel samples the division between both modes some hundred times
+    /// per second.
     pub user_s: f64,
-    /// Those of them in the kernel.
+    /// Kernel part of `cpu_s`.
     pub system_s: f64,
-    /// What it has read by read(2), if that can be known.
+    /// Data read with read(2), if known.
     pub reads: Option<Reads>,
-    /// The share of the measurement that its busiest thread was running, 0 to 1.
+    /// Share of the measurement that its busiest thread ran, 0 to 1.
     pub busiest_thread: f64,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: u64,
@@ -112,7 +112,7 @@ pub struct ProcessUse {
 }
 
 impl ProcessUse {
-    /// What a process has used since `before`, `elapsed` ago.
+    /// Returns the resources that a process has used since `before`, `elapsed` ago.
     pub(crate) fn since(pid: u32, before: &ProcessCpu, elapsed: Duration) -> io::Result<Self> {
         let now = ProcessCpu::read(pid)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -123,7 +123,7 @@ impl ProcessUse {
         let busiest = now.threads.iter().map(used).max().unwrap_or_default().as_secs_f64();
         let user = now.user.saturating_sub(before.user);
         let system = now.system.saturating_sub(before.system);
-        // Time of threads that have ended is only in the sum of the process.
+        // The time of threads that have ended is only in the sum of the process.
         let all_live =
             before.threads.iter().all(|(tid, _)| now.threads.iter().any(|(t, _)| t == tid));
         let cpu_s = match all_live {
@@ -149,11 +149,11 @@ impl ProcessUse {
         })
     }
 
-    /// Bytes of each read(2), if what it has read at all is at least as much as what was sent to it:
-    /// else it reads by other calls.
+    /// Mean bytes per read(2); `None` if the process has read much less than `sent` with it: then
+    /// it uses other calls.
     #[must_use]
     pub fn bytes_per_read(&self, sent: u64) -> Option<f64> {
-        /// What is sent and read at a time is not the same to the byte.
+        /// Sent and read bytes do not match exactly.
         const NEARLY: f64 = 0.5;
         let reads = self.reads.filter(|reads| reads.calls > 0)?;
         let bytes = reads.bytes as f64;
@@ -161,23 +161,24 @@ impl ProcessUse {
     }
 }
 
-/// A line of a `status` file, in bytes. A process that has ended has none.
+/// Reads a line of a `status` file, in bytes. A process that has ended has none.
 fn kibibytes(status: &str, key: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(key));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or(0) * 1024
 }
 
-/// The energy counters of the processor packages (RAPL), where the kernel has them and lets us read
-/// them.
+/// The energy counters of the processor packages (RAPL), if the kernel has them and this process
+/// may read them.
 #[derive(Clone, Debug)]
 pub(crate) struct Energy {
-    /// For each package: its counter, where it starts again, and what it was, in microjoules.
+    /// For each package: path of its counter, value at which it wraps, value at the start, in
+    /// microjoules.
     packages: Vec<(PathBuf, u64, u64)>,
 }
 
 impl Energy {
-    /// The counters now. `None` where there are none.
+    /// Reads the counters; `None` if there are none.
     pub(crate) fn read() -> Option<Self> {
         Energy::read_in("/sys/class/powercap".into())
     }
@@ -198,8 +199,8 @@ impl Energy {
         (!packages.is_empty()).then_some(Energy { packages })
     }
 
-    /// Joules that were used since then. The counters start again at zero about once an hour, so a
-    /// measurement has to be shorter.
+    /// Returns the joules since then. The counters wrap about once an hour, so a measurement has to
+    /// be shorter.
     pub(crate) fn joules_since(&self) -> Option<f64> {
         let mut microjoules = 0;
         for (counter, range, before) in &self.packages {
@@ -259,7 +260,7 @@ mod tests {
         let start = thread_cpu();
         while thread_cpu() - start < Duration::from_millis(15) {}
         let used = ProcessUse::since(pid, &before, Duration::from_secs(1)).unwrap();
-        // Others of this process run too; what is behind is a tick at most.
+        // Other threads of this process run too. The counter is up to a tick late.
         assert!(used.cpu_s > 0.005, "{used:?}");
         assert!((used.user_s + used.system_s - used.cpu_s).abs() < 1e-9, "{used:?}");
     }

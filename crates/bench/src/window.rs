@@ -1,7 +1,7 @@
-//! The packet_ins of one switch that are in flight: which are answered, and when they were sent.
+//! The packet_ins of one switch in flight: which are answered, and when they were sent.
 //!
-//! A ring of one byte a packet, bounded by the load's [`in_flight`](crate::Load::in_flight), and a
-//! record of when runs of packets were sent. Nothing here knows what an answer is.
+//! A ring of one byte per packet, limited by the load's [`in_flight`](crate::Load::in_flight), and
+//! the times at which runs of packets were sent. Nothing here decides whether an answer is right.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,76 +10,76 @@ use crate::packet::NUMBER_MASK;
 
 /// A flow was installed for the packet.
 const FLOW: u8 = 1;
-/// The packet was sent on.
+/// The packet was forwarded.
 const PACKET: u8 = 2;
-/// Both: nothing more is expected.
+/// Both parts: the answer is complete.
 const DONE: u8 = FLOW | PACKET;
-/// Something about the answer was wrong.
+/// A part of the answer was wrong.
 const WRONG: u8 = 4;
 
-/// How far back a packet's number is still known as one that was answered.
+/// Number of packets before the window that still count as answered.
 const REMEMBERED: u64 = 1 << 24;
 
-/// What a `buffer_id` stands for.
+/// Meaning of a `buffer_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The packet with this number, which waits for an answer, or a part of one.
+    /// The packet with this number waits for an answer or a part of one.
     Waiting(u64),
-    /// The packet with this number, which is answered or given up.
+    /// The packet with this number is answered or given up.
     Over(u64),
-    /// None that was sent.
+    /// No packet sent has it.
     Unknown,
 }
 
-/// What a part of an answer did.
+/// Effect of a part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It was there already.
+    /// This part had come already.
     Twice,
-    /// Something is still missing.
+    /// The other part is still missing.
     Half,
     /// The answer is complete.
     Complete {
-        /// Whether everything in it was right.
+        /// Whether all parts were right.
         right: bool,
-        /// When the packet was sent, or was due, in nanoseconds.
+        /// Time when the packet was sent, or was due, in nanoseconds.
         sent_ns: u64,
     },
 }
 
-/// Packets that were given up, by what is missing of their answers.
+/// Number of packets given up, by the missing part of their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GivenUp {
-    /// Nothing came.
+    /// No answer came.
     pub(crate) missing: u64,
-    /// The packet was sent on, but no flow installed.
+    /// The packet was forwarded, but no flow was installed.
     pub(crate) without_flow: u64,
-    /// A flow was installed, but the packet never sent on.
+    /// A flow was installed, but the packet was never forwarded.
     pub(crate) without_packet: u64,
 }
 
-/// The packets of one switch that are in flight.
+/// The packets of one switch in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// The first that waits.
+    /// The first packet that waits.
     base: u64,
-    /// The next to be sent.
+    /// The next packet to send.
     next: u64,
-    /// No packet before this one waits for a flow.
+    /// All packets before this one have their flow.
     flows: u64,
-    /// When `base` came to be what it is, in nanoseconds.
+    /// Time of the last change of `base`, in nanoseconds.
     since_ns: u64,
-    /// Parts of answers that came, by number modulo its length, a power of two.
+    /// Parts of answers that came. The index is the number modulo the length, a power of two.
     parts: Box<[u8]>,
-    /// How many of them are not zero: packets behind `base` that are answered, or halfway so.
+    /// Number of nonzero `parts`: packets in the window with a complete or partial answer.
     marked: u32,
     most: u64,
-    /// First numbers of runs of packets that were sent together, and when, in nanoseconds.
+    /// Runs of packets sent together: first number, and time in nanoseconds.
     sent: VecDeque<(u64, u64)>,
 }
 
 impl Window {
-    /// Nothing is in flight, and at most `most` packets will be.
+    /// Creates an empty window for at most `most` packets.
     pub(crate) fn new(most: u32) -> Self {
         Window {
             base: 0,
@@ -93,25 +93,25 @@ impl Window {
         }
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Packets sent and not answered, or answered later than one that is not.
+    /// Number of packets without an answer, and of answered packets behind the first of them.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         self.next - self.base
     }
 
-    /// Packets that may be sent now.
+    /// Number of packets that may be sent now.
     #[inline]
     pub(crate) fn room(&self) -> u64 {
         self.most - self.in_flight()
     }
 
-    /// So many packets, at most [`Window::room`], were sent, or were due, at this time.
+    /// Notes that `packets` packets, at most [`Window::room`], were sent or due at `at_ns`.
     #[inline]
     pub(crate) fn sent(&mut self, packets: u64, at_ns: u64) {
         debug_assert!(packets <= self.room());
@@ -126,11 +126,11 @@ impl Window {
         self.next += packets;
     }
 
-    /// When a packet in flight was sent.
+    /// Time when a packet in flight was sent, in nanoseconds.
     #[inline]
     pub(crate) fn sent_at(&self, number: u64) -> u64 {
         match (self.sent.front(), self.sent.get(1)) {
-            // As a rule answers come in order, and the first run is the one.
+            // Answers usually come in order, so the first run is the right one.
             (Some((_, at)), None) => *at,
             (Some((_, at)), Some((second, _))) if number < *second => *at,
             _ => {
@@ -140,7 +140,7 @@ impl Window {
         }
     }
 
-    /// The packet with this `buffer_id`.
+    /// Finds the packet with this `buffer_id`.
     #[inline]
     pub(crate) fn which(&self, id: u32) -> Which {
         if id & !NUMBER_MASK != 0 {
@@ -161,7 +161,7 @@ impl Window {
         }
     }
 
-    /// The first packet for which no flow was installed.
+    /// Returns the first packet without a flow.
     #[inline]
     pub(crate) fn first_without_flow(&mut self) -> Option<u64> {
         self.flows = self.flows.max(self.base);
@@ -171,20 +171,21 @@ impl Window {
         (self.flows < self.next).then_some(self.flows)
     }
 
-    /// The packets from there on for which no flow was installed.
+    /// Returns all packets without a flow.
     pub(crate) fn without_flow(&mut self) -> impl Iterator<Item = u64> + '_ {
         let from = self.first_without_flow().unwrap_or(self.next);
         (from..self.next).filter(|number| self.part(*number) & FLOW == 0)
     }
 
-    /// The packets in flight, if no part of an answer has come to any of them.
+    /// Returns the packets in flight if none has any part of an answer.
     #[inline]
     pub(crate) fn untouched(&self) -> Option<Range<u64>> {
         (self.marked == 0).then_some(self.base..self.next)
     }
 
-    /// The first so many of the packets that are [untouched](Window::untouched) were answered, whole
-    /// and right. `each` gets when they were sent, or were due, in nanoseconds, and how many then.
+    /// Notes complete and right answers to the first `packets` of the
+    /// [untouched](Window::untouched) packets. `each` gets the time when packets were sent or due,
+    /// in nanoseconds, and their number.
     #[inline]
     pub(crate) fn answered(&mut self, packets: u64, now_ns: u64, mut each: impl FnMut(u64, u64)) {
         debug_assert!(packets == 0 || self.marked == 0 && packets <= self.in_flight());
@@ -199,25 +200,25 @@ impl Window {
         }
     }
 
-    /// Packets that were answered not long ago, the last first.
+    /// Returns recently answered packets, the last first.
     pub(crate) fn recent(&self, packets: u64) -> impl Iterator<Item = u64> + use<> {
         let end = self.flows.max(self.base);
         (end.saturating_sub(packets)..end).rev()
     }
 
-    /// A flow was installed for a packet in flight.
+    /// Notes a flow for a packet in flight.
     #[inline]
     pub(crate) fn flow(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
         self.came(number, FLOW, right, now_ns)
     }
 
-    /// A packet in flight was sent on.
+    /// Notes that a packet in flight was forwarded.
     #[inline]
     pub(crate) fn packet(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
         self.came(number, PACKET, right, now_ns)
     }
 
-    /// A flow was installed for a packet in flight, which went through it.
+    /// Notes a flow for a packet in flight that also forwards it.
     #[inline]
     pub(crate) fn both(&mut self, number: u64, right: bool, now_ns: u64) -> Progress {
         self.came(number, DONE, right, now_ns)
@@ -244,9 +245,8 @@ impl Window {
         Progress::Complete { right: after & WRONG == 0, sent_ns }
     }
 
-    /// Gives up packets that nothing is expected for any more: those that wait at the front when
-    /// later ones were answered, and all that were sent before `now_ns - timeout_ns`, once nothing
-    /// has moved for that long.
+    /// Gives up packets at the front that were sent before `now_ns - timeout_ns`, if the front has
+    /// not moved for that long. Stops at the first answered packet.
     pub(crate) fn give_up(&mut self, now_ns: u64, timeout_ns: u64) -> GivenUp {
         let mut given_up = GivenUp::default();
         let limit = now_ns.saturating_sub(timeout_ns);
@@ -259,7 +259,7 @@ impl Window {
                 0 => given_up.missing += 1,
                 PACKET => given_up.without_flow += 1,
                 FLOW => given_up.without_packet += 1,
-                // An answered one: order is restored, and those behind it have their own time.
+                // An answered packet: the packets behind it get their own time.
                 _ => break,
             }
             self.marked -= u32::from(self.parts[slot] != 0);
@@ -267,12 +267,12 @@ impl Window {
             self.base += 1;
             self.forget_sent();
         }
-        // The front may be an answered one now.
+        // The front may be an answered packet now.
         self.advance(now_ns);
         given_up
     }
 
-    /// Goes past answered packets at the front.
+    /// Moves the front past answered packets.
     #[inline]
     fn advance(&mut self, now_ns: u64) {
         while self.base < self.next && self.part(self.base) & DONE == DONE {

@@ -1,50 +1,49 @@
-//! Axes: how numbers are laid out and written.
+//! Axes: scales, marks, and the format of numbers.
 
-/// How an axis is divided.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Linear, from zero.
     Linear,
-    /// Each decade takes the same room. Numbers that are not above zero are left out.
+    /// Logarithmic. Numbers that are not above zero are left out.
     Log,
-    /// From zero, unless the numbers are far apart (`WIDE`); then by decades.
+    /// Linear, unless the numbers are far apart (`WIDE`); then logarithmic.
     Auto,
 }
 
-/// Numbers further apart than this, as a ratio, need an axis of decades to be distinguished.
+/// Ratio of numbers above which an axis has to be logarithmic to show them apart.
 pub(super) const WIDE: f64 = 12.0;
 
-/// How numbers at an axis are written.
+/// Format of the numbers of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// As they are, with k, M or G for thousands: `1.5M`.
+    /// Plain numbers, with k, M or G for thousands: `1.5M`.
     Count,
-    /// They are nanoseconds: `15 µs`.
+    /// Nanoseconds: `15 µs`.
     Time,
-    /// They are bytes, with KiB and MiB.
+    /// Bytes, with KiB and MiB.
     Bytes,
-    /// As they are, with two decimals.
+    /// Plain numbers with two decimals.
     Share,
-    /// They are shares from 0 to 1: `50%`.
+    /// Shares from 0 to 1: `50%`.
     Percent,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Its title, with the unit.
     pub label: String,
-    /// How it is divided.
+    /// Its scale.
     pub scale: Scale,
-    /// How its numbers are written.
+    /// Format of its numbers.
     pub unit: Unit,
-    /// Where it is marked, the most important first; anywhere if this is empty. A mark
-    /// that has no room is left out.
+    /// Numbers to mark, the most important first; any if empty. A mark without space is left out.
     pub marks: Vec<f64>,
 }
 
 impl Axis {
-    /// An axis.
+    /// Creates an axis.
     #[must_use]
     pub fn new(label: impl Into<String>, scale: Scale, unit: Unit) -> Self {
         Axis { label: label.into(), scale, unit, marks: Vec::new() }
@@ -52,7 +51,7 @@ impl Axis {
 }
 
 impl Unit {
-    /// A number as it stands at an axis or in a table.
+    /// Writes a number as it appears at an axis or in a table.
     #[must_use]
     pub fn write(self, number: f64) -> String {
         let prefixed = |steps: &[(f64, &str)], rest: &str| {
@@ -75,12 +74,12 @@ impl Unit {
     }
 }
 
-/// Whole numbers of four digits that are no round hundreds.
+/// Whether a number is whole, has four digits, and is not a multiple of 100.
 fn is_short_whole(number: f64) -> bool {
     number.fract() == 0.0 && (1000.0..10_000.0).contains(&number) && number % 100.0 != 0.0
 }
 
-/// Three significant digits, without zeros at the end.
+/// Writes three significant digits, without zeros at the end.
 fn digits(number: f64) -> String {
     let text = match number.abs() {
         size if size >= 99.95 => format!("{number:.0}"),
@@ -100,18 +99,18 @@ pub(crate) struct Ruler {
     log: bool,
     from: f64,
     to: f64,
-    /// Where it is marked, and what stands there.
+    /// Numbers to mark, with their texts.
     pub(crate) marks: Vec<(f64, String)>,
 }
 
-/// Marks on a linear axis, about.
+/// Approximate number of marks on a linear axis.
 const MARKS: f64 = 6.0;
 
-/// Maximum number of marks with a number on an axis of decades.
+/// Maximum number of marks on a logarithmic axis.
 const MOST_MARKS: usize = 12;
 
 impl Ruler {
-    /// One that has room for these numbers.
+    /// Makes an axis that shows these numbers.
     pub(crate) fn of(axis: &Axis, numbers: impl Iterator<Item = f64> + Clone) -> Self {
         let finite = numbers.filter(|number| number.is_finite());
         let positive = finite.clone().filter(|number| *number > 0.0);
@@ -135,7 +134,7 @@ impl Ruler {
 
     fn linear(unit: Unit, most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
-        // A share ends at one; other numbers have some air above them.
+        // A share ends at one; other numbers get some space above them.
         let whole = matches!(unit, Unit::Share | Unit::Percent) && most <= 1.0;
         let room = if whole { 1.0 } else { most * 1.06 };
         let rough = room / MARKS;
@@ -158,7 +157,7 @@ impl Ruler {
                 decades.flat_map(|decade| factors.iter().map(move |f| f * 10f64.powi(decade)));
             all.filter(|mark| (from..=to).contains(&mark.log10())).collect()
         };
-        // As many numbers as there is room for.
+        // Takes as many numbers as fit.
         let fine: [&[f64]; 3] = [&[1.0, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0], &[1.0, 3.0]];
         let marks = fine.iter().map(|factors| at(factors)).find(|marks| marks.len() <= MOST_MARKS);
         let marks = marks.unwrap_or_else(|| at(&[1.0]));
@@ -166,7 +165,7 @@ impl Ruler {
         Ruler { log: true, from, to, marks }
     }
 
-    /// Where on the axis a number is, 0 to 1; `None` if it is not on it.
+    /// Position of a number on the axis, 0 to 1; `None` if it is outside.
     pub(crate) fn place(&self, number: f64) -> Option<f64> {
         let at = if self.log { number.log10() } else { number };
         let share = (at - self.from) / (self.to - self.from);

@@ -1,17 +1,17 @@
-//! The numbers of a plot as CSV (RFC 4180), for spreadsheets and other programs that draw.
+//! The numbers of a plot as CSV (RFC 4180), for spreadsheets and other plotting programs.
 
 use csv::WriterBuilder;
 
 use super::{Plot, PlotError, Point, Shape, Unit};
 
-/// A plot's numbers: a row for each point, with all that the picture shows of it.
+/// Writes a plot's numbers: a row for each point, with everything that the picture shows of it.
 ///
-/// The columns are the curve's name, the heading that it stands under, x, y, the minimum and the
-/// maximum of the runs (empty where there is one run), and whether the generator set the pace. The
-/// names of x and y are those of the axes, with their unit. A level has no x, and a bound no y.
+/// The columns are the curve's name, its heading in the legend, x, y, minimum and maximum of the
+/// runs (empty for a single run), and whether the generator limited the rate. The columns x and y
+/// have the names of the axes, with their units. A level has no x, and a bound has no y.
 ///
 /// # Errors
-/// [`PlotError`], if it cannot be written, which it should.
+/// [`PlotError`], if writing fails, which should not happen.
 pub fn csv(plot: &Plot) -> Result<String, PlotError> {
     let mut writer = WriterBuilder::new().from_writer(Vec::new());
     let head = ["curve", "group"].map(str::to_owned).into_iter();
@@ -44,7 +44,7 @@ pub fn csv(plot: &Plot) -> Result<String, PlotError> {
     String::from_utf8(bytes).map_err(|error| plot.error(error))
 }
 
-/// What the numbers of an axis are.
+/// The unit of an axis, for the heading of its column.
 const fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Time => "ns",

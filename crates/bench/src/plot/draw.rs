@@ -1,4 +1,4 @@
-//! Drawing a plot on any backend: frame, marks, curves, and a legend beside them.
+//! Draws a plot on any backend: frame, marks, curves, and a legend beside them.
 
 use plotters::coord::Shift;
 use plotters::prelude::{
@@ -21,7 +21,7 @@ const OURS: RGBColor = RGBColor(20, 92, 204);
 const RESPONDER: RGBColor = RGBColor(60, 64, 72);
 const PEERS: [RGBColor; 4] =
     [RGBColor(214, 92, 16), RGBColor(16, 138, 84), RGBColor(148, 60, 176), RGBColor(176, 128, 0)];
-/// Paler than what was measured here.
+/// Paler than the colours of curves measured here.
 const PUBLISHED: [RGBColor; 8] = [
     RGBColor(196, 110, 110),
     RGBColor(120, 150, 200),
@@ -33,54 +33,54 @@ const PUBLISHED: [RGBColor; 8] = [
     RGBColor(140, 140, 140),
 ];
 
-/// Lengths in points; the scale makes pixels of them.
+/// Lengths in points. The scale converts them to pixels.
 const LEFT: i32 = 74;
 const TOP: i32 = 46;
 const BOTTOM: i32 = 56;
 const LEGEND_WIDTH: i32 = 306;
 const LEGEND_LINE: i32 = 17;
 const GROUP_GAP: i32 = 9;
-/// How wide a letter at an axis is, about, and what is left free between two marks of the lower one.
+/// Approximate width of a letter at an axis, and minimum gap between two marks of the lower axis.
 const LETTER_WIDTH: i32 = 8;
 const MARK_GAP: i32 = 8;
-/// Where the middle of small letters is under the top of their line.
+/// Distance from the top of a line to the middle of its small letters.
 const LETTERS_MIDDLE: f64 = 6.0;
 const TITLE_SIZE: i32 = 19;
 const TEXT_SIZE: i32 = 14;
 const SMALL_SIZE: i32 = 13;
 
-/// Characters of a line of the legend, and of a heading in it, in the width that it has.
+/// Characters that fit in a line of the legend, and in one of its headings.
 const NAME_CHARS: usize = 40;
 const GROUP_CHARS: usize = 45;
-/// Characters of a line of caveats, in the width of the picture.
+/// Characters that fit in a line of caveats, which is as wide as the picture.
 const CAVEAT_CHARS: usize = 130;
-/// Where the first of these lines is, under the title.
+/// Top of the first of these lines, under the title.
 const CAVEATS_TOP: i32 = 38;
 
-/// Points of a line that are nearer to each other than this, in points of the picture, are drawn as
-/// one: a distribution has thousands.
+/// Points of a line that are closer than this, in points of the picture, are drawn as one: a
+/// distribution has thousands.
 const NEAR: f64 = 0.2;
 
 type Failed<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
 type Area<DB> = DrawingArea<DB, Shift>;
 
-/// The height that a plot needs, in points.
+/// Height of a plot, in points.
 pub(super) fn height(plot: &Plot) -> u32 {
     let legend: i32 = legend(plot).iter().map(|entry| entry.height()).sum();
     LEAST_HEIGHT.max((top(plot) + legend + LEGEND_LINE).unsigned_abs())
 }
 
-/// Where the frame begins, in points: under the title and the caveats.
+/// Top of the frame, in points: below the title and the caveats.
 fn top(plot: &Plot) -> i32 {
     TOP + caveats(plot).len() as i32 * LEGEND_LINE
 }
 
-/// The lines between the title and the frame.
+/// The lines between title and frame.
 fn caveats(plot: &Plot) -> Vec<String> {
     plot.caveats.iter().flat_map(|caveat| wrap(caveat, CAVEAT_CHARS)).collect()
 }
 
-/// Draws a plot, each point as so many pixels.
+/// Draws a plot with `scale` pixels per point.
 pub(super) fn draw<DB: DrawingBackend>(
     plot: &Plot,
     area: &Area<DB>,
@@ -89,7 +89,7 @@ pub(super) fn draw<DB: DrawingBackend>(
     area.fill(&WHITE)?;
     let canvas = Canvas::new(plot, area, scale as i32);
     canvas.frame(plot)?;
-    // What was measured here lies above what was published, and ours above all.
+    // Measured curves go above published ones, and ours above all.
     for series in plot.series.iter().rev() {
         canvas.series(series)?;
     }
@@ -98,7 +98,7 @@ pub(super) fn draw<DB: DrawingBackend>(
 
 struct Canvas<'a, DB: DrawingBackend> {
     area: &'a Area<DB>,
-    /// Pixels of a point.
+    /// Pixels per point.
     scale: i32,
     x: Ruler,
     y: Ruler,
@@ -134,7 +134,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         }
     }
 
-    /// Where a point of the data is, in points of the picture; `None` if an axis does not have it.
+    /// Position of a data point in the picture, in points; `None` if it is outside an axis.
     fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
         let (x, y) = (self.x.place(x)?, self.y.place(y)?);
         let (width, height) = (f64::from(self.right - LEFT), f64::from(self.bottom - self.top));
@@ -251,7 +251,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         self.dashes(&placed, look)
     }
 
-    /// A line through these, with the dashes of its look.
+    /// Draws a line through the points, dashed if its look says so.
     fn dashes(&self, points: &[(f64, f64)], look: &Look) -> Result<(), Failed<DB>> {
         let style = self.stroke(look.color, look.width);
         let Some((on, off)) = look.dash else {
@@ -282,7 +282,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
         Ok(())
     }
 
-    /// From the minimum to the maximum of several runs.
+    /// Draws the spread of several runs, from minimum to maximum.
     fn spread(&self, point: &Point, look: &Look) -> Result<(), Failed<DB>> {
         let Some((least, most)) = point.spread else { return Ok(()) };
         let (Some(low), Some(high)) = (self.place(point.x, least), self.place(point.x, most))
@@ -360,7 +360,7 @@ impl<'a, DB: DrawingBackend> Canvas<'a, DB> {
     }
 }
 
-/// The points of a line that the eye can distinguish, the first and the last among them.
+/// Returns the points of a line that can be seen apart, including the first and the last.
 fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let mut last = None;
@@ -389,7 +389,7 @@ fn font(size: i32) -> FontDesc<'static> {
     FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal).into_font()
 }
 
-/// How a curve looks.
+/// Look of a curve.
 struct Look {
     color: RGBColor,
     width: f64,
@@ -464,7 +464,7 @@ fn legend(plot: &Plot) -> Vec<Entry<'_>> {
     entries
 }
 
-/// Lines of at most so many characters, broken between words.
+/// Breaks a text between words into lines of at most `most` characters.
 fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,17 +1,17 @@
-//! Plots as data, and as pictures of them: SVG for the report, PNG for slides, PDF for papers.
+//! Plots as data, and pictures of them: SVG for the report, PNG for slides, PDF for papers.
 //!
 //! # What it is
-//! A [`Plot`] says which curves there are, on which axes, and whose they are. [`svg`], [`png()`] and
-//! [`pdf()`] draw it. All come from the same code (`draw`), on backends of the crate `plotters`.
-//! [`csv()`] writes its numbers.
+//! A [`Plot`] lists the curves, their axes and their owners. [`svg`], [`png()`] and [`pdf()`] draw
+//! it. They share the same code (`draw`), on backends of the crate `plotters`. [`csv()`] writes its
+//! numbers.
 //!
 //! # What it is not
-//! It knows nothing of experiments, and reads and writes no files.
+//! It does not depend on experiments, and reads and writes no files.
 //!
 //! # Fonts
-//! Letters have to be measured, and for PNG drawn, on machines that have no fonts at all. So one is
-//! built in: DejaVu Sans, reduced to the characters that are used (`fonts/LICENSE`). An SVG names
-//! `sans-serif`, and is shown in the reader's own. A PDF carries the built-in one.
+//! Text has to be measured, and for PNG drawn, even on machines without fonts. So one font is built
+//! in: DejaVu Sans, reduced to the characters in use (`fonts/LICENSE`). An SVG names `sans-serif`,
+//! and is shown in a font of the reader's machine. A PDF embeds the built-in font.
 
 mod axis;
 mod csv;
@@ -26,28 +26,28 @@ use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::prelude::IntoDrawingArea;
 use plotters::style::{FontStyle, register_font};
 
-/// The width of a plot, in points of an SVG.
+/// Width of a plot, in points of an SVG.
 pub const WIDTH: u32 = 980;
 
 /// Minimum height of a plot; one with a long legend is higher.
 pub const LEAST_HEIGHT: u32 = 440;
 
-/// Pixels of a PNG for each point.
+/// Pixels of a PNG per point.
 const PNG_SCALE: u32 = 2;
 
-/// The name that plots call their font by.
+/// The font name that plots use.
 pub(crate) const FONT: &str = "sans-serif";
 
 const FONT_BYTES: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 
-/// Whose a curve is: it decides how it looks.
+/// Owner of a curve, which decides its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// The controller that the suite is about.
+    /// The controller that the suite measures.
     Ours,
-    /// The canned responder's: what the machine allows.
+    /// The canned responder: the limit of the machine.
     Responder,
-    /// That of another controller that was run, the n-th.
+    /// The n-th other controller that was run.
     Peer(usize),
     /// Published by a study, measured on other hardware; the n-th in this plot.
     Published(usize),
@@ -56,34 +56,34 @@ pub enum Whose {
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where.
+    /// Position on the x axis.
     pub x: f64,
-    /// How much.
+    /// Position on the y axis.
     pub y: f64,
-    /// The minimum and the maximum of several runs.
+    /// Minimum and maximum of several runs.
     pub spread: Option<(f64, f64)>,
-    /// It is no result: the generator set the pace.
+    /// Not a result: the generator limited the rate.
     pub hollow: bool,
 }
 
 impl Point {
-    /// A point without a spread.
+    /// Creates a point without a spread.
     #[must_use]
     pub const fn at(x: f64, y: f64) -> Self {
         Point { x, y, spread: None, hollow: false }
     }
 }
 
-/// What is drawn.
+/// Shape of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Points with lines between them.
     Curve(Vec<Point>),
-    /// A line without marks: many points, such as a distribution.
+    /// A line without marks, for many points, such as a distribution.
     Line(Vec<Point>),
-    /// A level for all x: one number that was published without one.
+    /// A level for all x, for a published number without an x.
     Level(f64),
-    /// A bound at some x, such as "under 10 ms" in a distribution of latencies.
+    /// A bound at an x, such as "under 10 ms" in a distribution of latencies.
     Upright(f64),
 }
 
@@ -92,30 +92,30 @@ pub enum Shape {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// The heading under which it stands there.
+    /// Its heading in the legend.
     pub group: String,
-    /// Whose it is.
+    /// Its owner.
     pub whose: Whose,
-    /// A second curve of the same owner, drawn with dashes.
+    /// Whether it is a second curve of the same owner, which is dashed.
     pub second: bool,
-    /// What is drawn.
+    /// Its shape.
     pub shape: Shape,
 }
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// Its file's name, without an ending.
+    /// Name of its file, without extension.
     pub name: String,
-    /// What it shows.
+    /// Title of the picture.
     pub title: String,
-    /// What a reader has to know who sees nothing but the picture, such as that the machine was busy.
+    /// Warnings for readers who see only the picture, such as that the machine was busy.
     pub caveats: Vec<String>,
-    /// The axis at the bottom.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The axis at the left.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is in it, in the order of the legend.
+    /// The curves, in the order of the legend.
     pub series: Vec<Series>,
 }
 
@@ -133,10 +133,10 @@ impl Plot {
     }
 }
 
-/// A plot as SVG.
+/// Draws a plot as SVG.
 ///
 /// # Errors
-/// [`PlotError`], if a backend fails, which it should not.
+/// [`PlotError`], if a backend fails, which should not happen.
 pub fn svg(plot: &Plot) -> Result<String, PlotError> {
     use_font(plot)?;
     let mut text = String::new();
@@ -149,10 +149,10 @@ pub fn svg(plot: &Plot) -> Result<String, PlotError> {
     Ok(text)
 }
 
-/// A plot as PNG, with twice as many pixels each way as the SVG has points.
+/// Draws a plot as PNG, with two pixels per point of the SVG in each direction.
 ///
 /// # Errors
-/// [`PlotError`], if a backend fails, which it should not.
+/// [`PlotError`], if a backend fails, which should not happen.
 pub fn png(plot: &Plot) -> Result<Vec<u8>, PlotError> {
     use_font(plot)?;
     let (width, height) = (WIDTH * PNG_SCALE, draw::height(plot) * PNG_SCALE);

@@ -1,12 +1,12 @@
 //! A plot as PDF, for papers: lines stay lines at any size, and text can be selected and searched.
 //!
 //! # What it is
-//! A backend of `plotters` that writes the operators of PDF (ISO 32000-1), by the crate `pdf-writer`.
-//! Papers and printers want every font embedded, so the built-in font is.
+//! A backend of `plotters` that writes PDF operators (ISO 32000-1) with the crate `pdf-writer`.
+//! Publishers and printers want all fonts embedded, so the built-in font is.
 //!
 //! # Coordinates
-//! Backends get whole numbers with y downwards. The page draws [`STEPS`] of them to a point, so that
-//! rounding cannot be seen, and turns y around.
+//! Backends get whole numbers, with y downwards. A point of the page has [`STEPS`] of these units,
+//! so rounding is invisible. The page turns y around.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,17 +22,17 @@ use plotters_backend::{
 
 use super::{FONT_BYTES, Plot, PlotError, WIDTH, draw};
 
-/// Steps of a coordinate in a point of the page.
+/// Steps of a coordinate per point of the page.
 const STEPS: u32 = 16;
 
-/// A font's size as SVG and PDF count it, for each that `plotters` asks for: it means the height of a
+/// Font size of SVG and PDF, divided by the size that `plotters` gives, which is the height of a
 /// line.
 const SIZE_OF_LINE: f64 = 1.0 / 1.24;
 
-/// Units of a PDF's glyph widths in a font size (§9.2.4).
+/// Units of a PDF's glyph widths per font size (§9.2.4).
 const GLYPH_UNITS: f32 = 1000.0;
 
-/// Control points of a quarter of a circle, as a share of its radius.
+/// Distance of the control points of a quarter circle, divided by its radius.
 const QUARTER: f32 = 0.552_285;
 
 const FONT_NAME: Name<'static> = Name(b"BRPLOT+DejaVuSans");
@@ -40,10 +40,10 @@ const FONT_IN_PAGE: Name<'static> = Name(b"F1");
 const IDENTITY: SystemInfo<'static> =
     SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 
-/// A plot as PDF: one page of the plot's size.
+/// Draws a plot as PDF: one page of the plot's size.
 ///
 /// # Errors
-/// [`PlotError`], if drawing fails, which it should not.
+/// [`PlotError`], if drawing fails, which should not happen.
 pub fn pdf(plot: &Plot) -> Result<Vec<u8>, PlotError> {
     super::use_font(plot)?;
     let font = FontRef::try_from_slice(FONT_BYTES)
@@ -61,21 +61,21 @@ pub fn pdf(plot: &Plot) -> Result<Vec<u8>, PlotError> {
     Ok(file(&font, page, height))
 }
 
-/// What is drawn.
+/// The drawing.
 struct Page {
     content: Content,
-    /// The letters that are used, by their glyphs.
+    /// Characters in use, by glyph.
     letters: BTreeMap<u16, char>,
 }
 
-/// What draws it.
+/// The backend that draws.
 struct Pen<'p> {
     font: &'p FontRef<'static>,
     size: (u32, u32),
     page: &'p mut Page,
 }
 
-/// A glyph's width, as a share of the font's size.
+/// Width of a glyph, divided by the font size.
 fn width(font: &FontRef<'static>, glyph: GlyphId) -> f32 {
     font.h_advance_unscaled(glyph) / font.units_per_em().unwrap_or(GLYPH_UNITS)
 }
@@ -228,15 +228,15 @@ impl DrawingBackend for Pen<'_> {
             HPos::Center => -width / 2.0,
             HPos::Right => -width,
         };
-        // Where the line that letters stand on is, under the anchor. Capitals of this font are 0.73
-        // of its size high.
+        // Distance from the anchor down to the baseline. Capitals of this font are 0.73 of its size
+        // high.
         let down = size
             * match style.anchor().v_pos {
                 VPos::Top => 0.76,
                 VPos::Center => 0.365,
                 VPos::Bottom => 0.0,
             };
-        // Letters are upright where y goes upwards: they are turned around where it goes downwards.
+        // Text is upright if y goes upwards. Here y goes downwards, so it is turned around.
         let (cos, sin) = match style.transform() {
             FontTransform::None => (1.0, 0.0),
             FontTransform::Rotate90 => (0.0, 1.0),
@@ -256,7 +256,7 @@ impl DrawingBackend for Pen<'_> {
     }
 }
 
-/// The page with all that it needs.
+/// Writes the file: the page with its font.
 fn file(font: &FontRef<'static>, page: Page, height: u32) -> Vec<u8> {
     let [catalog, pages, leaf, content, composite, glyphs, descriptor, program, letters] =
         [1, 2, 3, 4, 5, 6, 7, 8, 9].map(Ref::new);

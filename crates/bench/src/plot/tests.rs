@@ -1,4 +1,4 @@
-//! Pictures have in them what the data has.
+//! Pictures contain all of the data.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! Packet_ins to canned answers, in memory: the hot loop of the responder.
+//! Turns packet_ins into canned answers, in memory: the hot loop of the responder.
 //!
-//! For each kind of packet_in that the load has (version, buffered or not) there is a buffer full of
-//! answers. What differs from one to the next is copied from the packet_in into the answer that
-//! stands ready for it: `xid`, `buffer_id`, in_port, addresses, output port, and the frame where the
-//! packet was not buffered. All places are constants of the kind, so a packet costs some dozens of
-//! instructions. The codec builds the answers; nothing of it runs in the loop.
+//! Each kind of packet_in of the load (version, buffered or not) has a buffer full of prepared
+//! answers. The fields that change are copied from the packet_in into the next answer: `xid`,
+//! `buffer_id`, in_port, addresses, output port, and the frame if the packet was not buffered. All
+//! offsets are constants of the kind, so a packet costs some dozens of instructions. The codec
+//! builds the answers beforehand; the loop does not use it.
 
 use bellrock_openflow::{
     Action, Bytes, EncodeError, FlowMod, List, MacAddr, Match, Out, PacketOut, Port, ToSwitch,
@@ -16,27 +16,28 @@ use crate::packet::{
     UDP_DST, UDP_SRC,
 };
 
-/// Bytes of a packet_in of 1.0 and of 1.3.
+/// Length of a packet_in of 1.0 and of 1.3, in bytes.
 const IN_10: usize = PACKET_IN_10_LEN;
 const IN_13: usize = MAX_PACKET_IN_LEN;
 
-/// Bytes of the answers: a flow_mod, and behind it a packet_out where the packet was not buffered.
+/// Length of the answers in bytes: a flow_mod, followed by a packet_out if the packet was not
+/// buffered.
 const FLOW_10: usize = 80;
 const FLOW_13: usize = 160;
 const BOTH_10: usize = FLOW_10 + 24 + FRAME_LEN;
 const BOTH_13: usize = FLOW_13 + 40 + FRAME_LEN;
 
-/// How long packet_ins of the load start: version, type, length.
+/// First bytes of a packet_in of the load: version, type, length.
 const HEAD_10: [u8; 4] = [1, 10, 0, IN_10 as u8];
 const HEAD_13: [u8; 4] = [4, 10, 0, IN_13 as u8];
 
-/// Packet_ins that are answered at a time: what 64 KiB hold, and one that had begun before.
+/// Maximum number of packet_ins per call: those in 64 KiB, and one that began before.
 const RUN: usize = 64 * 1024 / IN_10 + 2;
 
-/// Seconds after which an unused flow goes.
+/// Idle timeout of the flows, in seconds.
 const IDLE_TIMEOUT_S: u16 = 60;
 
-/// Answers that stand ready, for each kind of packet_in.
+/// Prepared answers, for each kind of packet_in.
 #[derive(Debug)]
 pub struct Answerer {
     flows_10: Vec<u8>,
@@ -49,7 +50,7 @@ impl Answerer {
     /// Builds the answers.
     ///
     /// # Errors
-    /// None that can come up; the codec's are handed on.
+    /// Passes on the codec's errors; none can occur.
     pub fn new() -> Result<Self, EncodeError> {
         let flow = |version, buffered| answers(version, buffered);
         Ok(Answerer {
@@ -60,9 +61,9 @@ impl Answerer {
         })
     }
 
-    /// Answers the packet_ins of the load that `input` starts with, as far as they are of one kind.
-    /// Says how many bytes of it that was, and gives the answers. Zero: `input` starts with
-    /// something else, or with a packet_in that is not all there.
+    /// Answers the packet_ins at the start of `input` that are of one kind. Returns their length in
+    /// bytes, and the answers. The length is zero if `input` starts with another message, or with
+    /// an incomplete packet_in.
     #[inline]
     pub fn answer(&mut self, input: &[u8]) -> (usize, &[u8]) {
         let head: Option<&[u8; 12]> = input.first_chunk();
@@ -100,7 +101,7 @@ fn run<'a, const IN: usize, const OUT: usize>(
     (answered * IN, answers.get(..answered * OUT).unwrap_or(&[]))
 }
 
-/// `N` bytes at a constant place.
+/// Returns `N` bytes at a constant offset.
 #[inline(always)]
 fn part<const LEN: usize, const N: usize>(bytes: &[u8; LEN], at: usize) -> [u8; N] {
     let mut part = [0; N];
@@ -108,7 +109,7 @@ fn part<const LEN: usize, const N: usize>(bytes: &[u8; LEN], at: usize) -> [u8; 
     part
 }
 
-/// Copies `N` bytes from a constant place to another.
+/// Copies `N` bytes from one constant offset to another.
 #[inline(always)]
 fn copy<const IN: usize, const OUT: usize, const N: usize>(
     (from, from_at): (&[u8; IN], usize),
@@ -117,7 +118,7 @@ fn copy<const IN: usize, const OUT: usize, const N: usize>(
     to[to_at..to_at + N].copy_from_slice(&from[from_at..from_at + N]);
 }
 
-/// Where the frame is in a packet_in, and its in_port.
+/// Offsets of the frame and of the in_port in a packet_in.
 const FRAME_10: usize = 18;
 const FRAME_13: usize = 42;
 const PORT_10: usize = 14;
@@ -161,7 +162,7 @@ fn both_13(from: &[u8; IN_13], to: &mut [u8; BOTH_13]) {
     copy::<IN_13, BOTH_13, FRAME_LEN>((from, FRAME_13), (to, FLOW_13 + 40));
 }
 
-/// A buffer full of answers to no packet in particular.
+/// Fills a buffer with answers, still without the fields of a packet.
 fn answers(version: Version, buffered: bool) -> Result<Vec<u8>, EncodeError> {
     let matching = Match::any()
         .in_port(Port(1))

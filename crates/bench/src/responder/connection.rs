@@ -1,4 +1,4 @@
-//! One switch at the responder: its socket, and the handshake as a controller does it.
+//! One switch at the responder: its socket, and the handshake of a controller.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -10,38 +10,38 @@ use bellrock_openflow::{
 
 use super::answer::Answerer;
 
-/// Bytes of a message that may be waited for; a longer one closes the connection. Switches of the
-/// load send none longer than their descriptions.
+/// Maximum length of an incomplete message, in bytes. A longer one closes the connection. The
+/// longest message from a switch of the load is its description.
 const MAX_CARRY: usize = super::CARRY_LEN;
 
-/// Where a turn has left a connection.
+/// State of a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// There may be more to read or to write at once.
     More,
-    /// The poller reports when there is.
+    /// Nothing to do until the poller reports the socket.
     Idle,
-    /// It is over.
+    /// The connection has ended.
     Closed,
 }
 
 /// One switch.
 pub(super) struct Connection {
     stream: TcpStream,
-    /// What its hello said.
+    /// The version in its hello.
     version: Option<Version>,
     readable: bool,
     writable: bool,
-    /// It has a turn to come.
+    /// Waits for its turn in the queue.
     pub(super) queued: bool,
-    /// The beginning of a message.
+    /// The beginning of an incomplete message.
     carry: Vec<u8>,
-    /// Answers that the kernel did not take. Nothing is read until it has.
+    /// Answers that the kernel did not take yet. Nothing is read until it takes them.
     pending: Vec<u8>,
 }
 
 impl Connection {
-    /// Takes an accepted connection, and says hello.
+    /// Takes an accepted connection and sends hello.
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
@@ -62,13 +62,13 @@ impl Connection {
         &self.stream
     }
 
-    /// The poller has news.
+    /// Notes what the poller reports.
     pub(super) fn ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.writable |= writable;
     }
 
-    /// Writes what is pending, reads once, and answers what was read.
+    /// Writes pending answers, reads once, and answers the messages read.
     pub(super) fn turn(&mut self, input: &mut [u8], answerer: &mut Answerer) -> State {
         match self.try_turn(input, answerer) {
             Ok(state) => state,
@@ -84,7 +84,7 @@ impl Connection {
         let carried = self.carry.len();
         input[..carried].copy_from_slice(&self.carry);
         let room = &mut input[carried..carried + super::READ_LEN];
-        // read(2), not recv(2): only that is counted in `/proc/PID/io`.
+        // read(2), not recv(2): `/proc/PID/io` counts only read(2).
         let read = match rustix::io::read(&self.stream, room).map_err(io::Error::from) {
             Ok(0) => return Ok(State::Closed),
             Ok(read) => read,
@@ -95,7 +95,7 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(State::More),
             Err(error) => return Err(error),
         };
-        // A short read has emptied the socket; the poller reports what comes after.
+        // A short read has emptied the socket. The poller reports later data.
         self.readable = read == super::READ_LEN;
         let mut rest = &input[..carried + read];
         while !rest.is_empty() {
@@ -118,7 +118,7 @@ impl Connection {
         Ok(if more { State::More } else { State::Idle })
     }
 
-    /// Answers a message that is no packet_in of the load, if it asks for something.
+    /// Answers any other message that is a request.
     fn control(&mut self, message: Frame<'_>) -> io::Result<()> {
         let mut out = Out::with_capacity(message.bytes.len() + 64);
         self.control_to(message, &mut out).map_err(io::Error::other)?;
@@ -127,7 +127,7 @@ impl Connection {
 
     fn control_to(&mut self, message: Frame<'_>, out: &mut Out) -> Result<(), EncodeError> {
         let Some(version) = self.version else {
-            // The first message is a hello; the lower of both versions is spoken.
+            // The first message is a hello. The lower of both versions is used.
             let version = match message.header.version {
                 1..=3 => Version::V1_0,
                 _ => Version::V1_3,

@@ -1,8 +1,8 @@
-//! The bare echo loop: the minimum that a program can do for idle switches.
+//! The bare echo loop: the minimum work of a program for idle switches.
 //!
-//! An epoll instance, a read, a write. It greets a switch, asks for its features, so that the switch
-//! takes it for a controller, and sends each echo request back as a reply, in the place where it was
-//! read. All else it reads and forgets. What idle switches cost a controller is compared with it.
+//! It has an epoll instance, a read, a write. It sends hello and asks for the features, so that the
+//! switch takes it for a controller. It turns each echo request into its reply in the read buffer.
+//! It ignores all other messages. A controller's cost of idle switches is compared with it.
 
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -19,17 +19,16 @@ use rustix::io::Errno;
 
 use crate::error::BenchError;
 
-/// Bytes that it reads at a time, and the longest message that it takes.
+/// Maximum number of bytes per read, and of a message.
 const READ_LEN: usize = 64 * 1024;
 
 /// Maximum number of sockets that one wait reports.
 const EVENTS: usize = 256;
 
-/// The token of the listener; switches have those above.
+/// Token of the listener; switches have higher tokens.
 const LISTENER: u64 = 0;
 
-/// The first message of a switch and an echo request, by their type in the header (1.0 §5.1, 1.3.5 §A.1);
-/// and a reply.
+/// Message types in the header (1.0 §5.1, 1.3.5 §A.1).
 const HELLO: u8 = 0;
 const ECHO_REQUEST: u8 = 2;
 const ECHO_REPLY: u8 = 3;
@@ -39,7 +38,7 @@ pub(super) struct EchoLoop {
     listener: TcpListener,
     epoll: OwnedFd,
     stop: Arc<AtomicBool>,
-    /// By token less one. A closed one's place is taken by the next.
+    /// Switches by token minus one. A new switch takes the place of a closed one.
     switches: Vec<Option<Idle>>,
     input: Vec<u8>,
     greeting_10: Vec<u8>,
@@ -49,7 +48,7 @@ pub(super) struct EchoLoop {
 /// A switch.
 struct Idle {
     stream: TcpStream,
-    /// The beginning of a message; hardly ever anything.
+    /// The beginning of an incomplete message; almost always empty.
     carry: Vec<u8>,
 }
 
@@ -70,7 +69,7 @@ impl EchoLoop {
         })
     }
 
-    /// Runs until it is stopped. It waits at most so long at a time.
+    /// Runs until it is stopped. A wait takes at most `wait`.
     pub(super) fn run(mut self, wait: Duration) -> Result<(), BenchError> {
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
@@ -95,7 +94,7 @@ impl EchoLoop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It was gone before it was accepted.
+                // The connection ended before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(BenchError::System { what: "accept a switch", error }),
             };
@@ -117,25 +116,26 @@ impl EchoLoop {
         Ok(epoll::add(&self.epoll, stream, token, EventFlags::IN)?)
     }
 
-    /// Reads once, and writes once what there is to say.
+    /// Reads once, and writes all replies with one write.
     fn turn(&mut self, place: usize) {
         let Some(free) = self.switches.get_mut(place) else { return };
         let Some(switch) = free else { return };
         let greetings = (self.greeting_10.as_slice(), self.greeting_13.as_slice());
         match switch.turn(&mut self.input, greetings) {
             Ok(()) => {}
-            // Events for it may still stand behind this one, and find nobody.
+            // Later events for it in this batch find no switch.
             Err(_) => *free = None,
         }
     }
 }
 
 impl Idle {
-    /// One that ends the connection, or breaks it, or does not read what it has asked for, is an error.
+    /// Returns an error if the connection ends or breaks, or if the switch does not read its
+    /// replies.
     fn turn(&mut self, input: &mut [u8], greetings: (&[u8], &[u8])) -> io::Result<()> {
         let carried = self.carry.len();
         input[..carried].copy_from_slice(&self.carry);
-        // read(2), not recv(2): only that is counted in `/proc/PID/io`.
+        // read(2), not recv(2): `/proc/PID/io` counts only read(2).
         let read = rustix::io::read(&self.stream, &mut input[carried..]).map_err(io::Error::from);
         let read = match read {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -144,7 +144,7 @@ impl Idle {
             Err(error) => return Err(error),
         };
         let bytes = &mut input[..carried + read];
-        // Replies are moved to the front, over what was read before them.
+        // Moves replies to the front of the buffer, over messages that are done.
         let (mut at, mut replies) = (0, 0);
         while let Some(&[version, kind, high, low, ..]) = bytes.get(at..) {
             let len = usize::from(u16::from_be_bytes([high, low]));
@@ -172,7 +172,7 @@ impl Idle {
     }
 }
 
-/// A hello, and the question for the features.
+/// Returns a hello and a features request.
 fn greeting(version: Version) -> Result<Vec<u8>, EncodeError> {
     let mut out = Out::with_capacity(64);
     Hello::write(&[version], 0, &mut out)?;

@@ -1,14 +1,14 @@
-//! The canned responder: the minimum that answers the load and passes its verification.
+//! The canned responder: the minimum work that answers the load and passes its verification.
 //!
-//! One thread, no learning, no tables. It reads at least 64 KiB at a time into one buffer, and
-//! answers each packet_in with a flow_mod that stands ready in another; only `xid`, `buffer_id`,
-//! match and output are patched ([`answer`]). What it reaches is what the kernel's loopback TCP
-//! allows on a machine, and a controller's figures are given as a share of it.
+//! One thread, no learning, no tables. It reads at least 64 KiB at a time into one buffer. It
+//! answers each packet_in with a prepared flow_mod from another buffer; only `xid`, `buffer_id`,
+//! match and output are patched ([`answer`]). Its rate is the limit that the kernel's loopback TCP
+//! sets on a machine. A controller's figures are given relative to it.
 //!
-//! Without packet_ins, for switches that are idle, there is an even barer loop (`echo`).
+//! For idle switches, which send no packet_ins, there is an even simpler loop (`echo`).
 //!
-//! It is no controller: it reads a destination's port from its address, which only the addresses of
-//! [`crate::packet::Mac`] tell.
+//! It is not a controller: it reads a destination's port from its address, which works only with
+//! the addresses of [`crate::packet::Mac`].
 
 pub mod answer;
 mod connection;
@@ -28,38 +28,39 @@ use answer::Answerer;
 use connection::{Connection, State};
 use echo::EchoLoop;
 
-/// Bytes that it reads at a time. With the answers to them, they stay in the second-level cache.
+/// Maximum number of bytes per read. These and their answers stay in the second-level cache.
 pub const READ_LEN: usize = 64 * 1024;
 
-/// Bytes of the longest OpenFlow message, of which a part may stand before what is read.
+/// Length of the longest OpenFlow message. The carried beginning of one is placed before the data
+/// read.
 const CARRY_LEN: usize = 1 << 16;
 
-/// How often it looks whether it is to stop.
+/// Interval of checks whether it has to stop.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
-/// The token of the listener; connections have those above.
+/// Token of the listener; connections have higher tokens.
 const LISTENER: usize = 0;
 
-/// How it waits for packets.
+/// How the responder waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
-    /// It sleeps until something comes.
+    /// Sleeps until something comes.
     #[default]
     Sleep,
-    /// It asks again and again: less delay, a whole core.
+    /// Polls without sleep: less delay, but a whole core.
     Spin,
 }
 
 /// Settings of a responder.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponderSettings {
-    /// Where it listens. Port 0 takes a free one.
+    /// Address to listen on. Port 0 takes a free port.
     pub listen: SocketAddr,
-    /// How it waits.
+    /// How to wait for packets.
     pub idle: Idle,
-    /// The core that it stays on; `None`: the scheduler decides.
+    /// Core to stay on; `None` leaves it to the scheduler.
     pub core: Option<usize>,
-    /// It answers echo requests, and nothing else: a bare loop around epoll.
+    /// Answers only echo requests, in a bare loop around epoll.
     pub echo_only: bool,
 }
 
@@ -72,10 +73,10 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts one.
+    /// Starts a responder.
     ///
     /// # Errors
-    /// The address cannot be listened on, or the core is not there.
+    /// It cannot listen on the address, or the core does not exist.
     pub fn start(settings: &ResponderSettings) -> Result<Self, BenchError> {
         let listener = TcpListener::bind(settings.listen)
             .map_err(|error| BenchError::Listen { address: settings.listen, error })?;
@@ -94,16 +95,16 @@ impl Responder {
         Ok(Responder { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens, with the port that it really got.
+    /// Returns the address with its actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until it ends, which it does by itself only when the system refuses something.
+    /// Waits until the responder ends. It ends only if a system call fails.
     ///
     /// # Errors
-    /// What the system refused.
+    /// The failed system call.
     pub fn wait(mut self) -> Result<(), BenchError> {
         self.join()
     }
@@ -123,14 +124,14 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Nobody waits for the result any more.
+        // Nothing waits for the result any more.
         let _ = self.join();
     }
 }
 
 type Body = Box<dyn FnOnce() -> Result<(), BenchError> + Send>;
 
-/// What the thread does.
+/// Body of the thread.
 fn body(
     listener: TcpListener,
     settings: ResponderSettings,
@@ -148,14 +149,14 @@ fn body(
     Ok(Box::new(move || worker.run(wait)))
 }
 
-/// The thread's own.
+/// State of the thread.
 struct Worker {
     listener: TcpListener,
     stop: Arc<AtomicBool>,
     poller: Poller,
-    /// By token less one. A closed one's place is taken by the next.
+    /// Connections by token minus one. A new connection takes the place of a closed one.
     connections: Vec<Option<Connection>>,
-    /// What was read, behind a message's beginning that was read before.
+    /// Data read, after the beginning of a message from an earlier read.
     input: Vec<u8>,
     answerer: Answerer,
 }
@@ -186,7 +187,7 @@ impl Worker {
                     }
                 }
             }
-            // Each has one read and one write a turn.
+            // A turn of each is one read and one write.
             again.retain(|token| {
                 let Some(place) = self.connections.get_mut(*token - 1) else { return false };
                 let Some(connection) = place else { return false };
@@ -211,7 +212,7 @@ impl Worker {
             let (stream, _) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It was gone before it was accepted.
+                // The connection ended before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(BenchError::System { what: "accept a switch", error }),
             };

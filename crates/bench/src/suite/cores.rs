@@ -1,6 +1,6 @@
-//! Who runs on which core.
+//! Assigns cores to controller and generator.
 
-/// Threads of the generator for each of the controller's, where there are cores for them.
+/// Threads of the generator per thread of the controller, if there are enough cores.
 const GENERATORS_PER_WORKER: usize = 2;
 
 /// The cores of a run.
@@ -8,13 +8,13 @@ const GENERATORS_PER_WORKER: usize = 2;
 pub(super) struct Share {
     pub(super) controller: Vec<usize>,
     pub(super) generator: Vec<usize>,
-    /// There were not enough for both.
+    /// Whether both share a core, because there are too few.
     pub(super) shared: bool,
 }
 
 impl Share {
-    /// The first cores are the controller's, one for each of its threads, and the next ones the
-    /// generator's. It shares the last one with the controller if none is left.
+    /// Gives the first cores to the controller, one per thread, and the next ones to the generator.
+    /// If none is left, the generator shares the last one.
     pub(super) fn of(cores: &[usize], workers: usize) -> Self {
         let workers = workers.clamp(1, cores.len().max(1));
         let (controller, rest) = cores.split_at(workers.min(cores.len()));

@@ -1,4 +1,4 @@
-//! From what was measured, and what was published, to the curves of a plot.
+//! Turns measured and published figures into the curves of a plot.
 
 use crate::peer::Role;
 use crate::plot::{Axis, Plot, Point, Scale, Series, Shape, Unit, Whose};
@@ -7,30 +7,30 @@ use crate::report::Spread;
 
 use super::record::{Figures, Outcome, Record};
 
-/// What a number of an outcome is, and how it is shown.
+/// Reads a number from the figures of an outcome.
 pub(super) type Number = fn(&Figures) -> Option<Spread>;
 
-/// Where an outcome is on the axis.
+/// Position of an outcome on the x axis.
 pub(super) type Place = fn(&Outcome, &Figures) -> Option<f64>;
 
-/// Where the experiment put it.
+/// The x of the experiment.
 pub(super) const AS_ASKED: Place = |outcome, _| Some(outcome.x);
 
-/// Flow set-ups a second.
+/// Flow set-ups per second.
 pub(super) const RATE: Number = |figures| Some(figures.rate());
 
-/// CPU nanoseconds for each.
+/// CPU nanoseconds per flow set-up.
 pub(super) const CPU: Number = |figures| figures.cpu();
 
-/// A plot of curves over an axis.
+/// Description of a plot of curves.
 pub(super) struct Curves<'r> {
     pub(super) record: &'r Record,
-    /// The file's name.
+    /// Name of the file.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    /// Lines of outcomes, and what is added to the contestant's name for each.
+    /// Lines of outcomes, each with a suffix for the contestant's name.
     pub(super) lines: &'static [(&'static str, &'static str)],
     pub(super) place: Place,
     pub(super) number: Number,
@@ -38,7 +38,7 @@ pub(super) struct Curves<'r> {
 }
 
 impl Curves<'_> {
-    /// The plot; `None` if nothing of it was measured.
+    /// Makes the plot; `None` if nothing of it was measured.
     pub(super) fn plot(self) -> Option<Plot> {
         let mut series = Vec::new();
         let mut marks: Vec<f64> = Vec::new();
@@ -59,7 +59,7 @@ impl Curves<'_> {
         series.sort_by_key(|one| order(one.whose));
         series.extend(published(self.published));
         marks.sort_by(f64::total_cmp);
-        // Where there is no room for all, what was measured here goes first.
+        // Marks of measured points come first, in case there is not enough space.
         for figure in self.published {
             if let Reading::Points(points) = figure.reading {
                 marks.extend(points.iter().map(|(x, _)| *x));
@@ -93,7 +93,7 @@ impl Curves<'_> {
     }
 }
 
-/// Distributions of latency at one point, of all contestants.
+/// Plots the latency distributions of all contestants at one point.
 pub(super) fn distribution(
     record: &Record,
     name: &'static str,
@@ -129,7 +129,7 @@ pub(super) fn distribution(
     })
 }
 
-/// Outcomes of a contestant in a line that came to an end.
+/// Returns the complete outcomes of a contestant in a line.
 fn outcomes<'r>(
     record: &'r Record,
     line: &'r str,
@@ -171,7 +171,7 @@ fn measured(
     }
 }
 
-/// What stands over the curves that were measured: a picture may be all that a reader has.
+/// Heading over the measured curves. A reader may have only the picture.
 fn heading(record: &Record) -> String {
     let Record { machine, settings, .. } = record;
     let cores = if machine.cores == 1 { "core" } else { "cores" };
@@ -186,7 +186,7 @@ fn heading(record: &Record) -> String {
     text
 }
 
-/// The order in the legend.
+/// Order in the legend.
 fn order(whose: Whose) -> usize {
     match whose {
         Whose::Ours => 0,

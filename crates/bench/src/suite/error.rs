@@ -1,4 +1,4 @@
-//! Why a suite could not be done.
+//! Errors of a suite.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,35 +6,35 @@ use std::path::{Path, PathBuf};
 use crate::error::BenchError;
 use crate::plot::PlotError;
 
-/// What is wrong, and what would be right.
+/// Why a suite failed, and what would be right.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// An experiment that there is not.
+    /// An unknown experiment.
     #[error("there is no experiment {name:?}; there are {}", known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// What there is.
+        /// Known experiments.
         known: Vec<&'static str>,
     },
-    /// Results would be mixed with others.
+    /// The folder for results is not empty.
     #[error("the folder {0} is not empty; name another one with --out, or remove it")]
     NotEmpty(PathBuf),
-    /// There are no results in a folder.
+    /// A folder without results.
     #[error(
         "there is no raw.json in {0} nor in its folders; give a folder that `bellrock bench suite --out` made"
     )]
     NoResults(PathBuf),
-    /// A file or folder.
+    /// A file or folder cannot be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// Results that are not understood.
+    /// Results that cannot be read.
     #[error("{path} is not understood ({error}); was it made by another version, or edited?")]
     Raw {
         /// The file.
@@ -42,20 +42,20 @@ pub enum SuiteError {
         /// What is wrong with it.
         error: String,
     },
-    /// A contestant does not come up.
+    /// A contestant that does not start.
     #[error("{name}: {error}\n{said}")]
     Contestant {
-        /// Which.
+        /// Its name.
         name: String,
         /// What happened.
         error: Box<BenchError>,
-        /// The end of its log. The folder with the log is gone, since there are no results.
+        /// The end of its log. The folder with the log is removed, since there are no results.
         said: String,
     },
-    /// A load that cannot be.
+    /// An invalid load.
     #[error(transparent)]
     Bench(Box<BenchError>),
-    /// A picture that cannot be drawn.
+    /// A plot that cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
 }
@@ -71,7 +71,7 @@ impl SuiteError {
         SuiteError::Unknown { name: name.to_owned(), known: super::names() }
     }
 
-    /// For `map_err`: a file or folder could not be had.
+    /// Maps a system error to [`SuiteError::File`], for `map_err`.
     pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<'_> {
         move |error| SuiteError::File { path: path.to_owned(), error }
     }

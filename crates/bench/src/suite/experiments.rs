@@ -1,5 +1,5 @@
-//! The experiments of the studies, one row each: what is measured, what is drawn, and what the
-//! studies have to say to it. A further experiment is a further row in [`EXPERIMENTS`].
+//! The experiments of the studies, one row each: measurements, plots, and statements of the
+//! studies. A new experiment is a new row in [`EXPERIMENTS`].
 
 use std::time::Duration;
 
@@ -14,56 +14,56 @@ use crate::report::Spread;
 use super::curves::{AS_ASKED, CPU, Curves, Number, Place, RATE, distribution};
 use super::record::Record;
 
-/// What one read takes where an experiment does not vary it, in bytes: Bellrock's default.
+/// Maximum bytes per read where an experiment does not vary them: Bellrock's default.
 pub(crate) const READ_BYTES: u32 = 64 << 10;
 
-/// Time that a switch may take until a controller knows it: slow ones have thousands to greet.
+/// Maximum time until the controller knows a switch: slow ones have thousands to greet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time after which an answer counts as missing: slow controllers have full queues to work off.
+/// Time after which an answer counts as missing: slow controllers have long queues.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Switches where an experiment does not vary them: cbench's default.
+/// Number of switches where an experiment does not vary it: cbench's default.
 const SWITCHES: u32 = 16;
 
-/// Switches where workers share a table (McNettle).
+/// Number of switches where workers share a table (McNettle).
 const SHARED_STATE_SWITCHES: u32 = 1000;
 
-/// The variants of a controller that has one table for all switches, by how it is kept.
+/// Variants of a controller with one table for all switches, by synchronization.
 pub const SHARED_TABLES: [&str; 3] = ["lock-free", "mutex", "stm"];
 
-/// Packet_ins a second of each switch, at a fixed rate (McNettle).
+/// Packet_ins per second of each switch, at a fixed rate (McNettle).
 const FIXED_RATE: f64 = 1000.0;
 
-/// Bytes of a packet_in of 1.0: cbench's.
+/// Length of a packet_in of 1.0 in bytes, as in cbench.
 const PACKET_IN_LEN_1_0: usize = 82;
 
 /// An experiment.
 pub struct Experiment {
     /// Its name.
     pub name: &'static str,
-    /// What it asks.
+    /// Its question.
     pub title: &'static str,
-    /// What is varied, and what stays.
+    /// What varies, and what stays the same.
     pub about: &'static str,
-    /// Which figures of which studies it repeats.
+    /// Figures of the studies that it repeats.
     pub after: &'static str,
-    /// What the studies say beside their figures.
+    /// Statements of the studies beside their figures.
     pub facts: &'static [Fact],
-    /// The points to measure.
+    /// Points to measure.
     pub(super) cases: fn(&Scope) -> Vec<Case>,
-    /// What is drawn of them.
+    /// Plots of the results.
     pub(super) plots: fn(&Record) -> Vec<Option<Plot>>,
 }
 
-/// What the points of an experiment depend on.
+/// Parameters of the points of an experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
-    /// The short form: fewer points.
+    /// Whether to measure fewer points.
     pub(super) quick: bool,
-    /// Cores that there are.
+    /// Number of cores.
     pub(super) cores: usize,
-    /// Threads of controllers where they are not varied.
+    /// Threads of controllers where an experiment does not vary them.
     pub(super) workers: usize,
     pub(super) version: Version,
     pub(super) warm_up: Duration,
@@ -74,23 +74,23 @@ pub(super) struct Scope {
 /// A point to measure.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// The curve that it belongs to.
+    /// Its curve.
     pub(super) line: &'static str,
-    /// Where on the axis.
+    /// Its position on the x axis.
     pub(super) x: f64,
-    /// That in words.
+    /// The position in words.
     pub(super) label: String,
-    /// Its target, threads and cores are filled in later; it is one run.
+    /// The load of one run. Target, threads and cores are filled in later.
     pub(super) load: Load,
-    /// Threads of controllers that have a setting for it.
+    /// Threads, for controllers with such a setting.
     pub(super) workers: usize,
-    /// Only for controllers that have a setting for the size of a read.
+    /// Maximum bytes per read. Set, it excludes controllers without such a setting.
     pub(super) read_bytes: Option<u32>,
-    /// Only for controllers that have this variant.
+    /// Name of a variant. Set, it excludes controllers without this variant.
     pub(super) variant: Option<&'static str>,
 }
 
-/// All experiments, in the order in which they are done.
+/// All experiments, in the order in which they run.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "threads",
@@ -196,7 +196,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-/// The experiment of this name.
+/// Finds an experiment by name.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|one| one.name == name)
@@ -222,13 +222,13 @@ impl Scope {
         Case { line, x, label, load, workers: self.workers, read_bytes: None, variant: None }
     }
 
-    /// All of them, or those of the short form.
+    /// Picks the points of the quick or of the full form.
     fn pick<'a, T>(&self, quick: &'a [T], all: &'a [T]) -> &'a [T] {
         if self.quick { quick } else { all }
     }
 }
 
-/// One thread, two, four, and so on, and one for each core.
+/// Thread counts: powers of two below the number of cores, then the number of cores.
 fn thread_counts(scope: &Scope) -> Vec<usize> {
     let most = scope.cores;
     let mut counts: Vec<usize> =
@@ -336,7 +336,7 @@ fn batch(scope: &Scope) -> Vec<Case> {
         let label = format!("{packets} in flight, 1 switch");
         scope.case("in flight", f64::from(*packets) * bytes, label, load)
     };
-    // Bellrock takes 4 KiB at least.
+    // Bellrock reads at least 4 KiB at a time.
     let sizes = scope.pick(&[4, 16, 64], &[4, 8, 16, 32, 64, 128, 256]);
     let sized = |kibibytes: &u32| {
         let read_bytes = kibibytes << 10;
@@ -357,7 +357,7 @@ fn energy(scope: &Scope) -> Vec<Case> {
     rates.iter().map(case).collect()
 }
 
-/// The maximum number of packet_ins in flight of all cases fits.
+/// Checks that the maximum number of packet_ins in flight fits.
 const _: () = assert!(MAX_IN_FLIGHT * 16 <= MAX_IN_FLIGHT_TOTAL);
 
 const ONE_LINE: &[(&str, &str)] = &[("rate", "")];
@@ -405,7 +405,7 @@ fn cpu_plot(
     Curves { record, name: "cpu", title, x, y, lines, place, number, published: &[] }.plot()
 }
 
-/// One number of the latency.
+/// Reads one number of the latency.
 macro_rules! of_latency {
     ($field:ident) => {{
         let number: Number = |figures| {

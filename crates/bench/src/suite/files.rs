@@ -1,4 +1,4 @@
-//! The folder of a suite: what is written where, and read again.
+//! The folder of a suite: its files and their formats.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ const RAW: &str = "raw.json";
 const REPORT: &str = "report.html";
 const LOGS: &str = "logs";
 
-/// A folder that was made for results, and that can be taken back while there are none.
+/// A folder made for results. It can be removed while it has none.
 pub(super) struct Made {
     folder: PathBuf,
-    /// The folder was there, and empty.
+    /// Whether the folder existed before, empty.
     was_there: bool,
 }
 
 impl Made {
-    /// Removes what was made. What cannot be removed stays: the caller has a better error to report.
+    /// Removes the folder. Failures are ignored: the caller has a better error to report.
     pub(super) fn take_back(self) {
         if !self.was_there {
             let _ = fs::remove_dir_all(&self.folder);
@@ -36,7 +36,7 @@ impl Made {
     }
 }
 
-/// Makes the folder, and in it what contestants need.
+/// Makes the folder with the files of the contestants.
 pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<Made, SuiteError> {
     let was_there = folder.is_dir();
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
@@ -51,10 +51,10 @@ pub(super) fn prepare(folder: &Path, contestants: &[Contestant]) -> Result<Made,
     Ok(Made { folder: folder.to_owned(), was_there })
 }
 
-/// Bytes of the end of a log that an error shows.
+/// Bytes of a log's end that an error shows.
 const LOG_END_BYTES: usize = 2048;
 
-/// The end of a contestant's log, for an error.
+/// Returns the end of a contestant's log, for an error.
 pub(super) fn log_end(folder: &Path, contestant: &Contestant) -> String {
     let text = fs::read(log(folder, contestant)).unwrap_or_default();
     let end = String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_END_BYTES)..]);
@@ -66,12 +66,12 @@ pub(super) fn log_end(folder: &Path, contestant: &Contestant) -> String {
     }
 }
 
-/// Where a contestant's words go.
+/// Path of a contestant's log.
 pub(super) fn log(folder: &Path, contestant: &Contestant) -> PathBuf {
     folder.join(LOGS).join(format!("{}.log", contestant.name))
 }
 
-/// Writes all that there is to say of an experiment.
+/// Writes all files of an experiment.
 pub(super) fn write(folder: &Path, record: &Record) -> Result<(), SuiteError> {
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
     let raw = folder.join(RAW);
@@ -88,11 +88,11 @@ pub(super) fn write_all(folder: &Path, records: &[Record]) -> Result<PathBuf, Su
     Ok(report)
 }
 
-/// Makes plots and reports again from the raw data in a folder: that of a suite, or of one
-/// experiment. Returns the report.
+/// Makes plots and reports again from the raw data in the folder of a suite or of an experiment.
+/// Returns the path of the report.
 ///
 /// # Errors
-/// There is no raw data, or it is not understood, or a file cannot be written.
+/// There is no raw data, it cannot be read, or a file cannot be written.
 pub fn redraw(folder: &Path) -> Result<PathBuf, SuiteError> {
     if folder.join(RAW).is_file() {
         let record = read(&folder.join(RAW))?;
@@ -114,7 +114,7 @@ pub fn redraw(folder: &Path) -> Result<PathBuf, SuiteError> {
     write_all(folder, &records)
 }
 
-/// The plots of an experiment that something was measured for.
+/// Makes the plots of an experiment that have data.
 pub(super) fn plots(record: &Record) -> Vec<Plot> {
     let known = experiment(&record.experiment);
     known.map_or_else(Vec::new, |one| (one.plots)(record).into_iter().flatten().collect())

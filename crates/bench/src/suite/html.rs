@@ -1,4 +1,4 @@
-//! The report: one HTML file with everything in it, which loads nothing.
+//! The report: one HTML file that contains everything and loads nothing.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use super::rows::{COLUMNS, rows};
 
 const STYLE: &str = include_str!("report.css");
 
-/// What every reader has to know.
+/// What every reader needs to know.
 const HOW_TO_READ: &[&str] = &[
     "Blue is the controller that this report is about. Black is the canned responder: one thread that \
      learns nothing and sends prepared answers, so it shows what the kernel's TCP allows on this machine. \
@@ -34,7 +34,7 @@ const HOW_TO_READ: &[&str] = &[
      time.",
 ];
 
-/// A report on some experiments.
+/// Writes a report on experiments.
 pub(super) fn report(records: &[Record]) -> Result<String, PlotError> {
     let mut page = String::new();
     let title = match records {
@@ -170,7 +170,7 @@ fn sources(page: &mut String) {
     page.push_str("</ul>\n");
 }
 
-/// Text as HTML.
+/// Escapes a text for HTML.
 fn escape(text: &str) -> String {
     let replaced = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     replaced.replace('"', "&quot;")

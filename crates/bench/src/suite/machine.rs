@@ -1,36 +1,36 @@
-//! What machine it is, and when: figures mean nothing without.
+//! The machine and the time of a measurement: figures mean nothing without them.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The machine that was measured on.
+/// The machine that was used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// Name of the processor.
     pub processor: String,
-    /// Cores that the process may use.
+    /// Number of cores that the process may use.
     pub cores: usize,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// The kernel's name and version.
+    /// Name and version of the kernel.
     pub kernel: String,
-    /// Processes that ran or waited to run when it began, averaged over a minute: whether the
-    /// machine was quiet.
+    /// Average number of processes that ran or waited to run in the minute before the start. Shows
+    /// whether the machine was quiet.
     pub load_average: f64,
 }
 
-/// A machine with more processes than this that want to run, on average, is not quiet.
+/// Maximum load average of a quiet machine.
 const QUIET: f64 = 0.5;
 
 impl Machine {
-    /// Whether something else ran on it before anything was measured.
+    /// Returns whether other processes ran before the measurement.
     pub(crate) fn is_busy(&self) -> bool {
         self.load_average > QUIET
     }
 
-    /// This one, as `/proc` describes it.
+    /// Describes this machine, from `/proc`.
     pub(crate) fn this(cores: usize) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let value = |text: &str, key: &str| {
@@ -50,14 +50,14 @@ impl Machine {
     }
 }
 
-/// Seconds since 1970.
+/// Current time in seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A time as `2026-11-21 17:05 UTC`.
+/// Writes a time as `2026-11-21 17:05 UTC`.
 pub(crate) fn date(seconds: u64) -> String {
-    // Days are counted from 1 March of the year 0, so that a leap day is the last of its year.
+    // Counts days from 1 March of the year 0, so that a leap day is the last of its year.
     let days = seconds / 86_400 + 719_468;
     let era = days / 146_097;
     let of_era = days % 146_097;

@@ -1,17 +1,17 @@
-//! The studies' experiments, by name, each into a folder with raw data, plots and a report.
+//! The experiments of the studies, by name. Each has a folder with raw data, plots and a report.
 //!
 //! # What it is
-//! [`run`] measures: at each point of an experiment every contestant in turn, so many rounds, each
-//! time a fresh process, on the same cores. [`redraw`] makes plots and reports again from the raw data.
-//! [`EXPERIMENTS`] is the table of what there is.
+//! [`run`] measures every contestant in turn at each point of an experiment, in several rounds,
+//! each time with a fresh process, on the same cores. [`redraw`] makes plots and reports again from
+//! the raw data. [`EXPERIMENTS`] is the table of experiments.
 //!
 //! # What it is not
-//! It knows no controller: the caller says how they are started ([`Contestant`]).
+//! It does not depend on controllers: the caller gives their commands ([`Contestant`]).
 //!
 //! # Files
-//! In the folder: `report.html` with everything, files of the contestants, `logs/`, and for each
-//! experiment `raw.json`, each plot as SVG, PNG, PDF and CSV, and `report.html`. Reports are one file
-//! each and load nothing. A suite that fails before it measures leaves no folder behind.
+//! The folder has `report.html` on all experiments, files of the contestants, and `logs/`. Each
+//! experiment has `raw.json`, each plot as SVG, PNG, PDF and CSV, and `report.html`. Each report is
+//! one file that loads nothing. A suite that fails before it measures leaves no folder behind.
 
 mod cores;
 mod curves;
@@ -48,78 +48,77 @@ use machine::{Machine, now};
 use record::{Entrant, FORMAT, Outcome, Settings};
 pub use record::{Figures, Record};
 
-/// Time that a contestant has to listen after it was started.
+/// Time for a contestant to listen after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of rounds.
 const MAX_RUNS: u32 = 1000;
 
-/// What is to be done.
+/// Settings of a suite.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// The experiments, by name; all if there are none.
+    /// Names of experiments; all if empty.
     pub experiments: Vec<String>,
-    /// Where results go: a folder that is not there yet, or empty.
+    /// Folder for results. It must be new or empty.
     pub folder: PathBuf,
-    /// Who takes part, in the order of their turns. One is [`Role::Ours`].
+    /// Contestants, in the order of their turns. One is [`Role::Ours`].
     pub contestants: Vec<Contestant>,
-    /// Where contestants listen whose command has no place for the address.
+    /// Address for contestants whose command has no placeholder for it.
     pub connect: SocketAddr,
     /// The version that the switches speak.
     pub version: Version,
-    /// Fewer points.
+    /// Whether to measure fewer points.
     pub quick: bool,
-    /// Rounds: runs of each contestant at each point.
+    /// Number of rounds: runs of each contestant at each point.
     pub runs: u32,
     /// Time that each run measures.
     pub duration: Duration,
-    /// Time of load before it.
+    /// Time of load before each measurement.
     pub warm_up: Duration,
-    /// Time that a controller has to learn the destinations of a point. One that takes longer is not
-    /// tried with more.
+    /// Time for a controller to learn the destinations of a point. If it takes longer, it does not
+    /// get points with more.
     pub learn_timeout: Duration,
-    /// Threads of the controllers where they are not varied.
+    /// Threads of the controllers where an experiment does not vary them.
     pub workers: usize,
-    /// Power to estimate energy from where it cannot be measured.
+    /// Power in watts, to estimate energy that cannot be measured.
     pub tdp_watts: Option<f64>,
 }
 
-/// How far it is.
+/// Progress of a suite.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteProgress<'a> {
-    /// The run, from 1.
+    /// Number of the run, from 1.
     pub run: u32,
-    /// Of so many.
+    /// Number of all runs.
     pub of: u32,
-    /// In which experiment.
+    /// Name of the experiment.
     pub experiment: &'a str,
-    /// The contestant.
+    /// Name of the contestant.
     pub contestant: &'a str,
-    /// At which point.
+    /// The point, in words.
     pub label: &'a str,
-    /// How far that run is.
+    /// Progress of the run.
     pub inner: Progress,
 }
 
-/// How it went.
+/// Result of a suite.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The report on everything.
+    /// Path of the report on all experiments.
     pub report: PathBuf,
-    /// What went wrong with the controller that the suite is about: runs that ended before their
-    /// time, and answers that were not right.
+    /// Faults of the controller that the suite measures: runs that ended early, and wrong answers.
     pub faults: Vec<String>,
-    /// The same of peers and the responder.
+    /// Faults of peers and of the responder.
     pub others: Vec<String>,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// Does the experiments, and writes what came of them.
+/// Runs the experiments and writes the results.
 ///
 /// # Errors
-/// What is wrong before anything is measured; and when results cannot be written. What goes wrong
-/// with a contestant while it is measured is noted, and the others go on.
+/// Any error before the first measurement, or results that cannot be written. If a contestant fails
+/// during a measurement, this is noted, and the suite goes on.
 pub fn run(
     suite: &Suite,
     progress: &mut dyn FnMut(SuiteProgress<'_>),
@@ -187,20 +186,20 @@ fn choose(names: &[String]) -> Result<Vec<&'static Experiment>, SuiteError> {
 struct Work<'s, 'p> {
     suite: &'s Suite,
     folder: PathBuf,
-    /// As it was before anything was measured.
+    /// The machine before the first measurement.
     machine: Machine,
-    /// Cores that there are.
+    /// Cores that the process may use.
     cores: Vec<usize>,
     run: u32,
     of: u32,
-    /// Contestants that could not learn so many destinations in time, by their place.
+    /// Contestants that did not learn this many destinations in time, by index.
     too_many: Vec<(usize, u64)>,
     progress: &'p mut dyn FnMut(SuiteProgress<'_>),
 }
 
 impl Work<'_, '_> {
-    /// Starts each contestant once, so that one that does not start is reported before hours are
-    /// spent.
+    /// Starts each contestant once, so that a contestant that does not start is reported at once
+    /// and not after hours.
     fn try_all(&self) -> Result<(), SuiteError> {
         for contestant in &self.suite.contestants {
             let share = Share::of(&self.cores, 1);
@@ -237,7 +236,7 @@ impl Work<'_, '_> {
         Ok((controller, target))
     }
 
-    /// Who is measured at a point.
+    /// Returns whether a contestant is measured at a point.
     fn takes_part(&self, contestant: &Contestant, case: &Case) -> bool {
         let few_enough = contestant.most_switches.is_none_or(|most| case.load.switches <= most);
         let is_known = case.variant.is_none_or(|variant| contestant.has_variant(variant));
@@ -276,7 +275,7 @@ impl Work<'_, '_> {
         record
     }
 
-    /// What a reader has to know before he sees a figure.
+    /// Returns notes that a reader needs before the figures.
     fn notes(&self, cases: &[Case]) -> Vec<String> {
         let mut notes = Vec::new();
         if self.machine.is_busy() {
@@ -320,7 +319,7 @@ impl Work<'_, '_> {
         notes
     }
 
-    /// All contestants at a point, in turn.
+    /// Measures all contestants at a point, in turn.
     fn case(&mut self, experiment: &Experiment, case: &Case) -> Vec<Outcome> {
         let share = Share::of(&self.cores, case.workers);
         let suite = self.suite;
@@ -369,7 +368,7 @@ impl Work<'_, '_> {
         part.iter().zip(results).map(outcome).collect()
     }
 
-    /// Why a contestant is not tried with so many destinations, if it is not.
+    /// Returns why a contestant does not get this many destinations, if so.
     fn untried(&self, contestant: usize, destinations: u64) -> Option<String> {
         let fewer = self
             .too_many
@@ -383,7 +382,7 @@ impl Work<'_, '_> {
         })
     }
 
-    /// One run of one contestant, in a process of its own.
+    /// Does one run of a contestant, in a new process.
     fn turn(
         &mut self,
         experiment: &Experiment,
@@ -422,7 +421,7 @@ impl Entrant {
 }
 
 impl Record {
-    /// Notes what a reader would look for in vain.
+    /// Adds notes on data that readers may miss.
     fn note_what_is_missing(&mut self) {
         let figures = || self.outcomes.iter().filter_map(|one| one.figures.as_ref());
         if self.experiment == "energy" && figures().all(|figures| figures.per_joule.is_none()) {
@@ -446,7 +445,7 @@ impl Record {
 fn finished(report: PathBuf, records: &[Record]) -> Finished {
     let (mut faults, mut others, mut notes) = (Vec::new(), Vec::new(), Vec::<String>::new());
     for record in records {
-        // What holds for several experiments is reported once.
+        // Reports a note that several experiments share once.
         for note in &record.notes {
             if !notes.contains(note) {
                 notes.push(note.clone());
@@ -466,7 +465,7 @@ fn finished(report: PathBuf, records: &[Record]) -> Finished {
     Finished { report, faults, others, notes }
 }
 
-/// The names of all experiments, for messages and help.
+/// Returns the names of all experiments, for messages and help.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     EXPERIMENTS.iter().map(|one| one.name).collect()

@@ -1,5 +1,5 @@
-//! What an experiment found, as it is kept in `raw.json`: all that plots and reports are made from,
-//! so that they can be made again without measuring.
+//! The results of an experiment, as stored in `raw.json`. Plots and reports are made from them, so
+//! they can be made again without measuring.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,46 +10,46 @@ use crate::report::{Bound, Latency, Report, Run, Spread};
 
 use super::machine::Machine;
 
-/// The form of the file. Another one cannot be read.
+/// Version of the file format. Files with another version cannot be read.
 pub(super) const FORMAT: u32 = 1;
 
-/// An experiment with all that was measured.
+/// An experiment with all its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// The form of the file.
+    /// Version of the file format.
     pub format: u32,
-    /// The version of Bellrock that measured.
+    /// Version of Bellrock.
     pub bellrock: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// When it began, in seconds since 1970.
+    /// Time of the start, in seconds since 1970.
     pub began: u64,
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// How long and how often.
+    /// Settings of the suite.
     pub settings: Settings,
-    /// Who took part.
+    /// The contestants.
     pub contestants: Vec<Entrant>,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What was measured.
+    /// The results.
     pub outcomes: Vec<Outcome>,
 }
 
-/// How long and how often was measured.
+/// Settings of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The version of OpenFlow.
+    /// OpenFlow version.
     pub openflow: String,
-    /// Whether it was the short form.
+    /// Whether fewer points were measured.
     pub quick: bool,
     /// Runs of each contestant at each point, in turn.
     pub runs: u32,
-    /// Seconds of each.
+    /// Seconds that each run measures.
     pub duration_s: f64,
-    /// Seconds of load before each.
+    /// Seconds of load before each measurement.
     pub warm_up_s: f64,
-    /// Power that energy is estimated from where it cannot be measured.
+    /// Power in watts, to estimate energy that cannot be measured.
     pub tdp_watts: Option<f64>,
 }
 
@@ -58,79 +58,79 @@ pub struct Settings {
 pub struct Entrant {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// How it was started.
+    /// Its command.
     pub command: String,
 }
 
-/// What one contestant did at one point.
+/// Result of one contestant at one point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Which, by its place in [`Record::contestants`].
+    /// Index in [`Record::contestants`].
     pub contestant: usize,
-    /// The curve that the point belongs to.
+    /// Its curve.
     pub line: String,
-    /// Where on the axis.
+    /// Its position on the x axis.
     pub x: f64,
-    /// That in words.
+    /// The position in words.
     pub label: String,
-    /// Cores that the controller was kept on.
+    /// Cores of the controller.
     pub controller_cores: Vec<usize>,
-    /// Those that the generator was kept on.
+    /// Cores of the generator.
     pub generator_cores: Vec<usize>,
-    /// What was found, in short; `None` if no run came to its end.
+    /// The figures; `None` if no run was completed.
     pub figures: Option<Figures>,
-    /// Why it ended before its time.
+    /// Why it ended early.
     pub failure: Option<String>,
-    /// All of it: what `bellrock bench --json` prints.
+    /// The full report, as `bellrock bench --json` prints it.
     pub report: Value,
 }
 
-/// What plots and tables need of a report.
+/// The figures that plots and tables need from a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Flow set-ups a second of each run, in order: that with the same place is the other half of a
-    /// pair.
+    /// Flow set-ups per second of each run, in order. The runs with the same index of two
+    /// contestants are a pair.
     pub rates: Vec<f64>,
-    /// CPU nanoseconds for each flow set-up, of each run.
+    /// CPU nanoseconds per flow set-up, of each run.
     pub cpu_ns: Vec<f64>,
     /// Jain's index.
     pub jain: Spread,
-    /// The slowest switch's share of the median switch.
+    /// The slowest switch's rate divided by the median.
     pub slowest: Spread,
     /// Latencies.
     pub latency: Option<Latency>,
     /// Flow set-ups per joule.
     pub per_joule: Option<Spread>,
-    /// Joules were estimated from thermal design power.
+    /// Whether the joules are estimated from thermal design power.
     pub joules_estimated: bool,
-    /// Bytes that the controller got with each read, where that is known.
+    /// Bytes per read of the controller, if known.
     pub bytes_per_read: Option<Spread>,
-    /// Rate times mean latency as a share of what was in flight.
+    /// Rate times mean latency, divided by the number in flight.
     pub little: Option<Spread>,
-    /// The generator set the pace in some run.
+    /// Whether the generator limited the rate in some run.
     pub generator_bound: bool,
-    /// The fields that flows matched, by their names in OpenFlow 1.3. Empty in older files.
+    /// The fields that flows matched, with their OpenFlow 1.3 names. Empty in older files.
     #[serde(default)]
     pub matched: Vec<String>,
-    /// Packet_ins that were answered completely and rightly.
+    /// Number of packet_ins with a complete and right answer.
     pub verified: u64,
-    /// Answers that were wrong or too many, errors, and packet_ins without an answer.
+    /// Number of wrong or extra answers, errors, and packet_ins without an answer.
     pub not_right: u64,
-    /// Packet_ins that were still in the queue long after the run.
+    /// Number of packet_ins still in the queue long after the run.
     pub unfinished: u64,
 }
 
 impl Outcome {
-    /// Whether controller and generator were kept on a common core.
+    /// Returns whether controller and generator shared a core.
     pub(crate) fn shares_cores(&self) -> bool {
         self.generator_cores.iter().any(|core| self.controller_cores.contains(core))
     }
 }
 
 impl Figures {
-    /// Those of a report; `None` if no run is complete.
+    /// Takes the figures of a report; `None` if no run is complete.
     #[must_use]
     pub fn of(report: &Report) -> Option<Self> {
         let runs: Vec<&Run> = report.runs.iter().filter(|run| run.complete).collect();
@@ -157,20 +157,20 @@ impl Figures {
         })
     }
 
-    /// Flow set-ups a second.
+    /// Flow set-ups per second.
     #[must_use]
     pub fn rate(&self) -> Spread {
         Spread::of(&self.rates)
     }
 
-    /// CPU nanoseconds for each flow set-up, if they are known.
+    /// CPU nanoseconds per flow set-up, if known.
     #[must_use]
     pub fn cpu(&self) -> Option<Spread> {
         (!self.cpu_ns.is_empty()).then(|| Spread::of(&self.cpu_ns))
     }
 }
 
-/// Numbers as shares of those that were measured in the same turn; `None` without any.
+/// Divides each number by that of the same turn; `None` if there are none.
 pub(crate) fn shares(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
     let pairs = ours.iter().zip(theirs).filter(|(_, theirs)| **theirs > 0.0);
     let shares: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
@@ -178,19 +178,20 @@ pub(crate) fn shares(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
 }
 
 impl Record {
-    /// The contestant of an outcome.
+    /// Returns the contestant of an outcome.
     pub(crate) fn entrant(&self, outcome: &Outcome) -> Option<&Entrant> {
         self.contestants.get(outcome.contestant)
     }
 
-    /// The fields that the flows of a contestant matched, wherever it was measured.
+    /// Returns the fields that the flows of a contestant matched, from the first outcome that has
+    /// them.
     pub(crate) fn matched(&self, contestant: usize) -> Vec<&str> {
         let figures = self.outcomes.iter().filter(|one| one.contestant == contestant);
         let found = figures.filter_map(|one| one.figures.as_ref()).find(|f| !f.matched.is_empty());
         found.map_or_else(Vec::new, |one| one.matched.iter().map(String::as_str).collect())
     }
 
-    /// What a reader has to know who sees nothing but a picture.
+    /// Returns warnings for readers who see only the picture.
     pub(crate) fn caveats(&self) -> Vec<String> {
         let Settings { quick, runs, duration_s, .. } = &self.settings;
         let mut caveats = Vec::new();
@@ -218,7 +219,7 @@ impl Record {
         caveats
     }
 
-    /// The responder's figures at the same point.
+    /// Returns the responder's figures at the same point.
     pub(crate) fn responder_at(&self, outcome: &Outcome) -> Option<&Figures> {
         let same = |other: &&Outcome| {
             other.line == outcome.line

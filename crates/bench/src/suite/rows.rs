@@ -1,4 +1,4 @@
-//! The table of an experiment: a row for each contestant at each point.
+//! The table of an experiment: one row per contestant and point.
 
 use crate::peer::Role;
 use crate::plot::Unit;
@@ -6,7 +6,7 @@ use crate::report::Spread;
 
 use super::record::{Figures, Outcome, Record, shares};
 
-/// What stands over the columns, and what it means.
+/// Headings of the columns, with their meaning.
 pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("at", "the point that was measured"),
     ("who", "the controller"),
@@ -29,12 +29,12 @@ pub(super) const COLUMNS: [(&str, &str); 11] = [
 /// A row of the table.
 pub(super) struct Row {
     pub(super) role: Role,
-    /// It is the first at its point.
+    /// Whether it is the first row of its point.
     pub(super) first: bool,
     pub(super) cells: [String; COLUMNS.len()],
 }
 
-/// The rows of an experiment.
+/// Makes the rows of an experiment.
 pub(super) fn rows(record: &Record) -> Vec<Row> {
     let mut last = None;
     let mut rows = Vec::new();
@@ -85,7 +85,7 @@ fn cells(record: &Record, outcome: &Outcome, role: Role) -> [String; 9] {
     ]
 }
 
-/// What stands before a share where one of the two rates is only a minimum.
+/// Sign before a ratio of which one rate is only a minimum.
 fn bound(figures: &Figures, responder: &Figures) -> &'static str {
     match (figures.generator_bound, responder.generator_bound) {
         (false, true) => "\u{2264} ",
@@ -94,10 +94,10 @@ fn bound(figures: &Figures, responder: &Figures) -> &'static str {
     }
 }
 
-/// Runs whose rates are further apart than this, as a ratio, need a word.
+/// Ratio between rates of runs above which a remark is needed.
 const WIDE_SPREAD: f64 = 1.25;
 
-/// Why rates of several runs are far apart.
+/// Remark on runs whose rates differ a lot.
 fn on_spread(figures: &Figures) -> Option<String> {
     let Spread { least, most, .. } = figures.rate();
     let ratio = most / least;
@@ -108,7 +108,7 @@ fn on_spread(figures: &Figures) -> Option<String> {
     })
 }
 
-/// What a share means that is not what it seems.
+/// Remark on a ratio that can be misread.
 fn on_share(
     share: Spread,
     figures: &Figures,
@@ -134,7 +134,7 @@ fn on_share(
     })
 }
 
-/// Small shares with the digits that distinguish them.
+/// Writes a ratio. Small ones get more digits.
 fn share_text(share: f64) -> String {
     match share {
         small if small < 0.0995 => format!("{:.2}%", small * 100.0),

@@ -1,4 +1,4 @@
-//! From the table of experiments to reports, on data that nobody had to measure.
+//! From the table of experiments to reports, with made-up data.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn figures(rate: f64) -> Figures {
     }
 }
 
-/// An experiment in which ours is half as fast as the responder, and a peer a hundredth.
+/// An experiment in which ours is half as fast as the responder, and a peer a hundredth as fast.
 fn record(experiment: &Experiment) -> Record {
     let entrant = |name: &str, role| Entrant { name: name.into(), role, command: "x & <y>".into() };
     let contestants = vec![

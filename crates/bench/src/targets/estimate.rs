@@ -1,4 +1,4 @@
-//! How long rows take, about: for those who wait.
+//! Estimates how long rows take, for the progress display.
 
 use std::time::{Duration, Instant};
 
@@ -7,36 +7,36 @@ use super::rows::{self, Measure, Row, Shape};
 use super::running::first_round;
 use super::{Effort, measure};
 
-/// Seconds that processes take to start and to end.
+/// Seconds for processes to start and end.
 const START_S: f64 = 0.3;
 
-/// Seconds that each run takes beside warm-up and measurement: the last answers, and what is read of
-/// the controller.
+/// Seconds per run beside warm-up and measurement: for the last answers and for reading the
+/// controller's figures.
 const RUN_S: f64 = 0.05;
 
-/// Seconds until the switches of a load are known: those for any number, and those for each.
+/// Seconds until the switches of a load are up: fixed, and per switch.
 const CONNECT_S: f64 = 0.15;
 const CONNECT_EACH_S: f64 = 0.000_2;
 
-/// Destinations that are made known in a second.
+/// Destinations that are announced per second.
 const ARPS_PER_S: f64 = 2e6;
 
-/// Seconds of a count under callgrind.
+/// Seconds to count with callgrind.
 const CALLGRIND_S: f64 = 3.0;
 
-/// Seconds of the programs: of each pair, or of the whole.
+/// Seconds of the programs: per pair, or in total.
 const UNEVEN_PAIR_S: f64 = 6.0;
 const CAPACITY_S: f64 = 10.0;
 const WORKERS_S: f64 = 20.0;
 
-/// Rows are as fast as was thought until those of so many seconds are over.
+/// Seconds of completed rows, by the estimate, before the actual pace is used.
 const FIRST_S: f64 = 15.0;
 
-/// What the rest may take at most and at least, by what it was thought to take: one row that was slow
-/// or could not be measured says little of the others.
+/// Range of the pace, actual by estimated time. One row that was slow or could not be measured does
+/// not predict the others.
 const PACES: std::ops::RangeInclusive<f64> = 0.7..=3.0;
 
-/// Seconds that a row takes, about.
+/// Estimates the seconds of a row.
 fn seconds(row: &Row, effort: Effort) -> f64 {
     let turn = (effort.duration() + effort.warm_up()).as_secs_f64() + RUN_S;
     let turns = f64::from(effort.pairs()) * turn;
@@ -63,7 +63,7 @@ fn seconds(row: &Row, effort: Effort) -> f64 {
     }
 }
 
-/// Seconds before the first run of a load.
+/// Estimates the seconds before the first run of a load.
 fn before(shape: Shape) -> f64 {
     let destinations = match shape.destinations {
         crate::load::Destinations::One => 1.0,
@@ -77,12 +77,12 @@ fn before_connected(shape: Shape) -> f64 {
     CONNECT_S + f64::from(shape.switches) * CONNECT_EACH_S
 }
 
-/// What is left of some rows.
+/// Estimates the time that is left.
 pub(super) struct Clock {
     began: Instant,
-    /// Of each row.
+    /// Estimated seconds of each row.
     seconds: Vec<f64>,
-    /// Rows that are over.
+    /// Number of completed rows.
     over: usize,
 }
 
@@ -92,13 +92,13 @@ impl Clock {
         Clock { began: Instant::now(), seconds, over: 0 }
     }
 
-    /// A row is over.
+    /// Notes that a row is completed.
     pub(super) fn next(&mut self) {
         self.over += 1;
     }
 
-    /// The share of the whole that is over when so much of the current row is, and how long the rest
-    /// will take, by how long it took so far.
+    /// Returns the completed share of all rows, and the estimated time left. `share` is the
+    /// completed share of the current row.
     pub(super) fn at(&self, share: f64) -> (f64, Duration) {
         self.after(share, self.began.elapsed().as_secs_f64())
     }

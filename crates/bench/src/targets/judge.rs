@@ -1,4 +1,4 @@
-//! What a measurement says of a target.
+//! Judges a measurement by its target.
 
 use crate::compare::Comparison;
 use crate::print::Time;
@@ -6,24 +6,24 @@ use crate::report::Spread;
 
 use super::rows::{Check, Figure};
 
-/// Bytes.
+/// Bytes per MiB.
 pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
-/// What became of a row.
+/// Verdict on a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It is as it has to be.
+    /// The target is met.
     Met,
-    /// It is not.
+    /// The target is missed.
     Missed,
-    /// Nothing is asked of it.
+    /// There is no target.
     Reported,
-    /// It could not be measured, and why.
+    /// Not measured, with the reason.
     NotMeasured(String),
 }
 
 impl Verdict {
-    /// As the table has it.
+    /// Text in the table.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -34,7 +34,7 @@ impl Verdict {
         }
     }
 
-    /// That of several parts: missed if one is.
+    /// Combines the verdicts of several parts: missed if one is missed.
     pub(super) fn of(parts: &[Option<bool>]) -> Self {
         match () {
             () if parts.contains(&Some(false)) => Verdict::Missed,
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// Judges a comparison: what it says, and what that is worth.
+/// Judges a comparison. Returns the text of the measurement and the verdict.
 pub(super) fn judge(checks: &[Check], found: &Comparison) -> (String, Verdict) {
     let parts: Vec<(String, Option<bool>)> =
         checks.iter().map(|check| one(*check, found)).collect();
@@ -90,7 +90,7 @@ fn one(check: Check, found: &Comparison) -> (String, Option<bool>) {
     }
 }
 
-/// A ratio with its spread.
+/// Writes a ratio with its spread.
 pub(super) struct Ratio(pub(super) Spread);
 
 impl std::fmt::Display for Ratio {

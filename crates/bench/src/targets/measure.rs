@@ -17,26 +17,26 @@ use super::rows::{self, Check, Measure, Row, Shape};
 use super::running::Running;
 use super::{Outcome, Targets, program};
 
-/// Packet_ins for which instructions are counted, and then twice as many: some thousand for each host
-/// that the benchmark knows.
+/// Number of packet_ins for counting instructions; a second run has twice as many. It is some
+/// thousand per host of the benchmark.
 const PACKETS: u64 = 200_000;
 
-/// Echo requests a second of a switch that is idle, as Open vSwitch sends them by default, and how
-/// long such switches are looked at at least.
+/// Echo requests per second of an idle switch (the default of Open vSwitch), and the minimum time
+/// to observe idle switches.
 const IDLE_RATE: f64 = 0.2;
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(2);
 
-/// How long fairness is looked at at least: a thousand switches take turns of up to some hundred
-/// packets each.
+/// Minimum time to measure fairness: a thousand switches take turns of up to some hundred packets
+/// each.
 const FAIRNESS_TIME: Duration = Duration::from_secs(1);
 
-/// The share of a row that is over.
+/// Reports the completed share of a row.
 type Tell<'a> = &'a mut dyn FnMut(f64);
 
 /// Why a row has no result.
 pub(super) type Failed = String;
 
-/// What a row has to say.
+/// Result of a row.
 pub(super) struct Found {
     pub(super) measured: String,
     pub(super) verdict: Verdict,
@@ -153,7 +153,7 @@ fn fairness(
     let text = |error: BenchError| error.to_string();
     let ours = Running::ours(targets, 1)?;
     let side = ours.side(targets, shape);
-    // All runs in one report: the worst of them counts.
+    // All runs in one report: the worst one counts.
     let duration = side.load.duration.max(FAIRNESS_TIME);
     let load = Load { runs: targets.effort.pairs(), duration, ..side.load };
     let progress = Box::new(|at: crate::Progress| {
@@ -188,7 +188,7 @@ fn complete(report: &Report) -> Result<(), Failed> {
     }
 }
 
-/// Connects many switches at once, then lets them be idle.
+/// Connects many switches at once, then lets them stay idle.
 fn idle(
     targets: &Targets,
     switches: u32,

@@ -1,12 +1,13 @@
-//! The targets of this project, measured: a table with what is asked, what was found, and a verdict.
+//! The targets of this project, measured: a table with target, result and verdict.
 //!
 //! # What it is
-//! [`ROWS`] is the table; [`run`] measures its rows, each with fresh processes on the same cores, in
-//! pairs that take turns; [`page`] is the table as a Markdown page, with machine, commit and date.
+//! [`ROWS`] is the table. [`run`] measures its rows, each with fresh processes on the same cores,
+//! in pairs that take turns. [`page`] writes the table as a Markdown page, with machine, commit and
+//! date.
 //!
 //! # What it is not
-//! It knows no controller: those are command lines, as anywhere in this crate. It asserts nothing:
-//! times are reported, never a reason to fail.
+//! It does not depend on controllers: they are command lines, as everywhere in this crate. It
+//! asserts nothing: times are reported and never make it fail.
 
 mod estimate;
 mod judge;
@@ -29,17 +30,17 @@ pub use judge::Verdict;
 pub use page::page;
 pub use rows::{LOCK_FREE, MUTEX, ROWS, Row, SERVICES, STM};
 
-/// How long it may take.
+/// Effort of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All rows in some five minutes.
+    /// All rows in about five minutes.
     Quick,
-    /// As many pairs as are enough for a result: a quarter of an hour.
+    /// Enough pairs for a reliable result: about a quarter of an hour.
     Full,
 }
 
 impl Effort {
-    /// Pairs of runs for each row.
+    /// Number of pairs of runs per row.
     #[must_use]
     pub const fn pairs(self) -> u32 {
         match self {
@@ -63,50 +64,52 @@ impl Effort {
     }
 }
 
-/// What is measured, and with what.
+/// What to measure, and with which programs.
 #[derive(Clone, Debug)]
 pub struct Targets {
-    /// Rows by name; all if there are none.
+    /// Names of rows; all if empty.
     pub rows: Vec<String>,
-    /// How long it may take.
+    /// The effort.
     pub effort: Effort,
-    /// The controller. In its command `{address}` stands for where it has to listen, `{workers}` for
-    /// its threads, `{file}` for its file. Its variants are [`LOCK_FREE`], [`MUTEX`], [`STM`] and [`SERVICES`]; a
-    /// row whose variant it has not is not measured.
+    /// The controller. Placeholders of its command: `{address}` to listen on, `{workers}` threads,
+    /// `{file}` for its file. Its variants are [`LOCK_FREE`], [`MUTEX`], [`STM`] and [`SERVICES`];
+    /// the row of a missing variant is not measured.
     pub ours: Contestant,
-    /// The command of the canned responder that sleeps. `{address}` stands for where it listens.
+    /// The command of the canned responder that sleeps. `{address}` is its address.
     pub responder: String,
-    /// That of the one that spins.
+    /// The command of the canned responder that spins.
     pub spinning_responder: String,
-    /// The command of the bare loop that only answers echo requests, likewise.
+    /// The command of the bare loop that only answers echo requests.
     pub echo_loop: String,
-    /// The core of controllers; `None`: the scheduler decides.
+    /// The core of controllers; `None` leaves it to the scheduler.
     pub controller_core: Option<usize>,
     /// The core of the generator.
     pub generator_core: Option<usize>,
-    /// The benchmark of the worker that takes `VERSION MATCH PACKETS`, for callgrind.
+    /// The worker's benchmark for callgrind, with the arguments `VERSION MATCH PACKETS`.
     pub packet_in: Option<PathBuf>,
-    /// The command that measures uneven load: its last line says how many "times" faster it is after the
-    /// hand-over. In this and the next two `{pairs}` stands for the pairs of runs to do.
+    /// The command that measures uneven load. Its last line has a number of "times": the speed-up
+    /// after the hand-over. In this command and the next two, `{pairs}` is the number of pairs of
+    /// runs.
     pub uneven: Option<String>,
-    /// The one that measures full tables: so many "bytes" for each entry.
+    /// The command that measures full tables. Its last line has a number of "bytes" per entry.
     pub capacity: Option<String>,
-    /// The one that counts what several workers execute: they differ by so many "percent".
+    /// The command that compares what several workers execute. Its last line has the difference in
+    /// "percent".
     pub workers: Option<String>,
-    /// A folder for files that controllers need.
+    /// Folder for the files of controllers.
     pub folder: PathBuf,
 }
 
-/// What was found for a row.
+/// Result of a row.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The row.
     pub row: Row,
-    /// What was found, in words.
+    /// The measurement, in words.
     pub measured: String,
-    /// Whether that is as it should be.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// The reports that it comes from, by whose they are.
+    /// The reports behind it, with the name of the controller.
     pub reports: Vec<(String, Report)>,
 }
 
@@ -114,15 +117,15 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetsError {
-    /// There is no such row.
+    /// An unknown row.
     #[error("there is no row {name:?}; there are {}", known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// What there is.
+        /// Known rows.
         known: Vec<&'static str>,
     },
-    /// The generator, or something that it started.
+    /// The generator or a program that it started failed.
     #[error(transparent)]
     Bench(#[from] BenchError),
 }
@@ -132,30 +135,30 @@ pub enum TargetsError {
 pub enum News<'a> {
     /// A row begins.
     Begins(&'a Row, Place),
-    /// It goes on.
+    /// A row goes on.
     GoesOn(Place),
-    /// A row is done.
+    /// A row is completed.
     Done(&'a Outcome),
 }
 
-/// How far it is.
+/// Position in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// The row, from 1.
+    /// Number of the row, from 1.
     pub row: usize,
-    /// Of so many.
+    /// Number of rows.
     pub of: usize,
-    /// The share of the whole that is over, 0 to 1, as far as it is known before.
+    /// Estimated share that is completed, 0 to 1.
     pub share: f64,
-    /// The time that the rest will take, about.
+    /// Estimated time left.
     pub left: Duration,
 }
 
-/// Measures rows, one after the other. A row that cannot be measured says why in its verdict, and the
-/// others go on.
+/// Measures rows, one after the other. If a row cannot be measured, its verdict says why, and the
+/// others follow.
 ///
 /// # Errors
-/// Rows that there are not, or a core.
+/// An unknown row, or an unusable core.
 pub fn run(
     targets: &Targets,
     news: &mut dyn FnMut(News<'_>),
@@ -181,7 +184,7 @@ pub fn run(
     Ok(outcomes)
 }
 
-/// The rows of these names, in the order of the table.
+/// Returns the rows with these names, in the order of the table.
 fn chosen(names: &[String]) -> Result<Vec<Row>, TargetsError> {
     let known = || ROWS.iter().map(|row| row.name);
     match names.iter().find(|name| !known().any(|known| known == **name)) {

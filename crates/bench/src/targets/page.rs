@@ -1,4 +1,4 @@
-//! The table as a page of Markdown: what was asked, what was found, on which machine and commit.
+//! The table as a Markdown page: targets, results, machine and commit.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::suite::machine::{Machine, date, now};
 
 use super::{Effort, Outcome, Verdict};
 
-/// The page. `commit` is what was measured.
+/// Writes the page. `commit` is the commit that was measured.
 #[must_use]
 pub fn page(outcomes: &[Outcome], effort: Effort, commit: &str) -> String {
     let machine = Machine::this(crate::threads::usable_cores().len());
@@ -104,7 +104,7 @@ fn beside(
     )
 }
 
-/// Text for a cell: on one line, without the sign between cells.
+/// Text of a cell: on one line, with `|` escaped.
 fn cell(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "\\|")
 }

@@ -1,6 +1,5 @@
-//! Rows that a program of their own measures: a benchmark, or a script. The last line that it prints
-//! says what it found, as a number before a certain word; a status other than 0 says that something
-//! was lost or wrong.
+//! Rows measured by a separate program: a benchmark or a script. Its last line contains the result,
+//! a number before a certain word. An exit status other than 0 reports a loss or an error.
 
 use std::process::{Command, Stdio};
 
@@ -8,18 +7,18 @@ use super::Targets;
 use super::judge::Verdict;
 use super::measure::{Failed, Found};
 
-/// Which program.
+/// The program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program {
-    /// Uneven load, and what handing switches over makes of it.
+    /// Uneven load, before and after switches are handed over.
     Uneven,
-    /// What a full table takes for each entry.
+    /// Memory of a full table, per entry.
     Capacity,
-    /// What several workers execute for each packet_in.
+    /// Instructions of several workers per packet_in.
     Workers,
 }
 
-/// The condition on the number that it prints.
+/// Condition on the printed number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
     AtLeast(f64),
@@ -27,7 +26,7 @@ pub(super) enum Asked {
 }
 
 impl Program {
-    /// The word behind the number.
+    /// The word after the number.
     const fn word(self) -> &'static str {
         match self {
             Program::Uneven => "times",
@@ -36,7 +35,7 @@ impl Program {
         }
     }
 
-    /// The flag that names its command.
+    /// The flag for its command.
     const fn flag(self) -> &'static str {
         match self {
             Program::Uneven => "--uneven-bench",
@@ -46,7 +45,7 @@ impl Program {
     }
 }
 
-/// Runs it. `{pairs}` in its command is how many pairs of runs it has to do.
+/// Runs the program. `{pairs}` in its command is the number of pairs of runs.
 pub(super) fn measure(targets: &Targets, program: Program, asked: Asked) -> Result<Found, Failed> {
     let command = match program {
         Program::Uneven => &targets.uneven,
@@ -81,7 +80,7 @@ pub(super) fn measure(targets: &Targets, program: Program, asked: Asked) -> Resu
     Ok(Found { measured: last.to_owned(), verdict, reports: Vec::new() })
 }
 
-/// The number before a word, behind which a comma or such may stand.
+/// Finds the number before a word. Punctuation may follow the word.
 fn number_before(word: &str, line: &str) -> Option<f64> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let bare = |text: &str| text.trim_end_matches(|c: char| c.is_ascii_punctuation()) == word;

@@ -1,4 +1,4 @@
-//! The table of targets, as data: what is measured, under which load, and what is asked of it.
+//! The table of targets, as data: what to measure, under which load, and the target.
 
 use bellrock_openflow::Version;
 
@@ -7,52 +7,52 @@ use crate::responder::Idle;
 
 use super::program::{Asked, Program};
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name, to ask for it alone.
+    /// Name, to select the row.
     pub name: &'static str,
-    /// What is measured.
+    /// What it measures.
     pub what: &'static str,
-    /// What is asked of it.
+    /// Its target, in words.
     pub target: &'static str,
     pub(super) measure: Measure,
 }
 
-/// How a row is measured.
+/// Method of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
     /// The controller and the canned responder under the same load.
     Responder { load: Shape, idle: Idle, checks: &'static [Check] },
-    /// The controller under a load and the controller under another.
+    /// The controller under two loads.
     Itself { load: Shape, than: Shape, checks: &'static [Check] },
-    /// The controller with the file of one of its variants, and with its own; each after so many more
+    /// The controller with the file of a variant, and with its own file; each after `settle_s` more
     /// seconds of load.
     Variant { name: &'static str, load: Shape, settle_s: f64, checks: &'static [Check] },
-    /// The controller with so many workers and with one.
+    /// The controller with `workers` workers and with one.
     Workers { workers: usize, checks: &'static [Check] },
-    /// User instructions for each packet_in of the worker with the learning switch, in memory.
+    /// User instructions per packet_in of the worker with the learning switch, in memory.
     Instructions { version: Version, most: f64 },
-    /// How evenly switches are served.
+    /// Fairness between switches.
     Fairness { load: Shape, jain: f64, slowest: f64 },
-    /// So many switches that send only echo requests, as idle ones do.
+    /// Idle switches, which send only echo requests.
     Idle { switches: u32, connect_s: f64, memory_mib: f64, cpu: f64 },
-    /// Another controller: how much faster ours has to be.
+    /// Another controller. Ours has to be `least` times as fast.
     Peer { name: &'static str, version: Version, least: f64 },
-    /// A program that measures it by itself.
+    /// A program that measures by itself.
     Program { program: Program, asked: Asked },
 }
 
-/// What is asked of the ratio of two that take turns, ours by the other's.
+/// Condition on the ratio of ours to the other, which take turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
     AtMost(Figure, f64),
     AtLeast(Figure, f64),
-    /// Only reported.
+    /// No condition: only reported.
     Reported(Figure),
-    /// The memory that ours has resident, only reported.
+    /// Resident memory of ours, only reported.
     Memory,
-    /// The latency of ours that 1% exceed, in milliseconds.
+    /// The 99th percentile of our latency, in milliseconds.
     P99Under(f64),
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Figure {
     P99,
 }
 
-/// What differs between the loads of the table.
+/// The parameters that differ between the loads of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) version: Version,
@@ -76,14 +76,14 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// A load of this shape; the rest is that of `load`.
+    /// Makes a load with these parameters; the rest comes from `load`.
     pub(super) fn on(self, load: Load) -> Load {
         let Shape { version, switches, macs, mode, buffered, destinations } = self;
         Load { version, switches, macs, mode, buffered, destinations, ..load }
     }
 }
 
-/// The load that the others are compared with: cbench's.
+/// The base load for comparisons: cbench's.
 const BASE: Shape = Shape {
     version: Version::V1_0,
     switches: 16,
@@ -95,7 +95,7 @@ const BASE: Shape = Shape {
 const BASE_13: Shape = Shape { version: Version::V1_3, ..BASE };
 const LATENCY: Shape = Shape { mode: Mode::Latency, ..BASE };
 
-/// So many hosts in all, on 16 switches, each a destination too.
+/// `each` hosts on each of 16 switches, all of which are destinations.
 const fn macs(each: u32) -> Shape {
     Shape { macs: each, destinations: Destinations::Uniform, ..BASE }
 }
@@ -107,24 +107,24 @@ const fn switches(switches: u32) -> Shape {
 use Check::{AtLeast, AtMost, Memory, P99Under, Reported};
 use Figure::{Cpu, P50, P99, Rate};
 
-/// Seconds until host tracking knows the hosts: a port that has come up may lead to a switch, and is no
-/// edge port before an announcement would have been heard there.
+/// Seconds until host tracking learns the hosts. A new port may lead to a switch; it counts as an
+/// edge port only after an announcement would have arrived there.
 const TRACKED_S: f64 = 4.0;
 
 const AS_CHEAP: &[Check] = &[AtMost(Cpu, 1.15)];
 const AS_QUICK: &[Check] = &[AtMost(P50, 1.15), AtMost(P99, 1.15)];
 const ONLY_REPORTED: &[Check] = &[Reported(Cpu), Reported(Rate)];
 
-/// The variant with one table of hosts for all switches, kept without locks.
+/// Variant with one lock-free table of hosts for all switches.
 pub const LOCK_FREE: &str = "lock-free";
-/// The same behind a mutex.
+/// Variant with that table behind a mutex.
 pub const MUTEX: &str = "mutex";
-/// The same in transactions.
+/// Variant with that table in transactions.
 pub const STM: &str = "stm";
-/// The variant with discovery and host tracking before its app.
+/// Variant with discovery and host tracking before its app.
 pub const SERVICES: &str = "services";
 
-/// All rows, in the order in which they are measured.
+/// All rows, in the order of measurement.
 pub const ROWS: &[Row] = &[
     Row {
         name: "learning-1.0",
@@ -374,13 +374,13 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// The load under which another controller is measured: so few packets in flight that it is not long
-/// behind when the run ends, and enough to keep it busy.
+/// The load for another controller: few enough packets in flight that its queue is short when the
+/// run ends, and enough to keep it busy.
 pub(super) fn peer_load(version: Version) -> Shape {
     Shape { version, mode: Mode::Window(64), ..BASE }
 }
 
-/// The load under which ours is then.
+/// The load for ours in that comparison.
 pub(super) fn base(version: Version) -> Shape {
     Shape { version, ..BASE }
 }

@@ -1,4 +1,4 @@
-//! The processes of a row: controllers that are started for it, and the load that is put on them.
+//! The processes of a row: the controllers started for it, and their loads.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use super::Targets;
 use super::measure::Failed;
 use super::rows::Shape;
 
-/// Time that a controller has to listen after it was started.
+/// Time for a controller to listen after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time that switches have to be known: thousands at once take some, and ten million ARPs.
+/// Time for switches to come up: thousands at once take long, and so do ten million ARPs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What our controller may take in one read; its default.
+/// Maximum bytes per read of our controller; its default.
 const READ_BYTES: u32 = 64 * 1024;
 
-/// Hosts that a controller is taken to learn in a second, as fast as they come, and one of each switch
-/// at a time.
+/// Assumed number of hosts that a controller learns per second: with all packets at once, and with
+/// one packet per switch at a time.
 const LEARNT_PER_S: f64 = 2e6;
 const LEARNT_IN_TURN_PER_S: f64 = 1e5;
 
-/// A controller that was started, and where it listens.
+/// A started controller and its address.
 pub(super) struct Running {
     process: Controller,
     target: SocketAddr,
@@ -56,7 +56,7 @@ impl Running {
         Running::contestant(targets, &targets.ours, workers, None)
     }
 
-    /// Ours with the file of a variant.
+    /// Starts ours with the file of a variant.
     pub(super) fn variant(targets: &Targets, variant: &str) -> Result<Self, Failed> {
         if !targets.ours.has_variant(variant) {
             return Err(format!("this controller has no configuration {variant:?}"));
@@ -86,7 +86,7 @@ impl Running {
         Running::other(targets, command)
     }
 
-    /// The loop that only answers echo requests.
+    /// Starts the loop that only answers echo requests.
     pub(super) fn echo_loop(targets: &Targets) -> Result<Self, Failed> {
         Running::other(targets, &targets.echo_loop)
     }
@@ -97,14 +97,14 @@ impl Running {
         started.map_err(|error| error.to_string())
     }
 
-    /// It under a load, in turns with another.
+    /// Returns this controller under a load, as a side of a comparison.
     pub(super) fn side(&self, targets: &Targets, shape: Shape) -> Side {
         let watch = Watch { pid: Some(self.process.pid()), tdp_watts: None };
         Side { load: load(targets, self.target, shape), watch, settle: first_round(shape) }
     }
 }
 
-/// What went wrong, with the last that the controller said of it.
+/// Adds the last line of the controller's log to the error.
 fn with_log(error: BenchError, log: &Path) -> BenchError {
     let said = fs::read_to_string(log).unwrap_or_default();
     match (error, said.lines().last()) {
@@ -128,8 +128,8 @@ fn load(targets: &Targets, target: SocketAddr, shape: Shape) -> Load {
     })
 }
 
-/// Time in which each host has been a source once, so that what is measured is not how a controller
-/// learns them, and installs the first flow of each.
+/// Time for each host to send once. After it, the controller has learnt all hosts and installed
+/// their first flows, so the measurement does not include this.
 pub(super) fn first_round(shape: Shape) -> Duration {
     let hosts = f64::from(shape.switches) * f64::from(shape.macs);
     let per_s = if shape.mode == Mode::Latency { LEARNT_IN_TURN_PER_S } else { LEARNT_PER_S };

@@ -1,4 +1,4 @@
-//! The rules of a right answer, on messages that were read whole.
+//! The rules of a right answer, for fully decoded messages.
 
 use bellrock_openflow::{Action, Field, FlowCommand, FlowMod, Instruction, Match, PacketOut, Port};
 
@@ -7,23 +7,23 @@ use crate::packet::{
     ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, Mac, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
 };
 
-/// What is wrong with an answer.
+/// Fault of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Its `buffer_id`, or the number in its frame, is that of no packet that was sent.
+    /// The `buffer_id`, or the number in the frame, is not that of a packet sent.
     Buffer,
-    /// Its match does not fit the packet, or does not name the destination.
+    /// The match does not fit the packet, or does not name the destination.
     Match,
-    /// Its output is not the port where the destination was learnt.
+    /// The output is not the port where the destination was learnt.
     Output,
-    /// Its frame is not that of the packet.
+    /// The frame is not that of the packet.
     Frame,
-    /// It is not OpenFlow.
+    /// The message is not OpenFlow.
     Unreadable,
 }
 
-/// Whether a flow_mod can be the answer to a packet at all: it adds a flow, and not one of the
-/// controller's own, which matches everything or sends to the controller.
+/// Returns whether a flow_mod can be an answer. It must add a flow, other than the controller's own
+/// flows, which match everything or send to the controller.
 pub(super) fn is_answer(flow: &FlowMod<'_>) -> bool {
     if flow.command != FlowCommand::Add {
         return false;
@@ -36,8 +36,8 @@ pub(super) fn is_answer(flow: &FlowMod<'_>) -> bool {
     !flow.matching.to_match().is_any() && !actions(flow).any(to_controller)
 }
 
-/// A flow_mod for a packet: its match fits, and its actions send the packet to its destination and
-/// nowhere else.
+/// Checks a flow_mod for a packet: the match fits, and the actions send the packet only to its
+/// destination.
 pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &Packet) -> Result<(), Fault> {
     if !fits(&flow.matching.to_match(), packet) {
         return Err(Fault::Match);
@@ -51,8 +51,8 @@ pub(super) fn flow_mod(flow: &FlowMod<'_>, packet: &Packet) -> Result<(), Fault>
     if plain { outputs(actions(flow), packet.out_port) } else { Err(Fault::Output) }
 }
 
-/// A packet_out for a packet: the very frame (unless it is in the switch's buffer), sent to its
-/// destination and nowhere else, or through the flows.
+/// Checks a packet_out for a packet. It carries the same frame (unless the switch has buffered it),
+/// and sends it only to its destination, or through the flows.
 pub(super) fn packet_out(out: &PacketOut<'_>, packet: &Packet) -> Result<(), Fault> {
     if out.buffer_id.is_none() && *out.data != packet.frame() {
         return Err(Fault::Frame);
@@ -64,12 +64,12 @@ pub(super) fn packet_out(out: &PacketOut<'_>, packet: &Packet) -> Result<(), Fau
     }
 }
 
-/// Whether a frame is one of the load's: not an ARP of before the test, nor discovery.
+/// Returns whether a frame belongs to the load. ARPs before the test and discovery do not.
 pub(super) fn is_load(frame: &[u8]) -> bool {
     frame.get(ETH_TYPE_AT..ETH_TYPE_AT + 2) == Some(&ETH_IPV4.to_be_bytes())
 }
 
-/// The number of the packet whose frame this is.
+/// Returns the number of the packet with this frame.
 pub(super) fn number(frame: &[u8]) -> Option<u32> {
     <&[u8; FRAME_LEN]>::try_from(frame).ok().map(number_in)
 }
@@ -88,8 +88,8 @@ fn outputs<'a>(mut actions: impl Iterator<Item = Action<'a>>, port: u32) -> Resu
     }
 }
 
-/// Whether each field of a match is as in the packet, and the destination is one of them: a flow
-/// that does not name it would send the packets of others there too.
+/// Returns whether each field of a match equals the packet's, and the destination is one of the
+/// fields. A flow without it would also send packets for other hosts there.
 fn fits(matching: &Match, packet: &Packet) -> bool {
     let same = |field: Field| {
         let mask = matching.mask(field).unwrap_or(0);
@@ -101,7 +101,7 @@ fn fits(matching: &Match, packet: &Packet) -> bool {
         && matching.fields().all(same)
 }
 
-/// What a switch reads in a packet; `None` for fields that the packet does not have.
+/// Returns a field's value in a packet; `None` if the packet does not have this field.
 fn value(field: Field, packet: &Packet) -> Option<u128> {
     let mac = |mac: Mac| mac.bytes().iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
     let ip = |ip: [u8; 4]| u128::from(u32::from_be_bytes(ip));

@@ -1,20 +1,20 @@
-//! Is this the right answer? Every flow_mod and packet_out that a controller sends is checked.
+//! Verifies every flow_mod and packet_out that a controller sends.
 //!
-//! What counts as a flow set-up:
+//! A flow set-up is:
 //! - for a buffered packet, a flow_mod with its `buffer_id`, or a flow_mod and a packet_out that
 //!   releases the buffer, in either order;
-//! - for an unbuffered one, a flow_mod, and a packet_out that sends the very frame back;
+//! - for an unbuffered packet, a flow_mod, and a packet_out that sends the same frame back.
 //!
-//! where the flow_mod adds a flow whose match fits the packet and names its destination, and whose
-//! only output is the port where that destination was learnt ([`full`] has the rules).
+//! The flow_mod has to add a flow whose match fits the packet and names its destination. Its only
+//! output is the port where that destination was learnt ([`full`] has the rules).
 //!
-//! cbench counts every flow_mod and every packet_out that is not LLDP; Beacon's packet_outs came to
-//! 20% of its figure in Primetime (§V).
+//! cbench counts every flow_mod and every packet_out that is not LLDP. Beacon's packet_outs were
+//! 20% of its result in Primetime (§V).
 //!
-//! Reading each answer whole would cost more than the controller spends on making it. So the first
-//! answer that was read and found right is kept as a [`shape`], and later ones are compared with what
-//! it would look like for their packet, byte by byte. Any difference leads to the full reading. Runs of
-//! right answers in order, which is what comes as a rule, are taken together ([`Verifier::run`]).
+//! Decoding each answer fully would cost more than the controller spends on it. So the first right
+//! answer is kept as a [`shape`], and later answers are compared with it byte by byte, adjusted to
+//! their packet. On any difference, the answer is decoded fully. Runs of right answers in order,
+//! the usual case, are checked together ([`Verifier::run`]).
 
 pub(crate) mod full;
 pub(crate) mod shape;
@@ -28,25 +28,26 @@ use crate::window::{Progress, Which, Window};
 use full::Fault;
 use shape::Shape;
 
-/// Types of the two messages that are answers, the same in both versions.
+/// Types of the two messages that are answers, in both versions.
 pub(crate) const PACKET_OUT: u8 = 13;
 pub(crate) const FLOW_MOD: u8 = 14;
 
-/// Packets in flight that are looked through for the one that a flow_mod without `buffer_id` is
-/// about, if it is not about the first that waits. Beyond, it is wrong.
+/// Maximum number of packets in flight that a flow_mod without `buffer_id` is compared with. If it
+/// fits none of them, it is wrong.
 const SEARCHED: usize = 4096;
 
-/// Packets behind the window that are looked through to distinguish a second answer from a wrong one.
+/// Number of answered packets to search, to distinguish a second answer from a wrong one.
 const REMEMBERED: u64 = 64;
 
-/// What the answers to packet_ins were, in messages; `verified` and the last five in packet_ins.
+/// Counts of the answers to packet_ins. Units are messages; `sent`, `verified` and the counts from
+/// `missing` to `unfinished` are packet_ins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Packet_ins sent.
+    /// Number of packet_ins sent.
     pub sent: u64,
     /// Flow set-ups: packet_ins whose answer is complete and right.
     pub verified: u64,
-    /// Answers with the `buffer_id` of no packet that was sent, or a frame that none had.
+    /// Answers whose `buffer_id` or frame belongs to no packet sent.
     pub wrong_buffer: u64,
     /// Flows whose match does not fit the packet, or does not name its destination.
     pub wrong_match: u64,
@@ -56,28 +57,28 @@ pub struct Tally {
     pub wrong_frame: u64,
     /// Answers that cannot be read as OpenFlow.
     pub unreadable: u64,
-    /// Answers to packet_ins that were answered, or given up, already.
+    /// Answers to packet_ins that were already answered or given up.
     pub extra: u64,
     /// OpenFlow errors from the controller.
     pub errors: u64,
-    /// Messages that answer no packet_in: echos, barriers, discovery, flows of the controller's own.
+    /// Messages that answer no packet_in: echoes, barriers, discovery, the controller's own flows.
     pub other: u64,
     /// Packet_ins without any answer within the answer timeout.
     pub missing: u64,
-    /// Packet_ins that were sent on, but for which no flow was installed.
+    /// Packet_ins that were forwarded, but for which no flow was installed.
     pub without_flow: u64,
-    /// Packet_ins for which a flow was installed, but which were never sent on.
+    /// Packet_ins for which a flow was installed, but which were never forwarded.
     pub without_packet: u64,
-    /// Packet_ins whose answer was wrong in some part, and complete.
+    /// Packet_ins whose answer was complete, but wrong in some part.
     pub spoilt: u64,
-    /// Packet_ins that were still in the queue when the test ended, while answers came.
+    /// Packet_ins still in the queue when the test ended, while answers came.
     pub unfinished: u64,
     /// The fields that right flows match.
     pub matched: Matched,
 }
 
 impl Tally {
-    /// Answers that were wrong, of whatever kind.
+    /// Returns the number of wrong answers of any kind.
     #[must_use]
     pub fn wrong(&self) -> u64 {
         self.wrong_buffer
@@ -87,19 +88,19 @@ impl Tally {
             + self.unreadable
     }
 
-    /// Packet_ins with no answer, or with half of one.
+    /// Returns the number of packet_ins without a complete answer.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.missing + self.without_flow + self.without_packet
     }
 
-    /// Whether all that was sent was answered, once and right.
+    /// Returns whether every packet_in was answered once, and right.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.wrong() + self.extra + self.errors + self.unanswered() == 0
     }
 
-    /// Adds another one's numbers.
+    /// Adds other counts to these.
     pub fn add(&mut self, other: &Tally) {
         let Tally { sent, verified, wrong_buffer, wrong_match, wrong_output, .. } = other;
         let Tally { wrong_frame, unreadable, extra, errors, other: not_answers, .. } = other;
@@ -123,30 +124,30 @@ impl Tally {
     }
 }
 
-/// The fields that flows match, each once, whichever flow it is in.
+/// The set of fields that flows match.
 ///
-/// Controllers differ in it: a learning switch that matches two addresses needs one flow for all
-/// conversations of two hosts, and one that matches all fields a flow for each conversation.
+/// Controllers differ in it. A learning switch that matches two addresses needs one flow for all
+/// conversations of two hosts; one that matches all fields needs a flow for each conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matched(u64);
 
-/// Each field has a bit.
+/// Each field needs a bit.
 const _: () = assert!(Field::ALL.len() <= u64::BITS as usize);
 
 impl Matched {
-    /// Those of a match.
+    /// Returns the fields of a match.
     pub(crate) fn of(matching: &Match) -> Self {
         let bit = |(bit, field): (usize, &Field)| u64::from(matching.has(*field)) << bit;
         Matched(Field::ALL.iter().enumerate().map(bit).sum())
     }
 
-    /// These and those.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, other: Matched) -> Self {
         Matched(self.0 | other.0)
     }
 
-    /// The names of the fields, in the order of their numbers in OXM (1.3.5 §7.2.3.7).
+    /// Returns the names of the fields, in the order of their OXM numbers (1.3.5 §7.2.3.7).
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let is_in = move |(bit, _): &(usize, &Field)| self.0 >> bit & 1 == 1;
         Field::ALL.iter().enumerate().filter(is_in).map(|(_, field)| field.name())
@@ -154,40 +155,40 @@ impl Matched {
 }
 
 impl Serialize for Matched {
-    /// A list of names.
+    /// Writes a list of names.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.names())
     }
 }
 
-/// What one message was.
+/// Kind of a message from the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It completes a flow set-up.
+    /// Completes a flow set-up.
     SetUp {
-        /// When the packet was sent, or was due, in nanoseconds.
+        /// Time when the packet was sent, or was due, in nanoseconds.
         sent_ns: u64,
     },
-    /// It completes an answer, and a part of that was wrong: this message, or an earlier one.
+    /// Completes an answer of which a part was wrong: this message, or an earlier one.
     Spoilt(Option<Fault>),
-    /// A right part of an answer.
+    /// A right part of an answer that is not complete.
     Part,
-    /// Wrong, and the answer is not complete, or it is not known whose it is.
+    /// A wrong message. Its answer is not complete, or its packet is unknown.
     Wrong(Fault),
-    /// About a packet that is answered already.
+    /// Belongs to a packet that is already answered.
     Extra,
-    /// No answer to a packet_in.
+    /// Not an answer to a packet_in.
     Other,
 }
 
-/// Checks the answers that switches get. It keeps the shapes of right ones, so a thread has one for
-/// all its switches, and with it they stay in its cache.
+/// Checks the answers to switches. A thread has one verifier for all its switches, so the shapes of
+/// right answers stay in its cache.
 pub(crate) struct Verifier {
     version: Version,
     pattern: Pattern,
     flow_mod: Option<Shape>,
     packet_out: Option<Shape>,
-    /// Of all right flows that were read whole.
+    /// Fields of all right flows that were decoded fully.
     matched: Matched,
 }
 
@@ -197,16 +198,16 @@ impl Verifier {
         Verifier { version, pattern, flow_mod: None, packet_out: None, matched }
     }
 
-    /// The fields that right flows have matched so far.
+    /// Returns the fields that right flows have matched so far.
     pub(crate) fn matched(&self) -> Matched {
         self.matched
     }
 
-    /// Takes the answers that a stream starts with, as long as they are those that come when all is
-    /// well: whole, right, of the known shapes, and in the order in which the packets were sent. Says
-    /// how many packets they answer, and how many bytes they are; the caller passes this on to the window.
+    /// Takes the answers at the start of a stream that are whole, right, of known shape, and in the
+    /// order in which the packets were sent. Returns how many packets they answer, and their length
+    /// in bytes. The caller passes both on to the window.
     ///
-    /// What it stops at goes through [`Verifier::check`], so what is right or wrong is said there.
+    /// The message after them goes through [`Verifier::check`], which decides whether it is right.
     #[inline]
     pub(crate) fn run(&self, stream: &[u8], dpid: u32, window: &Window) -> (u64, usize) {
         let (Some(flow), Some(waiting)) = (&self.flow_mod, window.untouched()) else {
@@ -242,7 +243,7 @@ impl Verifier {
         (answered, used)
     }
 
-    /// Where the packet_out ends that begins there, if it is the right one for a packet.
+    /// Returns the end of the packet_out at `at` if it is the right one for the packet.
     #[inline]
     fn sent_on(&self, stream: &[u8], at: usize, packet: &Packet) -> Option<usize> {
         let shape = self.packet_out.as_ref()?;
@@ -250,7 +251,7 @@ impl Verifier {
         shape.fits(stream.get(at..end)?, packet).map(|_| end)
     }
 
-    /// Checks a whole message of type [`FLOW_MOD`] or [`PACKET_OUT`] that came to a switch.
+    /// Checks a whole message of type [`FLOW_MOD`] or [`PACKET_OUT`].
     #[inline]
     pub(crate) fn check(
         &mut self,
@@ -309,7 +310,7 @@ impl Verifier {
         self.read_packet_out(message, dpid, window, now_ns)
     }
 
-    /// Reads a flow_mod whole.
+    /// Decodes a flow_mod fully.
     #[cold]
     fn read_flow_mod(
         &mut self,
@@ -340,7 +341,7 @@ impl Verifier {
         settle(window.both(number, fault.is_none(), now_ns), fault)
     }
 
-    /// Finds the packet that a flow_mod without `buffer_id` is about.
+    /// Finds the packet that a flow_mod without `buffer_id` belongs to.
     fn read_flow_mod_without_buffer(
         &mut self,
         message: &[u8],
@@ -359,20 +360,20 @@ impl Verifier {
         if window.recent(REMEMBERED).any(|number| fits(&number)) {
             return Answer::Extra;
         }
-        // About no packet. Answers come in order, so it should have been about the first.
+        // It fits no packet. Answers come in order, so it was probably meant for the first.
         let Some(number) = window.first_without_flow() else { return Answer::Extra };
         let packet = pattern.packet(dpid, number);
         let fault = full::flow_mod(flow, &packet).err().unwrap_or(Fault::Match);
         settle(window.flow(number, false, now_ns), Some(fault))
     }
 
-    /// Keeps what is common to flows of this controller.
+    /// Keeps the shape and the fields of a right flow.
     fn right_flow_mod(&mut self, message: &[u8], flow: &FlowMod<'_>, packet: &Packet) {
         self.matched = self.matched.and(Matched::of(&flow.matching.to_match()));
         self.flow_mod = Shape::of_flow_mod(message, self.version, packet);
     }
 
-    /// Reads a packet_out whole.
+    /// Decodes a packet_out fully.
     #[cold]
     fn read_packet_out(
         &mut self,
@@ -406,7 +407,7 @@ impl Verifier {
     }
 }
 
-/// What an answer was, by what it did to the window.
+/// Classifies an answer by its effect on the window.
 #[inline]
 fn settle(progress: Progress, fault: Option<Fault>) -> Answer {
     match (progress, fault) {
@@ -450,7 +451,7 @@ fn count(answer: Answer, tally: &mut Tally) {
     }
 }
 
-/// The `buffer_id` of a flow_mod, if it is long enough to have one.
+/// Returns the `buffer_id` of a flow_mod, if the message is long enough.
 #[inline]
 fn buffer_id(flow_mod: &[u8], version: Version) -> Option<u32> {
     flow_mod
@@ -460,7 +461,7 @@ fn buffer_id(flow_mod: &[u8], version: Version) -> Option<u32> {
         .map(u32::from_be_bytes)
 }
 
-/// The number in a frame of the load, wherever the frame is.
+/// Returns the number in a frame of the load.
 #[inline]
 pub(crate) fn number_in(frame: &[u8; FRAME_LEN]) -> u32 {
     const AT: usize = crate::packet::NUMBER_AT;

@@ -1,18 +1,18 @@
-//! The shape of a right answer: its bytes, and where in them the parts are that change from packet
-//! to packet.
+//! The shape of a right answer: its bytes, and the offsets of the parts that change with the
+//! packet.
 //!
-//! It is made of a message that was read whole and found right ([`super::full`]). Another message
-//! that differs from it only in `xid` and cookie, and in the fields that name the packet, where it
-//! has what its packet has, means the same for its packet. So [`Shape::fits`] compares those fields
-//! with the packet, and all other bytes with the right answer's. A message that needs more than that
-//! to be understood has no shape, and is read whole each time.
+//! It is made from a message that was decoded fully and found right ([`super::full`]). Another
+//! message may differ in `xid`, cookie, and the fields that name the packet. If these fields have
+//! the values of its packet, it means the same for that packet. So [`Shape::fits`] compares these
+//! fields with the packet, and all other bytes with the right answer. A message for which this is
+//! not enough has no shape, and is decoded fully each time.
 
 use bellrock_openflow::Version;
 
 use super::number_in;
 use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
 
-/// Where the `buffer_id` of a flow_mod is.
+/// Offset of the `buffer_id` in a flow_mod.
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
     match version {
         // Header, match, cookie, command, idle_timeout, hard_timeout, priority.
@@ -22,11 +22,11 @@ pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
     }
 }
 
-/// A port field: where its last byte is. Its upper bytes are zero in a right answer.
+/// Offset of the last byte of a port field. Its upper bytes are zero in a right answer.
 type PortAt = usize;
 
-/// Where a field is: the place of the eight bytes whose last are the field's, and which of their bits
-/// are. It is compared as one number, so that there is one load and no branch for each.
+/// Place of a field: the offset of the eight bytes that end with it, and a mask of its bits. It is
+/// compared as one number: one load and no branch per field.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     at: u16,
@@ -34,19 +34,20 @@ struct Place {
 }
 
 impl Place {
-    /// That of a field of at most eight bytes. All fields end behind the header, so there are eight.
+    /// The place of a field of at most eight bytes. Fields end after the header, so eight bytes
+    /// exist.
     fn of(at: usize, len: usize, message_len: usize) -> Option<Self> {
         let start = (at + len).checked_sub(8).filter(|start| start + 8 <= message_len)?;
         let mask = u64::MAX.checked_shr(64 - 8 * len as u32)?;
         Some(Place { at: start.try_into().ok()?, mask })
     }
 
-    /// That of a field that a message may not have. Then anything is right there.
+    /// The place of an optional field. If it is missing, any value is right.
     fn of_option(at: Option<usize>, len: usize, message_len: usize) -> Option<Self> {
         at.map_or(Some(Place::default()), |at| Place::of(at, len, message_len))
     }
 
-    /// What a message has there.
+    /// Reads the field from a message.
     #[inline(always)]
     fn read(self, message: &[u8]) -> Option<u64> {
         let at = usize::from(self.at);
@@ -54,30 +55,30 @@ impl Place {
         Some(u64::from_be_bytes(*bytes) & self.mask)
     }
 
-    /// Not zero where a message does not have this value there.
+    /// Returns zero if the field has this value.
     #[inline(always)]
     fn differs(self, message: &[u8], value: u64) -> u64 {
         self.read(message).map_or(u64::MAX, |read| read ^ value & self.mask)
     }
 }
 
-/// Whether a message of a shape has a `buffer_id`.
+/// Whether messages of a shape have a `buffer_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Buffer {
-    /// As it likes.
+    /// With or without.
     Either,
-    /// It names the packet by it.
+    /// The `buffer_id` names the packet.
     Always,
-    /// It has the frame.
+    /// No `buffer_id`: the message carries the frame.
     Never,
 }
 
-/// A right answer, to compare others with.
+/// A right answer that others are compared with.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     bytes: Vec<u8>,
-    /// All ones where a byte has to be as in `bytes`, zero where it is looked at by itself, or may
-    /// be anything.
+    /// Mask of the bytes that have to equal `bytes`. It is zero for bytes that are checked
+    /// separately or may be anything.
     fixed: Vec<u8>,
     buffer_id: Place,
     buffer: Buffer,
@@ -89,7 +90,7 @@ pub(crate) struct Shape {
     frame_at: Option<usize>,
 }
 
-/// Where in a message the parts of a frame are that change.
+/// Places of the parts of a frame that change.
 #[derive(Clone, Copy, Debug)]
 struct FramePlaces {
     dst: Place,
@@ -97,7 +98,7 @@ struct FramePlaces {
     number: Place,
 }
 
-/// Where the parts of a message are that change from packet to packet.
+/// Offsets of the parts of a message that change from packet to packet.
 struct Places {
     cookie_at: Option<usize>,
     buffer_at: usize,
@@ -110,8 +111,8 @@ struct Places {
 }
 
 impl Shape {
-    /// That of a flow_mod that was found right for `packet`. `None` if it is of a kind that has to
-    /// be read whole: with masks, or with more than one instruction and one action.
+    /// Makes the shape of a flow_mod that is right for `packet`. `None` for kinds that have to be
+    /// decoded fully: with masks, or with more than one instruction and one action.
     pub(super) fn of_flow_mod(message: &[u8], version: Version, packet: &Packet) -> Option<Self> {
         let places = match version {
             Version::V1_0 => Places::of_flow_mod_10(message)?,
@@ -120,10 +121,10 @@ impl Shape {
         Shape::with(&places, message, packet)
     }
 
-    /// That of a packet_out that was found right for `packet`. `None` if it has more than one
+    /// Makes the shape of a packet_out that is right for `packet`. `None` if it has more than one
     /// action.
     pub(super) fn of_packet_out(message: &[u8], version: Version, packet: &Packet) -> Option<Self> {
-        // Header, buffer_id, in_port, length of the actions, and in 1.3 padding; then the actions.
+        // Header, buffer_id, in_port, length of the actions, padding in 1.3; then the actions.
         let (in_port_at, head, action) = match version {
             Version::V1_0 => (13, 16, 8),
             Version::V1_3 => (15, 24, 16),
@@ -133,7 +134,7 @@ impl Shape {
         if !has_frame && message.len() != frame_at {
             return None;
         }
-        // The in_port may be a reserved one; then it is like all other bytes.
+        // A reserved in_port does not change with the packet.
         let in_port = message.get(in_port_at - 1..=in_port_at)?;
         let names_port = u16::from_be_bytes([in_port[0], in_port[1]]) == packet.in_port as u16;
         let out_port_at = head + if version == Version::V1_0 { 5 } else { 7 };
@@ -150,7 +151,7 @@ impl Shape {
         };
         Shape::with(&places, message, packet)
     }
-    /// The shape of a message, if its places are right: the message itself has to fit.
+    /// Makes the shape of a message, if the message itself fits it.
     fn with(places: &Places, message: &[u8], packet: &Packet) -> Option<Self> {
         let len = message.len();
         let frame = match places.frame_at {
@@ -180,14 +181,14 @@ impl Shape {
         shape.fits(message, packet).map(|_| shape)
     }
 
-    /// Bytes of a message of this shape.
+    /// Length of a message of this shape, in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether a message is, but for `xid` and cookie, what it should be for this packet; and if it is,
-    /// whether it has the packet's `buffer_id`.
+    /// Compares a message with the right answer for this packet, except `xid` and cookie. If it
+    /// fits, returns whether it has the packet's `buffer_id`.
     #[inline(always)]
     pub(super) fn fits(&self, message: &[u8], packet: &Packet) -> Option<bool> {
         let buffered = self.buffer_id.differs(message, packet.id().into()) == 0;
@@ -212,7 +213,7 @@ impl Shape {
         (differ == 0 && same(message, &self.bytes, &self.fixed)).then_some(buffered)
     }
 
-    /// The number of the packet that a packet_out is about, by its `buffer_id` or its frame.
+    /// Returns the number of the packet of a packet_out, from its `buffer_id` or its frame.
     #[inline]
     pub(super) fn packet_id(&self, message: &[u8]) -> Option<u32> {
         match self.frame_at {
@@ -245,7 +246,7 @@ impl Places {
         })
     }
 
-    /// Walks through the match; then one `apply_actions` with one `output` has to follow.
+    /// Walks through the match. One `apply_actions` with one `output` has to follow.
     fn of_flow_mod_13(message: &[u8]) -> Option<Self> {
         const MATCH_AT: usize = 48;
         const IN_PORT: [u8; 4] = [0x80, 0, 0, 4];
@@ -275,8 +276,8 @@ impl Places {
                 IN_PORT => places.in_port_at = Some(at + 3),
                 ETH_DST => places.dst_at = Some(at),
                 ETH_SRC => places.src_at = Some(at),
-                // What else is said of ports and addresses, with masks, may fit one packet and not
-                // the next.
+                // Other conditions on ports and addresses have masks. They may fit one packet and
+                // not the next.
                 [0x80, 0, field, _] if field >> 1 <= ETH_SRC[2] >> 1 && field >> 1 != METADATA => {
                     return None;
                 }
@@ -293,7 +294,7 @@ impl Places {
         one.then_some(places)
     }
 
-    /// All of them, with how many bytes they have.
+    /// Returns the offsets and lengths of all parts that change.
     fn changing(&self) -> impl Iterator<Item = (usize, usize)> {
         let frame_places = |at: usize| [(at + DST_AT, 6), (at + SRC_AT, 6), (at + NUMBER_AT, 4)];
         let free = [
@@ -310,13 +311,13 @@ impl Places {
     }
 }
 
-/// Whether a message has the length of another, and is the same where `fixed` has ones. Lengths that
-/// are frequent are constants, so that compilers make straight vector code of the comparison.
+/// Returns whether a message has the same length, and the same bits where `fixed` has ones.
+/// Frequent lengths are constants, so that the compiler vectorizes the comparison.
 #[inline(always)]
 fn same(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
     match message.len() {
-        // flow_mod of 1.0; of 1.3 with all fields, and with ports and addresses only; packet_out with
-        // a frame of 1.0 and 1.3.
+        // flow_mod of 1.0; of 1.3 with all fields, and with ports and addresses only; packet_out
+        // with a frame, of 1.0 and 1.3.
         80 => same_of::<80>(message, bytes, fixed),
         160 => same_of::<160>(message, bytes, fixed),
         104 => same_of::<104>(message, bytes, fixed),
@@ -335,8 +336,8 @@ fn same_of<const N: usize>(message: &[u8], bytes: &[u8], fixed: &[u8]) -> bool {
     }
 }
 
-/// The bits by which messages of the same length differ where `fixed` has ones, put on top of each
-/// other. Word by word without a branch.
+/// Returns the union of the bits that differ where `fixed` has ones. The messages have equal
+/// lengths. Works word by word without branches.
 #[inline(always)]
 fn differences(message: &[u8], bytes: &[u8], fixed: &[u8]) -> u64 {
     let (message, message_end) = message.as_chunks::<8>();

@@ -1,4 +1,4 @@
-//! Right answers, wrong ones, and that the quick comparison and the full reading say the same.
+//! Right and wrong answers; quick comparison and full decoding agree.
 
 use bellrock_openflow::{
     Action, Bytes, Field, FlowMod, List, Match, Out, PacketOut, Port, ToSwitch, Version,
@@ -22,7 +22,7 @@ fn pattern() -> Pattern {
     })
 }
 
-/// One switch that has sent its packets, and what became of the answers.
+/// A switch that has sent its packets, with the counts of the answers.
 #[derive(Clone)]
 struct Bench {
     window: Window,
@@ -36,7 +36,7 @@ impl Bench {
         Bench { window, tally: Tally::default() }
     }
 
-    /// One that has sent nothing yet.
+    /// A switch that has sent nothing yet.
     fn empty() -> Self {
         Bench { window: Window::new(IN_FLIGHT), tally: Tally::default() }
     }
@@ -45,7 +45,7 @@ impl Bench {
         verifier.check(message, DPID, &mut self.window, 2, &mut self.tally)
     }
 
-    /// Checks messages with a verifier of their own.
+    /// Checks messages with a new verifier.
     fn all(version: Version, messages: &[Vec<u8>]) -> Tally {
         let mut verifier = Verifier::new(version, pattern());
         let mut bench = Bench::new();
@@ -215,12 +215,12 @@ fn a_mask_that_fits_one_packet_is_not_taken_for_one_that_fits_the_next() {
     assert_eq!((tally.verified, tally.wrong_match), (1, 1), "{tally:?}");
 }
 
-/// A change to a message: bytes to overwrite, by place.
+/// Changes to a message: offsets and new bytes.
 fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)
 }
 
-/// The kinds of answers that there are to a packet.
+/// One of the kinds of answers to a packet.
 fn answers(version: Version, number: u64, kind: u8) -> Vec<u8> {
     let packet = pattern().packet(DPID, number);
     let [flow_alone, with_frame] = unbuffered(version, number);
@@ -234,8 +234,8 @@ fn answers(version: Version, number: u64, kind: u8) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever came before, and whatever is changed in a message, a verifier that knows shapes
-    /// says what one says that reads each message whole.
+    /// A verifier that knows shapes agrees with one that decodes each message fully, whatever came
+    /// before and whatever is changed.
     #[test]
     fn the_quick_way_says_what_the_full_reading_says(
         v13: bool,
@@ -247,7 +247,7 @@ proptest! {
         for (number, kind, changes) in messages {
             let mut message = answers(version, number, kind);
             for (place, byte) in changes {
-                // Type and length stay: by them a message is framed and gets here.
+                // Type and length stay: they frame the message.
                 let at = 4 + place.index(message.len() - 4);
                 message[at] = byte;
             }
@@ -261,8 +261,8 @@ proptest! {
         }
     }
 
-    /// A stream of answers, most of them right and in order, says the same by runs as message by
-    /// message, each read whole: in the counts, in what is still waited for, and in the latencies.
+    /// A stream of mostly right answers in order gives the same result in runs as message by
+    /// message, fully decoded: the same counts, waiting packets and latencies.
     #[test]
     fn runs_of_answers_say_what_the_full_reading_says(
         v13: bool,
