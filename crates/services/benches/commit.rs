@@ -1,9 +1,8 @@
-//! How many flows a second are committed: plans of many flows over 32 emulated switches, each flow
-//! confirmed.
+//! Measures the rate at which flows are committed over 32 emulated switches, each flow confirmed.
 //!
-//! The lab is one thread with all of it: the task, the worker and its sessions, and the emulated switches
-//! themselves, which read each flow_mod and put the flow into a table. So what is measured is more than
-//! the controller's part. Prints a line for each size and version: `commit 1.3 32000 flows: 210000/s`.
+//! The lab is one thread with everything: the task, the worker with its sessions, and the emulated
+//! switches, which read each flow_mod and put the flow into a table. So it measures more than the
+//! controller. Prints a line for each size and version: `commit 1.3 32000 flows: 210000/s`.
 //!
 //! `cargo bench -p bellrock-services --bench commit`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a benchmark that fails says so")]
@@ -46,7 +45,7 @@ impl App for Hand {
     }
 }
 
-/// A plan whose flows take the place of those of the round before.
+/// A plan whose flows replace those of the round before.
 fn plan(flows: u32, round: u32) -> Plan {
     let mut plan = Plan::independent();
     for switch in 1..=SWITCHES {

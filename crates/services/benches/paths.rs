@@ -1,9 +1,8 @@
-//! How long it takes to compute all next hops of a network of a thousand switches, and to follow the change of
-//! one link.
+//! Measures how long paths over a thousand switches take: all next hops, and after one change.
 //!
-//! `cargo bench -p bellrock-services --bench paths`. One core; a link that goes and comes back is drawn
-//! by lot for each round, and a switch for each tenth of them. What is printed is the median, the 99th percentile
-//! and the worst, with what publishing costs: a round is all that the task does for a new topology.
+//! `cargo bench -p bellrock-services --bench paths`. One core. Each round takes a random link down
+//! and up again; every tenth round also takes a switch down. Prints the median, the 99th percentile
+//! and the worst, including publication: a round is all that the task does for a new topology.
 
 #[path = "../tests/networks/mod.rs"]
 mod networks;
@@ -15,7 +14,7 @@ use bellrock_services::paths::Tracker;
 use fastrand::Rng;
 use networks::{fat_tree, random_regular, snapshot, unlink};
 
-/// Full computations, and changes of a link, that are measured.
+/// Number of measured full computations, and of link changes.
 const FULL: usize = 9;
 const CHANGES: usize = 200;
 

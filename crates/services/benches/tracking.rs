@@ -1,9 +1,9 @@
-//! What discovery and host tracking add to a packet-in of the learning app, without sockets.
+//! Measures what discovery and host tracking add to a packet-in of the learning app.
 //!
-//! `valgrind --tool=callgrind --toggle-collect='*hot_loop*' PROGRAM learning|services 1.0|1.3 exact|l2 [PACKETS]` counts the
-//! instructions of so many packets; the first is without the services, the second with both.
-//! `PROGRAM announcements [SWITCHES] [PORTS]` counts those of a round of announcements of so many switches, each
-//! port of which hears that of another.
+//! `valgrind --tool=callgrind --toggle-collect='*hot_loop*' PROGRAM ARGUMENTS` counts instructions.
+//! `learning|services 1.0|1.3 exact|l2 [PACKETS]` handles `PACKETS` packets, without services
+//! (`learning`) or with both (`services`). `announcements [SWITCHES] [PORTS]` measures the time of
+//! announcements; each port receives those of another.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a benchmark, not a library")]
 
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use bellrock_worker::{
     Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport, Wake, Worker,
 };
 
-/// Hosts of the switch; all are known before the measurement.
+/// Hosts of the switch. All are known before the measurement.
 const HOSTS: u32 = 1000;
 
 /// Ports of the switch.
@@ -69,7 +69,7 @@ fn mac(n: u32) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// A TCP packet in 64 bytes, as the packet-ins of the studies' benchmarks carry.
+/// Writes a TCP packet of 64 bytes, as the packet-ins of the studies' benchmarks carry.
 fn packet(version: Version, source: u32, destination: [u8; 6], out: &mut Out) {
     let mut data = [0; 64];
     data[..6].copy_from_slice(&destination);
@@ -99,7 +99,7 @@ fn port(number: u32) -> PortDesc {
     PortDesc::new(Port(number), MacAddr(mac(0xff00_0000 + number)), FixedStr::new("port"))
 }
 
-/// A controller with one worker, on a clock of its own.
+/// A controller with one worker and its own clock.
 struct Controller {
     worker: Worker,
     tasks: TaskWorker,
@@ -129,7 +129,7 @@ impl Controller {
         Duration::from_millis(self.clock.load(Ordering::Relaxed))
     }
 
-    /// Lets tasks do what they have to, after so long.
+    /// Advances the clock, and runs all tasks.
     fn pass(&mut self, time: Duration) {
         self.clock.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
         while self.tasks.run() {}
@@ -203,7 +203,7 @@ fn packet_ins(services: bool, version: Version, matching: MatchKind, packets: u3
     controller.pass(Duration::ZERO);
     controller.pass(Duration::from_secs(10));
 
-    // Each host is learnt by a broadcast, 200 of a port in a second.
+    // Each host is learnt by a broadcast.
     let mut out = Out::with_capacity(256 * HOSTS as usize);
     for host in 0..HOSTS {
         packet(version, host, [0xff; 6], &mut out);
@@ -217,7 +217,7 @@ fn packet_ins(services: bool, version: Version, matching: MatchKind, packets: u3
     out.clear();
     (0..HOSTS).for_each(|host| packet(version, host, mac((host + 1) % HOSTS), &mut out));
     wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
-    // Once before, so that what is measured is what goes on.
+    // Runs once before, so that the measurement is of the steady state.
     controller.read(key, &mut wire);
     controller.pass(Duration::ZERO);
 
@@ -227,7 +227,7 @@ fn packet_ins(services: bool, version: Version, matching: MatchKind, packets: u3
     println!("OpenFlow {version}, {matching:?}, services {services}: {each:.1} ns a packet-in");
 }
 
-/// What is measured. Not inlined, so that callgrind can be told to look at nothing else.
+/// The measured loop. Not inlined, so that callgrind can select it.
 #[inline(never)]
 fn hot_loop(controller: &mut Controller, key: Key, rounds: u32, wire: &mut Wire) {
     for _ in 0..rounds {
@@ -236,8 +236,7 @@ fn hot_loop(controller: &mut Controller, key: Key, rounds: u32, wire: &mut Wire)
     }
 }
 
-/// Five seconds of discovery: all ports announce once, and hear the announcement of the same port of the next
-/// switch.
+/// Measures five seconds of discovery: each port sends an announcement once, and receives one.
 fn announcements(switches: u32, ports: u32) {
     let always = Needs::TOPOLOGY;
     let chain = chain(Vec::new(), &ServiceSettings { always, ..ServiceSettings::default() });
@@ -249,7 +248,7 @@ fn announcements(switches: u32, ports: u32) {
         })
         .collect();
     controller.pass(Duration::ZERO);
-    // Those of the start are over.
+    // The announcements at start are over.
     (0..5).for_each(|_| second(&mut controller, &mut wires));
     let links = controller.shared.network().topology().load().links.len();
     let start = Instant::now();
@@ -261,7 +260,7 @@ fn announcements(switches: u32, ports: u32) {
     );
 }
 
-/// What switches and hosts do is among what is measured, and little.
+/// The time of switches and hosts is included, and small.
 #[inline(never)]
 fn second(controller: &mut Controller, wires: &mut [(Key, Wire)]) {
     controller.pass(Duration::from_secs(1));
@@ -271,7 +270,7 @@ fn second(controller: &mut Controller, wires: &mut [(Key, Wire)]) {
         wire.incoming.clear();
         wire.kept.clear();
     }
-    // One transport serves all timers; what goes to which switch is told by its key.
+    // One transport serves all timers. Its key selects the switch.
     let mut all = Switchboard { sent: vec![Vec::new(); wires.len()] };
     controller.worker.timers(now, &mut all);
     let mut out = Out::with_capacity(1 << 20);

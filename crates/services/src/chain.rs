@@ -86,9 +86,8 @@ impl fmt::Display for ChainProblem {
 /// Checks whether each app of a chain can work in its place, and whether any app forwards packets.
 ///
 /// A chain that forwards nothing is a warning: other controllers may install the flows, or the
-/// network may carry circuits only. An app that gets no packets, or whose flows never match, is an
-/// error. If the check does not know what that app forwards, it is a warning: the app may work
-/// without packets.
+/// network carries circuits only. An app that gets no packets, or whose flows never match, is an
+/// error. If it is unknown what the app forwards, it is a warning: it may work without packets.
 #[must_use]
 pub fn check(apps: &[AppRole]) -> Vec<ChainProblem> {
     let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));

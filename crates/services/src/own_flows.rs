@@ -11,8 +11,7 @@ use bellrock_api::{
 
 use crate::desired::REFUSED_AGAIN;
 
-/// The highest priority of a service. Services are before all apps in the chain, so no flow of an
-/// app is above it.
+/// The highest priority of a service. Services are before all apps, so no flow of an app is above.
 pub(crate) const TOP_PRIORITY: u16 = PriorityBand::PRIORITIES - 1;
 
 /// The flows of a service in one switch.

@@ -81,8 +81,7 @@ impl Fence {
     }
 
     /// Returns the actions that flood a packet: to all ports except its `in_port` and the ports
-    /// where its VLAN is reserved. That is [`Port::FLOOD`] if the VLAN is reserved nowhere on the
-    /// switch.
+    /// where its VLAN is reserved. [`Port::FLOOD`] if the VLAN is reserved nowhere on the switch.
     pub fn flood(
         &mut self,
         switch: &Switch<'_>,

@@ -1,5 +1,4 @@
-//! Desired state in a lab: only the difference is sent, nothing that is wanted is touched, and nothing of
-//! others.
+//! Desired state in a lab: it sends only the difference, and touches no right or foreign flows.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -23,7 +22,7 @@ use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// Longer than it takes where nothing is wrong.
+/// Longer than needed if nothing is wrong.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
 
 fn lab(version: Version, topology: impl TryInto<Topology, Error: std::fmt::Debug>) -> (Lab, Hand) {
@@ -44,7 +43,7 @@ fn flow(number: u32, port: u32) -> Flow {
     Flow::new(Match::any().in_port(Port(number))).priority(7).output(Port(port))
 }
 
-/// Flow_mods of the app that the switches were sent since they began.
+/// Number of the app's flow_mods sent to switches since the lab began.
 fn flow_mods(lab: &Lab) -> usize {
     let switches = lab.topology().switches().iter();
     let to_switch = switches.flat_map(|switch| lab.messages(&switch.name));
@@ -75,7 +74,7 @@ fn a_restarted_controller_sends_the_difference_and_nothing_else() {
         let before = flow_mods(&lab);
         lab.start_controller(again.clone());
         let desired = again.network().desired();
-        // One intent as it was, one that is gone, and one that is new.
+        // One intent as before, one gone, and one new.
         desired.set_independent(1, all(1));
         desired.set_independent(3, all(3));
         assert!(lab.run_until(Duration::from_secs(20), Lab::is_all_up));
@@ -129,7 +128,7 @@ fn what_handlers_installed_is_adopted_and_flows_of_nobody_stay_and_are_reported(
     }
 }
 
-/// The entries of all flow statistics that a strict reading refuses, and how many there are.
+/// Returns the flow statistics entries that a strict reading refuses, and their number.
 fn odd_flows(version: Version) -> (Vec<u8>, usize) {
     let (folder, head, kind) = match version {
         Version::V1_0 => ("v10", 12, "stats_reply_flow"),
@@ -236,7 +235,7 @@ fn what_somebody_else_has_changed_is_put_back() {
         desired.complete();
         settle(&mut lab, &hand, &desired);
         let (before, sent) = (flows_of(&lab, NAME), flow_mods(&lab));
-        // One is removed, one is changed, one is made another's, and one is added.
+        // One flow is removed, one changed, one gets a foreign cookie, and one is added.
         let band = hand.network().app_id().unwrap().band();
         let cookie = Cookie::of_app(NAME);
         let wrong = [Action::output(Port(2))];
@@ -296,7 +295,7 @@ fn a_new_way_is_there_before_the_old_one_goes() {
     }
 }
 
-/// A path to a host by lot, from one switch, from the destination outward.
+/// Returns a random path from one switch to a host, ordered from the destination.
 fn path(lab: &Lab, to: HostId, from: Dpid, rng: &mut Rng) -> Vec<(Dpid, Flow)> {
     let mac = lab.topology().hosts()[to.index()].mac;
     let path = Tree::random(lab.topology(), to, rng).path_from(lab.topology(), from);
@@ -322,7 +321,7 @@ fn a_path_leads_to_its_end_while_what_it_has_left_drains_and_goes() {
             lab.inject(&late.within(Duration::from_millis(1)));
             last = path(&lab, to, source, &mut rng);
             desired.set(1, last.clone());
-            // Some change while the one before is on its way, some while it drains, some later.
+            // Some changes come while the last one is under way, some while it drains, some later.
             let until = lab.now() + Duration::from_millis(rng.u64(0..2 * drained));
             lab.run_until(SETTLED_WITHIN, |lab| {
                 let found = findings_from(lab, [from], to);
@@ -331,7 +330,7 @@ fn a_path_leads_to_its_end_while_what_it_has_left_drains_and_goes() {
             });
         }
         settle(&mut lab, &hand, &desired);
-        // Messages may be late still.
+        // Messages may still be late.
         lab.run_for(20 * DRAIN);
         let there: Vec<Dpid> = flows_of(&lab, NAME).into_iter().map(|(dpid, ..)| dpid).collect();
         let mut wanted: Vec<Dpid> = last.into_iter().map(|(dpid, _)| dpid).collect();
@@ -357,7 +356,7 @@ fn what_changes_while_old_flows_drain_does_not_wait_for_them() {
         desired.set(2, [(Dpid(1), flow(2, 1)), (Dpid(2), flow(2, 1))]);
         settle(&mut lab, &hand, &desired);
         assert!(lab.now() < since + DRAIN, "{version}: it was not made at once");
-        // What drains is wanted again.
+        // Draining flows are wanted again.
         desired.set(1, path(2));
         settle(&mut lab, &hand, &desired);
         assert!(lab.now() < since + DRAIN, "{version}: it was not made at once");
@@ -379,7 +378,7 @@ fn a_switch_that_answers_nothing_holds_up_those_alone_that_need_it() {
         settle(&mut lab, &hand, &desired);
         lab.silence("s1");
         let since = lab.now();
-        // By way of the mute switch; beside it; and what goes.
+        // An intent that needs the silent switch, one beside it, and one that leaves old flows.
         desired.set(2, [(Dpid(1), flow(2, 2)), (Dpid(2), flow(2, 2))]);
         desired.set(3, [(Dpid(3), flow(3, 1)), (Dpid(2), flow(3, 1))]);
         desired.set(1, [(Dpid(3), flow(1, 4)), (Dpid(4), flow(1, 4))]);
@@ -396,7 +395,7 @@ fn a_switch_that_answers_nothing_holds_up_those_alone_that_need_it() {
         let now = all(&[(1, 2), (2, 3), (3, 1), (3, 3), (4, 1)]);
         assert_eq!(there(&lab), now, "{version}: what was left has gone");
         assert!(lab.now() < since + 2 * DRAIN);
-        // Its connection is given up at last, and it connects again.
+        // Its connection is closed at last, and it connects again.
         lab.run_for(Duration::from_secs(60));
         settle(&mut lab, &hand, &desired);
         let now = all(&[(1, 2), (2, 2), (2, 3), (3, 1), (3, 3), (4, 1)]);
@@ -517,7 +516,7 @@ fn more_switches_than_tell_their_tables_at_a_time_all_get_what_is_wanted_without
 fn where_a_switch_refuses_many_flows_the_reason_is_told_once_and_what_it_takes_is_there() {
     let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
     let desired = hand.network().desired();
-    // No such meter.
+    // There is no such meter.
     let refused = (1..=5_000).map(|number| flow(number, 1).meter(9));
     let taken = (5_001..=6_000).map(|number| flow(number, 1));
     desired.set_independent(1, refused.chain(taken).map(|flow| (Dpid(1), flow)));

@@ -1,4 +1,4 @@
-//! What is committed to desired state in a lab: it is told when it is there, or why it is not.
+//! Commits to desired state in a lab: they report when the entries are installed, or why not.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -17,7 +17,7 @@ use flows::{Hand, NAME, flows_of};
 
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Long enough to see what is on its way.
+/// Long enough to see messages under way.
 const CONTROL_DELAY: Duration = Duration::from_millis(50);
 
 fn lab(version: Version) -> (Lab, Hand) {
@@ -34,7 +34,7 @@ fn commit(hand: &Hand, intent: u32, flows: impl IntoIterator<Item = (Dpid, Flow)
     hand.network().desired().commit(intent, flows)
 }
 
-/// What becomes of it, and when it is known.
+/// Waits for the outcome of a commit.
 fn outcome(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitted> {
     let network = hand.network();
     let outcome = hand.run(async move { commit.confirmed(&network, WITHIN).await });
@@ -42,7 +42,7 @@ fn outcome(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitte
     outcome.lock().unwrap().unwrap()
 }
 
-/// The barrier requests that a switch was sent.
+/// Returns the number of barrier requests to a switch.
 fn barriers(lab: &Lab, switch: &str) -> usize {
     let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
     to_switch.filter(|message| message.kind() == Some(MessageKind::BarrierRequest)).count()
@@ -59,7 +59,7 @@ fn it_is_confirmed_when_every_switch_has_said_so() {
         assert_eq!(flows_of(&lab, NAME).len(), 3);
         let after = ["s1", "s2", "s3"].map(|switch| barriers(&lab, switch));
         assert!(before.iter().zip(&after).all(|(before, after)| after > before));
-        // Nothing is sent for what is there.
+        // Nothing is sent for entries that are installed.
         let again = commit(&hand, 1, [3, 2, 1].map(|dpid| (Dpid(dpid), flow(1, 2))));
         assert_eq!(outcome(&mut lab, &hand, again), Ok(()));
         assert_eq!(["s1", "s2", "s3"].map(|switch| barriers(&lab, switch)), after);
@@ -69,7 +69,7 @@ fn it_is_confirmed_when_every_switch_has_said_so() {
 #[test]
 fn what_a_switch_refuses_is_told_and_asked_again_when_it_is_committed_again() {
     let (mut lab, hand) = lab(Version::V1_3);
-    // There is no such meter, until the other intent makes it.
+    // There is no such meter until the other intent adds it.
     let metered = || [(Dpid(3), flow(1, 2)), (Dpid(2), flow(1, 2).meter(9)), (Dpid(1), flow(1, 2))];
     let path = commit(&hand, 1, metered());
     let error = outcome(&mut lab, &hand, path).unwrap_err();
@@ -113,7 +113,7 @@ fn a_switch_that_is_away_or_silent_is_told() {
     assert_eq!(error.to_string(), "the switches have not confirmed it within 5 s");
 }
 
-/// Somebody gives up waiting while a switch has the flow and its answer is on its way.
+/// The app stops waiting while a switch has the flow and its reply is under way.
 #[test]
 fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
     let (mut lab, hand) = lab(Version::V1_3);
@@ -132,7 +132,7 @@ fn what_is_withdrawn_is_gone_when_the_switches_have_confirmed_that() {
     assert_eq!(state.intents.len(), 0, "nobody has a commit any more");
 }
 
-/// A switch has more flows of others than a reply may have.
+/// A switch has more foreign flows than fit in a reply.
 #[test]
 fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version_can_say_whose_it_means()
  {
@@ -171,7 +171,7 @@ fn a_switch_with_too_many_flows_to_tell_of_gets_what_is_wanted_where_its_version
     }
 }
 
-/// How it ends, with nothing left of before.
+/// Waits until nothing is left of earlier entries.
 fn settled(lab: &mut Lab, hand: &Hand, commit: Commit) -> Result<(), NotCommitted> {
     let network = hand.network();
     let outcome = hand.run(async move { commit.settled(&network, WITHIN).await });
@@ -202,7 +202,7 @@ fn meters_are_confirmed_refused_and_away_as_flows_are() {
     assert_eq!(outcome(&mut lab, &hand, away), Err(NotCommitted::Away(Dpid(2))));
 }
 
-/// It is not gone because the switch is: not while it is away, and not before it has told what it has.
+/// A flow is not gone while its switch is away, nor before the switch has reported its tables.
 #[test]
 fn what_is_withdrawn_from_a_switch_that_is_away_or_just_back_is_not_told_to_be_gone() {
     let (mut lab, hand) = lab(Version::V1_3);
@@ -222,7 +222,7 @@ fn what_is_withdrawn_from_a_switch_that_is_away_or_just_back_is_not_told_to_be_g
     assert_eq!(settled(&mut lab, &hand, withdrawn), Ok(()));
     assert_eq!(flows_of(&lab, NAME), []);
 
-    // A path that has moved from a switch that is away is confirmed.
+    // A path that has moved away from a switch that is not up is confirmed.
     let path = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
     assert_eq!(outcome(&mut lab, &hand, path), Ok(()));
     lab.disconnect("s1");
@@ -247,7 +247,7 @@ fn a_flow_whose_place_another_intent_has_is_not_told_to_be_there() {
     assert_eq!(outcome(&mut lab, &hand, second), Ok(()));
 }
 
-/// Also where the new run wants nothing at the switch that has it.
+/// Even if the new run wants nothing at the switch that has it.
 #[test]
 fn a_number_that_becomes_an_intent_takes_what_an_earlier_run_left_under_it_everywhere() {
     let (mut lab, hand) = lab(Version::V1_3);
@@ -270,7 +270,7 @@ fn a_number_that_becomes_an_intent_takes_what_an_earlier_run_left_under_it_every
     );
 }
 
-/// Another intent waits for a switch that is away; the meter does not wait for that.
+/// Another intent waits for a switch that is away. The meter does not wait for that.
 #[test]
 fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
     let (mut lab, hand) = lab(Version::V1_3);
@@ -288,7 +288,7 @@ fn a_meter_that_nobody_wants_goes_when_no_flow_uses_it() {
     assert_eq!((flows_of(&lab, NAME), meters(&lab, "s2")), (vec![], 0));
 }
 
-/// At one distance one flow cannot be there and another can: what is farther waits, whatever is confirmed.
+/// At one distance, one flow is refused and another is installed. Farther flows wait for both.
 #[test]
 fn what_is_farther_waits_for_all_that_is_nearer_also_where_some_of_it_is_there() {
     let (mut lab, hand) = lab(Version::V1_3);

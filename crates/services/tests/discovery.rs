@@ -1,4 +1,4 @@
-//! Discovery in emulated networks: links come and go, and hosts that send announcements make none.
+//! Discovery in emulated networks: links come and go; announcements from hosts make none.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
 mod lab;
@@ -22,7 +22,7 @@ fn up(version: Version) -> Lab {
     builder(version).run(Reads(Needs::TOPOLOGY))
 }
 
-/// The links that are up, as the ports that send.
+/// Returns the sending ports of the links that are up.
 fn ends(lab: &Lab) -> Vec<String> {
     let name = |link: &bellrock_api::Link| format!("{}:{}", link.from.dpid.0, link.from.port);
     links(lab).links.values().map(name).collect()
@@ -65,7 +65,7 @@ fn a_link_goes_down_and_comes_up_with_its_ports() {
         assert_eq!(ends(&lab).len(), 6);
         lab.restart("s3", false);
         assert!(lab.run_until(Duration::from_secs(1), |lab| ends(lab) == ["1:1", "2:2"]));
-        // As soon as it is there again, both ways.
+        // All links are up at once when it is back.
         assert!(lab.run_until(Duration::from_secs(20), |lab| lab.is_up("s3")));
         lab.run_for(Duration::from_millis(50));
         assert_eq!(ends(&lab).len(), 6);
@@ -105,7 +105,7 @@ fn a_port_that_flaps_all_the_time_has_the_topology_published_now_and_then() {
     let published = u32::try_from(links(&lab).version() - published).unwrap();
     let paced = (flaps * 2 * pause).div_duration_f64(PUBLISH_EVERY) as u32;
     assert!((paced..=PUBLISH_AT_ONCE + paced + 1).contains(&published), "{published} of {paced}");
-    // The last of them is not lost.
+    // The last change is not lost.
     lab.link_down("s1", "s2");
     lab.run_for(PUBLISH_EVERY + pause);
     assert_eq!(ends(&lab), ["1:2", "2:1", "3:1", "3:2"]);
@@ -175,7 +175,7 @@ fn a_replayed_announcement_makes_no_link() {
     for version in VERSIONS {
         let mut lab = up(version);
         settle(&mut lab);
-        // An old one, and one that was used: its own port's counts as well.
+        // An old one and a used one. Its own port is checked too.
         let old = announcement(&mut lab, "h1");
         lab.run_for(INTERVAL * 2);
         lab.send_frame("h5", &old);
@@ -188,7 +188,7 @@ fn a_replayed_announcement_makes_no_link() {
     }
 }
 
-/// Two hosts pass on to each other what they get.
+/// Two hosts relay to each other the frames that they receive.
 fn relay(lab: &mut Lab, a: &str, b: &str, took: Duration, time: Duration) {
     let until = lab.now() + time;
     lab.capture(a);

@@ -1,4 +1,4 @@
-//! Host tracking in emulated networks: hosts come, move and go, and nobody takes another's address.
+//! Host tracking in emulated networks: hosts come, move and go; none takes another's address.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
 mod lab;
@@ -17,7 +17,7 @@ use lab::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A tree of learning switches: three switches with three hosts each under one.
+/// A tree of learning switches: three switches with three hosts each, under one switch.
 fn learning(version: Version) -> LabBuilder {
     let services = ServiceSettings { always: Needs::HOSTS, ..ServiceSettings::default() };
     Lab::seeded(3)
@@ -33,7 +33,7 @@ fn up(version: Version) -> Lab {
     lab
 }
 
-/// A packet with the address of another as its source.
+/// A packet with a source address of another host.
 fn from(mac: MacAddr) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend(mac.0);
@@ -82,7 +82,7 @@ fn a_host_that_moves_unseen_is_believed_when_nobody_answers_for_a_second() {
         assert_eq!(place(&lab, "h1"), Some(at(2, 1)));
         lab.run_for(SECOND / 10);
         assert_eq!(place(&lab, "h1").unwrap().dpid.0, 4);
-        // What it said meanwhile the apps have not heard.
+        // The apps have not received the packets that it sent meanwhile.
         lab.announce("h1");
         lab.run_for(SECOND);
         assert!(lab.ping("h1", "h9") && lab.ping("h2", "h1"));
@@ -104,27 +104,27 @@ fn nobody_takes_the_address_of_a_host_that_is_there() {
             if *is == at(2, 1) && *claimed_at == at(4, 3))
         };
         assert_eq!(all_events(&lab).iter().filter(|event| refused(event)).count(), 1);
-        // Apps never saw it: packets still go to where the host is.
+        // Apps never received the claims: packets still go to the host's port.
         assert!(lab.ping("h5", "h1") && lab.ping("h9", "h1"));
         assert!(lab.app_counter("hosts", "claims_dropped").unwrap() >= 20);
     }
 }
 
-/// A frame with these addresses and this Ethernet type, long enough.
+/// A frame with these addresses and this Ethernet type, padded to the minimum length.
 fn frame(to: MacAddr, from: MacAddr, eth_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [&to.0[..], &from.0, &eth_type.to_be_bytes(), payload].concat();
     frame.resize(frame.len().max(60), 0);
     frame
 }
 
-/// An IPv4 packet without anything in it, between two addresses.
+/// An empty IPv4 packet between two addresses.
 fn ipv4(from: [u8; 4], to: [u8; 4]) -> Vec<u8> {
     let head = [0x45, 0, 0, 20, 0, 1, 0, 0, 64, 255, 0, 0];
     [&head[..], &from, &to].concat()
 }
 
-/// An attacker speaks as the controller's own address, so that an app learns it, and has a host send there: then what the
-/// host answers to the controller's probes must not go to the attacker.
+/// An attacker sends from the source address of probes, so that an app learns it, and makes a host
+/// send there. The host's answers to probes must not go to the attacker.
 #[test]
 fn nobody_takes_the_address_that_hosts_answer_to() {
     for version in VERSIONS {
@@ -212,7 +212,7 @@ fn a_host_that_says_nothing_is_asked_and_stays_while_it_answers() {
 #[test]
 fn hosts_that_were_seen_through_a_switch_without_a_controller_go_when_it_has_one() {
     let mut lab = builder(Version::V1_3).run(Reads(Needs::HOSTS));
-    // Before a link is heard there: a host speaks from where the link is.
+    // Before discovery finds the link, hosts send from the port where the link is.
     lab.disconnect("s2");
     lab.run_for(SECOND * 10);
     assert!(links(&lab).is_edge(at(1, 1)));

@@ -1,4 +1,4 @@
-//! Paths against what anybody would compute on paper, and against themselves after many changes.
+//! Compares paths with simple algorithms, and with themselves after many changes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -18,7 +18,7 @@ fn switches(n: u64) -> Topology {
     Topology { switches, settled: true, ..Topology::default() }
 }
 
-/// Each switch has the next at port 1 and the one before at port 2.
+/// Each switch has the next one at port 1 and the previous one at port 2.
 fn ring(n: u64) -> Topology {
     let mut topology = switches(n);
     for dpid in 1..=n {
@@ -31,7 +31,7 @@ fn of(topology: &Topology) -> Paths {
     Tracker::default().update(&snapshot(topology))
 }
 
-/// A path as its switches.
+/// Returns the switches of a path.
 fn told(path: &Path) -> Vec<u64> {
     path.switches().map(|dpid| dpid.0).collect()
 }
@@ -39,7 +39,7 @@ fn told(path: &Path) -> Vec<u64> {
 /// Distances between all switches, and all first hops.
 type Seen = BTreeMap<(Dpid, Dpid), (Option<u16>, Vec<Hop>)>;
 
-/// The first pair of switches of which paths tell something else.
+/// Returns the first pair of switches for which paths differ from the expected ones.
 fn different(paths: &Paths, topology: &Topology, expected: &Seen) -> Option<String> {
     let seen = seen(paths, topology);
     assert_eq!(seen.len(), expected.len());
@@ -47,7 +47,7 @@ fn different(paths: &Paths, topology: &Topology, expected: &Seen) -> Option<Stri
     both.find(|(seen, expected)| seen != expected).map(|different| format!("{different:?}"))
 }
 
-/// All that paths tell about a topology.
+/// Returns all distances and first hops in a topology.
 fn seen(paths: &Paths, topology: &Topology) -> Seen {
     let all = topology.switches.keys();
     let pairs = all.clone().flat_map(|from| all.clone().map(|to| (*from, *to)));
@@ -58,7 +58,7 @@ fn seen(paths: &Paths, topology: &Topology) -> Seen {
         .collect()
 }
 
-/// The links that paths may use.
+/// Returns the links that paths may use.
 fn usable(topology: &Topology) -> Vec<Hop> {
     let is_up = |at: SwitchPort| topology.switches.contains_key(&at.dpid);
     topology
@@ -68,7 +68,7 @@ fn usable(topology: &Topology) -> Vec<Hop> {
         .collect()
 }
 
-/// The same by Floyd's and Warshall's algorithm.
+/// Computes the same with Floyd and Warshall's algorithm.
 fn expected(topology: &Topology) -> Seen {
     let all: Vec<Dpid> = topology.switches.keys().copied().collect();
     let links = usable(topology);
@@ -100,7 +100,7 @@ fn expected(topology: &Topology) -> Seen {
         .collect()
 }
 
-/// The switches that a packet for everybody comes to from one, each as often as it comes there.
+/// Returns the switches that a flooded packet from one reaches, each as often as it does.
 fn flooded(paths: &Paths, topology: &Topology, from: Dpid) -> Vec<Dpid> {
     let mut came = vec![from];
     let mut under_way = vec![(from, None)];
@@ -140,7 +140,7 @@ fn a_link_that_goes_affects_the_paths_over_it_and_no_others() {
     let after = tracker.update(&snapshot(&topology));
     let changes = after.changes_since(&before);
     assert!(changes.affect(Dpid(1), Dpid(2)) && changes.affect(Dpid(6), Dpid(3)));
-    // Both ways are shortest from 1 to 4; 2 and 4 lie on the other side.
+    // Both directions round the ring are shortest from 1 to 4; 2 and 4 are on the other side.
     assert!(changes.affect(Dpid(1), Dpid(4)));
     assert!(!changes.affect(Dpid(2), Dpid(4)) && !changes.affect(Dpid(5), Dpid(1)));
     let back = before.changes_since(&after);
@@ -265,7 +265,7 @@ fn switches_above_the_bound_are_left_out_and_find_room_when_others_go() {
     assert_eq!((paths.left_out(), paths.distance(Dpid(bound), Dpid(bound + 1))), (0, Some(1)));
 }
 
-/// What can happen to a topology. Numbers are drawn, and taken modulo what there is.
+/// A change of a topology. Numbers are random, and taken modulo the number of objects.
 #[derive(Clone, Debug)]
 enum Event {
     Link(u64, u32, u64, u32),
@@ -339,7 +339,7 @@ impl Event {
     }
 }
 
-/// Loop-free paths by looking at all of them.
+/// Lists all loop-free paths by brute force.
 fn all_paths(links: &[Hop], at: Dpid, to: Dpid, so_far: &mut Vec<Hop>, all: &mut Vec<Vec<Hop>>) {
     if at == to {
         all.push(so_far.clone());

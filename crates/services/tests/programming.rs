@@ -1,4 +1,4 @@
-//! Plans in a lab: all or nothing, and no packet loops or falls meanwhile.
+//! Plans in a lab: all or nothing, and no packet loops or is lost meanwhile.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -26,13 +26,12 @@ fn lab(version: Version, topology: impl TryInto<Topology, Error: std::fmt::Debug
     let hand = Hand::default();
     let topology = topology.try_into().unwrap();
     let lab = Lab::seeded(1).version(version).topology(topology);
-    // Long enough that what happens between two messages is seen.
+    // Long enough to see the network between two messages.
     let lab = lab.control_delay(Duration::from_millis(5)).run(hand.clone());
     (lab, hand)
 }
 
-/// Commits a plan, and looks at the network after every millisecond in which something has happened,
-/// until it is over.
+/// Commits a plan, and calls `look` after every millisecond with an event, until it is over.
 fn commit(lab: &mut Lab, hand: &Hand, plan: Plan, mut look: impl FnMut(&Lab)) -> Outcome {
     let network = hand.network();
     let result = hand.run(async move { network.commit(plan).await });
@@ -60,7 +59,7 @@ fn tree_plan(from: Option<&Tree>, to: &Tree, mac: bellrock_api::MacAddr) -> Plan
     plan
 }
 
-/// Each message takes another time, so that switches change in any order that a plan allows.
+/// Delays messages at random, so that switches change in any order that a plan allows.
 fn disturb(lab: &mut Lab, rng: &mut Rng) {
     let late = Faults::of(rng.u64(..), &[FaultKind::MessageDelay]).each(6);
     lab.inject(&late.within(Duration::from_millis(1)));
@@ -91,7 +90,7 @@ fn while_a_tree_changes_into_another_no_packet_loops_or_falls() {
     }
 }
 
-/// That the test above would find what it looks for.
+/// Checks that the test above would find problems.
 #[test]
 fn without_an_order_packets_do_loop_or_fall() {
     let mut wrong = 0;
@@ -119,7 +118,7 @@ fn a_refused_change_takes_the_whole_plan_back() {
         let old = flow(1, 2);
         commit(&mut lab, &hand, Plan::new().add(Dpid(1), old.clone()), |_| {}).unwrap();
         let before = flows_of(&lab, NAME);
-        // The third switch has such a flow already, and this one asks not to be above another.
+        // The third switch has a flow that overlaps, and the new one has CHECK_OVERLAP.
         let overlaps = flow(1, 1).flags(FlowFlags::CHECK_OVERLAP);
         let there = Flow::new(Match::any()).priority(7).output(Port(1));
         commit(&mut lab, &hand, Plan::new().add(Dpid(3), there), |_| {}).unwrap();
@@ -164,7 +163,7 @@ fn what_a_version_cannot_say_is_known_before_anything_of_that_switch_is_sent() {
 #[test]
 fn a_lost_switch_stops_the_plan_and_what_is_certain_stays() {
     let (mut lab, hand) = lab(Version::V1_3, ring(4, 1));
-    // It hears nothing any more, and nobody has noticed.
+    // It receives nothing any more, and the controller has not noticed.
     lab.silence("s2");
     let plan = Plan::tree().add_at(0, Dpid(1), flow(1, 2)).add_at(1, Dpid(2), flow(1, 2)).add_at(
         2,
@@ -179,7 +178,7 @@ fn a_lost_switch_stops_the_plan_and_what_is_certain_stays() {
         "{fates:?}"
     );
     assert_eq!(flows_of(&lab, NAME).len(), 1, "what was confirmed stays");
-    // Nobody there.
+    // There is no such switch.
     let gone = Plan::new().add(Dpid(99), flow(1, 1));
     let error = commit(&mut lab, &hand, gone, |_| {}).unwrap_err();
     assert!(error.to_string().contains("no switch with datapath id"), "{error}");
@@ -216,7 +215,7 @@ fn on_the_way_back_too_packets_leave_before_a_flow_goes_away() {
     for distance in 0..3 {
         plan = plan.add_at(distance, Dpid(u64::from(distance) + 1), flow(1, 2));
     }
-    // When the flow of each switch was seen last.
+    // When the flow of each switch was last seen.
     let mut last = [Duration::ZERO; 3];
     commit(&mut lab, &hand, plan, |lab| {
         for (dpid, ..) in flows_of(lab, NAME) {
@@ -258,7 +257,7 @@ fn tags_of_packets_are_not_lost_where_a_switch_can_hold_one_only() {
     commit(&mut new, &hand, plan(), |_| {}).unwrap();
 }
 
-/// The port of a switch of the ring to a neighbour, or to its host.
+/// Returns the port of a ring switch to a neighbour or to its host.
 fn port(lab: &Lab, from: &str, to: &str) -> Port {
     let topology = lab.topology();
     let (from, to) = (topology.node(from).unwrap(), topology.node(to).unwrap());
@@ -267,7 +266,7 @@ fn port(lab: &Lab, from: &str, to: &str) -> Port {
     Port(if ends[0].node == from { ends[0].port } else { ends[1].port })
 }
 
-/// A path from h1 to h3, one way round the ring or the other, in two phases.
+/// A two-phase plan for a path from h1 to h3, in one direction round the ring.
 fn around(lab: &Lab, tag: u16, by: &str, old: Option<&Flow>) -> (Plan, Flow) {
     let mac = lab.topology().hosts()[2].mac;
     let to_h3 = |out| Flow::new(Match::any().eth_dst(mac)).priority(50).output(out);
@@ -304,7 +303,7 @@ fn in_two_phases_each_packet_goes_by_the_old_flows_or_by_the_new() {
         seen.dedup();
         assert_eq!(seen.len(), 2, "the old way and the new: {seen:?}");
         assert_eq!(seen[0], old);
-        // At its end a packet is as it was: without the tag.
+        // At its end, a packet is as it was: without the tag.
         lab.capture("h3");
         let [to, from] = [2, 0].map(|host: usize| lab.topology().hosts()[host].mac.0);
         let packet = [&to[..], &from, &[0x88, 0xb5], &[7; 46]].concat();

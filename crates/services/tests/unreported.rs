@@ -1,4 +1,4 @@
-//! Switches that do not report what they have, of one kind: desired state and discovery go on without.
+//! Desired state and discovery work with switches that do not report one kind of entries.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -18,7 +18,7 @@ use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted};
 use flows::{Hand, NAME, flows_of};
 
-/// Longer than it takes where nothing is waited for, and shorter than a time-out of a question.
+/// Longer than without any waiting, and shorter than the timeout of a request.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
 
 const HOW: [Unanswered; 3] = [Unanswered::Silent, Unanswered::Refused, Unanswered::Garbled];
@@ -49,7 +49,7 @@ fn meter() -> MeterEntry {
     MeterEntry::drop_above_kbps(6, 1000)
 }
 
-/// The names of the events of these kinds so far.
+/// Returns the names of these kinds of events so far.
 fn events(hand: &Hand) -> Vec<&'static str> {
     let events = hand.network().events().latest(usize::MAX);
     let is_ours = |event: &Event| {
@@ -61,7 +61,7 @@ fn events(hand: &Hand) -> Vec<&'static str> {
     events.iter().filter(|it| is_ours(&it.event)).map(|it| it.event.name()).collect()
 }
 
-/// How often a switch was asked for this since it began.
+/// Returns how often a switch was asked this question since the lab began.
 fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
     let to_switch = lab.messages(switch).filter(|message| message.way == Way::ToSwitch);
     let is_asked = |bytes: &[u8]| match ToSwitch::decode(bytes).unwrap().body {
@@ -71,7 +71,7 @@ fn asked(lab: &Lab, switch: &str, kind: MultipartKind) -> usize {
     to_switch.filter(|message| is_asked(&message.bytes)).count()
 }
 
-/// Every cell of what the manual says of these questions.
+/// Every cell of the manual's table about these questions.
 #[test]
 fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
     let kinds = [
@@ -97,7 +97,7 @@ fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
             assert_eq!(1 + datapath.meters().iter().count() + datapath.groups().iter().count(), {
                 things
             });
-            // An operator hears of flows that are not known; nobody of groups and meters.
+            // An operator learns of unknown flows, but not of unknown groups and meters.
             let alarms: &[&str] =
                 if kind == MultipartKind::Flow { &["tables_untold"] } else { &[] };
             assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
@@ -106,7 +106,7 @@ fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
             assert!(asked(&lab, "s1", kind) >= 3, "{version} {kind:?} {how:?}");
             assert_eq!(desired.state().load().changes_sent, things as u64);
             assert_eq!(events(&hand), alarms, "{version} {kind:?} {how:?}");
-            // From when it reports them they are compared.
+            // They are compared as soon as the switch reports them.
             lab.unanswered("s1", kind, None);
             lab.run_for(2 * AUDIT_EVERY);
             assert_eq!(desired.state().load().changes_sent, things as u64);
@@ -115,8 +115,8 @@ fn what_is_wanted_is_installed_whatever_a_switch_does_not_report() {
     }
 }
 
-/// A switch in which nobody wants groups and meters is not asked for them; where somebody begins to, it is, before it is
-/// sent any: one of an earlier run may have its place.
+/// A switch is not asked for groups and meters that no app wants. When an app first wants one, the
+/// switch is asked before anything is sent: an earlier run may have left one with its id.
 #[test]
 fn groups_and_meters_are_asked_for_where_they_are_wanted() {
     let (mut lab, hand) = lab(Version::V1_3);
@@ -153,7 +153,7 @@ fn groups_and_meters_are_asked_for_where_they_are_wanted() {
     assert!(once > 0);
     assert_eq!(asked(&lab, "s2", MultipartKind::MeterConfig), 0);
     assert_eq!(asked(&lab, "s1", MultipartKind::GroupDesc), 0);
-    // It was wanted: audits look at it from now on, also when it is gone.
+    // It was wanted once, so audits ask for it from now on, even after it is removed.
     desired.withdraw(2);
     lab.run_for(2 * AUDIT_EVERY);
     assert!(asked(&lab, "s1", MultipartKind::MeterConfig) > once);

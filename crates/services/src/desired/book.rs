@@ -1,4 +1,4 @@
-//! What an app wants, by switch.
+//! An app's wanted entries, by switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,55 +7,55 @@ use bellrock_api::{AppId, Dpid, Error, Flow, ToldFlow, ToldForm, Version};
 use super::Wanted;
 use super::read::Objects;
 
-/// What an app wants.
+/// An app's wanted entries.
 #[derive(Default)]
 pub(super) struct Book {
-    /// Of each switch and intent.
+    /// Entries of each switch and intent.
     switches: BTreeMap<Dpid, BTreeMap<u32, Vec<Entry>>>,
     intents: BTreeMap<u32, Intent>,
-    /// Switches of which something has changed since they were last looked at.
+    /// Switches with changes since [`Book::take_changed`].
     changed: BTreeSet<Dpid>,
-    /// Numbers that were intents at some time of this run: flows with them are not another's.
+    /// Numbers that were intents in this run: all flows with them belong to these intents.
     pub(super) known: BTreeSet<u32>,
-    /// Those of them that have become ones since this was last asked.
+    /// Those of `known` that became intents since [`Book::take_new`].
     new: BTreeSet<u32>,
-    /// Intents of which the app wants to know how far they are.
+    /// Intents whose progress is followed.
     followed: BTreeMap<u32, Followed>,
-    /// Those of them that are to be asked of switches again which have refused them.
+    /// Followed intents whose refused changes are to be sent again.
     asked_again: BTreeSet<u32>,
     pub(super) complete: bool,
-    /// Numbers of intents that could not be set when the rest was: flows of an earlier run with them stay.
+    /// Intents that could not be set yet: flows of an earlier run with their numbers stay.
     pub(super) unset: BTreeSet<u32>,
-    /// All switches are to be looked at.
+    /// All switches have changes.
     all_changed: bool,
-    /// Groups and meters of each switch that were wanted at some time of this run.
+    /// Groups and meters of each switch that were wanted in this run.
     pub(super) groups: BTreeMap<Dpid, BTreeSet<u32>>,
     pub(super) meters: BTreeMap<Dpid, BTreeSet<u32>>,
 }
 
-/// An intent of which somebody wants to know how far it is.
+/// An intent whose progress is followed.
 #[derive(Default)]
 struct Followed {
-    /// How many. Nobody any more, where it may have left something.
+    /// Number of commits. It is 0 if the intent is kept only because it may have left flows.
     by: usize,
-    /// The switches where it wants something, or has wanted something and may not be gone.
+    /// The switches with entries of it, or with earlier entries that may not be removed yet.
     switches: BTreeSet<Dpid>,
 }
 
-/// An intent that wants something.
+/// An intent with entries.
 struct Intent {
-    /// Where it has entries.
+    /// Switches with entries.
     switches: BTreeSet<Dpid>,
-    /// What is farther from the destination waits for what is nearer.
+    /// Whether flows wait for flows that are nearer to the destination.
     is_ordered: bool,
 }
 
-/// Something wanted.
+/// A wanted entry.
 pub(super) struct Entry {
-    /// How far from the destination.
+    /// Distance from the destination.
     pub(super) distance: u32,
     pub(super) wanted: Wanted,
-    /// A flow as a switch of a version would tell of it, or why it cannot have it.
+    /// The flow as a switch of this version reports it, or why that version cannot express it.
     told: Option<(Version, Result<ToldFlow, Error>)>,
 }
 
@@ -64,7 +64,7 @@ impl Entry {
         Entry { distance, wanted, told: None }
     }
 
-    /// The distance of a flow; groups and meters have none, and come first.
+    /// Returns the distance of a flow. `None` for groups and meters, which come first.
     pub(super) fn place(&self) -> Option<u32> {
         self.is_flow().then_some(self.distance)
     }
@@ -73,7 +73,7 @@ impl Entry {
         matches!(self.wanted, Wanted::Flow(_))
     }
 
-    /// The flow, and how a switch would tell of it, once that was found out.
+    /// Returns the flow, and the form in which a switch reports it, after [`Book::tell`].
     pub(super) fn flow(&self) -> Option<(&Flow, &Result<ToldFlow, Error>)> {
         let Wanted::Flow(flow) = &self.wanted else { return None };
         Some((flow, &self.told.as_ref()?.1))
@@ -81,13 +81,13 @@ impl Entry {
 }
 
 impl Book {
-    /// How many flows are wanted in a switch.
+    /// Returns the number of flows wanted in a switch.
     pub(super) fn flows_in(&self, dpid: Dpid) -> usize {
         let entries = self.switches.get(&dpid).into_iter().flat_map(BTreeMap::values).flatten();
         entries.filter(|entry| entry.is_flow()).count()
     }
 
-    /// What a switch has to report besides flows: that of which something is, or was, wanted in it. 1.0 has neither.
+    /// Kinds to request besides flows: those that are, or were, wanted in a switch. 1.0 has none.
     pub(super) fn objects_in(&self, dpid: Dpid, version: Version) -> Objects {
         let any =
             |of: &BTreeMap<Dpid, BTreeSet<u32>>| of.get(&dpid).is_some_and(|of| !of.is_empty());
@@ -95,7 +95,7 @@ impl Book {
         Objects { groups: has_them && any(&self.groups), meters: has_them && any(&self.meters) }
     }
 
-    /// What an intent wants, and nothing else.
+    /// Replaces an intent.
     pub(super) fn set(
         &mut self,
         intent: u32,
@@ -126,7 +126,7 @@ impl Book {
         }
     }
 
-    /// What an intent wants in one switch, and nothing else there.
+    /// Replaces the entries of an intent in one switch.
     pub(super) fn set_at(&mut self, intent: u32, dpid: Dpid, entries: Vec<Entry>) {
         self.know(intent);
         let of_intent = || Intent { switches: BTreeSet::new(), is_ordered: false };
@@ -137,7 +137,7 @@ impl Book {
         }
     }
 
-    /// The same of an intent that is in the book. Where it wants what it wanted, nothing changes.
+    /// Replaces the entries of a known intent in a switch. Equal entries change nothing.
     fn put(&mut self, intent: u32, dpid: Dpid, mut entries: Vec<Entry>) {
         for entry in &entries {
             match &entry.wanted {
@@ -177,14 +177,14 @@ impl Book {
         }
     }
 
-    /// What is wanted in a switch, by intent.
+    /// Returns the entries of a switch, by intent.
     pub(super) fn of(&self, dpid: Dpid) -> impl DoubleEndedIterator<Item = (u32, &Entry)> {
         let intents = self.switches.get(&dpid).into_iter().flatten();
         intents.flat_map(|(intent, entries)| entries.iter().map(move |entry| (*intent, entry)))
     }
 
-    /// Finds out how a switch would tell of what is wanted in it. Once for each flow: most are compared many
-    /// times.
+    /// Computes, once for each flow, how a switch reports its wanted flows: most are compared
+    /// often.
     pub(super) fn tell(&mut self, dpid: Dpid, app: AppId, version: Version) {
         let mut form = None;
         let intents = self.switches.get_mut(&dpid).into_iter().flatten();
@@ -204,12 +204,12 @@ impl Book {
         }
     }
 
-    /// The numbers that have become intents since this was last asked.
+    /// Returns the numbers that have become intents since the last call.
     pub(super) fn take_new(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.new)
     }
 
-    /// Somebody wants to know how far an intent is from now on, and has it asked of all switches.
+    /// Follows an intent, and requests its refused changes again of all switches.
     pub(super) fn follow(&mut self, intent: u32) {
         let followed = self.followed.entry(intent).or_default();
         followed.by += 1;
@@ -219,26 +219,26 @@ impl Book {
         self.asked_again.insert(intent);
     }
 
-    /// Somebody does not any more.
+    /// Ends one follow of an intent.
     pub(super) fn unfollow(&mut self, intent: u32) {
         let wanted = self.intents.get(&intent).map(|its| &its.switches);
         if let Some(followed) = self.followed.get_mut(&intent) {
             followed.by -= 1;
             let wants = |dpid| wanted.is_some_and(|wanted| wanted.contains(dpid));
-            // What it may have left is told to whoever asks next.
+            // Kept for the next commit, which reports flows that may be left.
             if followed.by == 0 && followed.switches.iter().all(wants) {
                 self.followed.remove(&intent);
             }
         }
     }
 
-    /// The intents that somebody wants to know of, and the switches where they have something or may have.
+    /// Returns the followed intents, and the switches with entries of them, or that may have some.
     pub(super) fn followed(&self) -> impl Iterator<Item = (u32, &BTreeSet<Dpid>)> {
         let followed = self.followed.iter().filter(|(_, followed)| followed.by > 0);
         followed.map(|(intent, followed)| (*intent, &followed.switches))
     }
 
-    /// An intent has nothing left where it wants nothing.
+    /// Notes that an intent has no entries left in switches where it wants none.
     pub(super) fn settled(&mut self, intent: u32) {
         if let Some(followed) = self.followed.get_mut(&intent) {
             let wanted = self.intents.get(&intent).map(|its| &its.switches);
@@ -246,23 +246,23 @@ impl Book {
         }
     }
 
-    /// Those that are to be asked again of switches that have refused them, since this was last asked.
+    /// Returns the intents whose refused changes are to be sent again, since the last call.
     pub(super) fn take_asked_again(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.asked_again)
     }
 
-    /// Whether what is farther waits for what is nearer.
+    /// Whether flows wait for flows that are nearer to the destination.
     pub(super) fn is_ordered(&self, intent: u32) -> bool {
         self.intents.get(&intent).is_some_and(|intent| intent.is_ordered)
     }
 
-    /// All that is wanted is in the book, but for these intents.
+    /// Notes that all intents are set, except these.
     pub(super) fn set_complete(&mut self, unset: BTreeSet<u32>) {
         self.all_changed |= !self.complete || self.unset != unset;
         (self.complete, self.unset) = (true, unset);
     }
 
-    /// Those of `all` switches that have changed since this was last asked, and others that have.
+    /// Returns the switches with changes since the last call; `all` of them, if all have changed.
     pub(super) fn take_changed(&mut self, all: impl Iterator<Item = Dpid>) -> BTreeSet<Dpid> {
         let mut changed = std::mem::take(&mut self.changed);
         if std::mem::take(&mut self.all_changed) {

@@ -1,4 +1,4 @@
-//! Waiting until the switches have what was said to be wanted.
+//! Waits until the switches have the entries of an intent.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use bellrock_api::{Dpid, Network};
 
 use super::{Desired, DesiredState, IntentState, WhyNot};
 
-/// An intent on its way into the switches, by [`Desired::commit`]: to be waited for, or to be looked at now and then.
+/// The progress of an intent, from [`Desired::commit`].
 ///
-/// It tells of the intent as it is, also when that was set again since. [`DesiredState::intents`] tells of
-/// an intent for as long as there is one of these; each makes the task that keeps the switches look at one more intent
-/// whenever something happens, so who has thousands of intents keeps it for as long as it waits.
+/// It reports the current state of the intent, even if the intent was set again since. While a
+/// `Commit` exists, [`DesiredState::intents`] includes its intent, and the task looks at it on
+/// every event. An app with thousands of intents should keep a `Commit` only while it waits.
 pub struct Commit {
     desired: Desired,
     intent: u32,
-    /// A state that includes so many changes includes this one.
+    /// Number of writes that a state must include to be about this commit.
     written: u64,
 }
 
-/// Why an intent is not in the switches. It stays wanted: what has been confirmed is there, and the rest is tried
-/// again, until the intent is set anew or withdrawn.
+/// Why an intent is not in the switches. It stays wanted: confirmed entries stay, and the rest is
+/// tried again until the intent is set anew or withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotCommitted {
-    /// A switch cannot be given all that is wanted in it.
+    /// A switch cannot have all entries.
     #[error("switch {0}: {1}")]
     Refused(Dpid, WhyNot),
-    /// A switch is not connected: what it has is not known.
+    /// A switch is not connected: its entries are unknown.
     #[error("switch {0} is not connected")]
     Away(Dpid),
     /// The switches took too long.
@@ -39,21 +39,21 @@ impl Commit {
         Commit { desired, intent, written }
     }
 
-    /// How far the switches are.
+    /// Returns how far the switches are.
     #[must_use]
     pub fn state(&self) -> IntentState {
         self.state_in(&self.desired.state().load())
     }
 
-    /// How far they were.
+    /// Returns how far the switches were in this state.
     #[must_use]
     pub fn state_in(&self, state: &DesiredState) -> IntentState {
         let told = state.intents.get(&self.intent).filter(|_| state.written >= self.written);
         told.copied().unwrap_or(IntentState::Due)
     }
 
-    /// Waits until the switches have confirmed all that is wanted. They have this time, and more for what they lack of
-    /// other intents, which may be in front of it ([`bellrock_api::time_for_changes`]).
+    /// Waits until the switches have confirmed all entries: for `within`, and longer if changes of
+    /// other intents are sent first ([`bellrock_api::time_for_changes`]).
     ///
     /// # Errors
     /// [`NotCommitted`].
@@ -64,8 +64,8 @@ impl Commit {
         .await
     }
 
-    /// Waits until they also have nothing left of what was wanted before. (Groups and meters go when no flow uses them,
-    /// behind that.)
+    /// Waits until the switches also have no earlier flows of the intent. (Groups and meters go
+    /// later.)
     ///
     /// # Errors
     /// [`NotCommitted`].

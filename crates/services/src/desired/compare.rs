@@ -1,4 +1,4 @@
-//! What is wanted in a switch beside what is there: the difference.
+//! Compares the wanted entries of a switch with its actual ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use super::order::{AtSwitch, Why};
 use super::read::{Known, group_wanted, is_reactive, meter_wanted};
 use super::{Wanted, WhyNot};
 
-/// A change that is to be made, for which intent, and what it is known by when it is made.
+/// A change to make, its intent, and its result.
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) intent: u32,
@@ -18,7 +18,7 @@ pub(super) struct Due {
     pub(super) made: Made,
 }
 
-/// What is known of a switch after a change.
+/// The result of a change.
 #[derive(Clone, Debug)]
 pub(super) enum Made {
     Flow(ToldFlow),
@@ -29,39 +29,39 @@ pub(super) enum Made {
     NoMeter(u32),
 }
 
-/// What has to change in a switch.
+/// The changes to make in a switch.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
-    /// By the distance from the destination; groups and meters first of all.
+    /// Entries to add, by distance from the destination; groups and meters first.
     pub(super) adds: BTreeMap<Option<u32>, Vec<Due>>,
-    /// Flows that are there and not wanted.
+    /// Flows that are installed but not wanted.
     pub(super) leftovers: Vec<Due>,
-    /// Intents of flows that are not wanted, and that the switch refuses to remove.
+    /// Intents of unwanted flows that the switch refuses to remove.
     pub(super) staying: Vec<u32>,
-    /// Numbers of flows that are not wanted and of no intent.
+    /// Numbers of unwanted flows that belong to no intent.
     pub(super) strangers: BTreeSet<u32>,
-    /// Groups and meters that are there and not wanted any more.
+    /// Groups and meters that are installed but not wanted any more.
     pub(super) unused: Vec<Due>,
-    /// How many things are wanted, and how many of them are there.
+    /// Numbers of entries that are wanted, and that are installed.
     pub(super) wanted: usize,
     pub(super) installed: usize,
-    /// Intents, the distances of what the switch cannot be given, and why not.
+    /// Intents and distances of entries that the switch cannot have, and why.
     pub(super) stuck: Vec<(u32, Option<u32>, WhyNot)>,
-    /// Intents of which another one has the place of a flow.
+    /// Intents with a flow whose key another intent has.
     pub(super) shadowed: Vec<u32>,
-    /// Why not, of what its version cannot say.
+    /// Why the switch's version cannot express an entry.
     pub(super) unsayable: Option<Error>,
 }
 
-/// What a switch has refused, so that it is not asked again at once.
+/// Changes that a switch has refused, so that they are not sent again at once.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// The last change of each place, and of which intent.
+    /// The last refused change at each place, and its intent.
     places: HashMap<Place, (u32, Change, Refusal)>,
     last: Option<Refusal>,
 }
 
-/// Where something is in a switch.
+/// Identifies an entry in a switch.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
 enum Place {
@@ -76,7 +76,7 @@ impl Refused {
         self.last = Some(why);
     }
 
-    /// Forgets what was refused of these intents. Whether that was something.
+    /// Forgets refused changes of these intents. Returns whether there were any.
     pub(super) fn forget(&mut self, intents: &BTreeSet<u32>) -> bool {
         let before = self.places.len();
         self.places.retain(|_, (intent, ..)| !intents.contains(intent));
@@ -90,7 +90,7 @@ impl Refused {
         self.places.is_empty()
     }
 
-    /// Why this was refused, if it was.
+    /// Returns why a change was refused, if it was.
     fn why(&self, change: &Change, made: &Made) -> Option<Refusal> {
         if self.places.is_empty() {
             return None;
@@ -99,13 +99,13 @@ impl Refused {
         refused.map(|(.., why)| *why)
     }
 
-    /// Why the last of it was refused.
+    /// Returns the last refusal.
     pub(super) fn last(&self) -> Option<Refusal> {
         self.last
     }
 }
 
-/// Compares what is wanted in a switch with what is there.
+/// Compares the wanted entries of a switch with its actual ones.
 pub(super) fn difference(
     dpid: Dpid,
     book: &mut Book,
@@ -115,10 +115,10 @@ pub(super) fn difference(
 ) -> Difference {
     let mut all = Difference::default();
     book.tell(dpid, app, version);
-    // By which intent each place is taken.
+    // The intent that has each flow key.
     let mut keys = HashMap::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
-    // Where two intents want another flow in the same place, the one with the higher number has it.
+    // If two intents have flows with the same key, the higher intent number wins.
     for (intent, entry) in book.of(dpid).rev() {
         let at = entry.place();
         let due = match &entry.wanted {
@@ -165,7 +165,7 @@ pub(super) fn difference(
             (all.wanted, all.installed) = (all.wanted + 1, all.installed + 1);
             continue;
         };
-        // Whether a flow can be said was found out when it was asked how it would be told.
+        // For flows, `book.tell` has checked whether the version can express them.
         if at.is_none()
             && let Err(error) =
                 change.encode(app, version, 0, &mut Out::with_capacity(MAX_MESSAGE_LEN))
@@ -180,7 +180,7 @@ pub(super) fn difference(
             all.adds.entry(at).or_default().push(Due { intent, change, made });
         }
     }
-    // What was given first is sent first.
+    // Entries are sent in the order given.
     all.adds.values_mut().for_each(|dues| dues.reverse());
     (all.leftovers, all.strangers) = leftovers(book, known, &keys);
     all.unused = unused(dpid, book, known, &groups, &meters);
@@ -191,14 +191,14 @@ pub(super) fn difference(
 }
 
 impl Difference {
-    /// The switch cannot have this in its version.
+    /// The switch's version cannot express an entry.
     fn unsayable(&mut self, intent: u32, at: Option<u32>, why: Error) {
         self.wanted += 1;
         self.stuck.push((intent, at, WhyNot::Unsayable(why)));
         self.unsayable = Some(why);
     }
 
-    /// What intents lack at the switch.
+    /// Returns the missing entries of the switch.
     pub(super) fn lacking(&self) -> AtSwitch {
         let stuck = self.stuck.iter().map(|(intent, at, _)| ((*intent, *at), Why::Stuck));
         let mut lacking: AtSwitch = stuck.collect();
@@ -209,7 +209,7 @@ impl Difference {
     }
 }
 
-/// The groups and meters that were wanted in this run and are there still.
+/// Returns the groups and meters that were wanted earlier in this run and are still installed.
 fn unused(
     dpid: Dpid,
     book: &Book,
@@ -230,7 +230,7 @@ fn unused(
     groups.chain(meters).collect()
 }
 
-/// The flows that are there and are to go, and the numbers of those that are not wanted and of no intent.
+/// Returns the flows to remove, and the numbers of unwanted flows that belong to no intent.
 fn leftovers(
     book: &Book,
     known: &Known,
@@ -248,7 +248,7 @@ fn leftovers(
             gone.push(told);
         }
     }
-    // The table has no order, and a run that repeats has to have one.
+    // The table has no order, and a repeatable run needs one.
     gone.sort_by_cached_key(|told| {
         (told.key.table, told.key.priority, told.key.matching.to_string())
     });
@@ -270,7 +270,7 @@ impl Made {
         }
     }
 
-    /// The place of a flow.
+    /// Returns the key of a flow.
     pub(super) fn flow_key(&self) -> Option<&FlowKey> {
         match self {
             Made::Flow(told) => Some(&told.key),
@@ -279,14 +279,14 @@ impl Made {
         }
     }
 
-    /// Whether it is one more thing that is wanted and there.
+    /// Whether the result is an installed entry.
     pub(super) fn adds(&self) -> bool {
         matches!(self, Made::Flow(_) | Made::Group(..) | Made::Meter(..))
     }
 }
 
 impl Known {
-    /// How many flows are not as they were known, but for those that go by themselves.
+    /// Returns the number of flows that differ from the known ones, except reactive flows.
     pub(super) fn altered(&self, told: &Known) -> usize {
         let stays = |(_, flow): &(&FlowKey, &ToldFlow)| !is_reactive(flow);
         let differs = |(key, flow): &(&FlowKey, &ToldFlow)| told.flows.get(key) != Some(flow);
@@ -295,8 +295,8 @@ impl Known {
             + told.flows.iter().filter(stays).filter(is_new).count()
     }
 
-    /// Forgets what a change is about to change, since it is not known until the change has ended. What
-    /// was there, to be noted again if it stays.
+    /// Forgets an entry that a change is about to change: its state is unknown until the change has
+    /// ended. Returns the entry, to note it again if it stays.
     pub(super) fn forget(&mut self, made: &Made) -> Option<Made> {
         match made {
             Made::Flow(told) => self.flows.remove(&told.key).map(Made::Flow),
@@ -310,7 +310,7 @@ impl Known {
         }
     }
 
-    /// A change was confirmed.
+    /// Notes the result of a confirmed change.
     pub(super) fn note(&mut self, made: Made) {
         match made {
             Made::Flow(told) => {

@@ -1,4 +1,4 @@
-//! What an app looks for among the flows that an earlier run of it has left in the switches.
+//! Searches for flows that an earlier run of an app left in the switches.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,13 +7,13 @@ use bellrock_api::{Dpid, Match, Watch};
 
 use super::read::Known;
 
-/// Most flows that are published of a switch.
+/// Maximum number of matches that are published for a switch.
 pub const MAX_FOUND_PER_SWITCH: usize = 4096;
 
-/// The matches of the flows that were looked for, in order, of each switch that has reported its tables.
+/// The matches that were found, sorted, for each switch that has reported its tables.
 pub type FoundFlows = BTreeMap<Dpid, Vec<Match>>;
 
-/// Says of a flow's match whether the app looks for it.
+/// Whether the app looks for a flow with this match.
 type LookedFor = dyn Fn(&Match) -> bool + Send + Sync;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Found {
         &self.flows
     }
 
-    /// Publishes what a switch has of what is looked for.
+    /// Publishes the matches that were found in a switch's tables.
     pub(super) fn told(&self, dpid: Dpid, known: &Known) {
         let Some(looked_for) = self.looked_for.get() else { return };
         let matches = known.flows.keys().map(|key| &key.matching);
@@ -39,7 +39,7 @@ impl Found {
         if found.is_empty() {
             return;
         }
-        // The table has no order, and a run that repeats has to have one.
+        // The table has no order, and a repeatable run needs one.
         found.sort_by_cached_key(ToString::to_string);
         found.truncate(MAX_FOUND_PER_SWITCH);
         self.flows.update(|before| {

@@ -1,43 +1,42 @@
-//! What each app wants in the switches, and how they are brought to it without losing a packet.
+//! Desired state: keeps each app's flows, groups and meters in the switches, and loses no packets.
 //!
-//! An app says what it wants ([`Desired::set`]), under a number of its own, an *intent*. A task keeps the
-//! switches at it: it reads the tables of a switch that comes up, compares them with what is wanted, and sends
-//! the difference and nothing else. A flow that is there as it is wanted is not touched: its packets
-//! notice neither a restart of the controller nor a lost connection.
+//! An app sets entries ([`Desired::set`]) under a number of its own, an *intent*. A task reads the
+//! tables of a switch that comes up, compares them with the intents, and sends only the difference.
+//! A flow that is right is not touched, so its packets notice neither a restart of the controller
+//! nor a lost connection.
 //!
 //! # Order
-//! An intent is an ordered list: what comes later may lead packets to what comes earlier, and waits until
-//! that is confirmed. So the flows of a path or a tree are given from the destination outward, as in
-//! [`Plan::tree`](crate::programming::Plan::tree), and for the same reasons. What is wanted no more is
-//! removed when the rest of its intent is confirmed and packets that are on their way have had time to leave
-//! ([`DRAIN`](crate::programming::DRAIN)); nobody waits for that. A flow that takes the place of another with
-//! the same match and priority does so at once, in one message. Intents do not wait for one another, and
-//! a switch that is slow holds up what leads to it, and nothing else.
+//! An intent is an ordered list. A later flow may lead packets to an earlier one, so it waits until
+//! the earlier one is confirmed. Apps therefore list the flows of a path or a tree from the
+//! destination, as in [`Plan::tree`](crate::programming::Plan::tree). Flows that are no longer
+//! wanted are removed when the rest of their intent is confirmed and packets under way have had
+//! time to leave ([`DRAIN`](crate::programming::DRAIN)); nothing waits for that. A flow replaces
+//! another with the same match and priority in one message. Intents do not wait for each other. A
+//! slow switch delays only the flows that lead to it.
 //!
 //! # After a restart
-//! The app takes on what its last run left ([`bellrock_api::LeftFlows::Keep`]). Nothing of it is removed
-//! until the app has said that it has set all that it wants ([`Desired::complete`]). Then those of its flows go
-//! that are no intent's. Flows with a timeout are the exception, and those with the number 0: handlers have
-//! installed them for packets that they saw; they are adopted as they are, and go by themselves or when
-//! the app removes them. Flows with cookies of no app are never touched; they are reported
+//! The app adopts the flows of its last run ([`bellrock_api::LeftFlows::Keep`]). None is removed
+//! until the app reports that it has set all its intents ([`Desired::complete`]). Then its flows
+//! that belong to no intent are removed, except flows with a timeout or the number 0. Handlers
+//! installed those for packets that they saw: they stay until they time out or the app removes
+//! them. Flows with cookies of no app are never touched, only reported
 //! ([`bellrock_api::Event::ForeignFlows`]).
 //!
-//! An intent that was set in this run owns its number: flows with it go at once where they are not wanted. So
-//! what an app wants in a switch that comes up is set at the latest in its `switch_up`, before the tables
-//! are read ([`Desired::set_at`]); or under numbers that it has not set yet.
+//! An intent that was set in this run owns its number: other flows with that number are removed at
+//! once. So an app sets the intents of a switch that comes up in its `switch_up` at the latest,
+//! before the tables are read ([`Desired::set_at`]), or uses numbers that it has not set yet.
 //!
-//! Groups and meters have no cookies. Those that are wanted are compared, added and changed; others are
-//! left alone.
+//! Groups and meters have no cookies. Wanted ones are compared, added and changed; others stay.
 //!
 //! # Audit
-//! Whoever else can change a switch, by hand or by a program, leaves it with something that nobody wants. So the
-//! tables of each are read every [`AUDIT_EVERY`]: what was removed or changed is put back, what was added under a
-//! cookie of the app goes, and the event [`bellrock_api::Event::WantedAltered`] tells of it.
+//! Other programs, and people, can change a switch. So the tables of each are read every
+//! [`AUDIT_EVERY`]. Removed or changed flows are restored, and flows that were added under a cookie
+//! of the app are removed. The event [`bellrock_api::Event::WantedAltered`] reports it.
 //!
 //! # Failure
-//! A switch that refuses a change has it reported ([`bellrock_api::Event::WantedRefused`]) and is asked
-//! again later. Where it is not known what became of a change, the switch's tables are read again. Nothing counts
-//! as installed that the switch has not confirmed or told.
+//! If a switch refuses a change, that is reported ([`bellrock_api::Event::WantedRefused`]) and the
+//! change is sent again later. If the outcome of a change is unknown, the switch's tables are read
+//! again. An entry counts as installed only after the switch has confirmed or reported it.
 
 mod book;
 mod commit;
@@ -61,33 +60,33 @@ pub use commit::{Commit, NotCommitted};
 pub use found::{FoundFlows, MAX_FOUND_PER_SWITCH};
 pub use read::flows_told;
 
-/// After how long a switch that did not tell its tables is asked again. One that would tell more than is kept of a reply is
-/// asked after [`AUDIT_EVERY`].
+/// Time after which a switch that did not report its tables is asked again. After a reply that was
+/// too large, it is asked after [`AUDIT_EVERY`].
 pub const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// After how long a switch is asked again for what it has refused.
+/// Time after which a refused change is sent again.
 pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 
-/// How often the tables of each switch are read to find what somebody else has changed in them.
+/// Interval at which the tables of each switch are audited for changes by others.
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
-/// The most that the time to wait for a change grows by, for changes before it.
+/// Maximum extra time to wait for a change because of the changes before it.
 pub const MAX_TIME_FOR_LACKING: Duration = Duration::from_secs(60);
 
-/// Something that an app wants in a switch.
+/// An entry that an app wants in a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are flows")]
 pub enum Wanted {
-    /// A flow. Its number becomes that of the intent, and it has no time-outs: it is there for as long as it is wanted.
+    /// A flow. It gets the number of its intent and no timeouts: it stays as long as it is wanted.
     Flow(Flow),
-    /// A group (1.3). It is there before all flows.
+    /// A group (1.3). It is installed before all flows.
     Group(GroupEntry),
-    /// A meter (1.3). It is there before all flows.
+    /// A meter (1.3). It is installed before all flows.
     Meter(MeterEntry),
 }
 
 impl Wanted {
-    /// The same under the number of an intent.
+    /// Returns the entry with the number of an intent.
     fn of(self, intent: u32) -> Self {
         match self {
             Wanted::Flow(flow) => Wanted::Flow(flow.number(intent).idle(0).hard(0)),
@@ -114,10 +113,10 @@ impl From<MeterEntry> for Wanted {
     }
 }
 
-/// Where an app's handle to what it wants comes from.
+/// Gives an app its handle to desired state.
 pub trait DesiredFlows {
-    /// What this app wants in the switches. All handles of an app are the same. The app has to take on the
-    /// flows that it finds: its [`bellrock_api::App::left_flows`] is `Keep`.
+    /// Returns the desired state of this app. All handles of an app share one state. The app must
+    /// adopt the flows of its last run: its [`bellrock_api::App::left_flows`] is `Keep`.
     fn desired(&self) -> Desired;
 }
 
@@ -135,11 +134,11 @@ impl DesiredFlows for Network {
     }
 }
 
-/// What each app of the controller wants.
+/// The desired state of each app of the controller.
 #[derive(Default)]
 struct OfAllApps(Mutex<BTreeMap<&'static str, Desired>>);
 
-/// How many flows each app that has a desired state wants in a switch now.
+/// Returns each app with desired state, and the number of its flows wanted in a switch.
 #[must_use]
 pub fn wanted_in(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
     let all = network.extension::<OfAllApps>();
@@ -147,83 +146,83 @@ pub fn wanted_in(network: &Network, dpid: Dpid) -> Vec<(&'static str, usize)> {
     apps.iter().map(|(app, desired)| (*app, desired.book().flows_in(dpid))).collect()
 }
 
-/// What an app wants in the switches.
+/// The desired state of an app.
 #[derive(Clone)]
 pub struct Desired(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     book: Mutex<Book>,
-    /// How often the book was written in.
+    /// Number of writes to the book.
     written: Watch<u64>,
     state: Watch<DesiredState>,
     found: found::Found,
 }
 
-/// How far the switches are at what an app wants.
+/// How far the switches are at an app's desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DesiredState {
-    /// How many changes of what is wanted it includes.
+    /// Number of writes to the desired state that this includes.
     pub written: u64,
-    /// Things that are wanted in switches that are up.
+    /// Number of entries wanted in switches that are up.
     pub wanted: usize,
-    /// Those that their switches have told or confirmed.
+    /// Number of these entries that their switches have reported or confirmed.
     pub installed: usize,
-    /// Switches whose tables are still to be read.
+    /// Number of switches whose tables are still to be read.
     pub unread: usize,
-    /// Switches that cannot be given all that is wanted in them, and why.
+    /// Switches that cannot have all wanted entries, and why.
     pub refused: BTreeMap<Dpid, WhyNot>,
-    /// How often each switch that is up has refused something since it came up, where it has.
+    /// Number of refusals since the switch came up, for each switch that is up and has refused.
     pub refusals: BTreeMap<Dpid, u64>,
-    /// Changes that were sent since the controller started.
+    /// Number of changes sent since the controller started.
     pub changes_sent: u64,
-    /// Changes that the switch with most of them has yet to confirm.
+    /// Number of changes that the switch with most of them has yet to confirm.
     pub longest_queue: usize,
-    /// How far each intent is that somebody has a [`Commit`] of.
+    /// The state of each intent that has a [`Commit`].
     pub intents: BTreeMap<u32, IntentState>,
 }
 
 /// How far the switches are at one intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntentState {
-    /// They have what it wants, and those that are up have nothing that it has wanted before.
+    /// The switches have its entries. Those that are up have none of its earlier entries.
     Settled,
-    /// They have what it wants; flows that it has wanted before are about to go, or a switch has yet to tell whether it has
-    /// some.
+    /// The switches have its entries. Some of its earlier flows are still to be removed, or a
+    /// switch has yet to report whether it has some.
     Leaving,
-    /// They have what it wants; this switch, which is not up, may have flows that it has wanted before.
+    /// The switches have its entries. This switch is not up and may have earlier flows of it.
     Left(Dpid),
-    /// Something is to be changed, or a switch has yet to tell its tables.
+    /// A change is to be made or confirmed, or a switch has yet to report its tables.
     Due,
-    /// This switch is not up: what it has is not known.
+    /// This switch is not up: its flows are unknown.
     Away(Dpid),
-    /// This switch cannot be given all that it wants there.
+    /// This switch cannot have all its entries.
     Refused(Dpid, WhyNot),
 }
 
-/// Why a switch has not what is wanted in it.
+/// Why a switch does not have a wanted entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
-    /// It refuses.
+    /// The switch refuses it.
     #[error("the switch refuses it: {0}")]
     Refused(Refusal),
-    /// Its version cannot say it.
+    /// The switch's OpenFlow version cannot express it.
     #[error(transparent)]
     Unsayable(Error),
-    /// Another intent of the app, with a higher number, wants another flow in the same place.
+    /// Another intent of the app, with a higher number, has a flow of equal match and priority.
     #[error("another flow of the app has the place of one of its flows")]
     Shadowed,
 }
 
 impl DesiredState {
-    /// Whether all switches that are up have what is wanted.
+    /// Whether all switches that are up have their wanted entries.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.unread == 0 && self.installed == self.wanted
     }
 
-    /// How long slow switches need for what they have yet to confirm: whoever waits for a further change waits longer by
-    /// that. At most [`MAX_TIME_FOR_LACKING`].
+    /// Returns the time that the slowest switch needs for its unconfirmed changes, at most
+    /// [`MAX_TIME_FOR_LACKING`]. A wait for a further change is longer by this.
     #[must_use]
     pub fn time_for_lacking(&self) -> Duration {
         time_for_changes(self.longest_queue).min(MAX_TIME_FOR_LACKING)
@@ -231,14 +230,14 @@ impl DesiredState {
 }
 
 impl Desired {
-    /// Wants this, from the destination outward, and nothing else under this number. Entries of one switch that
-    /// follow each other are changed together.
+    /// Replaces the intent with these entries, ordered from the destination. Adjacent entries of
+    /// one switch are changed together.
     pub fn set<W: Into<Wanted>>(&self, intent: u32, entries: impl IntoIterator<Item = (Dpid, W)>) {
         self.set_tree(intent, outward(entries));
     }
 
-    /// The same with the distance of each from the destination: all of one distance are changed together,
-    /// before those that are farther.
+    /// Replaces the intent with these entries and their distances from the destination. Entries of
+    /// one distance are changed together, before those that are farther.
     pub fn set_tree<W: Into<Wanted>>(
         &self,
         intent: u32,
@@ -247,9 +246,9 @@ impl Desired {
         self.write(|book| book.set(intent, true, entries_of(intent, entries)));
     }
 
-    /// Wants this in one switch, and there nothing else under this number; what is wanted under it in
-    /// others stays. For apps that say of each switch by itself what they want in it: in
-    /// [`bellrock_api::App::switch_up`], before anybody reads its tables.
+    /// Replaces the entries of the intent in one switch; those in other switches stay. For apps
+    /// that set switches separately, in [`bellrock_api::App::switch_up`], before the tables are
+    /// read.
     pub fn set_at<W: Into<Wanted>>(
         &self,
         dpid: Dpid,
@@ -261,7 +260,7 @@ impl Desired {
         self.write(|book| book.set_at(intent, dpid, entries));
     }
 
-    /// The same for entries that do not depend on one another: none waits for another.
+    /// Replaces the intent with these entries, none of which waits for another.
     pub fn set_independent<W: Into<Wanted>>(
         &self,
         intent: u32,
@@ -271,8 +270,8 @@ impl Desired {
         self.write(|book| book.set(intent, false, entries_of(intent, entries)));
     }
 
-    /// Wants this as by [`Desired::set`], and has it confirmed: the [`Commit`] tells when all switches have it, or
-    /// which one refuses. What a switch has refused of this intent before is asked of it again at once.
+    /// Like [`Desired::set`], with confirmation: the [`Commit`] reports when all switches have the
+    /// entries, or which switch refuses. Refused entries of this intent are sent again at once.
     pub fn commit<W: Into<Wanted>>(
         &self,
         intent: u32,
@@ -281,7 +280,7 @@ impl Desired {
         self.commit_tree(intent, outward(entries))
     }
 
-    /// The same as by [`Desired::set_tree`].
+    /// Like [`Desired::set_tree`], with confirmation.
     pub fn commit_tree<W: Into<Wanted>>(
         &self,
         intent: u32,
@@ -294,26 +293,26 @@ impl Desired {
         Commit::new(self.clone(), intent)
     }
 
-    /// Wants nothing under this number any more. Who wants to know when it is gone waits for the [`Commit`].
+    /// Removes all entries of the intent. To wait until they are removed, use the [`Commit`].
     pub fn withdraw(&self, intent: u32) -> Commit {
         self.commit(intent, std::iter::empty::<(Dpid, Wanted)>())
     }
 
-    /// All that the app wants has been set once since the controller started: what an earlier run left and
-    /// is not wanted goes.
+    /// Declares that all intents have been set: unwanted flows of an earlier run are removed.
     pub fn complete(&self) {
         self.complete_except([]);
     }
 
-    /// The same, but for intents that cannot be set yet: what an earlier run left under these numbers stays until they
-    /// are.
+    /// Like [`Desired::complete`], except for intents that cannot be set yet: flows of an earlier
+    /// run under these numbers stay until they are set.
     pub fn complete_except(&self, intents: impl IntoIterator<Item = u32>) {
         let unset = intents.into_iter().collect();
         self.write(|book| book.set_complete(unset));
     }
 
-    /// Looks for flows of an earlier run: when a switch has reported its tables, the matches of the app's flows that are
-    /// `looked_for` are published. Only the first call has an effect; it comes before switches are up.
+    /// Searches for flows of an earlier run: when a switch has reported its tables, matches for
+    /// which `looked_for` returns `true` are published. Only the first call counts. Make it before
+    /// switches come up.
     pub fn look_for(
         &self,
         looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
@@ -321,13 +320,13 @@ impl Desired {
         self.0.found.look_for(looked_for)
     }
 
-    /// How far the switches are.
+    /// Returns how far the switches are.
     #[must_use]
     pub fn state(&self) -> &Watch<DesiredState> {
         &self.0.state
     }
 
-    /// Waits until all switches that are up have what is wanted now.
+    /// Waits until all switches that are up have their wanted entries.
     pub async fn settled(&self) {
         let written = **self.0.written.load();
         let mut state = self.0.state.load();
@@ -347,7 +346,7 @@ impl Desired {
     }
 }
 
-/// Entries from the destination outward, with their distances: those of one switch that follow each other have the same.
+/// Adds distances to entries ordered from the destination. Adjacent ones of one switch share one.
 fn outward<W>(
     entries: impl IntoIterator<Item = (Dpid, W)>,
 ) -> impl Iterator<Item = (u32, Dpid, W)> {
@@ -360,7 +359,7 @@ fn outward<W>(
     })
 }
 
-/// The same as entries of an intent.
+/// Turns wanted entries into entries of an intent.
 fn entries_of<W: Into<Wanted>>(
     intent: u32,
     entries: impl IntoIterator<Item = (u32, Dpid, W)>,

@@ -1,30 +1,29 @@
-//! Who waits for whom: what each intent lacks, by the distance from its destination.
+//! Which entries wait for which: each intent's missing entries, by distance from the destination.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::Dpid;
 
-/// Why something that is wanted in a switch is not there.
+/// Why a wanted entry is not in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is to be made, or is on its way; or the switch has yet to tell whether it is there.
+    /// It is to be sent or under way, or the switch has yet to report its tables.
     Due,
-    /// The switch refuses it, or its version cannot say it.
+    /// The switch refuses it, or its version cannot express it.
     Stuck,
     /// The switch is not up.
     Away,
 }
 
-/// What is lacking at a switch: for each intent, the distances at which flows are; without one, that a group or a meter
-/// is.
+/// Missing entries of a switch: intents, and distances of flows (`None` for groups and meters).
 pub(super) type AtSwitch = BTreeMap<(u32, Option<u32>), Why>;
 
-/// What is lacking at all switches.
+/// Missing entries of all switches.
 #[derive(Default)]
 pub(super) struct Lacking {
     intents: BTreeMap<u32, OfIntent>,
     switches: BTreeMap<Dpid, AtSwitch>,
-    /// Intents that can be gone on with.
+    /// Intents that can continue.
     freed: BTreeSet<u32>,
 }
 
@@ -32,7 +31,7 @@ pub(super) struct Lacking {
 struct OfIntent {
     /// By distance and switch; groups and meters first.
     entries: BTreeMap<(Option<u32>, Dpid), Why>,
-    /// How many of these are due.
+    /// Number of entries that are due.
     due: usize,
 }
 
@@ -47,10 +46,10 @@ impl OfIntent {
 }
 
 impl Lacking {
-    /// A switch lacks this and nothing else.
+    /// Replaces the missing entries of a switch.
     pub(super) fn set(&mut self, dpid: Dpid, now: AtSwitch) {
         let before = self.switches.remove(&dpid).unwrap_or_default();
-        // What is new comes first: an intent that is farther back than before frees nobody.
+        // Inserts before it removes: otherwise the nearest distance could grow, and free switches.
         for ((intent, distance), why) in &now {
             let of_intent = self.intents.entry(*intent).or_default();
             let old = of_intent.entries.insert((*distance, dpid), *why);
@@ -65,7 +64,7 @@ impl Lacking {
         }
     }
 
-    /// A switch has what an intent wants there at this distance.
+    /// Notes that a switch has the entries of an intent at this distance.
     pub(super) fn made(&mut self, intent: u32, distance: Option<u32>, dpid: Dpid) {
         if let Some(at_switch) = self.switches.get_mut(&dpid)
             && at_switch.remove(&(intent, distance)).is_some()
@@ -85,7 +84,7 @@ impl Lacking {
         }
     }
 
-    /// The switches of which something lacks that waits for nothing any more, since this was last asked.
+    /// Returns the switches whose missing entries stopped waiting since the last call.
     pub(super) fn take_freed(&mut self) -> BTreeSet<Dpid> {
         let freed = std::mem::take(&mut self.freed);
         let intents = freed.iter().filter_map(|intent| self.intents.get(intent));
@@ -96,28 +95,28 @@ impl Lacking {
         next.map(|(_, dpid)| dpid).collect()
     }
 
-    /// The least distance at which an intent lacks a flow.
+    /// Returns the minimum distance at which an intent lacks a flow.
     pub(super) fn nearest(&self, intent: u32) -> Option<u32> {
         self.intents.get(&intent)?.nearest()
     }
 
-    /// Whether something is due that an intent wants, at any switch.
+    /// Whether an entry of an intent is due at any switch.
     pub(super) fn is_due(&self, intent: u32) -> bool {
         self.intents.get(&intent).is_some_and(|of_intent| of_intent.due > 0)
     }
 
-    /// A switch that is not up and should have something that an intent wants.
+    /// Returns a switch that is not up and should have an entry of an intent.
     pub(super) fn away(&self, intent: u32) -> Option<Dpid> {
         let entries = &self.intents.get(&intent)?.entries;
         entries.iter().find(|(_, why)| **why == Why::Away).map(|((_, dpid), _)| *dpid)
     }
 
-    /// The intents of which something is due.
+    /// Returns the intents with entries that are due.
     pub(super) fn due(&self) -> impl Iterator<Item = u32> {
         self.intents.iter().filter(|(_, of_intent)| of_intent.due > 0).map(|(intent, _)| *intent)
     }
 
-    /// Whether something is due at a switch: of one intent, or of any.
+    /// Whether an entry is due at a switch: of one intent, or of any.
     pub(super) fn is_due_at(&self, dpid: Dpid, intent: Option<u32>) -> bool {
         let Some(at_switch) = self.switches.get(&dpid) else { return false };
         at_switch

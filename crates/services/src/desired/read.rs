@@ -1,9 +1,9 @@
-//! What a switch reports that it has.
+//! Reads the tables of a switch.
 //!
-//! A switch that does not report something, because it does not answer, refuses the question, or answers what cannot be read
-//! ([`RequestError::is_none`]), has none of it as far as is known: what is wanted is installed, and what it has confirmed
-//! stays known. For groups and meters only those switches are asked in which an app wants some, or has wanted some: many
-//! answer no question about them.
+//! A switch may not answer, refuse the request, or send an unreadable answer
+//! ([`RequestError::is_none`]). Then it has none of that kind as far as is known: wanted entries
+//! are installed, and confirmed ones stay known. Groups and meters are requested only from switches
+//! in which the app wants, or has wanted, some: many switches answer no request about them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -16,25 +16,25 @@ use bellrock_api::{
     ToldForm, Version,
 };
 
-/// What is in a switch of what an app has put there, as far as it is known.
+/// An app's entries in a switch, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) flows: HashMap<FlowKey, ToldFlow>,
-    /// Groups and meters of whoever, in the form in which they are compared.
+    /// All groups and meters, of any app, in the form for comparison.
     pub(super) groups: BTreeMap<u32, String>,
     pub(super) meters: BTreeMap<u32, String>,
-    /// Flows of no app.
+    /// Number of flows of no app.
     pub(super) foreign: usize,
-    /// Why it does not report its flows, if it does not.
+    /// Why the switch does not report its flows, if it does not.
     pub(super) unreported: Option<RequestError>,
-    /// What it was asked for besides flows.
+    /// Kinds that were requested besides flows.
     pub(super) asked: Objects,
-    /// What of that it has reported.
+    /// Kinds of `asked` that the switch has reported.
     pub(super) reported: Objects,
 }
 
 impl Known {
-    /// Takes over what the switch does not report, as it was known before.
+    /// Keeps the entries known before, of kinds that the switch does not report.
     pub(super) fn keep_unreported(&mut self, before: Known) {
         if self.unreported.is_some() {
             self.flows = before.flows;
@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// Things in a switch that are no flows.
+/// Kinds of entries besides flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Objects {
     pub(super) groups: bool,
@@ -62,16 +62,16 @@ impl Objects {
     }
 }
 
-/// Which flows a switch is to tell.
+/// Which flows to request from a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Those of everybody, to count those of nobody.
+    /// The flows of all apps, to count those of no app.
     All,
-    /// Those of the app, where the version can say that (1.3). 1.0 tells all.
+    /// The flows of this app, if the version can select them (1.3). In 1.0 a switch reports all.
     Own,
 }
 
-/// The flows that a switch has of the app whose `network` it is, by what tells one from another.
+/// Returns the flows in a switch that belong to the app of this `network`, by key.
 ///
 /// # Errors
 /// [`RequestError`].
@@ -95,7 +95,7 @@ pub(super) async fn read(
     let mut known = Known { asked: objects, ..Known::default() };
     let flows = ask_for_flows(network, dpid, version, asked);
     if version == Version::V1_3 {
-        // Both are sent before the first is waited for.
+        // Sends both requests before it waits for the first.
         let groups = objects.groups.then(|| network.request(dpid, RequestBody::GroupDesc));
         let all = RequestBody::MeterConfig(Meter::ALL);
         let meters = objects.meters.then(|| network.request(dpid, all));
@@ -115,7 +115,7 @@ pub(super) async fn read(
         }
     }
     let reply = match flows.await {
-        // Those of others may be many; they are not counted then.
+        // There may be very many foreign flows; then they are not counted.
         Err(RequestError::TooLarge) if asked == Asked::All && version == Version::V1_3 => {
             ask_for_flows(network, dpid, version, Asked::Own).await?
         }
@@ -129,7 +129,7 @@ pub(super) async fn read(
     Ok(known)
 }
 
-/// Asks for flows. It is sent at once.
+/// Requests flows. The request is sent at once.
 fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) -> Requested {
     let any = Match::any();
     let mut request = FlowStatsRequest::all(&any);
@@ -139,7 +139,7 @@ fn ask_for_flows(network: &Network, dpid: Dpid, version: Version, asked: Asked) 
     network.request(dpid, RequestBody::Flow(request))
 }
 
-/// The flows of the app in a reply, and how many are of no app.
+/// Returns the app's flows in a reply, and the number of flows of no app.
 fn flows_in(
     reply: &Reply,
     network: &Network,
@@ -152,7 +152,7 @@ fn flows_in(
     };
     let (mut flows, mut foreign, mut form) = (HashMap::new(), 0, ToldForm::new(version));
     for flow in told {
-        // One flow that cannot be compared is foreign: it does not make the others unknown.
+        // An own flow that cannot be compared counts as foreign. The other flows stay known.
         let is_own = network.cookie().owns_flow(&flow);
         match is_own.then(|| form.of_stats(&flow)) {
             Some(Ok(told)) => {
@@ -165,7 +165,7 @@ fn flows_in(
     Ok((flows, foreign))
 }
 
-/// A reply, where the switch gives one.
+/// Returns a reply, or `None` if the switch gives none.
 fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
@@ -174,7 +174,7 @@ fn answered<T>(reply: Result<T, RequestError>) -> Result<Option<T>, RequestError
     }
 }
 
-/// A group as it is compared: in words, because its parts borrow from the message.
+/// Returns a group in the form for comparison: text, because its parts borrow from the message.
 fn group_told(group: &GroupDesc<'_>) -> String {
     let mut text = format!("{:?}", group.kind);
     for bucket in group.buckets {
@@ -193,7 +193,7 @@ fn group_told(group: &GroupDesc<'_>) -> String {
     text
 }
 
-/// The same of a group that is wanted.
+/// Returns a wanted group in the same form.
 pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
     use bellrock_api::openflow::{Bucket, List};
 
@@ -210,10 +210,10 @@ pub(super) fn group_wanted(group: &bellrock_api::GroupEntry) -> String {
     group_told(&GroupDesc { kind: group.kind, group: group.id, buckets: List::of(&buckets) })
 }
 
-/// A meter as it is compared: by what it means. Without the flag BURST a size of bursts means nothing, and a
-/// switch reports what it has chosen itself (Open vSwitch: the rate); without a unit, kb/s is meant (1.3.5
-/// §7.3.4.4). The order of the bands means nothing either: the one with the highest rate below that of the
-/// packets is applied.
+/// Returns a meter in the form for comparison: by its meaning. Without the flag BURST a burst size
+/// means nothing, and a switch reports its own (Open vSwitch: the rate). Without a unit, it is kb/s
+/// (1.3.5 §7.3.4.4). Nor does the order of bands count: the highest rate below that of the packets
+/// applies.
 fn meter_told(meter: &MeterConfig<'_>) -> String {
     let unread = meter.bands.unread();
     let mut text = meter_meant(meter.flags, meter.bands.iter().collect());
@@ -223,7 +223,7 @@ fn meter_told(meter: &MeterConfig<'_>) -> String {
     text
 }
 
-/// The same of a meter that is wanted.
+/// Returns a wanted meter in the same form.
 pub(super) fn meter_wanted(meter: &bellrock_api::MeterEntry) -> String {
     meter_meant(meter.flags, meter.bands.clone())
 }
@@ -239,8 +239,7 @@ fn meter_meant(mut flags: MeterFlags, mut bands: Vec<Band<'_>>) -> String {
     format!("{flags:?} {bands:?}")
 }
 
-/// Whether a flow is one that a handler has installed for packets that it saw: it goes by itself, or has no
-/// number.
+/// Whether a handler installed a flow for packets that it saw: it has a timeout, or number 0.
 pub(super) fn is_reactive(told: &ToldFlow) -> bool {
     told.has_timeout() || told.cookie & !Cookie::MASK == 0
 }

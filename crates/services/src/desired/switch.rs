@@ -1,4 +1,4 @@
-//! What is known of one switch that is up, and what it is to be sent.
+//! The state of one switch that is up, and the changes to send to it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -12,61 +12,62 @@ use super::read::Known;
 use super::{AUDIT_EVERY, READ_AGAIN, REFUSED_AGAIN, WhyNot};
 use crate::programming::DRAIN;
 
-/// After how long a switch that could not be sent something is sent it again: too much waits for it, or it
-/// has gone, which will be told.
+/// Time after which changes that could not be sent are sent again. Too much waits for the switch,
+/// or it has disconnected, which will be noticed.
 const FULL_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
 pub(super) struct InSwitch {
     pub(super) since: Duration,
     pub(super) version: Version,
-    /// What it has told and confirmed, but for what is on its way. `None` until it has told its tables.
+    /// Its reported and confirmed entries, without those under way. `None` before the first report.
     pub(super) known: Option<Known>,
     pub(super) reading: Reading,
-    /// Something is wanted of a kind that it was not asked for: it is asked before it is sent anything.
+    /// Entries of a kind that was not requested yet are wanted. It is requested before changes are
+    /// sent.
     pub(super) lacks_objects: bool,
     pub(super) audit: Audit,
-    /// It was told that it does not tell its tables.
+    /// It was reported that the switch does not report its tables.
     pub(super) is_untold: bool,
-    /// It has told its tables for the first time, and they are not compared yet.
+    /// It has reported its tables for the first time, and they are not compared yet.
     pub(super) is_fresh: bool,
     pub(super) refused: Refused,
     pub(super) refused_until: Option<Duration>,
-    /// How often it has refused something.
+    /// Number of refusals.
     pub(super) refusals: u64,
-    /// Its version cannot say something that is wanted.
+    /// Why its version cannot express a wanted entry.
     unsayable: Option<Error>,
-    /// Things wanted, and those of them that are there.
+    /// Numbers of entries that are wanted, and that are installed.
     pub(super) wanted: usize,
     pub(super) installed: usize,
-    /// What is to be made, by the distance from the destination; groups and meters first of all.
+    /// Entries to add, by distance from the destination; groups and meters first.
     adds: BTreeMap<Option<u32>, Vec<Due>>,
-    /// Intents that want something here which it cannot be given, and why not.
+    /// Intents with entries that the switch cannot have, and why.
     stuck: BTreeMap<u32, WhyNot>,
-    /// Those among them for which that is a group or a meter.
+    /// Intents in `stuck` whose missing entry is a group or a meter.
     without_groups: BTreeSet<u32>,
-    /// Flows that are to go.
+    /// Flows to remove.
     leaving: Vec<Leaving>,
-    /// Intents of flows that it refuses to remove.
+    /// Intents of flows that the switch refuses to remove.
     staying: Vec<u32>,
-    /// Numbers of flows that are not wanted and of no intent. If one becomes an intent, they are to go.
+    /// Numbers of unwanted flows of no intent. They are removed if the number becomes an intent.
     pub(super) strangers: BTreeSet<u32>,
-    /// Intents of changes that were sent, until the switch has confirmed them, or told its tables.
+    /// Intents of sent changes, until the switch has confirmed them or reported its tables.
     unconfirmed: BTreeSet<u32>,
-    /// Groups and meters that are to go.
+    /// Groups and meters to remove.
     unused: Vec<Due>,
-    /// Changes that are on their way. What comes due meanwhile goes with the next program.
+    /// Number of changes under way. Further changes wait for the next program.
     under_way: usize,
-    /// It was compared since that was sent.
+    /// It was compared since these were sent.
     is_overtaken: bool,
-    /// It is sent nothing before.
+    /// Nothing is sent before this time.
     not_before: Duration,
 }
 
-/// Whether the tables have to be read.
+/// Whether the tables are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// No.
+    /// They are not.
     Not,
     /// At this time, or later.
     At(Duration),
@@ -74,41 +75,41 @@ pub(super) enum Reading {
     Now,
 }
 
-/// Whether the tables are looked at again, though nothing is known to have changed.
+/// Whether the tables are to be audited, although no change is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audit {
-    /// No: they were never told.
+    /// No: they were never reported.
     Not,
     /// At this time, or later.
     At(Duration),
     /// They are being read.
     Now,
-    /// Likewise, but changes were sent meanwhile: what is told is of no time.
+    /// They are being read, but changes were sent meanwhile: the result is of no single time.
     Overtaken,
 }
 
-/// A flow that is to go.
+/// A flow to remove.
 struct Leaving {
     due: Due,
-    /// Since when nothing leads packets to it any more.
+    /// Since when no flow leads packets to it.
     free_since: Option<Duration>,
 }
 
-/// A change that was sent, and what was there before, if that was known.
+/// A change that was sent, and the entry before it, if known.
 pub(super) struct Sent {
     pub(super) due: Due,
     distance: Option<u32>,
     before: Option<Made>,
 }
 
-/// What is to be done after a program has ended.
+/// What to do after a program has ended.
 #[derive(Default)]
 pub(super) struct Ended {
-    /// Intents, and distances of flows, of what is there now.
+    /// Intents, and distances of flows, of the entries that were added.
     pub(super) made: BTreeSet<(u32, Option<u32>)>,
-    /// Why the switch has refused some of it, each reason once.
+    /// Reasons why the switch has refused changes, each once.
     pub(super) refused: Vec<Refusal>,
-    /// It has to be compared again.
+    /// Whether the switch has to be compared again.
     pub(super) compare: bool,
 }
 
@@ -143,27 +144,27 @@ impl InSwitch {
         }
     }
 
-    /// Whether what it has is known, but for what is on its way.
+    /// Whether its entries are known, except those under way.
     pub(super) fn is_read(&self) -> bool {
         self.known.is_some() && self.reading == Reading::Not
     }
 
-    /// Why something that is wanted cannot be there.
+    /// Why a wanted entry is missing.
     pub(super) fn why_not(&self) -> Option<WhyNot> {
         self.refused.last().map(WhyNot::Refused).or(self.unsayable.map(WhyNot::Unsayable))
     }
 
-    /// How many changes are to be made.
+    /// Number of changes to send.
     pub(super) fn changes(&self) -> usize {
         self.adds.values().map(Vec::len).sum::<usize>() + self.leaving.len()
     }
 
-    /// How many changes it has yet to confirm: those on their way, and those that are to be made.
+    /// Number of changes that are not confirmed: those under way, and those to send.
     pub(super) fn unconfirmed_changes(&self) -> usize {
         self.under_way + self.changes()
     }
 
-    /// It was compared with what is wanted.
+    /// Takes over the result of a comparison.
     pub(super) fn compared(&mut self, found: Difference) {
         let groups = found.stuck.iter().filter(|(_, at, _)| at.is_none());
         self.without_groups = groups.map(|(intent, ..)| *intent).collect();
@@ -186,8 +187,8 @@ impl InSwitch {
         self.is_overtaken = self.under_way > 0;
     }
 
-    /// Notes which flows that are to go are `free`: of their intents, by number, nothing leads packets to them
-    /// any more. When the first of them may go.
+    /// Notes which flows to remove are `free`: no flow of their intent leads packets to them any
+    /// more. Returns when the first may be removed.
     pub(super) fn note_free(
         &mut self,
         now: Duration,
@@ -199,18 +200,18 @@ impl InSwitch {
         self.leaving.iter().filter_map(Leaving::goes_at).min()
     }
 
-    /// Whether some flow is to go.
+    /// Whether there are flows to remove.
     pub(super) fn has_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// The intents that have flows here which are to go, or may have: something of them is on its way.
+    /// Returns the intents with flows that are to be removed, or may be: changes are under way.
     pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
         let leaving = self.leaving.iter().map(|leaving| leaving.due.intent);
         leaving.chain(self.unconfirmed.iter().copied()).chain(self.staying.iter().copied())
     }
 
-    /// It has told its tables.
+    /// Takes the tables that the switch has reported.
     pub(super) fn told(&mut self, now: Duration, mut known: Known) {
         self.is_fresh = self.known.is_none();
         (self.reading, self.is_untold) = (Reading::Not, known.unreported.is_some());
@@ -222,23 +223,23 @@ impl InSwitch {
         self.audit = Audit::At(now + AUDIT_EVERY);
     }
 
-    /// Whether it is to be asked for groups or meters now: not while changes are on their way to it.
+    /// Whether to request groups or meters now: not while changes are under way.
     pub(super) fn is_asked_for_objects(&self) -> bool {
         self.lacks_objects && self.is_read() && self.under_way == 0
     }
 
-    /// The intents that want something here which it cannot be given, and why not.
+    /// Returns the intents with entries that the switch cannot have, and why.
     pub(super) fn stuck(&self) -> impl Iterator<Item = (u32, WhyNot)> {
         self.stuck.iter().map(|(intent, why)| (*intent, *why))
     }
 
-    /// When it can be sent something, if nothing has to come back first.
+    /// Returns when changes can be sent, unless a reply is awaited first.
     pub(super) fn sends_at(&self) -> Option<Duration> {
         let is_free = self.under_way == 0 && !self.lacks_objects;
         (self.is_read() && is_free).then_some(self.not_before)
     }
 
-    /// What it can be sent now. That is on its way, then.
+    /// Takes the changes that can be sent now. They are under way from then on.
     pub(super) fn take_program(
         &mut self,
         now: Duration,
@@ -278,7 +279,7 @@ impl InSwitch {
         going.into_iter().map(send).collect()
     }
 
-    /// Whether no flow of the app is left that may use groups or meters which nobody wants any more: those go with a meter.
+    /// Whether no flow of the app may use unwanted groups or meters: flows go with their meter.
     fn uses_nothing_old(&self) -> bool {
         let known = self.known.as_ref();
         let replaces = |due: &Due| match &due.made {
@@ -289,7 +290,7 @@ impl InSwitch {
         self.leaving.is_empty() && self.staying.is_empty() && self.stuck.is_empty() && !is_replaced
     }
 
-    /// Has it asked again for what it has refused of these intents. Whether that was something.
+    /// Sends refused changes of these intents again. Returns whether there were any.
     pub(super) fn ask_again(&mut self, intents: &BTreeSet<u32>) -> bool {
         let forgot = self.refused.forget(intents);
         if self.refused.is_empty() {
@@ -298,7 +299,7 @@ impl InSwitch {
         forgot
     }
 
-    /// Takes what it has told in an audit. How many flows somebody else has changed, removed or added.
+    /// Takes the tables of an audit. Returns how many flows others changed, removed or added.
     pub(super) fn audited(&mut self, now: Duration, told: Option<Known>) -> usize {
         let audit = std::mem::replace(&mut self.audit, Audit::At(now + AUDIT_EVERY));
         let is_unreported = |told: &Known| told.unreported.is_some();
@@ -312,7 +313,7 @@ impl InSwitch {
         altered
     }
 
-    /// Notes what became of what it was sent.
+    /// Notes the outcomes of a program.
     pub(super) fn ended(&mut self, now: Duration, all: Vec<Sent>, outcomes: Vec<Outcome>) -> Ended {
         let mut ended = Ended { compare: self.is_overtaken, ..Ended::default() };
         (self.under_way, self.is_overtaken) = (0, false);
@@ -330,7 +331,7 @@ impl InSwitch {
                     self.refusals += 1;
                     self.refused_until.get_or_insert(now + REFUSED_AGAIN);
                     self.refused.note(due, why);
-                    // Where a table is full it is the same for thousands: it is told once.
+                    // A full table refuses thousands of flows: each reason is reported once.
                     if !ended.refused.contains(&why) {
                         ended.refused.push(why);
                     }
@@ -340,14 +341,14 @@ impl InSwitch {
                     self.not_before = now + FULL_AGAIN;
                     before
                 }
-                // It may be there or not: the switch will tell.
+                // The change may be in place or not: the next read reports it.
                 Outcome::Unknown(_) => {
                     self.reading = Reading::At(now + READ_AGAIN);
                     self.unconfirmed.insert(due.intent);
                     None
                 }
             };
-            // What is there and what cannot be may stand at the same distance.
+            // Installed and refused entries may have the same distance.
             ended.compare |= outcome != Outcome::Installed || !self.stuck.is_empty();
             if let (Some(all), Some(known)) = (&mut self.known, known) {
                 all.note(known);
@@ -358,7 +359,7 @@ impl InSwitch {
 }
 
 impl Leaving {
-    /// When it may go: packets that are on their way to it have to have left.
+    /// Returns when the flow may be removed: packets under way to it must have left.
     fn goes_at(&self) -> Option<Duration> {
         Some(self.free_since? + DRAIN)
     }

@@ -1,9 +1,9 @@
-//! The task that keeps the switches at what one app wants.
+//! The task that keeps the switches at one app's desired state.
 //!
-//! It never waits for one thing alone. Whatever comes, a new wish, a switch, its tables, what has become of
-//! changes, or a time, is noted, and then all is sent that waits for nothing. A switch has one
-//! program of changes on its way at most; what comes due meanwhile goes with the next. So who is slow
-//! holds up those that have to wait for it by their order, and nobody else.
+//! It never waits for one event alone. Every event is noted: a write, a switch, its tables, the
+//! outcome of changes, or a time. Then it sends all changes that wait for nothing. A switch has at
+//! most one program of changes under way; further changes go with the next. So a slow switch delays
+//! only the flows that must wait for it by their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -21,20 +21,20 @@ use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
 use crate::wait::{first, until};
 
-/// How long a switch has to confirm a few changes; for many it has longer ([`bellrock_api::CHANGES_PER_SECOND`]).
+/// Time to confirm a few changes. Many have more ([`bellrock_api::CHANGES_PER_SECOND`]).
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
 
-/// Switches that tell their tables at a time, for each app: replies that are not whole yet have a bound over all switches of a worker.
+/// Maximum number of switches whose tables an app reads at the same time: incomplete replies share
+/// a limit over all switches of a worker.
 const READ_AT_A_TIME: usize = 64;
 
-/// Switches that are audited at a time, for each app: their tables are as large as those of others, and nobody
-/// waits for them.
+/// Maximum number of switches that an app audits at the same time: nothing waits for an audit.
 const AUDITS_AT_A_TIME: usize = 4;
 
-/// How long a switch has to tell its tables.
+/// Time for a switch to report its tables.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// Keeps the switches at what an app wants, for as long as the controller runs.
+/// Keeps the switches at an app's desired state, as long as the controller runs.
 pub(super) async fn keep(network: Network, desired: Desired) {
     // The controller itself has no flows.
     let Some(app) = network.app_id() else { return };
@@ -65,10 +65,10 @@ pub(super) async fn keep(network: Network, desired: Desired) {
     }
 }
 
-/// What a switch has told.
+/// The result of reading a switch's tables.
 struct Told {
     dpid: Dpid,
-    /// Since when it was up: a later connection is another matter.
+    /// When the switch came up. Results of earlier connections are ignored.
     since: Duration,
     is_audit: bool,
     tables: Result<Known, RequestError>,
@@ -80,15 +80,15 @@ struct Keeper {
     desired: Desired,
     switches: BTreeMap<Dpid, InSwitch>,
     lacking: Lacking,
-    /// Switches that are to be compared.
+    /// Switches to compare.
     changed: BTreeSet<Dpid>,
-    /// Switches that may have something to be sent.
+    /// Switches that may have changes to send.
     ready: BTreeSet<Dpid>,
-    /// Switches with flows that are to go.
+    /// Switches with flows to remove.
     leaving: BTreeSet<Dpid>,
-    /// What was sent and has not come back: to which switch, and since when that is up.
+    /// Programs under way: the switch, when it came up, and the changes.
     under_way: UnderWay<(Dpid, Duration, Vec<Sent>)>,
-    /// When there is something to do, if nothing comes before.
+    /// When to run again, if no event comes before.
     again: Option<Duration>,
     changes_sent: u64,
     telling: Receiver<Told>,
@@ -96,15 +96,15 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Waits for what becomes of changes, for time, and for a switch to tell its tables: these are returned.
+    /// Waits for outcomes, for a time, or for a switch's tables, which it returns.
     async fn something(&mut self) -> Option<Told> {
         let Keeper { network, telling, under_way, again, .. } = self;
         let others = first(under_way.some_ended(), until(network, *again));
-        // The sender is held here too: there is always one.
+        // `self.told` is a sender too, so the channel is never closed.
         first(others, telling.recv()).await.b()?.ok()
     }
 
-    /// Brings all switches as far as they can be brought now. One may have told its tables.
+    /// Brings all switches as far as possible now. `tables` are those that woke the task.
     fn pass(&mut self, written: u64, tables: Option<Told>) {
         self.again = None;
         self.take_outcomes();
@@ -130,7 +130,7 @@ impl Keeper {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
-    /// Notes what became of changes.
+    /// Notes the outcomes of programs.
     fn take_outcomes(&mut self) {
         let now = self.network.now();
         for ((dpid, since, sent), outcomes) in self.under_way.take_ended() {
@@ -170,7 +170,7 @@ impl Keeper {
         }
     }
 
-    /// Takes what switches have told.
+    /// Takes the tables that switches have reported.
     fn take_tables(&mut self, first: Option<Told>) {
         let now = self.network.now();
         let telling = self.telling.clone();
@@ -218,7 +218,7 @@ impl Keeper {
         }
     }
 
-    /// Has the tables read that are to be: each by a task of its own, so that none waits for another.
+    /// Starts to read the tables that are due, each in its own task: none waits for another.
     fn read_tables(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
@@ -230,7 +230,7 @@ impl Keeper {
             READ_AT_A_TIME.saturating_sub(self.switches.values().filter(is_read).count());
         for (dpid, switch) in &mut self.switches {
             match switch.reading {
-                // It is asked when one of those before it has told.
+                // Its turn comes when an earlier read has ended.
                 Reading::At(at) if at <= now && free == 0 => {}
                 Reading::At(at) if at <= now => {
                     switch.reading = Reading::Now;
@@ -248,8 +248,7 @@ impl Keeper {
         later.into_iter().for_each(|at| self.try_again(at));
     }
 
-    /// Has switches tell their tables whose turn it is, to find what others have changed there. Changes go on
-    /// meanwhile.
+    /// Starts the audits that are due, to find changes by others. Own changes go on meanwhile.
     fn audit(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
@@ -259,7 +258,7 @@ impl Keeper {
         for (dpid, switch) in &mut self.switches {
             match switch.audit {
                 Audit::At(at) if at > now => later.push(at),
-                // One that has something on its way, or yet to tell, has its turn after that.
+                // A switch with changes under way, or an unfinished read, has its turn later.
                 Audit::At(_) if free > 0 && switch.sends_at().is_some() => {
                     free -= 1;
                     switch.audit = Audit::Now;
@@ -275,7 +274,7 @@ impl Keeper {
         later.into_iter().for_each(|at| self.try_again(at));
     }
 
-    /// Forgets what switches have refused long ago.
+    /// Forgets refusals that are old enough.
     fn forgive(&mut self) {
         let now = self.network.now();
         let mut later = Vec::new();
@@ -293,7 +292,7 @@ impl Keeper {
         later.into_iter().for_each(|at| self.try_again(at));
     }
 
-    /// Forgets what switches have refused of these intents.
+    /// Forgets refused changes of these intents.
     fn ask_again(&mut self, intents: &BTreeSet<u32>) {
         if intents.is_empty() {
             return;
@@ -305,14 +304,14 @@ impl Keeper {
         }
     }
 
-    /// Finds the switches that have flows of an earlier run with numbers which are intents now.
+    /// Finds the switches with flows of an earlier run whose numbers have become intents.
     fn find_strangers(&mut self, new: &BTreeSet<u32>) {
         let has = |switch: &InSwitch| new.iter().any(|intent| switch.strangers.contains(intent));
         let found = self.switches.iter().filter(|(_, switch)| has(switch));
         self.changed.extend(found.map(|(dpid, _)| *dpid));
     }
 
-    /// Finds out what is lacking at the switches that have changed.
+    /// Compares the switches that have changed.
     fn compare(&mut self, book: &mut Book) {
         let mut is_asked = false;
         for dpid in std::mem::take(&mut self.changed) {
@@ -342,10 +341,10 @@ impl Keeper {
         }
     }
 
-    /// Finds out which flows that are to go are needed by nobody any more, and when their time is over.
+    /// Finds which flows to remove are needed by no other flow, and when their time is over.
     fn look_at_leaving(&mut self, book: &Book) {
         let now = self.network.now();
-        // Whose flows an earlier run left is not known: any intent with an order may need them.
+        // It is unknown which intents need a flow of an earlier run: any ordered one may.
         let is_any_due = self.lacking.due().any(|intent| book.is_ordered(intent));
         let mut later = Vec::new();
         self.leaving.retain(|dpid| {
@@ -371,12 +370,12 @@ impl Keeper {
         later.into_iter().for_each(|at| self.try_again(at));
     }
 
-    /// Sends what waits for nothing.
+    /// Sends the changes that wait for nothing.
     fn send(&mut self, book: &Book) {
         let now = self.network.now();
         for dpid in std::mem::take(&mut self.ready) {
             let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            // Otherwise it is ready when what it waits for has come.
+            // Otherwise it is ready again after the event that it waits for.
             let Some(at) = switch.sends_at() else { continue };
             if at > now {
                 self.ready.insert(dpid);
@@ -394,7 +393,7 @@ impl Keeper {
         }
     }
 
-    /// How far the intents are that somebody wants to know of.
+    /// Returns the states of the followed intents.
     fn intents(&self, book: &mut Book) -> BTreeMap<u32, IntentState> {
         let mut intents: BTreeMap<u32, IntentState> = book
             .followed()
@@ -422,7 +421,8 @@ impl Keeper {
         intents
     }
 
-    /// How far an intent is that has something in these switches, or may have: as far as their connections tell.
+    /// Returns the state of an intent with entries, or earlier entries, in these switches, as far
+    /// as `lacking` and the connections show it.
     fn intent(&self, intent: u32, switches: &BTreeSet<Dpid>) -> IntentState {
         if let Some(dpid) = self.lacking.away(intent) {
             return IntentState::Away(dpid);
@@ -462,7 +462,7 @@ impl Keeper {
     }
 }
 
-/// Has a task read the tables of a switch. False where there are too many tasks, of whomever.
+/// Starts a task that reads the tables of a switch. Returns `false` if there are too many tasks.
 fn spawn_read(
     network: &Network,
     told: &Sender<Told>,
@@ -477,13 +477,13 @@ fn spawn_read(
         let asked = if is_audit { Asked::Own } else { Asked::All };
         let reading = reader.timeout(READ_WITHIN, read(&reader, dpid, version, asked, objects));
         let tables = reading.await.unwrap_or(Err(RequestError::Unanswered));
-        // The keeper goes with the controller only.
+        // The receiver lives as long as the controller.
         let _ = told.try_send(Told { dpid, since, is_audit, tables });
     });
     !task.is_over()
 }
 
-/// Compares a switch that has told its tables. What is lacking there.
+/// Compares a switch that has reported its tables. Returns its missing entries.
 fn compare(
     network: &Network,
     app: AppId,
@@ -503,7 +503,7 @@ fn compare(
     lacking
 }
 
-/// The connections of switches whose foreign flows were reported: each by the first app that read them.
+/// Connections of switches whose foreign flows were reported, each by the first app that read them.
 #[derive(Default)]
 struct Reported(Mutex<BTreeSet<(Dpid, Duration)>>);
 

@@ -18,8 +18,7 @@
 //! ```
 //!
 //! All announcements have this form and length. A frame that claims to be one but differs by a bit
-//! is forged. The organisation's number is locally administered (its local bit is set), so anyone
-//! may use it.
+//! is forged. The organisation's number has the local bit, so anyone may use it.
 
 use std::time::Duration;
 
@@ -30,8 +29,7 @@ use super::key::{Key, TAG_LEN};
 /// The Ethernet type of LLDP.
 pub(crate) const ETH_TYPE: u16 = 0x88cc;
 
-/// Destination of announcements: the other end of the link, no further (802.1AB §7.1, nearest
-/// bridge).
+/// Destination of announcements: only the other end of the link (802.1AB §7.1, nearest bridge).
 pub(super) const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
 
 /// Bytes of an announcement.

@@ -70,8 +70,7 @@ impl Key {
         self.0.clone().chain_update(text).finalize().into_bytes().into()
     }
 
-    /// Whether the key signed a text. Takes constant time, so that it reveals nothing of the right
-    /// tag.
+    /// Whether the key signed a text. Takes as long for a wrong tag as for the right one.
     pub(super) fn signed(&self, text: &[u8], tag: &[u8; TAG_LEN]) -> bool {
         self.0.clone().chain_update(text).verify_slice(tag).is_ok()
     }

@@ -1,5 +1,5 @@
-//! The state of switches, ports and links: a state machine without I/O. Announcements and the time
-//! go in; a topology and events come out.
+//! The state of switches, ports and links, without I/O. Announcements and the time go in; a
+//! topology and events come out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,8 +8,7 @@ use bellrock_api::{Dpid, Event, Hosts, Link, LinkDown, Port, Suspicion, SwitchPo
 
 use super::latency::{Finding, Latency, is_late};
 
-/// How long a new port is announced before it counts as an edge port: at once, and in each of the
-/// next seconds.
+/// How long a new port is announced before it counts as an edge port: at once, and every second.
 pub const NEW_PORT: Duration = Duration::from_secs(2);
 
 /// Number of missed rounds after which a link is down.
@@ -229,8 +228,8 @@ impl Links {
         }
     }
 
-    /// Removes the links at a port and all that is known of it, except its last nonce, so that used
-    /// announcements stay used.
+    /// Removes the links at a port and its state, except its last nonce: used announcements stay
+    /// used.
     fn forget(&mut self, at: SwitchPort, nonce: u64, why: LinkDown, now: Duration) {
         self.gone.insert(at, (nonce, now + self.interval));
         self.look_at(now + self.interval);
@@ -293,8 +292,8 @@ impl Links {
         }
         let (interval, hears) = (self.interval, self.port(to).is_some());
         let Some(sender) = self.port_mut(from).filter(|_| hears) else { return Outcome::Stale };
-        // The nonces of a port count up. A nonce that is not above all accepted ones was used
-        // before, or overtaken.
+        // The nonces of a port count up. One that is not above all accepted ones was used or
+        // overtaken.
         if nonce <= sender.nonce || arrived.saturating_sub(sent) > interval {
             self.alarm(to, Event::ReplayedAnnouncement { at: to, of: from }, now);
             return Outcome::Replayed;
@@ -368,8 +367,8 @@ impl Links {
     }
 
     /// Finds hosts where a new link would be. Between ports that have long been up, a link would
-    /// have been found at once. If it is found only now and a port has hosts, then the hosts
-    /// connect the ports.
+    /// have been found at once. If it is found only now and a port has hosts, they are what
+    /// connects the ports.
     fn hosts_where_a_link_would_be(
         &self,
         from: SwitchPort,

@@ -1,11 +1,10 @@
 //! Finds the links between switches.
 //!
-//! The book describes its purpose, its settings, and what it withstands of attacks. This is how it
-//! works:
-//! - `frame` writes and reads announcements, and `key` signs them. `links` is the state: a state
-//!   machine without I/O. `latency` helps it to tell relays from links. `switch` is the handler: it
-//!   sends the switch's announcements, and checks the signatures of those that come in. `task` owns
-//!   the state and publishes the topology.
+//! The book describes its purpose, its settings, and which attacks it withstands. How it works:
+//! - `frame` writes and reads announcements, and `key` signs them. `links` is the state machine,
+//!   without I/O. `latency` helps it to tell relays from links. `switch` is the handler: it sends
+//!   the switch's announcements, and checks signatures. `task` owns the state and publishes the
+//!   topology.
 //! - Handlers send what they receive to the task through a bounded channel. What does not fit is
 //!   counted and dropped; the next round repeats it. The task reads which switches and ports are up
 //!   from what is published, so that is never lost.
@@ -40,8 +39,8 @@ use links::{Heard, Links};
 /// Maximum number of announcements that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
 
-/// Bytes of a generated key, as many as the hash has (more would not help, RFC 2104 §3), and of the
-/// instance number.
+/// Bytes of a generated key, as long as the hash (more would not help, RFC 2104 §3), and the
+/// instance.
 const SECRET_LEN: usize = 32 + 8;
 
 /// The discovery app: finds the links between switches, and publishes them as
@@ -54,8 +53,7 @@ pub struct Discovery {
     shared: OnceLock<Arc<Shared>>,
 }
 
-/// The key, and the number that distinguishes this start from other starts and controllers with the
-/// same key.
+/// The key, and the number of this start. Others with the same key have another number.
 #[derive(Clone)]
 struct Secrets {
     key: Key,
@@ -78,8 +76,7 @@ struct Shared {
 enum Told {
     Heard(Heard),
     Forged(SwitchPort),
-    /// A port has gone down. It may be up again when the task handles this; the topology is
-    /// published at the end of a turn.
+    /// A port has gone down. It may be up again before the task publishes the topology.
     PortDown {
         at: SwitchPort,
         switch_since: Duration,
@@ -113,8 +110,7 @@ counters! {
 }
 
 impl Discovery {
-    /// Creates discovery with these settings. If no key is set, a repeatable run derives it from
-    /// its seed.
+    /// Creates discovery. If no key is set, a repeatable run derives it from its seed.
     ///
     /// # Errors
     /// [`NoRandomness`].

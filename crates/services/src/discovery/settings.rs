@@ -17,9 +17,8 @@ pub struct DiscoverySettings {
     /// Configure one if several controllers share a network: each then takes the announcements of
     /// the others for genuine, though not for links.
     pub key: Option<Key>,
-    /// Whether a new link that is much slower than the other links stays down: it may be a relay
-    /// between two hosts. It is reported in either case. Use it where all links have similar
-    /// latency.
+    /// Whether a new link that is much slower than the others stays down: it may be a relay between
+    /// two hosts. It is reported in either case. For networks of links with similar latency.
     pub refuse_slow_links: bool,
     /// Ports that lead to other switches, as the operator states. A link between two of them is
     /// never taken for a relay, even if hosts were seen there or it is slow.

@@ -1,5 +1,4 @@
-//! Discovery at one switch: sends the announcements of its ports, and sorts the LLDP frames that
-//! come in.
+//! Discovery at one switch: sends the announcements of its ports, and sorts received LLDP frames.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -202,8 +201,7 @@ impl DiscoverySwitch {
         Verdict::Consume
     }
 
-    /// Announces a port on which a new link was heard, so that both directions are known at the
-    /// same time.
+    /// Announces a port on which a new link was heard: then both directions are known together.
     fn answer(&mut self, switch: &mut Switch<'_>, at: SwitchPort) {
         let is_known = self.topology.get().link(at).is_some();
         let Some(state) = self.ports.get_mut(&at.port) else { return };

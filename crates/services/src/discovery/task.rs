@@ -10,8 +10,7 @@ use super::switch::is_up;
 use super::{Shared, Told};
 use crate::wait::{first, until, yield_now};
 
-/// Minimum time between two topologies while links change all the time. It limits the cost for
-/// readers when ports flap.
+/// Minimum time between two topologies while links change all the time, as when ports flap.
 pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
 
 /// Number of topologies that are published without a pause after a time without changes, so that a
@@ -79,8 +78,7 @@ fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Net
     }
 }
 
-/// Adds a port again after it went down, if it is up by now: the published switches that said so
-/// may have been compared already.
+/// Adds a port again that went down, if it is up by now: the switches may be compared already.
 fn port_back(links: &mut Links, at: SwitchPort, network: &Network) {
     let Some(info) = network.switch(at.dpid) else { return };
     if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {

@@ -1,9 +1,7 @@
-//! The hosts that a handler needs no action for: known hosts at their ports, and hosts whose
-//! packets only pass through.
+//! Hosts that need no action: known hosts at their ports, and hosts whose packets pass through.
 //!
 //! Every packet asks it, so it is flat and small, and is cleared rather than updated. A host at a
-//! port is one word. A cache line holds eight, which are compared at once: a loop that ends early
-//! would often be mispredicted.
+//! port is one word. A cache line of eight is compared at once, which needs no branch prediction.
 
 use std::hint::cold_path;
 
@@ -15,8 +13,8 @@ const MAX_HOSTS: usize = 1 << 13;
 /// Initial number of lines.
 const MIN_LINES: usize = 1 << 3;
 
-/// Maximum number of lines. Half of them hold [`MAX_HOSTS`]; it grows further only if both lines of
-/// a tag are full.
+/// Maximum number of lines. Half hold [`MAX_HOSTS`]; the rest is for hosts whose two lines were
+/// full.
 const MAX_LINES: usize = 4 * MAX_HOSTS / TAGS_PER_LINE;
 
 const TAGS_PER_LINE: usize = 8;
@@ -47,8 +45,8 @@ impl Key {
 /// A host at a port, as one word that is never zero.
 ///
 /// A host has a different tag at each port. A secret is part of the tag, so whatever addresses are
-/// chosen, two hosts at two ports share a tag with a chance of 1 in 2^63. The second host is then
-/// reported later.
+/// chosen, two hosts at two ports share a tag with a chance of 1 in 2^63. One is then reported
+/// later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tag(u64);
 
@@ -158,8 +156,8 @@ impl Cache {
         self.homes(tag).into_iter().any(|line| self.lines[line].put(tag))
     }
 
-    /// Doubles the lines and keeps the tags. Returns `false` at [`MAX_LINES`], or if the tags do
-    /// not fit.
+    /// Doubles the lines and keeps the tags. Returns `false` at [`MAX_LINES`], or if they do not
+    /// fit.
     fn grow(&mut self) -> bool {
         let lines = self.lines.len() * 2;
         if lines > MAX_LINES {

@@ -2,9 +2,8 @@
 //! flows is present, though the controller receives none of its packets.
 //!
 //! Only the host's own switch is asked, for flows that match the host's address and its port. So
-//! packets that another device sends with that address at another port do not count. The switch
-//! adds the numbers up itself (`OFPMP_AGGREGATE`; 1.0 §5.3.5, 1.3.5 §7.3.5.3): the reply has a
-//! fixed size.
+//! packets from that address at another port do not count. The switch adds up the numbers
+//! (`OFPMP_AGGREGATE`; 1.0 §5.3.5, 1.3.5 §7.3.5.3): the reply has a fixed size.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -103,8 +103,8 @@ impl<'p> Frame<'p> {
         own.then(|| IpAddr::V4(Ipv4Addr::from(*sender_ip)))
     }
 
-    /// Returns the sender's address in a neighbour solicitation or advertisement (RFC 4861 §4.3,
-    /// §4.4).
+    /// Returns the sender's address in a neighbour solicitation or advertisement (RFC 4861
+    /// §4.3-4.4).
     fn neighbour_discovery(&self) -> Option<IpAddr> {
         let (header, message) = self.payload.split_at_checked(IPV6_LEN)?;
         // Only neighbours can send it with this hop limit (§7.1).

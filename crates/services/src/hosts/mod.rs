@@ -1,7 +1,6 @@
 //! Finds the hosts and the ports that they are at.
 //!
-//! The book describes its purpose, its settings, and what it withstands of attacks. This is how it
-//! works:
+//! The book describes its purpose, its settings, and which attacks it withstands. How it works:
 //! - `frame` reads what a packet reports of its sender, and `probe` builds the frames that ask a
 //!   host whether it is there. `tracker` is the state: a state machine without I/O, which counts
 //!   hosts with `ports`. `switch` is the handler. Its `cache` lets nearly all packets pass without

@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct HostSettings {
     /// Time without a packet after which a host is probed.
     pub max_age: Duration,
-    /// Maximum number of hosts. Then a new host at a port with few hosts replaces one at the port
-    /// with most.
+    /// Maximum number of hosts. Above it, a new host at a less full port replaces one at the
+    /// fullest.
     pub max_hosts: usize,
     /// Maximum number of hosts at one port.
     pub max_hosts_per_port: usize,

@@ -1,5 +1,5 @@
-//! Host tracking at one switch: reports new hosts to the task, and drops packets that use the
-//! address of a host at another port.
+//! Host tracking at one switch: reports new hosts, and drops packets that use another host's
+//! address.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,11 @@ use super::tracker::Sighting;
 use super::{News, PerSwitch, Shared};
 use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
-/// Maximum number of sightings of new or moved hosts that a port may report in a second. Further
-/// hosts are learnt from a later packet.
+/// Maximum sightings of new or moved hosts per port and second. Others are learnt later.
 pub const SIGHTINGS_PER_PORT_PER_S: u16 = 512;
 
-/// Maximum number of sightings of known hosts at their ports that a port may report in a second.
-/// They renew the age of hosts, which is minutes: above the limit, each is reported some seconds
-/// later.
+/// Maximum sightings of known hosts at their ports, per port and second. They renew a host's age,
+/// which is minutes: above the limit, each is reported some seconds later.
 pub const SEEN_AGAIN_PER_PORT_PER_S: u16 = 2048;
 
 /// How often a handler clears its cache, in seconds, so that each host is reported again.
@@ -134,7 +132,7 @@ impl HostsAtSwitch {
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
         if !is_edge {
-            // For example a port that has just come up. A host that is known elsewhere cannot be
+            // For example a port that has just come up. A host that is known elsewhere is not
             // there.
             return if is_known && !is_here { self.claim() } else { to_apps };
         }

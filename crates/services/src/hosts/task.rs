@@ -87,8 +87,7 @@ fn ask_switches(
 }
 
 fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
-    // Publishes the hosts before it marks caches stale, so that a handler that looks again finds
-    // the new hosts.
+    // Publishes the hosts before it marks caches stale: a handler that looks again finds new hosts.
     if let Some(hosts) = tracker.take_hosts() {
         network.hosts().publish(hosts);
     }

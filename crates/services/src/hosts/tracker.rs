@@ -39,12 +39,11 @@ pub const ALARM_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of IP addresses of a host. A further address replaces the oldest.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// Maximum number of addresses of a host that replace older ones in a second. Further ones are
-/// learnt from a later packet.
+/// Maximum number of a host's addresses that replace older ones in a second. Others are learnt
+/// later.
 pub const REPLACED_PER_S: u32 = 4;
 
-/// Maximum number of hosts that are probed when their port is up again. Others are found when they
-/// send.
+/// Maximum number of hosts that are probed when their port is up again. Others must send first.
 pub const ASKED_ON_RETURN: usize = 64;
 
 /// Maximum number of addresses of a host that are probed at a time.
@@ -132,8 +131,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether a new address may replace an old one. Each change makes all readers of hosts look
-    /// again.
+    /// Whether a new address may replace an old one. Each change makes all readers look again.
     fn may_replace(&mut self, now: Duration) -> bool {
         let (since, count) = &mut self.replaced;
         if *since + Duration::from_secs(1) <= now {
@@ -162,8 +160,7 @@ enum Why {
     Silent,
     /// It was seen at this port.
     Claim(SwitchPort),
-    /// It was seen at this port and does not answer. Its packet count was this, and is requested
-    /// again.
+    /// It was seen at this port and does not answer. This is its packet count, requested once more.
     SilentClaim(SwitchPort, u64),
     /// Another host states that this address is its own.
     Address(IpAddr, HostId),

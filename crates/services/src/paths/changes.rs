@@ -1,4 +1,4 @@
-//! Between which switches paths are not what they were.
+//! Finds the switches between which paths have changed.
 
 use std::sync::Arc;
 
@@ -6,30 +6,31 @@ use bellrock_api::Dpid;
 
 use super::{Hop, Paths};
 
-/// Links, in each direction, that are looked at one by one; if more have changed, all paths may have.
+/// Maximum number of changed directed links to check one by one. Above it, all paths count as
+/// changed.
 const MAX_CHANGED: usize = 64;
 
-/// What differs between two versions of [`Paths`]. What [`Paths::changes_since`] returns.
+/// The differences between two versions of [`Paths`], from [`Paths::changes_since`].
 pub struct Changes<'p> {
     before: &'p Paths,
     after: &'p Paths,
-    /// The ends of links that are gone, and of those that have come.
+    /// The ends of links that are gone, and of links that have come.
     gone: Vec<(Dpid, Dpid)>,
     come: Vec<(Dpid, Dpid)>,
 }
 
 impl Paths {
-    /// What differs from another version.
+    /// Returns the differences from another version.
     #[must_use]
     pub fn changes_since<'p>(&'p self, before: &'p Paths) -> Changes<'p> {
         Changes { before, after: self, gone: before.not_in(self), come: self.not_in(before) }
     }
 
-    /// The ends of links that another version has not.
+    /// Returns the ends of links that another version does not have.
     fn not_in(&self, other: &Paths) -> Vec<(Dpid, Dpid)> {
         let mut missing = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
-            // A version that follows another shares what has not changed, as long as numbers stay.
+            // Consecutive versions share unchanged nodes, as long as the numbers of switches stay.
             let is_numbered_so = Arc::ptr_eq(&self.numbers, &other.numbers);
             if is_numbered_so && other.nodes.get(at).is_some_and(|its| Arc::ptr_eq(node, its)) {
                 continue;
@@ -48,12 +49,11 @@ impl Paths {
 }
 
 impl Changes<'_> {
-    /// Whether a shortest path from one switch to another may be another one than before, for some key. If not,
-    /// [`Paths::walk`] is the same for all.
+    /// Whether a shortest path between two switches may have changed for some key. If not,
+    /// [`Paths::walk`] is the same for all keys.
     ///
-    /// The distance is looked at, and whether a link that has gone was on any of the shortest paths, or one
-    /// that has come is: if none, these are the same paths. It takes a few look-ups for each link that has
-    /// changed.
+    /// Compares the distance, and checks whether a link that has gone was on a shortest path, or a
+    /// link that has come is on one. Costs a few look-ups for each changed link.
     #[must_use]
     pub fn affect(&self, from: Dpid, to: Dpid) -> bool {
         self.gone.len() + self.come.len() > MAX_CHANGED

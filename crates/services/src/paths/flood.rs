@@ -1,10 +1,10 @@
-//! Which ports a packet for everybody goes out of, so that it reaches each host once.
+//! Computes the ports that a flooded packet goes out of, so that it reaches each host once.
 
 use bellrock_api::Port;
 
 use super::graph::{Graph, Index};
 
-/// For each switch the ports of a spanning tree and those of hosts.
+/// For each switch, the ports of a spanning tree and its edge ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flood {
     /// Where the ports of each switch begin, and the end of the last.
@@ -13,8 +13,8 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    /// The tree of each part of the network grows from the switch with the lowest datapath id there, by
-    /// breadth-first search, so that the same network has the same tree whatever it was before.
+    /// Computes the spanning tree of each part of the network by breadth-first search from the
+    /// switch with the lowest datapath id. So the same network always has the same tree.
     pub(super) fn of(graph: &Graph) -> Self {
         let mut tree: Vec<Vec<Port>> = vec![Vec::new(); graph.nodes.len()];
         let mut is_found = vec![false; graph.nodes.len()];

@@ -1,4 +1,4 @@
-//! The links of a topology by numbers of switches, kept up to date by what has changed.
+//! The links of a topology by index of switch, updated by its changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -6,35 +6,33 @@ use std::sync::Arc;
 
 use bellrock_api::{Dpid, Port, SwitchPort, Topology};
 
-/// Numbers are given out for so many switches more than there are, at least, so that one that comes up
-/// finds room in tables that are there.
+/// Minimum number of spare indices, so that a new switch fits into existing tables.
 const SPARE: usize = 64;
 
-/// Switches that have paths. What is kept grows with its square, to 170 MB at this many; switches above it
-/// are left out ([`super::Paths::left_out`]).
+/// Maximum number of switches with paths. Memory grows with its square, to 170 MB at this number.
+/// Further switches are left out ([`super::Paths::left_out`]).
 pub const MAX_SWITCHES: usize = 4096;
 
-/// The number of a switch. It is the same for as long as its [`Graph`] is not [renumbered](Graph::renumber),
-/// also while the switch is down.
+/// The index of a switch, also while it is down, until a [renumbering](Graph::renumber).
 pub(super) type Index = usize;
 
-/// A link as the switch sees it that sends into it.
+/// A link, from the side of the sending switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) out: Port,
-    /// The switch at the other end, and the port that it receives at.
+    /// The switch at the other end, and its receiving port.
     pub(super) to: u32,
     pub(super) to_port: Port,
 }
 
-/// What is at a switch.
+/// A switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) dpid: Dpid,
     pub(super) is_up: bool,
-    /// Its links that are up both ways and lead to another switch, by port.
+    /// Links that are up in both directions and lead to another switch, by port.
     pub(super) ways: Vec<Way>,
-    /// Its ports that hosts are at, in order.
+    /// Edge ports, in order.
     pub(super) edge: Vec<Port>,
 }
 
@@ -42,23 +40,23 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Arc<Node>>,
-    /// The switches' numbers, by datapath id.
+    /// The switches' indices, by datapath id.
     pub(super) numbers: Arc<Vec<(Dpid, u32)>>,
-    /// How many numbers tables have room for.
+    /// Number of indices that the tables have space for.
     pub(super) room: usize,
 }
 
-/// What a new topology means for tables.
+/// The effect of a new topology on tables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// All switches have new numbers.
+    /// All switches have new indices.
     Renumbered,
-    /// The links of these have changed.
+    /// The links of these switches have changed.
     Links(Vec<Index>),
 }
 
 impl Graph {
-    /// Brings it from one topology to the next.
+    /// Updates the graph from one topology to the next.
     pub(super) fn update(&mut self, old: &Topology, new: &Topology) -> Change {
         let changed = changed(old, new);
         let known = |dpid: &&Dpid| number(&self.numbers, **dpid).is_some();
@@ -73,7 +71,7 @@ impl Graph {
         }
         let mut relinked = Vec::new();
         for dpid in changed {
-            // A link can name a switch that no topology has.
+            // A link can name a switch that is in no topology.
             let Some(index) = number(&self.numbers, dpid) else { continue };
             let node = self.node(dpid, new);
             if node.ways != self.nodes[index].ways {
@@ -86,7 +84,7 @@ impl Graph {
         Change::Links(relinked)
     }
 
-    /// Numbers the switches that are up in the order of their datapath ids, and forgets all others.
+    /// Numbers the switches that are up in order of their datapath ids, and forgets all others.
     fn renumber(&mut self, topology: &Topology) {
         let up = topology.switches.len();
         self.room = (up + SPARE.max(up / 8)).min(MAX_SWITCHES);
@@ -126,13 +124,13 @@ impl Graph {
     }
 }
 
-/// The number of a switch in a list that is in order of datapath ids.
+/// Returns the index of a switch in a list sorted by datapath id.
 pub(super) fn number(numbers: &[(Dpid, u32)], dpid: Dpid) -> Option<Index> {
     let at = numbers.binary_search_by_key(&dpid, |(dpid, _)| *dpid).ok()?;
     Some(numbers[at].1 as Index)
 }
 
-/// The switches at which something is not as it was.
+/// Returns the switches that have changed.
 fn changed(old: &Topology, new: &Topology) -> BTreeSet<Dpid> {
     let mut changed = BTreeSet::new();
     for (before, after) in pairs(&old.links, &new.links) {
@@ -156,7 +154,7 @@ fn ports_of(dpid: Dpid) -> RangeInclusive<SwitchPort> {
     SwitchPort::new(dpid, Port(0))..=SwitchPort::new(dpid, Port(u32::MAX))
 }
 
-/// The values of two maps, those of a key together, in the order of keys.
+/// Returns the values of two maps in pairs of equal keys, in order of keys.
 fn pairs<'m, K: Ord, V>(
     old: &'m BTreeMap<K, V>,
     new: &'m BTreeMap<K, V>,

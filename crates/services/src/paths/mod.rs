@@ -1,21 +1,21 @@
 //! Shortest paths over the topology.
 //!
 //! # What it is
-//! [`Paths`] is a snapshot: how far each switch is from each other one, which links begin shortest paths
-//! between them (equal-cost multipath), and which ports a packet for everybody goes out of. [`Tracker`]
-//! makes the next from the one before by what changed in the topology. [`PathService`] is the task that
-//! does so for a running controller; [`paths`] is what it publishes.
+//! [`Paths`] is a snapshot: the distance between any two switches, the links that begin shortest
+//! paths between them (equal-cost multipath), and the ports that a flooded packet goes out of.
+//! [`Tracker`] computes the next snapshot from the last one by the changes of the topology.
+//! [`PathService`] is the task that does so in a running controller; [`paths`] returns its
+//! snapshots.
 //!
-//! A handler reads by a [`bellrock_api::Reader`] of that: no lock, and nothing is computed but a few
-//! words looked at. Paths with links left out, and several of them, are searched when they are
-//! asked for; that is for tasks.
+//! A handler reads them through a [`bellrock_api::Reader`]: without a lock, at the cost of a few
+//! words. Paths that avoid links, and several paths, are searched on request; that is for tasks.
 //!
 //! # What it is not
-//! Each link counts as one hop, whatever its rate; who knows better leaves links out
+//! Each link counts as one hop, whatever its rate; an app that knows better avoids links
 //! ([`Paths::shortest`]). Nothing is installed here.
 //!
 //! # Bounds
-//! [`MAX_SWITCHES`]. `docs/book/src/internals/paths.md` has what it costs.
+//! [`MAX_SWITCHES`]. `docs/book/src/internals/paths.md` lists the costs.
 
 mod changes;
 mod flood;
@@ -41,33 +41,34 @@ pub use service::{PathService, paths};
 /// A link, in the direction in which a path takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop {
-    /// The port that sends.
+    /// The sending port.
     pub from: SwitchPort,
-    /// The port that receives.
+    /// The receiving port.
     pub to: SwitchPort,
 }
 
 /// A path between two switches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// The switch that it begins at.
+    /// The first switch.
     pub from: Dpid,
-    /// The switch that it ends at.
+    /// The last switch.
     pub to: Dpid,
-    /// The links between them, each to where the next begins. None where it ends where it begins.
+    /// The links between them, each from the switch where the last one ends. Empty if `from` is
+    /// `to`.
     pub hops: Vec<Hop>,
 }
 
 impl Path {
-    /// The switches on it, from the first to the last.
+    /// Returns the switches on the path, from the first to the last.
     pub fn switches(&self) -> impl DoubleEndedIterator<Item = Dpid> {
         std::iter::once(self.from).chain(self.hops.iter().map(|hop| hop.to.dpid))
     }
 }
 
-/// Paths between all switches, as the topology was at one time.
+/// Paths between all switches, for the topology at one time.
 ///
-/// Links are used that are up both ways, and lead from a switch that is up to another.
+/// Only links that are up in both directions, between two different switches that are up, are used.
 #[derive(Clone, Default)]
 pub struct Paths {
     numbers: Arc<Vec<(Dpid, u32)>>,
@@ -78,7 +79,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// How many hops it is from one switch to another. `None` where no way leads there.
+    /// Returns the number of hops between two switches. `None` if there is no path.
     #[must_use]
     pub fn distance(&self, from: Dpid, to: Dpid) -> Option<u16> {
         let (from, to) = (self.number(from)?, self.number(to)?);
@@ -86,8 +87,7 @@ impl Paths {
         (distance != UNREACHABLE).then_some(distance)
     }
 
-    /// The first hops of all shortest paths from one switch to another, by port. None where no way leads
-    /// there, or both are the same.
+    /// Returns the first hops of all shortest paths, by port. Empty without a path, or to itself.
     pub fn next_hops(&self, from: Dpid, to: Dpid) -> impl Iterator<Item = Hop> {
         let both = self.number(from).zip(self.number(to));
         both.into_iter().flat_map(move |(from, to)| {
@@ -95,40 +95,40 @@ impl Paths {
         })
     }
 
-    /// The first hop of a shortest path for the packets that `key` stands for, such as a hash of their
-    /// addresses: the same for the same key, and keys are spread evenly.
+    /// Returns the first hop of a shortest path for packets with this `key`, such as a hash of
+    /// their addresses. The same key gives the same hop, and keys are spread evenly.
     ///
-    /// When one of the first hops goes, only keys that had it get another, and when one comes it takes no
-    /// more than its share (rendezvous hashing: Thaler and Ravishankar, 1998).
+    /// When a first hop goes, only its keys get another one. A first hop that comes takes only its
+    /// share (rendezvous hashing: Thaler and Ravishankar, 1998).
     #[must_use]
     pub fn next_hop(&self, from: Dpid, to: Dpid, key: u64) -> Option<Hop> {
         let (from, to) = (self.number(from)?, self.number(to)?);
         self.choose(from, to, key).map(|way| self.hop(&self.nodes[from], way))
     }
 
-    /// The hops of the shortest path that packets with this key take, each chosen by
-    /// [`next_hop`](Self::next_hop). None where no way leads there; nothing is allocated.
+    /// Returns the hops of the shortest path for packets with this key, each chosen by
+    /// [`next_hop`](Self::next_hop). Empty if there is no path; allocates nothing.
     pub fn walk(&self, from: Dpid, to: Dpid, key: u64) -> impl Iterator<Item = Hop> {
         let to = self.number(to);
         let mut at = self.number(from);
         std::iter::from_fn(move || {
             let here = at?;
             let way = self.choose(here, to?, key)?;
-            // Each is closer, so that it ends.
+            // Each hop is closer, so the walk ends.
             at = Some(way.to as Index);
             Some(self.hop(&self.nodes[here], way))
         })
     }
 
-    /// That path as a whole. `None` where no way leads there.
+    /// Returns the path of [`walk`](Self::walk). `None` if there is no path.
     #[must_use]
     pub fn path(&self, from: Dpid, to: Dpid, key: u64) -> Option<Path> {
         self.distance(from, to)?;
         Some(Path { from, to, hops: self.walk(from, to, key).collect() })
     }
 
-    /// The shortest path that takes only hops that are `usable`; of several, the one that takes the
-    /// lowest port where they part. It is searched: for tasks.
+    /// Searches the shortest path over `usable` hops; of several, that by the lowest port where
+    /// they part. For tasks.
     #[must_use]
     pub fn shortest(&self, from: Dpid, to: Dpid, usable: impl Fn(Hop) -> bool) -> Option<Path> {
         let (start, end) = (self.number(from)?, self.number(to)?);
@@ -137,9 +137,8 @@ impl Paths {
         Some(self.named(from, to, &ways))
     }
 
-    /// The `k` shortest paths that pass no switch twice and take only hops that are `usable`, the
-    /// shortest first; paths of the same length in the order of the ports that they take. Links side by side
-    /// make different paths. They are searched: for tasks.
+    /// Searches the `k` shortest paths over `usable` hops that pass no switch twice. The shortest
+    /// is first; ports decide between equal ones. Parallel links make different paths. For tasks.
     #[must_use]
     pub fn k_shortest(
         &self,
@@ -153,7 +152,7 @@ impl Paths {
         all.iter().map(|ways| self.named(from, to, ways)).collect()
     }
 
-    /// The link at a port, if one that paths use is there.
+    /// Returns the link at a port, if paths use it.
     #[must_use]
     pub fn hop_at(&self, from: SwitchPort) -> Option<Hop> {
         let node = &self.nodes[self.number(from.dpid)?];
@@ -166,30 +165,30 @@ impl Paths {
         self.flood.is_some()
     }
 
-    /// The ports of a switch that a packet for everybody goes out of, but for the one that it came in by: those of
-    /// hosts, and those of a tree that spans all switches. It reaches each host once, whatever
-    /// circles there are. None before the topology is settled.
+    /// Returns the ports of a switch that a flooded packet goes out of, except its `in_port`: the
+    /// edge ports, and the ports of a spanning tree. The packet reaches each host once, even if
+    /// links form a circle. Empty before the topology is settled.
     #[must_use]
     pub fn flood_ports(&self, dpid: Dpid) -> &[Port] {
         let flood = self.flood.as_ref().zip(self.number(dpid));
         flood.map_or(&[], |(flood, index)| flood.ports(index))
     }
 
-    /// The ports of a switch that hosts can be at: up, and no end of a link. None before the topology is
-    /// settled.
+    /// Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty before
+    /// [`Topology::settled`].
     #[must_use]
     pub fn edge_ports(&self, dpid: Dpid) -> &[Port] {
         let index = self.number(dpid).filter(|_| self.is_settled());
         index.map_or(&[], |index| &self.nodes[index].edge)
     }
 
-    /// All switches that are up, by datapath id, each with its [edge ports](Self::edge_ports).
+    /// Returns the switches that are up, by datapath id, with their [edge ports](Self::edge_ports).
     pub fn switches(&self) -> impl Iterator<Item = (Dpid, &[Port])> {
         let up = self.numbers.iter().filter(|(_, index)| self.nodes[*index as Index].is_up);
         up.map(|(dpid, _)| (*dpid, self.edge_ports(*dpid)))
     }
 
-    /// How many switches have no paths since there are more than [`MAX_SWITCHES`].
+    /// Number of switches without paths because there are more than [`MAX_SWITCHES`].
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
@@ -228,24 +227,25 @@ impl Paths {
     }
 }
 
-/// Spreads the bits of a number over all 64 (the finisher of SplitMix64: Steele, Lea and Flood, 2014).
+/// Spreads the bits of a number over all 64 (the finisher of SplitMix64: Steele, Lea and Flood,
+/// 2014).
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-/// Follows a topology: makes [`Paths`] of it, again and again, by what has changed.
+/// Computes [`Paths`] from each version of a topology, by its changes.
 #[derive(Default)]
 pub struct Tracker {
-    /// The topology that the rest is of; none at first.
+    /// The last topology; none at first.
     topology: Option<Snapshot<Topology>>,
     graph: Graph,
     rows: Rows,
 }
 
 impl Tracker {
-    /// The paths of this topology. What is as it was at the last call is not computed again.
+    /// Returns the paths of a topology. Computes only what has changed since the last call.
     pub fn update(&mut self, topology: &Snapshot<Topology>) -> Paths {
         let change = match &self.topology {
             Some(before) => self.graph.update(before, topology),

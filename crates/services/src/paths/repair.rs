@@ -1,5 +1,5 @@
-//! Repairs the distances to one destination after links have changed, by looking only at the switches
-//! whose distances change, and their neighbours (in the way of Ramalingam and Reps, 1996).
+//! Repairs the distances to one destination after links have changed. It visits only the switches
+//! whose distances change, and their neighbours (after Ramalingam and Reps, 1996).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use super::graph::{Index, Node, Way};
 use super::rows::UNREACHABLE;
 
-/// Room for repairs, and what the last one has changed.
+/// Buffers for repairs, and the changes of the last one.
 pub(super) struct Repair<'g> {
     nodes: &'g [Arc<Node>],
-    /// Switches to look at, the nearest first.
+    /// Switches to visit, the nearest first.
     queue: BinaryHeap<Reverse<(u16, u16)>>,
     changed: Marked,
-    /// Those in `changed` and their neighbours.
+    /// The switches in `changed` and their neighbours.
     around: Marked,
 }
 
@@ -24,7 +24,7 @@ impl<'g> Repair<'g> {
         Repair { nodes, queue: BinaryHeap::new(), changed, around }
     }
 
-    /// The switches whose distances the last repair has changed, and all that have a link to one of them.
+    /// Returns the switches whose distances the last repair has changed, and their neighbours.
     pub(super) fn changed_and_neighbours(&mut self) -> impl Iterator<Item = Index> {
         self.around.clear();
         for index in &self.changed.all {
@@ -36,7 +36,7 @@ impl<'g> Repair<'g> {
         self.around.all.iter().map(|index| Index::from(*index))
     }
 
-    /// Makes distances to `to` right that were so before the links of the switches in `relinked` changed.
+    /// Corrects distances to `to` that were right before the links of `relinked` switches changed.
     pub(super) fn distances_to(&mut self, to: Index, relinked: &[Index], distances: &mut [u16]) {
         self.changed.clear();
         self.find_lost(to, relinked, distances);
@@ -64,9 +64,8 @@ impl<'g> Repair<'g> {
         }
     }
 
-    /// Marks the switches that get further away: of which no neighbour is as near as one has to be, or
-    /// each that is gets further away itself. They are looked at from the destination outward, so that a
-    /// switch comes after all that are nearer.
+    /// Marks the switches that get farther away: all neighbours that were nearer have gone or get
+    /// farther away themselves. Switches are visited in order of distance, after all nearer ones.
     fn find_lost(&mut self, to: Index, relinked: &[Index], distances: &[u16]) {
         let reachable = relinked.iter().filter(|index| distances[**index] != UNREACHABLE);
         self.queue.extend(reachable.map(|index| Reverse((distances[*index], *index as u16))));
@@ -86,7 +85,7 @@ impl<'g> Repair<'g> {
         }
     }
 
-    /// Queues a switch if a neighbour makes it nearer than it is said to be.
+    /// Queues a switch if a neighbour gives it a smaller distance than its current one.
     fn look_at(&mut self, index: Index, distances: &[u16]) {
         let ways = self.nodes[index].ways.iter();
         let nearest = ways.map(|way| distances[way.to as Index]).min().unwrap_or(UNREACHABLE);
@@ -97,10 +96,10 @@ impl<'g> Repair<'g> {
     }
 }
 
-/// A set of switches that is cleared at once.
+/// A set of switches that is cleared in constant time.
 struct Marked {
     all: Vec<u16>,
-    /// The round in which each was marked last.
+    /// The round in which each switch was last marked.
     rounds: Vec<u32>,
     round: u32,
 }
@@ -110,7 +109,7 @@ impl Marked {
         Marked { all: Vec::new(), rounds: vec![0; switches], round: 0 }
     }
 
-    /// `false` if it is marked already.
+    /// Marks a switch. Returns `false` if it is marked already.
     fn mark(&mut self, index: Index) -> bool {
         let is_new = !self.is_marked(index);
         if is_new {
@@ -126,7 +125,7 @@ impl Marked {
 
     fn clear(&mut self) {
         self.all.clear();
-        // A round for each destination of one change: far fewer than there are numbers.
+        // One round for each destination of a change: far fewer than a `u32` holds.
         self.round += 1;
     }
 }

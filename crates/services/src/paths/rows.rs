@@ -1,31 +1,31 @@
-//! Distances and next hops between all switches, and how a change of links changes them.
+//! Distances and next hops between all switches, updated when links change.
 //!
-//! Links go both ways and each counts as one hop, so distances are those of breadth-first search and
-//! the same in both directions. What is kept of a switch is a row over all switches: how far each is,
-//! and which of the switch's own links begin a shortest path to it, a bit each. Rows are shared by the
-//! versions that are published; a change copies those that it changes.
+//! Links are bidirectional and each counts as one hop. So distances are those of breadth-first
+//! search, and the same in both directions. Each switch has a row over all switches: the distance
+//! of each, and a bit for each of its own links that begins a shortest path to it. Published
+//! versions share rows; a change copies the rows that it changes.
 //!
-//! A change is incremental by a certificate. Distances to a destination are right exactly if each other
-//! switch is one hop further from it than the nearest of its neighbours. Where no link of a switch has
-//! changed that still holds, so it is enough to look at the switches whose links have: the destinations
-//! for which it does not hold there are [repaired](super::repair), and no others.
+//! A certificate makes changes incremental. Distances to a destination are right exactly if each
+//! other switch is one hop farther away than its nearest neighbour. This still holds for switches
+//! whose links have not changed. So only the relinked switches are checked: destinations for which
+//! it no longer holds there are [repaired](super::repair), and no others.
 
 use std::sync::Arc;
 
 use super::graph::{Change, Graph, Index, Node, Way};
 use super::repair::Repair;
 
-/// No way leads there.
+/// There is no path.
 pub(super) const UNREACHABLE: u16 = u16::MAX;
 
-/// If more than one in so many switches have changed links, all is computed anew, which is faster then.
+/// If more than one in this many switches has changed links, computing all rows anew is faster.
 const MOST_CHANGED: usize = 4;
 
-/// Links of a switch that have a bit in one byte.
+/// Number of links with a bit in one byte.
 const PLANE_LINKS: usize = u8::BITS as usize;
 
-/// The links of a switch that begin shortest paths: a plane for each eight links in the order of ports,
-/// and in it a byte for each destination.
+/// The links that begin shortest paths: a plane for every eight links in order of ports, with a
+/// byte for each destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     room: usize,
@@ -33,13 +33,13 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether links begin a shortest path to one destination: the bytes of all planes.
+    /// Returns the bytes of all planes for one destination: which links begin a shortest path.
     pub(super) fn of(&self, to: Index) -> impl Iterator<Item = u8> {
         self.planes.iter().skip(to).step_by(self.room.max(1)).copied()
     }
 }
 
-/// See the [module](self). By numbers of switches.
+/// See the [module](self). By index of switch.
 #[derive(Clone, Default)]
 pub(super) struct Rows {
     pub(super) distances: Vec<Arc<[u16]>>,
@@ -47,7 +47,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Follows a change of the graph.
+    /// Updates the rows after a change of the graph.
     pub(super) fn update(&mut self, graph: &Graph, change: &Change) {
         match change {
             Change::Renumbered => self.compute(graph),
@@ -58,7 +58,7 @@ impl Rows {
         }
     }
 
-    /// All of it, whatever was there.
+    /// Computes all rows anew.
     fn compute(&mut self, graph: &Graph) {
         let links = Links::of(graph);
         let mut search = Search::default();
@@ -69,7 +69,7 @@ impl Rows {
         self.next_hops = rows.collect();
     }
 
-    /// What has changed with the links of these switches.
+    /// Updates the rows after the links of these switches have changed.
     fn follow(&mut self, graph: &Graph, changed: &[Index]) {
         for index in self.distances.len()..graph.nodes.len() {
             let mut alone = vec![UNREACHABLE; graph.room];
@@ -89,8 +89,8 @@ impl Rows {
             let mut row = std::mem::take(&mut self.distances[to]);
             let distances = Arc::make_mut(&mut row);
             repair.distances_to(to, changed, distances);
-            // Distances from here to those are in their own rows, and those destinations are concerned
-            // too: distances are the same in both directions.
+            // This row has the distances to `to`. Their counterparts are in the rows of the changed
+            // switches, which are concerned too: distances are the same in both directions.
             for index in repair.changed_and_neighbours() {
                 self.follow_distances(&graph.nodes[index], index, to, distances);
             }
@@ -98,7 +98,7 @@ impl Rows {
         }
     }
 
-    /// Which of a switch's links begin shortest paths, for all destinations, by the distances.
+    /// Computes from the distances which links begin shortest paths, for all destinations.
     fn row(&self, node: &Node, index: Index, room: usize) -> Row {
         let mut planes = vec![0; node.ways.len().div_ceil(PLANE_LINKS) * room];
         let own = &self.distances[index];
@@ -113,7 +113,7 @@ impl Rows {
         Row { room, planes }
     }
 
-    /// The same for one destination: changes what is not so.
+    /// Updates this for one destination.
     fn follow_distances(&mut self, node: &Node, index: Index, to: Index, distances: &[u16]) {
         let own = distances[index];
         for (plane, ways) in node.ways.chunks(PLANE_LINKS).enumerate() {
@@ -128,7 +128,7 @@ impl Rows {
         }
     }
 
-    /// Marks the destinations that a switch is not one hop further from than its nearest neighbour.
+    /// Marks destinations that are not one hop farther away than the nearest neighbour.
     fn find_concerned(&self, node: &Node, index: Index, concerned: &mut [bool]) {
         let own = &self.distances[index];
         let mut nearest = vec![UNREACHABLE; own.len()];
@@ -142,13 +142,13 @@ impl Rows {
     }
 }
 
-/// Whether a neighbour at that distance is on a shortest path.
+/// Whether a neighbour at this distance is on a shortest path.
 fn is_next_hop(own: u16, other: u16) -> bool {
-    // Neighbours are reachable both or not at all, so that what wraps is not equal.
+    // A neighbour is unreachable only if the switch itself is, so a wrapped value never matches.
     own == other.wrapping_add(1)
 }
 
-/// Only where links lead, for searches.
+/// The destinations of links only, for searches.
 struct Links {
     /// Where the links of each switch begin, and the end of the last.
     first: Vec<u32>,
@@ -159,7 +159,7 @@ impl Links {
     fn of(graph: &Graph) -> Self {
         let mut links = Links { first: vec![0], to: Vec::new() };
         for node in &graph.nodes {
-            // Switches are fewer than 2^16.
+            // There are fewer than 2^16 switches.
             links.to.extend(node.ways.iter().map(|way| way.to as u16));
             links.first.push(links.to.len() as u32);
         }
@@ -171,7 +171,7 @@ impl Links {
     }
 }
 
-/// Room for searches.
+/// Buffers for searches.
 #[derive(Default)]
 struct Search {
     distances: Vec<u16>,
@@ -180,7 +180,7 @@ struct Search {
 }
 
 impl Search {
-    /// How far each switch is from one, by breadth-first search.
+    /// Returns the distances of all switches from one, by breadth-first search.
     fn from(&mut self, links: &Links, start: Index, room: usize) -> &[u16] {
         self.distances.clear();
         self.distances.resize(room, UNREACHABLE);

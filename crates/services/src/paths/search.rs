@@ -1,4 +1,4 @@
-//! Shortest paths that are searched when they are asked for: with links left out, or several of them.
+//! Searches shortest paths on request: paths that avoid links, and several paths.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,22 +9,21 @@ use super::Paths;
 use super::graph::{Index, Node, Way};
 use super::rows::UNREACHABLE;
 
-/// A path as the ways that it takes: the number of the switch that sends, and its link.
+/// A path: the index of each sending switch, and its link.
 pub(super) type Ways = Vec<(Index, Way)>;
 
-/// The ways, ports and links that a search leaves out.
+/// What a search leaves out.
 pub(super) struct Filter<'f> {
     /// Whether a link may be used in this direction.
     pub(super) usable: &'f dyn Fn(Hop) -> bool,
     /// Switches that may not be passed.
     pub(super) switches: BTreeSet<Index>,
-    /// First links that may not be taken.
+    /// Ports of the first switch that may not be taken.
     pub(super) first: BTreeSet<Port>,
 }
 
 impl Paths {
-    /// The shortest path through what the filter leaves; of several, the one that takes the lowest port
-    /// where they part first.
+    /// Returns the shortest path that the filter allows; of several, that by the lowest port.
     pub(super) fn search(&self, from: Index, to: Index, filter: &Filter<'_>) -> Option<Ways> {
         let distances = self.distances_to(to, from, filter);
         let mut ways = Vec::new();
@@ -43,7 +42,7 @@ impl Paths {
         Some(ways)
     }
 
-    /// How far switches are from `to` in the direction of paths to it, as far as it takes to find `from`.
+    /// Returns the distances of switches to `to`, as far as needed to find `from`.
     fn distances_to(&self, to: Index, from: Index, filter: &Filter<'_>) -> Vec<u16> {
         let mut distances = vec![UNREACHABLE; self.nodes.len()];
         distances[to] = 0;
@@ -72,8 +71,8 @@ impl Paths {
         !is_banned && (filter.usable)(self.hop(&self.nodes[at], way))
     }
 
-    /// The `k` shortest paths without a circle (Yen, Management Science 1971), the shortest first, and
-    /// of the same length by the ports that they take.
+    /// Returns the `k` shortest loop-free paths (Yen, Management Science 1971), the shortest first;
+    /// paths of equal length are ordered by their ports.
     pub(super) fn search_k(
         &self,
         from: Index,
@@ -92,7 +91,8 @@ impl Paths {
             filter.switches.clear();
             for spur in 0..last.len() {
                 let (root, at) = (&last[..spur], last[spur].0);
-                // No path that begins as this one may go on from here as one did that is known.
+                // A new path that begins like this must leave here by a port that no known path
+                // takes.
                 filter.first = paths
                     .iter()
                     .filter(|path| path.len() > spur && path[..spur] == *root)
@@ -126,7 +126,7 @@ impl Candidate {
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        // From the same switch the same ports are the same path.
+        // From the same switch, equal ports mean equal paths.
         self.ports.len().cmp(&other.ports.len()).then_with(|| self.ports.cmp(&other.ports))
     }
 }
@@ -138,7 +138,7 @@ impl PartialOrd for Candidate {
 }
 
 impl Node {
-    /// The link at a port.
+    /// Returns the link at a port.
     pub(super) fn way(&self, port: Port) -> Option<&Way> {
         let at = self.ways.binary_search_by_key(&port, |way| way.out).ok()?;
         self.ways.get(at)

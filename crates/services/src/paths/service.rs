@@ -4,14 +4,13 @@ use bellrock_api::{App, Network, SwitchInfo, Watch};
 
 use super::{Paths, Tracker};
 
-/// Paths, as the [`PathService`] of this controller publishes them. Where there is none, no paths are
-/// ever known.
+/// Returns the paths that [`PathService`] publishes. Without the service they stay empty.
 #[must_use]
 pub fn paths(network: &Network) -> Watch<Paths> {
     Watch::clone(&network.extension::<Watch<Paths>>())
 }
 
-/// The service: keeps the paths of the network up to date with its topology.
+/// The path service: keeps the paths of the network up to date with its topology.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathService;
 
@@ -35,7 +34,7 @@ impl App for PathService {
                 let mut seen = topology.load();
                 loop {
                     published.publish(tracker.update(&seen));
-                    // Of topologies that came meanwhile only the last is looked at.
+                    // Only the latest topology is used.
                     seen = topology.changed(seen.version()).await;
                 }
             }

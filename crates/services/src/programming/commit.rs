@@ -1,4 +1,4 @@
-//! Carrying out a plan, and taking it back.
+//! Carries out a plan, and rolls it back.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use bellrock_api::{Change, Dpid, Error, Loss, Network, Outcome, Programmed, Refu
 use super::plan::{Moment, Step};
 use super::{DRAIN, Plan};
 
-/// What became of a change of a plan.
+/// The outcome of a change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The switch has confirmed it.
@@ -16,29 +16,29 @@ pub enum Fate {
     Refused(Refusal),
     /// It could not be sent; it has changed nothing.
     NotSent(Error),
-    /// It was confirmed, and then taken back, which was confirmed too.
+    /// It was confirmed and then rolled back, which was confirmed too.
     RolledBack,
-    /// It was not sent, because another failed before.
+    /// It was not sent, because an earlier change failed.
     NotReached,
-    /// What became of it is not known: it may be there or not.
+    /// The outcome is unknown: it may be in place or not.
     Unknown(Loss),
 }
 
-/// A change of a plan, and what became of it.
+/// A change of a plan, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The switch.
     pub dpid: Dpid,
     /// The change.
     pub change: Change,
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
 }
 
-/// A plan that was carried out: every change of it is confirmed.
+/// A plan that was carried out: all its changes are confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// How many changes it had.
+    /// Number of changes.
     pub changes: usize,
 }
 
@@ -46,32 +46,32 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// The plan changes several switches and does not say in which order.
+    /// The plan changes several switches without stating an order.
     #[error(
         "the plan changes {switches} switches at once, and in which order is not said: use \
          Plan::tree() for flows to a destination, Plan::two_phase() for others, or \
          Plan::independent() where no packet meets two of them"
     )]
     NeedsOrder {
-        /// How many.
+        /// Number of switches.
         switches: usize,
     },
-    /// A plan without a version tag has flows for one.
+    /// The plan has flows for a version tag, but no tag.
     #[error(
         "the plan has an ingress, transit or egress flow for switch {dpid}, but no version tag; \
          begin it with Plan::two_phase()"
     )]
     NoTag {
-        /// The switch of the first of them.
+        /// The switch of the first such flow.
         dpid: Dpid,
     },
-    /// No VLAN id.
+    /// The tag is not a VLAN id.
     #[error("{tag} is no version tag; VLAN ids are 1 to 4094")]
     BadTag {
-        /// What was given.
+        /// The tag that was given.
         tag: u16,
     },
-    /// A packet has one outermost VLAN tag, and the flow needs it.
+    /// A packet has one outermost VLAN tag, and the flow needs it itself.
     #[error(
         "a flow of switch {dpid} matches or changes VLAN tags itself, so that packets cannot carry a \
          version tag: the plan cannot be made in two phases"
@@ -80,7 +80,7 @@ pub enum CommitError {
         /// The switch of the first such flow.
         dpid: Dpid,
     },
-    /// To set a VLAN id takes the place of one that is there (1.0 §5.2.4): the packet would leave without its own.
+    /// In 1.0, setting a VLAN id replaces an existing one (§5.2.4): the packet would lose its own.
     #[error(
         "the ingress flow of switch {dpid} is for packets with VLAN tags too, and OpenFlow 1.0 would lose \
          their tags: give it a match of untagged() packets, or use a switch of OpenFlow 1.3"
@@ -94,7 +94,7 @@ pub enum CommitError {
     Failed(Vec<Report>),
 }
 
-/// Prints what failed first, and how many changes were taken back or stay.
+/// Prints the first failure, and how many changes were rolled back, stay, or are unknown.
 struct Failed<'r>(&'r [Report]);
 
 impl fmt::Display for Failed<'_> {
@@ -151,7 +151,7 @@ pub(super) async fn carry_out(network: &Network, plan: Plan) -> Result<Committed
     Ok(Committed { changes: steps.len() })
 }
 
-/// Makes changes of one moment, at all their switches at a time. Says whether all are confirmed.
+/// Sends the changes of one moment to all their switches. Returns whether all are confirmed.
 async fn round(network: &Network, steps: &mut [Step]) -> bool {
     let all: Vec<usize> = (0..steps.len()).collect();
     let change = |step: &Step| Some(step.change.clone());
@@ -169,8 +169,8 @@ async fn round(network: &Network, steps: &mut [Step]) -> bool {
     steps.iter().all(|step| step.fate == Fate::Installed)
 }
 
-/// Takes back what is installed, the last moment first, and of one moment the last change first. Before a
-/// flow goes away, packets that were on their way to it when the one before it was taken back have time to leave.
+/// Rolls back installed changes in reverse order of moments, and within a moment in reverse order.
+/// Before a flow is removed, packets that the flow before it sent to it have time to leave.
 async fn take_back(network: &Network, steps: &mut [Step]) {
     let mut until = steps.len();
     let mut has_changed = false;
@@ -192,20 +192,20 @@ async fn take_back(network: &Network, steps: &mut [Step]) {
             match outcome {
                 Outcome::Installed => step.fate = Fate::RolledBack,
                 Outcome::Unknown(loss) => step.fate = Fate::Unknown(loss),
-                // It is as it was: installed.
+                // The change was not undone: it is still installed.
                 Outcome::Refused(_) | Outcome::NotSent(_) | Outcome::Withheld => {}
             }
             lost |= outcome != Outcome::Installed;
         }
         if lost {
-            // Going on could take away what the one that stayed leads to.
+            // Going on could remove flows that a remaining flow leads to.
             return;
         }
         until = from;
     }
 }
 
-/// Sends what `what` makes of these steps, to each switch in one go, and waits for all.
+/// Sends the change that `what` returns for each step, to each switch at once, and waits for all.
 async fn send(
     network: &Network,
     steps: &[Step],
@@ -214,7 +214,7 @@ async fn send(
 ) -> Vec<(usize, Outcome)> {
     let mut by_switch: Vec<(Dpid, usize)> =
         at.iter().filter_map(|at| Some((steps.get(*at)?.dpid, *at))).collect();
-    // Stable: changes of one switch stay in order.
+    // The sort is stable: changes of one switch stay in order.
     by_switch.sort_by_key(|(dpid, _)| *dpid);
     let mut waiting: Vec<(Vec<usize>, Programmed)> = Vec::new();
     for of_one in by_switch.chunk_by(|(a, _), (b, _)| a == b) {

@@ -1,11 +1,11 @@
-//! What is to change where, and in which order.
+//! The changes of a plan, and their order.
 
 use bellrock_api::{Change, Dpid, Flow, GroupEntry, MeterEntry, Version};
 
 use super::two_phase;
 use super::{CommitError, Fate};
 
-/// Changes of any number of switches. See the [module](super) for its kinds.
+/// Changes of any number of switches. See the [module](super) for the kinds of plans.
 ///
 /// ```
 /// use bellrock_api::{Dpid, Flow, MacAddr, Match, Port};
@@ -32,27 +32,27 @@ pub(super) enum Order {
     TwoPhase { tag: u16 },
 }
 
-/// When a change is made: all of one moment before any of the next.
+/// When a change is made: all changes of a moment are made before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Moment {
     /// Groups and meters, which flows use.
     Before,
-    /// Flows, by their distance from the destination, or by their phase.
+    /// Flows, by their distance from the destination or by their phase.
     At(u32),
-    /// After packets on their way have had time to leave: flows that are removed.
+    /// Removed flows, after packets under way have had time to leave.
     Removed,
     /// Groups and meters that no flow uses any more.
     After,
 }
 
-/// What a flow is to a version tag.
+/// What a flow does with the version tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Nothing.
     Plain,
-    /// It puts packets under the tag.
+    /// It puts the tag on packets.
     Ingress,
-    /// It takes them on under it.
+    /// It matches the tag and forwards.
     Transit,
     /// It takes the tag off.
     Egress,
@@ -64,7 +64,7 @@ pub(super) struct Step {
     pub(super) moment: Moment,
     pub(super) role: Role,
     pub(super) change: Change,
-    /// What takes it back, if anything can.
+    /// The change that undoes it, if there is one.
     pub(super) undo: Option<Change>,
     pub(super) fate: Fate,
 }
@@ -81,45 +81,44 @@ impl Plan {
         Plan { order: Order::Independent, steps: Vec::new() }
     }
 
-    /// Flows that lead to destinations, each with its distance ([`Plan::add_at`]). Several trees can be
-    /// changed by one plan.
+    /// Flows that lead to destinations, each with its distance ([`Plan::add_at`]); one or several
+    /// trees.
     pub fn tree() -> Self {
         Plan { order: Order::Tree, steps: Vec::new() }
     }
 
-    /// Flows of which each packet is to meet all or none. Within the network they match the VLAN id `tag`
-    /// (1 to 4094), which no packet carries so far: a plan that takes the place of another needs another
-    /// tag. Flows at the edge are given by [`Plan::ingress`] and [`Plan::egress`], those between by
-    /// [`Plan::transit`].
+    /// Flows of which each packet meets all or none. Within the network they match the VLAN id
+    /// `tag` (1 to 4094), which no packet carries yet: a plan that replaces another needs a
+    /// different tag. Use [`Plan::ingress`] and [`Plan::egress`] at the edge, and [`Plan::transit`]
+    /// between.
     pub fn two_phase(tag: u16) -> Self {
         Plan { order: Order::TwoPhase { tag }, steps: Vec::new() }
     }
 
-    /// Adds a flow. If another with the same match and priority is there, say so by [`Plan::replace`], so that it
-    /// comes back if the plan fails.
+    /// Adds a flow. If another with the same match and priority exists, use [`Plan::replace`]: then
+    /// the old flow comes back if the plan fails.
     pub fn add(self, dpid: Dpid, flow: Flow) -> Self {
         self.add_at(0, dpid, flow)
     }
 
-    /// Adds a flow so many hops from the destination: 0 where the destination is attached. Each flow sends
-    /// packets to a switch that is nearer.
+    /// Adds a flow `distance` hops from the destination: 0 where the destination is attached. Each
+    /// flow sends packets to a switch that is nearer.
     pub fn add_at(self, distance: u32, dpid: Dpid, flow: Flow) -> Self {
         let undo = Change::Remove(flow.clone());
         self.step(dpid, Moment::At(distance), Change::Add(flow), Some(undo))
     }
 
-    /// Adds a flow in the place of another with the same match and priority.
+    /// Adds a flow in place of another with the same match and priority.
     pub fn replace(self, dpid: Dpid, old: Flow, new: Flow) -> Self {
         self.replace_at(0, dpid, old, new)
     }
 
-    /// The same, so many hops from the destination.
+    /// Replaces a flow `distance` hops from the destination.
     pub fn replace_at(self, distance: u32, dpid: Dpid, old: Flow, new: Flow) -> Self {
         self.step(dpid, Moment::At(distance), Change::Add(new), Some(Change::Add(old)))
     }
 
-    /// Removes a flow, after all that is added is confirmed and packets on their way have had time to
-    /// leave.
+    /// Removes a flow, after all added flows are confirmed and packets have had time to leave.
     pub fn remove(self, dpid: Dpid, flow: Flow) -> Self {
         let undo = Change::Add(flow.clone());
         self.step(dpid, Moment::Removed, Change::Remove(flow), Some(undo))
@@ -161,8 +160,9 @@ impl Plan {
         self.step(dpid, Moment::After, change, Some(Change::AddMeter(meter)))
     }
 
-    /// A flow where packets come in: it puts them under the version tag, and then does what it does. In the
-    /// place of `old`, if that has the same match and priority. At a switch of OpenFlow 1.0 it matches packets without a tag.
+    /// Adds a flow where packets come in: it puts the version tag on them before its own actions.
+    /// It replaces `old` if match and priority are equal. In OpenFlow 1.0 it must match untagged
+    /// packets.
     pub fn ingress(self, dpid: Dpid, old: Option<Flow>, new: Flow) -> Self {
         let undo = old.map_or_else(|| Change::Remove(new.clone()), Change::Add);
         let mut plan = self.step(dpid, Moment::At(1), Change::Add(new), Some(undo));
@@ -170,27 +170,27 @@ impl Plan {
         plan
     }
 
-    /// A flow that takes packets on under the version tag.
+    /// Adds a flow that forwards packets with the version tag.
     pub fn transit(self, dpid: Dpid, flow: Flow) -> Self {
         let mut plan = self.add_at(0, dpid, flow);
         plan.set_role(Role::Transit);
         plan
     }
 
-    /// A flow where packets leave: it takes the tag off before it does what it does.
+    /// Adds a flow where packets leave: it takes the tag off before its own actions.
     pub fn egress(self, dpid: Dpid, flow: Flow) -> Self {
         let mut plan = self.add_at(0, dpid, flow);
         plan.set_role(Role::Egress);
         plan
     }
 
-    /// How many changes it has.
+    /// Number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether it has none.
+    /// Whether the plan has no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
@@ -208,7 +208,7 @@ impl Plan {
         self
     }
 
-    /// The steps in the order in which they are made, the flows as they are sent.
+    /// Returns the steps in the order in which they are made, with the flows as they are sent.
     pub(super) fn ordered(
         mut self,
         version: impl Fn(Dpid) -> Option<Version>,
@@ -231,7 +231,7 @@ impl Plan {
             Order::Independent | Order::Tree => {}
             Order::TwoPhase { tag } => two_phase::tag(&mut self.steps, tag, version)?,
         }
-        // Steps of one moment stay in the order in which they were given.
+        // Steps of one moment stay in the order given.
         self.steps.sort_by_key(|step| step.moment);
         Ok(self.steps)
     }

@@ -1,18 +1,18 @@
-//! Version tags: the flows of a two-phase plan as they are sent.
+//! Adds version tags to the flows of a two-phase plan.
 //!
-//! 1.0 sets a VLAN id, which adds a tag to a packet that has none, and strips it; 1.3 pushes one and pops it.
+//! 1.0 sets a VLAN id, which tags an untagged packet, and strips it. 1.3 pushes and pops a tag.
 
 use bellrock_api::{Action, Change, Dpid, Field, Flow, Version};
 
 use super::CommitError;
 use super::plan::{Role, Step};
 
-/// VLAN ids that can be on a packet.
+/// Valid VLAN ids of packets.
 const TAGS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 const CUSTOMER_TAG: u16 = 0x8100;
 
-/// Gives each flow what the tag makes of it.
+/// Adds the version tag to each flow that has a role.
 pub(super) fn tag(
     steps: &mut [Step],
     tag: u16,
@@ -22,7 +22,7 @@ pub(super) fn tag(
         return Err(CommitError::BadTag { tag });
     }
     for step in steps.iter_mut().filter(|step| step.role != Role::Plain) {
-        // A switch that is not there is told of when the plan is sent; either version will do.
+        // A switch that is not up fails when the plan is sent; either version will do here.
         let version = version(step.dpid).unwrap_or(Version::V1_3);
         let (dpid, role) = (step.dpid, step.role);
         let Change::Add(flow) = &step.change else { continue };
@@ -41,7 +41,7 @@ pub(super) fn tag(
     Ok(())
 }
 
-/// The flow with the tag. `None`: it has to do with VLAN tags itself, and a packet has one version only.
+/// Returns the flow with the tag. `None` if it uses VLAN tags: a packet has one version tag only.
 fn tagged(flow: &Flow, role: Role, tag: u16, version: Version) -> Option<Flow> {
     let matches_vlan = flow.matching.has(Field::VlanVid) && role != Role::Ingress;
     if matches_vlan || flow.applied().iter().any(is_about_vlans) {

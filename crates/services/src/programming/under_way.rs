@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use bellrock_api::{Outcome, Programmed};
 
-/// Any number of programs at a time, none of which waits for another: whoever confirms first is heard first.
-/// Each has something with it that says what it was.
+/// Any number of programs under way, each with a value that identifies it. None waits for another:
+/// they end in the order in which the switches confirm.
 pub struct UnderWay<T> {
     programs: Vec<(T, Programmed)>,
     ended: Vec<(T, Vec<Outcome>)>,
@@ -20,13 +20,12 @@ impl<T> Default for UnderWay<T> {
 }
 
 impl<T> UnderWay<T> {
-    /// One more.
+    /// Adds a program.
     pub fn push(&mut self, what: T, program: Programmed) {
         self.programs.push((what, program));
     }
 
-    /// Waits until one has ended, or some have; for ever if there are none. Nothing is lost if it is
-    /// dropped before.
+    /// Waits until at least one program has ended; forever if there are none. Safe to drop.
     pub fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
         poll_fn(|context| {
             self.look(context);
@@ -34,7 +33,7 @@ impl<T> UnderWay<T> {
         })
     }
 
-    /// Those that have ended, and what became of their changes.
+    /// Returns the programs that have ended, with the outcomes of their changes.
     pub fn take_ended(&mut self) -> Vec<(T, Vec<Outcome>)> {
         std::mem::take(&mut self.ended)
     }

@@ -14,7 +14,7 @@ use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{HostId, LinkShape, Node, SwitchId, Topology, ring};
 use fastrand::Rng;
 
-/// An app that keeps its handle to the network, and whose flows are whatever the test does with it.
+/// An app that keeps its handle to the network, through which the test installs flows.
 #[derive(Clone, Default)]
 pub struct Hand(Arc<Mutex<Option<Network>>>);
 
@@ -48,7 +48,7 @@ impl Hand {
         self.0.lock().unwrap().clone().unwrap()
     }
 
-    /// Runs something as a task; what it has come to, when it has.
+    /// Runs a task. Returns a place for its result.
     pub fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -63,7 +63,7 @@ impl Hand {
     }
 }
 
-/// The flows of the app in all switches: switch, priority in its band, and what it matches.
+/// Returns the app's flows in all switches: switch, priority in its band, and match.
 pub fn flows_of(lab: &Lab, name: &str) -> Vec<(Dpid, u16, String)> {
     let cookie = Cookie::of_app(name);
     let mut flows = Vec::new();
@@ -79,12 +79,12 @@ pub fn flows_of(lab: &Lab, name: &str) -> Vec<(Dpid, u16, String)> {
     flows
 }
 
-/// A way from every switch to one host: the port towards it, and how many hops it is.
+/// A path from every switch to one host: the distance in hops, and the port towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<Dpid, (u32, Port)>);
 
 impl Tree {
-    /// Drawn by lot over the links that are up.
+    /// A random tree over the links that are up.
     pub fn random(topology: &Topology, to: HostId, rng: &mut Rng) -> Tree {
         let host_link = topology.link_at(Node::Host(to), 0).unwrap();
         let [a, b] = topology.links()[host_link.index()].ends;
@@ -93,7 +93,7 @@ impl Tree {
         let Node::Switch(first) = root.node else { panic!("a host is at a switch") };
         tree.insert(first, (0, root.port));
         loop {
-            // Any link from a switch that is not in it yet to one that is.
+            // All links from a switch outside the tree to one in it.
             let mut ways = Vec::new();
             for link in topology.links() {
                 for [near, far] in [link.ends, [link.ends[1], link.ends[0]]] {
@@ -112,7 +112,7 @@ impl Tree {
         Tree(tree.into_iter().map(|(id, (hops, port))| (dpid(id), (hops, Port(port)))).collect())
     }
 
-    /// The way of it from one switch, from the destination outward: switches and ports.
+    /// Returns the tree's path from one switch, from the destination: switches and ports.
     pub fn path_from(&self, topology: &Topology, from: Dpid) -> Vec<(Dpid, Port)> {
         let mut path = Vec::new();
         let mut at = Some(from);
@@ -132,7 +132,7 @@ impl Tree {
         path
     }
 
-    /// Its flows: distance, switch and flow.
+    /// Returns the tree's flows: distance, switch and flow.
     pub fn flows(&self, to: MacAddr) -> Vec<(u32, Dpid, Flow)> {
         let matching = || Match::any().eth_dst(to);
         let flow = |(dpid, (distance, port)): (&Dpid, &(u32, Port))| {
@@ -142,13 +142,13 @@ impl Tree {
     }
 }
 
-/// What is wrong with the ways of packets from all hosts to one. A switch without a host has none.
+/// Returns problems of packets from all hosts to one. A switch without a host is not checked.
 pub fn findings(lab: &Lab, to: HostId) -> Vec<String> {
     let all = 0..lab.topology().hosts().len() as u32;
     findings_from(lab, all.map(HostId), to)
 }
 
-/// What is wrong with the ways of packets from these hosts.
+/// Returns problems of packets from these hosts to one.
 pub fn findings_from(
     lab: &Lab,
     hosts: impl IntoIterator<Item = HostId>,
@@ -165,7 +165,7 @@ pub fn findings_from(
     found
 }
 
-/// So many switches with a host each, in a ring with as many links across it: there are many trees.
+/// A ring of switches with a host each, and as many links across it: it has many trees.
 pub fn mesh(switches: u32, rng: &mut Rng) -> Topology {
     let mut topology: Topology = ring(switches, 1).build().unwrap();
     let at = |n: u32| (Node::Switch(SwitchId(n)), None);

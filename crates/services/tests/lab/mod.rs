@@ -1,4 +1,4 @@
-//! What the tests of discovery and host tracking ask a lab.
+//! Queries of a lab for the tests of discovery and host tracking.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
@@ -36,7 +36,7 @@ impl App for Reads {
     }
 }
 
-/// Three switches in a ring with two hosts each. Links are at the ports 1 and 2, hosts at 3 and 4.
+/// Three switches in a ring with two hosts each. Links are at ports 1 and 2, hosts at 3 and 4.
 pub fn triangle() -> topology::Topology {
     let text = "
         switch s1\nswitch s2\nswitch s3
@@ -66,7 +66,7 @@ pub fn hosts(lab: &Lab) -> Snapshot<Hosts> {
     network(lab).hosts().load()
 }
 
-/// Where the controller believes a host to be.
+/// Returns where the controller has located a host.
 pub fn place(lab: &Lab, host: &str) -> Option<SwitchPort> {
     hosts(lab).get(mac(lab, host), None).map(|host| host.at)
 }
@@ -76,7 +76,7 @@ pub fn mac(lab: &Lab, host: &str) -> MacAddr {
     lab.network().host(id).mac()
 }
 
-/// The names of the events so far.
+/// Returns the names of the events so far.
 pub fn events(lab: &Lab) -> Vec<&'static str> {
     all_events(lab).iter().map(Event::name).collect()
 }
@@ -85,13 +85,13 @@ pub fn all_events(lab: &Lab) -> Vec<Event> {
     network(lab).events().latest(usize::MAX).into_iter().map(|it| it.event).collect()
 }
 
-/// Lets the controller find out what there is.
+/// Runs until the topology is settled.
 pub fn settle(lab: &mut Lab) {
     let settled = |lab: &Lab| links(lab).settled;
     assert!(lab.run_until(Duration::from_secs(20), settled));
 }
 
-/// The last announcement that a host captured.
+/// Returns the last announcement that a host captured.
 pub fn announcement(lab: &mut Lab, host: &str) -> Vec<u8> {
     lab.capture(host);
     lab.run_for(Duration::from_secs(6));

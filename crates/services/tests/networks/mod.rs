@@ -10,32 +10,32 @@ pub fn at(dpid: u64, port: u32) -> SwitchPort {
     SwitchPort::new(Dpid(dpid), Port(port))
 }
 
-/// One direction of a link.
+/// Adds one direction of a link.
 pub fn link_way(topology: &mut Topology, from: SwitchPort, to: SwitchPort) {
     topology.links.insert(from, Link { from, to, rate_kbps: None, since: Duration::ZERO });
 }
 
-/// Both directions.
+/// Adds both directions of a link.
 pub fn link(topology: &mut Topology, a: SwitchPort, b: SwitchPort) {
     link_way(topology, a, b);
     link_way(topology, b, a);
 }
 
-/// Takes both directions of the link at a port away.
+/// Removes both directions of the link at a port.
 pub fn unlink(topology: &mut Topology, end: SwitchPort) {
     if let Some(link) = topology.links.remove(&end) {
         topology.links.remove(&link.to);
     }
 }
 
-/// Every port without a link is one for hosts.
+/// Every port without a link is an edge port.
 pub fn snapshot(topology: &Topology) -> Snapshot<Topology> {
     let Topology { switches, links, settled, .. } = topology.clone();
     let whole = Topology::of(switches, links.into_values());
     Watch::new(Topology { settled, ..whole }).load()
 }
 
-/// The fat-tree of `k`-port switches, with a port for each of its hosts.
+/// The fat-tree of `k`-port switches, with a port for each host.
 pub fn fat_tree(k: u64) -> Topology {
     let half = k / 2;
     let mut topology = Topology { settled: true, ..Topology::default() };
@@ -60,8 +60,8 @@ pub fn fat_tree(k: u64) -> Topology {
     topology
 }
 
-/// Switches that have `degree` links each to others drawn by lot, and as many ports for hosts. Links side by side,
-/// and of a switch to itself, are drawn anew.
+/// Switches with `degree` links each to random others, and as many edge ports. Parallel links, and
+/// links from a switch to itself, are drawn anew.
 pub fn random_regular(switches: u64, degree: u32, seed: u64) -> Topology {
     let mut rng = Rng::with_seed(seed);
     let ports: Vec<Port> = (1..=2 * degree).map(Port).collect();

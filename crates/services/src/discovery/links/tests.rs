@@ -229,8 +229,7 @@ fn a_link_between_ports_that_the_operator_trusts_is_no_relay() {
         }
         scene.to(s(20));
         scene.host(1, at(1, 1));
-        // The first announcements were lost while hosts were seen there, and the link is the
-        // slowest.
+        // Hosts were seen there before the announcements, and the link is the slowest.
         for _ in 0..8 {
             for (from, to) in [(at(1, 1), at(3, 1)), (at(3, 1), at(1, 1))] {
                 let slow = scene.announcement(from, to, 100 * MS);

@@ -45,7 +45,7 @@ impl Tracker {
                 _ => self.claim_over(host, to, topology, now),
             },
             Why::Silent => {
-                // A lower count is also a sign of life: old flows are gone, and new ones have
+                // A lower count is a sign of life too: old flows are gone, and new ones have
                 // counted.
                 if packets.is_some() && packets != entry.packets {
                     (entry.packets, entry.seen, entry.asked) = (packets, now, None);
