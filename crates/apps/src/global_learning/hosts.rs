@@ -1,15 +1,17 @@
-//! The hosts of all switches, as one of them sees them.
+//! The hosts of all switches, as one switch sees them.
 //!
-//! How a switch tells a packet that passes by from one of a host that has moved here:
-//! - It comes by the port that leads to the host's switch, or by one that leads to others: it passes by.
-//! - It is not known which port leads to that switch, and that one has seen the host within the last [`PASSING_S`]
-//!   seconds: it passes by.
-//! - Otherwise the host has moved here. (If that happens to one host of that switch after another, it is the
-//!   switch that is somewhere else: [`Ways`].)
+//! A switch distinguishes a passing packet from a host that has moved here:
+//! - The packet comes by the port towards the host's switch, or by a port towards other switches:
+//!   it passes.
+//! - The port towards the host's switch is unknown, and that switch has seen the host within the
+//!   last [`PASSING_S`] seconds: it passes.
+//! - Otherwise the host has moved here. (If this happens to several hosts of that switch in a row,
+//!   the way to the switch itself has changed: [`Ways`].)
 //!
-//! A port by which a packet passes by leads to the switch of its host from then on.
+//! The port of a passing packet leads to the switch of its host from then on.
 //!
-//! A host that nobody knows is learnt here, unless the port leads to other switches: then one of those will learn it.
+//! A switch learns an unknown host, unless the port leads to other switches: then one of them
+//! learns it.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -28,14 +30,14 @@ use crate::learning::frame::{Frame, HostKey, Place};
 use crate::learning::hosts::{CACHED_BYTES, Found, HostTable, Learnt, News};
 use crate::learning::left::Ends;
 
-/// A host that its own switch saw so lately, in seconds, has not moved: its packet passes by.
+/// Seconds since its own switch saw a host within which it cannot have moved: its packet passes.
 const PASSING_S: u32 = 2;
 
-/// Times that a change is tried when others change the same host at the same time. After that the
-/// packet is as one from a host that is not known.
+/// Number of attempts of a change while other switches change the same host. After that the packet
+/// is handled as one from an unknown host.
 const MAX_TRIES: usize = 4;
 
-/// Notes that are looked at together whether they are too old.
+/// Maximum number of old notes that are removed at a time.
 const NOTES_AT_A_TIME: usize = 16;
 
 /// The hosts of all switches, as one switch sees them.
@@ -45,12 +47,12 @@ pub struct GlobalHosts<T: GlobalTable> {
     me: SwitchNumber,
     ways: Ways,
     near: Near,
-    /// A port that led to a switch which is behind another one now.
+    /// A port that led to a switch which is now behind another port.
     rerouted: Option<Port>,
-    /// Hosts of which this switch has noted where they are, since the table does not know it; and when, in
+    /// Hosts that this switch has noted, since they are not in the table: place, and time in
     /// seconds.
     noted: VecDeque<(HostKey, Place, u32)>,
-    /// When it last forgot hosts whose notes are done with, in seconds.
+    /// Time of the last removal of finished notes, in seconds.
     tidied_s: u32,
 }
 
@@ -63,7 +65,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         GlobalHosts { shared, corner, me, ways, near, rerouted: None, noted, tidied_s: 0 }
     }
 
-    /// The same as [`HostTable::with_flows`], by what all switches share.
+    /// The same as [`HostTable::with_flows`], from the shared table.
     #[inline(never)]
     fn shared_with_flows(
         &mut self,
@@ -95,7 +97,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         Some(found)
     }
 
-    /// The source is at another switch, or its entry was not where it is looked for first.
+    /// Checks a source that is at another switch, or whose entry is not in its first line.
     #[inline(never)]
     fn passes_with_flows(&self, from: Hashed, in_port: Port, now: u32) -> bool {
         let from = self.shared.table.lookup_age(from, now);
@@ -107,8 +109,8 @@ impl<T: GlobalTable> GlobalHosts<T> {
         })
     }
 
-    /// Whether a packet that came by a port passes by, from a host of another switch that was seen so
-    /// long ago.
+    /// Returns whether a packet by this port passes. It is from a host of another switch that was
+    /// last seen `age` seconds ago.
     fn passes(&mut self, from: SwitchNumber, by: Port, age: u32) -> bool {
         let before = self.ways.to(from);
         if before == Some(by) {
@@ -125,18 +127,19 @@ impl<T: GlobalTable> GlobalHosts<T> {
         passes
     }
 
-    /// Where a host is for this switch; `None` if the way there is not known.
+    /// The place of a host as this switch sees it; `None` if the way to it is unknown.
     #[inline(always)]
     fn seen_from_here(&self, host: Attachment) -> Option<Place> {
         self.ways.place_of(host, self.me)
     }
 
-    /// The same; a place without flows if the way there is not known, since there are none then.
+    /// As [`GlobalHosts::seen_from_here`], but a place without flows if the way is unknown, as
+    /// there are no flows then.
     fn was_from_here(&self, host: Attachment) -> Place {
         self.seen_from_here(host).unwrap_or_default()
     }
 
-    /// Learns a host that nobody knows. `None`: somebody does by now.
+    /// Learns an unknown host. `None` if another switch has learnt it meanwhile.
     fn learn_new(&mut self, host: Hashed, here: Attachment, now: u32) -> Option<Learnt> {
         let at = here.place();
         if !self.corner.enter(at) {
@@ -160,18 +163,18 @@ impl<T: GlobalTable> GlobalHosts<T> {
         }
     }
 
-    /// The same where flows of an earlier run may tell something of it.
+    /// Learns a host that is not in the table, while there are notes of flows of an earlier run.
     #[cold]
     fn learn_noted(&mut self, host: Hashed, at: Place, to_group: bool, now: u32) -> Option<Learnt> {
         let key = HostKey(host.key());
-        // What comes from another switch tells nothing of where a host is attached.
+        // A packet from another switch does not show where its host is attached.
         let may_be_here = !self.ways.lead_over(at.port());
         let to_group = to_group && may_be_here;
         let here = Attachment::new(self.me, at);
         match self.shared.notes.heard(key, self.note(at, false, now), to_group, now) {
             Heard::AsNoted => Some(Learnt::Known(at.with_flows())),
             Heard::Noted { since } => {
-                // The oldest stand in front.
+                // The oldest notes are at the front.
                 if self.noted.front().is_some_and(|(.., front)| since < *front) {
                     self.noted.push_front((key, at, since));
                 } else {
@@ -204,17 +207,17 @@ impl<T: GlobalTable> GlobalHosts<T> {
         Note { switch: self.me, place, is_of_flow, since }
     }
 
-    /// Where a host is that the table does not know, by a flow of an earlier run.
+    /// The place of a host that is not in the table, from a flow of an earlier run.
     #[cold]
     fn noted(&self, host: HostKey) -> Option<Place> {
         let noted = self.shared.notes.are_any().then(|| self.shared.notes.place(host, self.me));
         noted.flatten().map(Place::with_flows)
     }
 
-    /// Takes a host to be at a place with flows, if it may be there; whether that is noted now.
+    /// Records a host at a place with flows, if it may be there. Returns whether it is newly noted.
     fn take_on(&mut self, (host, at): (HostKey, Place), now: u32) -> Option<bool> {
         let hashed = self.hash(host);
-        // Nobody writes letters to a switch beyond those that are told apart.
+        // Switches beyond the maximum number get no letters.
         if self.me.index() >= MAX_SWITCHES {
             return None;
         }
@@ -222,7 +225,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
             return self.note_flows(hashed, at).then_some(false);
         }
         match self.shared.notes.add(host, self.note(at, true, now)) {
-            // Another switch has learnt it in between, and knew nothing of this note.
+            // Another switch has learnt the host meanwhile without seeing this note.
             Added::New if self.shared.table.lookup_age(hashed, 0).is_some() => {
                 self.shared.notes.withdraw(host, self.me, at);
                 self.note_flows(hashed, at).then_some(false)
@@ -236,7 +239,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         }
     }
 
-    /// A host is here now. `None`: it is not where it was any more, by somebody else's doing.
+    /// Moves a host to this switch. `None` if another switch has changed its entry meanwhile.
     fn learn_move(&mut self, host: Hashed, was: Attachment, at: Place, now: u32) -> Option<Learnt> {
         let from = self.was_from_here(was);
         if !self.corner.enter(at) {
@@ -253,7 +256,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         Some(Learnt::Moved { from, to: at })
     }
 
-    /// A host is not where it was; this switch knows.
+    /// Records that a host has left its place; this switch needs no letter about it.
     fn left(&mut self, host: HostKey, was: Attachment) {
         self.near.forget(host);
         self.shared.switches.left(host, was, self.me);
@@ -320,7 +323,8 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
                     return Learnt::Known(was.place());
                 }
                 if self.ways.lead_over(at.port()) {
-                    // Its own packet has come back, or its new switch has not been heard of yet.
+                    // Its own packet has come back, or it has moved to a switch that has not
+                    // learnt it yet.
                     return Learnt::Elsewhere;
                 }
             } else if self.passes(was.switch(), at.port(), age) {
@@ -407,13 +411,13 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
             let host = Attachment(value);
             host.switch() == *me && host.place().port() == port
         };
-        // All of them were behind that port, so none is near any more.
+        // All of them were behind that port, so none is in the cache any more.
         shared.table.remove_where(&mut |_, value| is_there(value), &mut |key, value| {
             shared.switches.left(HostKey(key), Attachment(value), *me);
         });
     }
 
-    /// Its share of the table: all switches sweep it together.
+    /// Number of lines that this switch sweeps: all switches share the sweep.
     fn lines(&self) -> usize {
         self.shared.table.lines().div_ceil(self.shared.switches.up().max(1))
     }
@@ -440,7 +444,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         });
     }
 
-    /// The app shows them: to find those of one switch takes the whole table.
+    /// The app lists them: to find the hosts of one switch takes the whole table.
     fn for_each(&self, _: u32, _: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>) {}
 
     fn note_flapping(&mut self, flapping: impl Iterator<Item = HostKey>) {
@@ -464,7 +468,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
                 }
                 Letter::Attached(host, switch, noted) => {
                     match self.ways.to(switch) {
-                        // The flows to the host tell the way to its switch.
+                        // The flows to the host show the way to its switch.
                         None => drop(self.ways.set(switch, noted.port())),
                         Some(port) if port == noted.port() => {}
                         Some(_) => return Some(News::Gone(host, noted.with_flows())),

@@ -1,16 +1,17 @@
-//! A learning switch whose switches share what they know: one table has where each host of the network
-//! is, by switch and port. (The global learning controller of McNettle, §4.2.)
+//! A learning switch whose switches share one table: it stores the switch and port of each host of
+//! the network. (The global learning controller of McNettle, §4.2.)
 //!
-//! What it is for, and what it expects of the network, is told in the book; here is how it is made.
-//! - The handler is that of [`crate::learning`], with another table behind it: `hosts` answers its
-//!   questions. So what is said there about flows holds here too.
-//! - `place` is what the table has for a host, `switches` is what else the switches share: how many hosts each
-//!   port has, and letters to other switches whose flows have become wrong. `near` is what a switch keeps of the table at hand. `tables` and `transactions` are the ways to keep the table.
-//! - `notes` is what flows of an earlier run say of hosts that the table does not know.
-//! - A host is where it was seen first: a packet comes to the switch that its host is attached to before it comes to
-//!   any other, and that one has written it down before it sends the packet on.
-//! - A switch learns by which port another one is from the packets of that one's hosts. So one packet from a switch
-//!   tells the way to all of its hosts, and flows to them need no flooding.
+//! The book describes its use, and the network that it requires; this is its structure.
+//! - The handler is that of [`crate::learning`] with another table: `hosts` implements its
+//!   interface. So everything said there about flows holds here too.
+//! - `place` is the table's value for a host. `switches` is the other shared state: the number of
+//!   hosts of each port, and letters to switches whose flows have become wrong. `near` is each
+//!   switch's own cache of the table. `tables` and `transactions` are implementations of the table.
+//! - `notes` stores what flows of an earlier run show about hosts that are not in the table.
+//! - A host belongs to the switch that saw it first. A packet comes to the switch of its host
+//!   before any other switch, and that switch records the host before it sends the packet on.
+//! - A switch learns the port towards another switch from packets of that switch's hosts. So one
+//!   packet from a switch shows the way to all its hosts, and flows to them need no flooding.
 
 mod hosts;
 mod near;
@@ -42,9 +43,9 @@ use notes::Notes;
 use place::Attachment;
 use switches::Switches;
 
-/// The app, with its table kept in one of three ways: without locks ([`SharedTable`]), behind a mutex
-/// ([`InMutex`]), or in transactions ([`InTransactions`]). The first is what is meant to be used; the others show what sharing
-/// costs.
+/// The app, with one of three tables: without locks ([`SharedTable`]), behind a mutex
+/// ([`InMutex`]), or in transactions ([`InTransactions`]). Use the first; the other two show the
+/// cost of sharing.
 pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     settings: LearningSettings,
     budget: Budget,
@@ -53,12 +54,12 @@ pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     shared: OnceLock<Arc<Shared<T>>>,
 }
 
-/// What all switches share.
+/// State that all switches share.
 struct Shared<T> {
     table: T,
-    /// The table's.
+    /// Seed of the table.
     seed: Seed,
-    /// For what switches keep of the table at hand.
+    /// Budget of the switches' caches of the table.
     near_budget: Budget,
     switches: Switches,
     notes: Notes,
@@ -66,8 +67,9 @@ struct Shared<T> {
 }
 
 impl<T: GlobalTable> GlobalLearning<T> {
-    /// [`LearningSettings::max_entries`] is for all switches together. The memory for so many hosts is taken out
-    /// of `budget` when the first switch comes up; if it has not so much, the number is halved until it has.
+    /// Creates the app. [`LearningSettings::max_entries`] is for all switches together. The memory
+    /// for so many hosts is taken out of `budget` when the first switch connects. If the budget is
+    /// too small, the number is halved until it fits.
     #[must_use]
     pub fn new(settings: LearningSettings, budget: &Budget) -> Self {
         GlobalLearning {
@@ -79,14 +81,14 @@ impl<T: GlobalTable> GlobalLearning<T> {
         }
     }
 
-    /// The same with a hash table that is the same in each run, for simulations. Never where
-    /// strangers choose addresses. A network that has a [seed](Network::seed) needs no call of this.
+    /// Makes the hash table the same in each run, for simulations. Never use it where strangers
+    /// choose addresses. A network that has a [seed](Network::seed) does not need this call.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         GlobalLearning { seed: Some(seed), ..self }
     }
 
-    /// Nothing where tables have all that there is.
+    /// Zero if the budget has too few bytes left, or switches keep no cache of this table.
     fn near_budget(&self) -> Budget {
         let bytes = if T::IS_KEPT_NEAR { near::NEAR_BYTES } else { 0 };
         self.budget.part(bytes).unwrap_or(Budget::new(0))
@@ -112,7 +114,7 @@ impl<T: GlobalTable> GlobalLearning<T> {
     }
 }
 
-/// With the default settings, and as much memory as its table takes.
+/// With the default settings and unlimited memory.
 impl<T: GlobalTable> Default for GlobalLearning<T> {
     fn default() -> Self {
         GlobalLearning::new(LearningSettings::default(), &Budget::unlimited())
@@ -148,7 +150,7 @@ impl<T: GlobalTable> App for GlobalLearning<T> {
     }
 
     fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
-        // No switch has come up yet.
+        // Without a shared state, no switch has connected yet.
         let Some(shared) = self.shared.get() else { return };
         let corners = shared.switches.all();
         shared.table.for_each(seconds(network.now()), &mut |key, value, age| {

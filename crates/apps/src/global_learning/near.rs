@@ -1,19 +1,19 @@
-//! What a switch keeps at hand of the table: where those hosts are that it has flows from or to, as it read it
-//! within this second.
+//! A switch's cache of the table: the places of hosts with flows at this switch, as read within the
+//! current second.
 //!
-//! In a table for all hosts of a network each of them has a cache line to itself, while there are few; and what other switches'
-//! packets bring along drives it out of the cache before the next turn of this one. Here its hosts lie close together, as in the table
-//! of a switch that shares nothing.
+//! In a table for all hosts of a network each entry has its own cache line, while there are few.
+//! Packets of other switches evict these lines from the processor's cache before this switch's next
+//! turn. Here the hosts of a switch are close together, as in a table of its own.
 //!
-//! Why it may be believed:
-//! - An entry counts in the second in which it was read, and no longer. In the next one the table is asked again, which then knows that
-//!   the host was seen. So ages are what they were without it.
-//! - It has only hosts that this switch has flows from or to. Whoever changes where such a host is writes this switch a letter
-//!   after that; what this switch changes it forgets here. So it is wrong for no longer than flows in the switch are, which the same letter
-//!   removes.
+//! Why the cache is valid:
+//! - An entry is valid only in the second in which it was read. In the next second the switch reads
+//!   the table again, which marks the host as seen. So ages are the same as without the cache.
+//! - It contains only hosts with flows at this switch. A switch that moves such a host then writes
+//!   a letter to this switch; changes by this switch itself also update the cache. So it is wrong
+//!   no longer than the switch's flows, which the same letter removes.
 //!
-//! It is for what fits a core's own cache. With more hosts than that it is given up for some time, and the table is asked for each
-//! packet: its lines can be fetched ahead.
+//! The cache is for tables that fit a core's own cache. With more hosts it is turned off for some
+//! time, and each packet reads the table: its lines can be prefetched.
 
 use bellrock_api::Port;
 use bellrock_tables::{Budget, FlatTable, Hashed, Insert, Seed};
@@ -21,25 +21,25 @@ use bellrock_tables::{Budget, FlatTable, Hashed, Insert, Seed};
 use crate::learning::frame::{Frame, HostKey, Place};
 use crate::learning::hosts::CACHED_BYTES;
 
-/// Bytes that all switches of an app have for it together.
+/// Bytes for the caches of all switches of an app together.
 pub(super) const NEAR_BYTES: usize = CACHED_BYTES;
 
-/// Hosts of one switch at most: as many as those bytes are enough for.
+/// Maximum number of hosts of one switch: as many as fit those bytes.
 const MAX_HOSTS: usize = NEAR_BYTES / 32;
 
-/// An entry counts in the second in which it was read only.
+/// Maximum age: an entry is valid only in the second in which it was read.
 const MAX_AGE_S: u32 = 0;
 
-/// Entries that were not read again for so many seconds are swept.
+/// Age in seconds after which entries are swept.
 const SWEPT_AFTER_S: u32 = 2;
 
-/// Seconds without it, after there were more hosts than it has room for.
+/// Seconds for which a full cache is turned off.
 const PAUSE_S: u32 = 10;
 
-/// Hosts with flows at one switch, at the places where that one sees them.
+/// Hosts with flows at one switch, and their places at this switch.
 pub(super) struct Near {
     hosts: FlatTable<Place>,
-    /// When it was given up.
+    /// Time at which it was turned off.
     off_since: Option<u32>,
 }
 
@@ -53,8 +53,8 @@ impl Near {
         self.off_since.is_none()
     }
 
-    /// Where a packet that came in at a port goes to, if both of its hosts are here, and the one is where it was. `None`
-    /// says nothing.
+    /// Returns the destination of a packet, if both its hosts are cached and its source is at
+    /// `in_port`. `None` means nothing more.
     #[inline(always)]
     pub(super) fn with_flows(&self, in_port: Port, frame: &Frame, now: u32) -> Option<Place> {
         let find = |host: HostKey| {
@@ -65,7 +65,7 @@ impl Near {
         (from == Place::with_flows_at(in_port) && to != from).then_some(to)
     }
 
-    /// The table has a host with flows at this place now.
+    /// Caches the place of a host with flows.
     pub(super) fn note(&mut self, host: Hashed, at: Place, now: u32) {
         if !self.is_on() || !at.has_flows() {
             return;
@@ -79,22 +79,22 @@ impl Near {
         }
     }
 
-    /// A host is not where it was.
+    /// Removes a host that has left its place.
     pub(super) fn forget(&mut self, host: HostKey) {
         self.hosts.remove(host.0);
     }
 
-    /// Hosts are not behind this port any more.
+    /// Removes the hosts behind a port.
     pub(super) fn forget_port(&mut self, port: Port) {
         self.hosts.remove_where(|_, place| place.port() == port, |_, _| ());
     }
 
-    /// Which hosts were there is not known any more.
+    /// Removes all hosts, when it is unknown which have moved.
     pub(super) fn forget_all(&mut self) {
         self.hosts.clear();
     }
 
-    /// Sweeps the next line; and takes it into use again when its pause is over.
+    /// Sweeps the next line, and turns the cache on again after its pause.
     pub(super) fn age(&mut self, now: u32) {
         self.hosts.age(now, SWEPT_AFTER_S, 1, |_, _| ());
         self.off_since.take_if(|since| now.wrapping_sub(*since) >= PAUSE_S);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(near.with_flows(Port(1), &frame, 7), None);
         near.note(to, place(2), 7);
         assert_eq!(near.with_flows(Port(1), &frame, 7), Some(place(2)));
-        // Somewhere else, or later.
+        // At another port, or later.
         assert_eq!(near.with_flows(Port(3), &frame, 7), None);
         assert_eq!(near.with_flows(Port(1), &frame, 8), None);
         near.note(to, place(1), 7);
@@ -139,7 +139,7 @@ mod tests {
         near.note(to, place(2), 7);
         near.forget(frame.to());
         assert_eq!(near.with_flows(Port(1), &frame, 7), None);
-        // Without flows it is nothing to be remembered.
+        // Hosts without flows are not cached.
         near.note(to, Place::at(Port(2)).unwrap(), 7);
         assert_eq!(near.with_flows(Port(1), &frame, 7), None);
         near.note(to, place(2), 7);

@@ -1,20 +1,23 @@
-//! What flows of an earlier run say of hosts that the table does not know: notes.
+//! Notes: what flows of an earlier run show about hosts that are not in the table.
 //!
-//! When the controller starts the table is empty. A flow that was left tells by which port its switch sends to a host; not whether the
-//! host is attached there, or to another switch behind that port. So the flow stays, and what it says is noted, for each of its two hosts.
-//! A switch forwards by its notes as it does by the table. What comes from a host with notes:
-//! - To a station, by the port of the note: it is where it was, at this switch or behind it. Whether its own switch sees this first is not known,
-//!   since that may have a flow for it.
+//! When the controller starts, the table is empty. A flow that was left shows by which port its
+//! switch sends to a host, but not whether the host is attached there or to another switch behind
+//! that port. So the flow stays, and it is noted for each of its two hosts. A switch forwards by
+//! its notes as by the table. A packet from a host with notes:
+//! - To a station, by the port of the note: the host has not moved. It is at this switch or behind
+//!   it. It is unknown whether its own switch sees such packets first, since that may have a flow
+//!   for them.
 //! - To a station, at a switch without a note: the same. The switch notes it.
-//! - To a group, by the port of the note of a flow: it is attached here. No flow takes what goes to a group, so its own switch sees that before
-//!   any other. The others keep their flows if they lead towards this switch.
-//! - Otherwise it has moved. All flows to it and from it go, and then it is learnt as one that nobody has known; not from what it sends to
-//!   stations for [`GOING_S`], as another switch may see that first until its own one has removed its flows.
+//! - To a group, by the port of a flow's note: the host is attached here. No flow carries group
+//!   packets, so the host's own switch sees them first. The other switches keep their flows if they
+//!   lead towards this switch.
+//! - Otherwise the host has moved. All its flows are removed, and then it is learnt like an unknown
+//!   host. But for [`GOING_S`] packets to stations do not teach its place: another switch may see
+//!   them first until its own switch has removed its flows.
 //!
-//! Notes go when they are as old as a host may be, with the flows.
+//! Notes and their flows are removed at the maximum age of a host.
 //!
-//! Nothing of this is touched for a packet between hosts that the table knows; for others there is a flag that says whether there is
-//! any note.
+//! Packets between hosts in the table use no notes; for others a flag shows whether there are any.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +26,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::place::SwitchNumber;
 use crate::learning::frame::{HostKey, Place};
 
-/// Notes of all switches together, of some hundred bytes each; flows about further hosts are not taken on.
+/// Maximum number of notes of all switches together, some hundred bytes each. Flows about further
+/// hosts are not adopted.
 const MAX_NOTES: usize = 1 << 18;
 
-/// In seconds: by then the switches have read their letters.
+/// In seconds: after this time the switches have read their letters.
 const GOING_S: u32 = 2;
 
-/// Hosts whose flows are just being removed that are remembered. A further one may be learnt by a switch that is not its own, until
-/// it is seen to have moved.
+/// Maximum number of remembered hosts whose flows are being removed. A further host may be learnt
+/// by a switch that is not its own, until it is seen to move.
 const MAX_GOING: usize = 4096;
 
 #[derive(Default)]
@@ -43,43 +47,45 @@ pub(super) struct Notes {
 struct Book {
     notes: HashMap<u64, Vec<Note>>,
     count: usize,
-    /// Hosts whose flows are being removed, and until when nobody learns them from what goes to stations.
+    /// Hosts whose flows are being removed, and the time until which packets to stations do not
+    /// teach their place.
     going: HashMap<u64, u32>,
 }
 
-/// A switch that may have flows about a host, and where the host is for it.
+/// A switch that may have flows about a host, and the place of the host at this switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) switch: SwitchNumber,
     pub(super) place: Place,
-    /// Whether a flow of an earlier run says so, and not a packet.
+    /// Whether it comes from a flow of an earlier run, not from a packet.
     pub(super) is_of_flow: bool,
     /// In seconds.
     pub(super) since: u32,
 }
 
-/// What became of a note.
+/// Result of adding a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
     New,
-    /// It says what another one said.
+    /// It agrees with another note.
     Known,
-    /// It contradicts another one, or there is no room.
+    /// It contradicts another note, or there are too many.
     Refused,
 }
 
-/// What is known of a host that is not in the table, when a packet of it comes.
+/// State of a host that is not in the table, when one of its packets comes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Nothing is noted.
+    /// There is no note.
     Nothing,
-    /// It is where the note of this switch says, or behind that.
+    /// The host is at the place in this switch's note, or behind it.
     AsNoted,
-    /// The same, and the note is new: as old as the host's others, so that they do not renew each other.
+    /// The same, and the note is new. It is as old as the host's other notes, so that notes do not
+    /// renew each other.
     Noted { since: u32 },
-    /// It is attached here; these others have flows about it.
+    /// The host is attached here; these other switches have flows about it.
     Attached(Vec<Note>),
-    /// All these flows are wrong, those of this switch too.
+    /// All these flows are wrong, also those of this switch.
     Elsewhere(Vec<Note>),
     /// Its flows are being removed.
     Going,
@@ -101,12 +107,12 @@ impl Notes {
         if added { Added::New } else { Added::Refused }
     }
 
-    /// Where a host is for a switch, by its note.
+    /// The place of a host at a switch, from the switch's note.
     pub(super) fn place(&self, host: HostKey, switch: SwitchNumber) -> Option<Place> {
         self.book().of(host, switch).map(|note| note.place)
     }
 
-    /// Takes the note back that a switch has made of a place; whether it was still there.
+    /// Removes a switch's note of a place; returns whether it was still there.
     pub(super) fn withdraw(&self, host: HostKey, switch: SwitchNumber, place: Place) -> bool {
         let mut book = self.book();
         let Some(notes) = book.notes.get_mut(&host.0) else { return false };
@@ -121,7 +127,8 @@ impl Notes {
         withdrawn > 0
     }
 
-    /// A packet of a host has come to a switch at a place, one to a group or one to a station. A note that is decided on by it is gone.
+    /// Handles a packet of a host at a switch and place. A packet that decides about notes removes
+    /// them.
     pub(super) fn heard(&self, host: HostKey, by: Note, to_group: bool, now: u32) -> Heard {
         let mut book = self.book();
         let own = book.of(host, by.switch);
@@ -146,7 +153,7 @@ impl Notes {
             }
             Some(mut notes) => {
                 book.count -= notes.len();
-                // Until the table has it, or its flows are gone.
+                // Until the host is in the table, or its flows are removed.
                 book.goes(host, now);
                 if own.is_some_and(|own| own.place == by.place && own.is_of_flow) {
                     notes.retain(|note| note.switch != by.switch);
@@ -160,7 +167,7 @@ impl Notes {
         heard
     }
 
-    /// Forgets the hosts whose flows are gone by now.
+    /// Forgets the hosts whose flows are removed by now.
     pub(super) fn tidy(&self, now: u32) {
         let mut book = self.book();
         book.going.retain(|_, until| *until > now);
@@ -183,7 +190,7 @@ impl Book {
         self.notes.get(&host.0)?.iter().find(|note| note.switch == switch).copied()
     }
 
-    /// Adds a note, if there is room.
+    /// Adds a note, if there is space.
     fn add(&mut self, host: HostKey, note: Note) -> bool {
         let fits = self.count < MAX_NOTES;
         if fits {
@@ -245,7 +252,7 @@ mod tests {
         assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::AsNoted);
         let others = vec![note(2, 4), note(3, 5), packet(4, 6)];
         assert_eq!(notes.heard(A, packet(1, 1), true, 10), Heard::Attached(others));
-        // That alone does not tell whether it has moved to that switch.
+        // This alone does not show whether it has moved to that switch.
         let notes = noted();
         assert_eq!(notes.heard(A, packet(4, 6), false, 10), Heard::Noted { since: 1 });
         let all = vec![note(1, 1), note(2, 4), note(3, 5), packet(4, 6)];
@@ -258,7 +265,7 @@ mod tests {
         let others = vec![note(2, 4), note(3, 5)];
         assert_eq!(notes.heard(A, note(1, 1), true, 10), Heard::Attached(others));
         assert_eq!(notes.place(A, SwitchNumber(1)), None);
-        // Nobody else learns it before it is in the table.
+        // No other switch learns it before it is in the table.
         assert_eq!(notes.heard(A, note(2, 4), false, 11), Heard::Going);
         assert_eq!(notes.heard(A, note(2, 4), false, 12), Heard::Nothing);
         assert!(!notes.are_any());

@@ -1,12 +1,12 @@
-//! What the table has for a host, in a word.
+//! The table's value for a host, in one word.
 
 use crate::learning::frame::{HAS_FLOWS, Place};
 
-/// Where a host is attached, and which switches have flows from it or to it: those have to go when the
-/// host does.
+/// The attachment of a host, and the switches that have flows from or to it, which must be removed
+/// with the host.
 ///
-/// Its bits: the place at its own switch (port, and whether that one has flows) in the lower 32, whether
-/// another switch has flows in bit 32, the number of its switch from bit 40 on.
+/// Its bits: the place at its own switch (port, and whether that switch has flows) in the lower 32,
+/// whether another switch has flows in bit 32, the number of its switch from bit 40 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attachment(pub(super) u64);
 
@@ -14,7 +14,7 @@ const FLOWS_ELSEWHERE: u64 = 1 << 32;
 const SWITCH_SHIFT: u32 = 40;
 const FLOWS_THERE: u64 = HAS_FLOWS as u64;
 
-/// The number of a switch among all that were ever up.
+/// The number of a switch among all that have ever connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SwitchNumber(pub(super) u32);
 
@@ -35,19 +35,19 @@ impl Attachment {
         SwitchNumber((self.0 >> SWITCH_SHIFT) as u32)
     }
 
-    /// The place at its own switch, with whether that one has flows.
+    /// The place at its own switch, including whether that switch has flows.
     #[inline(always)]
     pub(super) fn place(self) -> Place {
         Place(self.0 as u32)
     }
 
-    /// Whether its own switch has flows.
+    /// Returns whether its own switch has flows.
     #[inline(always)]
     pub(super) fn has_flows_there(self) -> bool {
         self.0 & FLOWS_THERE != 0
     }
 
-    /// Whether another switch has.
+    /// Returns whether another switch has flows.
     #[inline(always)]
     pub(super) fn has_flows_elsewhere(self) -> bool {
         self.0 & FLOWS_ELSEWHERE != 0
@@ -61,7 +61,7 @@ impl Attachment {
         Attachment(self.0 | FLOWS_ELSEWHERE)
     }
 
-    /// Whether it is this one, whatever others have.
+    /// Returns whether it equals `other`, ignoring flows of other switches.
     #[inline(always)]
     pub(super) fn is_same_but_for_others(self, other: Self) -> bool {
         self.0 & !FLOWS_ELSEWHERE == other.0

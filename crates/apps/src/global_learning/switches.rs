@@ -1,5 +1,5 @@
-//! What the switches share besides the table: how many hosts each port has, and what they have to tell
-//! each other. Nothing of it is touched for a packet between hosts that are known and stay where they are.
+//! State that the switches share besides the table: the number of hosts of each port, and letters
+//! between switches. Packets between known hosts that do not move use none of it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -12,21 +12,21 @@ use super::place::{Attachment, SwitchNumber};
 use super::ways::Ways;
 use crate::learning::frame::{HostKey, Place};
 
-/// Most switches that are told apart in the life of a controller. Hosts of further ones are not learnt: their packets are
-/// flooded.
+/// Maximum number of switches over the life of a controller. Hosts of further switches are not
+/// learnt: their packets are flooded.
 pub const MAX_SWITCHES: usize = 16_384;
 
-/// Counts of hosts by port of each switch. Ports whose numbers differ by a multiple of it share one, and
-/// with it their limit.
+/// Counters of hosts by port of each switch. Ports whose numbers differ by a multiple of it share a
+/// counter, and its limit.
 pub const PORT_COUNTS: usize = 256;
 
-/// Letters that wait for a switch at most. If more come, it removes all of its flows instead of some.
+/// Maximum number of letters that wait for a switch. If more come, it removes all its flows.
 pub const MAX_NEWS: usize = 1024;
 
 pub(super) struct Switches {
-    /// By their numbers, and the numbers by datapath id.
+    /// Switches by their numbers, and the numbers by datapath id.
     known: RwLock<Known>,
-    /// Switches that are up.
+    /// Number of connected switches.
     up: AtomicUsize,
     max_hosts_per_port: u32,
 }
@@ -37,20 +37,20 @@ struct Known {
     numbers: HashMap<Dpid, SwitchNumber>,
 }
 
-/// What others may touch of a switch.
+/// State of a switch that other switches access.
 pub(super) struct Corner {
     pub(super) number: SwitchNumber,
     dpid: Dpid,
     is_up: AtomicBool,
-    /// Hosts that flap, as it sees them: for the operator.
+    /// Its flapping hosts, for the operator.
     flapping: Mutex<Vec<HostKey>>,
     hosts: [AtomicU32; PORT_COUNTS],
     max_hosts_per_port: u32,
-    /// Whether there are letters: all that is looked at while there are none.
+    /// Whether there are letters: the only check while there are none.
     has_letters: AtomicBool,
     letters: Mutex<Letters>,
-    /// While it is not connected: what it knew of the ways to others, for when it comes back. Their flows
-    /// may hide from it what it would learn of them.
+    /// While it is not connected: the ways to other switches that it knew, for its return. Flows of
+    /// the other switches may hide from it the packets that would show the ways.
     ways: Mutex<Ways>,
 }
 
@@ -60,13 +60,13 @@ struct Letters {
     lost: bool,
 }
 
-/// What a switch finds in its letters.
+/// A message from another switch.
 pub(super) enum Letter {
-    /// A host was there, and is not any more.
+    /// A host has left this place.
     Gone(HostKey, Attachment),
     /// A host is attached to that switch; flows of an earlier run have it at this place.
     Attached(HostKey, SwitchNumber, Place),
-    /// There were more than are kept.
+    /// There were too many letters.
     Lost,
 }
 
@@ -79,8 +79,8 @@ impl Switches {
         Switches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
     }
 
-    /// A switch is up, perhaps again. Letters to what it was before are none of its business: each of its flows is
-    /// looked at anew.
+    /// Registers a switch that connects, perhaps again. Discards old letters: all its flows are
+    /// read again.
     pub(super) fn comes(&self, dpid: Dpid) -> Arc<Corner> {
         self.up.fetch_add(1, Ordering::Relaxed);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +99,7 @@ impl Switches {
         corner
     }
 
-    /// A switch is down.
+    /// Records that a switch has disconnected.
     pub(super) fn goes(&self, corner: &Corner) {
         corner.is_up.store(false, Ordering::Relaxed);
         self.up.fetch_sub(1, Ordering::Relaxed);
@@ -109,13 +109,13 @@ impl Switches {
         self.up.load(Ordering::Relaxed)
     }
 
-    /// All switches that were ever up, in the order of their numbers.
+    /// All switches that have ever connected, in the order of their numbers.
     pub(super) fn all(&self) -> Vec<Arc<Corner>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).corners.clone()
     }
 
-    /// A host is not where it was: it does not count there any more, and the switches that may have
-    /// flows from it or to it are told, all but one, which knows.
+    /// Records that a host has left its place. Its port counts it no longer, and the switches that
+    /// may have flows from or to it get a letter, except `knows`.
     pub(super) fn left(&self, host: HostKey, was: Attachment, knows: SwitchNumber) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(its) = known.get(was.switch()) {
@@ -131,12 +131,12 @@ impl Switches {
         }
     }
 
-    /// A host is attached to a switch: those that have noted where they look for it are told.
+    /// Sends letters that a host is attached to a switch, to the switches with these notes.
     pub(super) fn attached(&self, host: HostKey, to: SwitchNumber, notes: &[Note]) {
         self.tell(notes, |note| Letter::Attached(host, to, note.place));
     }
 
-    /// A host is not where it is noted: the flows go.
+    /// Sends letters that a host is not at the noted places: the flows are removed.
     pub(super) fn gone(&self, host: HostKey, notes: &[Note]) {
         self.tell(notes, |note| {
             Letter::Gone(host, Attachment::new(note.switch, note.place.with_flows()))
@@ -174,7 +174,7 @@ impl Corner {
         }
     }
 
-    /// Its datapath id, if the switch is up.
+    /// Its datapath id, if the switch is connected.
     pub(super) fn up(&self) -> Option<Dpid> {
         self.is_up.load(Ordering::Relaxed).then_some(self.dpid)
     }
@@ -193,7 +193,7 @@ impl Corner {
         self.flapping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what its switch knows of the ways, until it is back.
+    /// Stores the ways of its switch until the switch returns.
     pub(super) fn keep(&self, ways: Ways) {
         *self.ways.lock().unwrap_or_else(PoisonError::into_inner) = ways;
     }
@@ -202,7 +202,7 @@ impl Corner {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts a host at a port, if the port may have one more.
+    /// Counts a host at a port, if the port is below its limit.
     pub(super) fn enter(&self, place: Place) -> bool {
         let count = self.count(place.port());
         if count.fetch_add(1, Ordering::Relaxed) < self.max_hosts_per_port {
@@ -216,7 +216,7 @@ impl Corner {
         self.count(place.port()).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether there may be hosts at a port.
+    /// Returns whether there may be hosts at a port.
     pub(super) fn has_hosts(&self, port: Port) -> bool {
         self.count(port).load(Ordering::Relaxed) > 0
     }
@@ -227,7 +227,7 @@ impl Corner {
 
     #[inline(always)]
     pub(super) fn has_letters(&self) -> bool {
-        // Acquire: who sees that there is one sees it.
+        // Acquire: a thread that sees the flag also sees the letter.
         self.has_letters.load(Ordering::Acquire)
     }
 

@@ -1,18 +1,18 @@
-//! The ways to keep the one table: what it has to be able to do, without locks, and behind a mutex.
+//! The interface of the shared table, and its implementations without locks and behind a mutex.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert, SharedTable};
 
-/// A table from hosts to where they are, for all switches. Both are words that mean something to the app
-/// only. Each call is atomic; times are in seconds.
+/// A table from hosts to their places, for all switches. Keys and values are words that only the
+/// app interprets. Each call is atomic; times are in seconds.
 ///
-/// What is meant by each is told at [`SharedTable`], which is one.
+/// [`SharedTable`] implements it and documents each method.
 #[expect(missing_docs, reason = "see SharedTable")]
 pub trait GlobalTable: Send + Sync + 'static {
-    /// Whether switches keep at hand what they read of it, so that they ask it seldom. Not where it is there to
-    /// show what asking for each packet costs.
+    /// Whether switches cache entries of it, so that they rarely read it. False for tables that
+    /// show the cost of a look-up for each packet.
     const IS_KEPT_NEAR: bool = false;
     fn new(bound: usize, budget: &Budget, seed: Seed) -> Self;
     fn hash(&self, key: u64) -> Hashed;
@@ -24,13 +24,13 @@ pub trait GlobalTable: Send + Sync + 'static {
     fn lookup_age(&self, at: Hashed, now: u32) -> Option<(u64, u32)>;
     fn insert(&self, at: Hashed, value: u64, now: u32) -> SharedInsert;
     /// # Errors
-    /// Why it was not replaced.
+    /// Reason why the value was not replaced.
     fn replace(&self, at: Hashed, expected: u64, value: u64, now: u32) -> Result<(), NotReplaced>;
     /// # Errors
-    /// Why it was not replaced.
+    /// Reason why the value was not replaced.
     fn replace_unseen(&self, at: Hashed, expected: u64, value: u64) -> Result<(), NotReplaced>;
     /// # Errors
-    /// Why it was not removed.
+    /// Reason why the entry was not removed.
     fn remove(&self, at: Hashed, expected: u64) -> Result<(), NotReplaced>;
     fn remove_where(
         &self,
@@ -121,10 +121,9 @@ impl GlobalTable for SharedTable {
     }
 }
 
-/// The same table behind a mutex, which every look-up takes: what the lock costs, and nothing else, is
-/// different.
+/// The same table behind a mutex, which every look-up locks. Only the cost of the lock differs.
 pub struct InMutex {
-    /// Keys are hashed before the lock is taken.
+    /// Hashes keys before the lock is taken.
     seed: Seed,
     table: Mutex<SharedTable>,
 }

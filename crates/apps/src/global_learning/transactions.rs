@@ -1,8 +1,9 @@
-//! The table in transactions: buckets of entries in shared variables, each look-up and each change a
-//! transaction.
+//! The table in transactions: buckets of entries are shared variables, and each look-up or change
+//! is a transaction.
 //!
-//! It is there to show what transactions cost on the way of every packet. They are for what must change together; a
-//! host's place is one word. Its memory is bounded by its bound on entries, but not charged to the budget.
+//! It shows the cost of transactions for every packet. Transactions are for values that must change
+//! together; the place of a host is one word. Its memory is limited by its bound on entries, but
+//! not charged to the budget.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -13,23 +14,24 @@ use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert};
 
 use super::GlobalTable;
 
-/// Entries in a bucket, on the average, when the table is full.
+/// Average number of entries in a bucket of a full table.
 const ENTRIES_PER_BUCKET: usize = 4;
 
-/// Most entries of a bucket. Of the buckets of a full table one in a million million would have more: what is evicted from a
-/// table that is not full was wanted.
+/// Maximum number of entries of a bucket. In a full table one bucket in a million million would
+/// have more: an eviction before the table is full is thus deliberate.
 const MAX_ENTRIES_PER_BUCKET: usize = 24;
 
-/// Bytes of an entry with its share of the bucket and the variable, to tell whether the table is in the cache.
+/// Bytes of an entry with its share of the bucket and the variable, to estimate whether the table
+/// fits the cache.
 const BYTES_PER_ENTRY: usize = 128;
 
-/// The oldest age that is told, as in the other tables: what is older is as old as this.
+/// Maximum age in seconds. An entry with a greater age counts as new, as in the other tables.
 const HALF_OF_CLOCK: u32 = u32::MAX / 2;
 
-/// A table whose entries are kept in transactional variables.
+/// A table whose entries are in transactional variables.
 pub struct InTransactions {
     seed: Seed,
-    /// Variables are made when they are first written.
+    /// Variables are created at their first write.
     buckets: Box<[OnceLock<TVar<Bucket>>]>,
     len: AtomicUsize,
     bound: usize,
@@ -48,12 +50,12 @@ struct Entry {
 
 impl Entry {
     fn age(&self, now: u32) -> u32 {
-        // A clock that is behind the one that wrote it says that it is new.
+        // A clock behind that of the last write means that the entry is new.
         Some(now.wrapping_sub(self.seen)).filter(|age| *age <= HALF_OF_CLOCK).unwrap_or(0)
     }
 }
 
-/// What becomes of a bucket in a transaction.
+/// Change of a bucket in a transaction.
 enum Change {
     Nothing,
     Put(usize, Entry),
@@ -67,13 +69,14 @@ impl InTransactions {
         self.buckets.get(index as usize)
     }
 
-    /// Reads one bucket in a transaction. `None`: there is no such bucket, or others overtook it too often.
+    /// Reads one bucket in a transaction. `None` if there is no such bucket, or if too many other
+    /// transactions interfered.
     fn read<R>(&self, at: Hashed, look: impl Fn(&[Entry]) -> R) -> Option<R> {
         let bucket = self.bucket(at)?.get()?;
         atomically(|tx| Ok(look(&tx.read(bucket)?))).ok()
     }
 
-    /// Changes one bucket in a transaction, likewise.
+    /// Changes one bucket in a transaction. `None` as for [`InTransactions::read`].
     fn change<R>(&self, at: Hashed, decide: impl Fn(&[Entry]) -> (Change, R)) -> Option<R> {
         let bucket = self.bucket(at)?.get_or_init(|| TVar::new(Bucket::default()));
         self.change_bucket(bucket, decide)
@@ -125,14 +128,14 @@ impl InTransactions {
         exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
 
-    /// Removes the entries of a bucket that `doomed` picks.
+    /// Removes the entries of a bucket that `doomed` selects.
     fn remove_in(
         &self,
         bucket: &TVar<Bucket>,
         doomed: &mut dyn FnMut(&Entry) -> bool,
         removed: &mut dyn FnMut(u64, u64),
     ) {
-        // What is to go is decided outside of the transaction, which may run again.
+        // Selected outside the transaction, which may run again.
         for doomed in bucket.load().iter().filter(|entry| doomed(entry)) {
             let gone = self.change_bucket(bucket, |entries| match find(entries, doomed.key) {
                 Some((slot, its)) if its.value == doomed.value && its.seen == doomed.seen => {
@@ -163,7 +166,7 @@ impl GlobalTable for InTransactions {
         self.seed.hash(key)
     }
 
-    /// Where a variable keeps its value is its own affair.
+    /// Does nothing: the place of a variable's value in memory is unknown here.
     fn prefetch(&self, _: Hashed) {}
 
     fn prefetch_rest(&self, _: Hashed) {}
@@ -178,7 +181,7 @@ impl GlobalTable for InTransactions {
             accept(entry.value).then_some((entry.value, entry.seen))
         })??;
         if seen != now {
-            // If it is another one by now, others have seen to its age.
+            // If the value has changed meanwhile, the other writer has also set its age.
             let _seen = self
                 .exchange(at, value, |slot, entry| Change::Put(slot, Entry { seen: now, ..entry }));
         }

@@ -1,18 +1,18 @@
-//! By which ports a switch reaches the others, as far as it has seen packets from there.
+//! The ports by which a switch reaches other switches, learnt from their packets.
 
 use bellrock_api::Port;
 
 use super::place::{Attachment, SwitchNumber};
 use crate::learning::frame::Place;
 
-/// So many hosts of a switch that come by another port than the one that leads there, with none between
-/// that comes by that, mean that it is behind the other port. Fewer mean that these hosts have moved.
+/// Number of hosts of a switch that come by another port, without one in between by the known port,
+/// which show that the switch is behind the other port. Fewer show that these hosts have moved.
 const DOUBTS: u8 = 3;
 
 /// No port.
 const UNKNOWN: Port = Port(0);
 
-/// The ports by which other switches are, by their numbers.
+/// The ports towards other switches, indexed by switch number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ways(Vec<Way>);
 
@@ -23,13 +23,14 @@ struct Way {
 }
 
 impl Ways {
-    /// The port by which a switch is.
+    /// The port towards a switch.
     #[inline(always)]
     pub(super) fn to(&self, switch: SwitchNumber) -> Option<Port> {
         self.0.get(switch.index()).map(|way| way.port).filter(|port| *port != UNKNOWN)
     }
 
-    /// Where a host is for the switch that these are the ways of, `me`; `None` if the way there is not known.
+    /// The place of a host as seen by `me`, the switch of these ways; `None` if the way there is
+    /// unknown.
     #[inline(always)]
     pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<Place> {
         if host.switch() == me {
@@ -39,14 +40,14 @@ impl Ways {
         Some(if host.has_flows_elsewhere() { place.with_flows() } else { place })
     }
 
-    /// A packet of that switch has come by its port.
+    /// Records that a packet of that switch has come by its port.
     pub(super) fn confirm(&mut self, to: SwitchNumber) {
         if let Some(way) = self.0.get_mut(to.index()) {
             way.doubts = 0;
         }
     }
 
-    /// One has come by another port; true if that has been so often enough.
+    /// Records a packet by another port; returns true after enough of them.
     pub(super) fn doubt(&mut self, to: SwitchNumber) -> bool {
         self.0.get_mut(to.index()).is_none_or(|way| {
             way.doubts = way.doubts.saturating_add(1);
@@ -54,7 +55,7 @@ impl Ways {
         })
     }
 
-    /// The switch is behind this port from now on; the other port that it was behind before.
+    /// Sets the port towards a switch; returns its previous port, if that differs.
     pub(super) fn set(&mut self, to: SwitchNumber, port: Port) -> Option<Port> {
         if self.0.len() <= to.index() {
             self.0.resize(to.index() + 1, Way { port: UNKNOWN, doubts: 0 });
@@ -64,12 +65,12 @@ impl Ways {
         Some(before).filter(|before| ![UNKNOWN, port].contains(before))
     }
 
-    /// Whether there are switches behind a port.
+    /// Returns whether there are switches behind a port.
     pub(super) fn lead_over(&self, port: Port) -> bool {
         self.0.iter().any(|way| way.port == port)
     }
 
-    /// A port is down.
+    /// Forgets the ways over a port that is down.
     pub(super) fn forget(&mut self, port: Port) {
         self.0.iter_mut().filter(|way| way.port == port).for_each(|way| way.port = UNKNOWN);
     }

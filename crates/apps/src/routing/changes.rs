@@ -1,8 +1,9 @@
-//! Flows on their way to switches: those of a pair stage by stage, those of different pairs beside each other.
+//! Changes of flows on their way to switches. A pair's changes go stage by stage; different pairs
+//! proceed in parallel.
 //!
-//! A switch gets together all that can be changed in it, and then nothing more until it has said what became of it;
-//! what can be changed meanwhile goes next. So a switch that is slow to answer holds up those pairs alone whose
-//! flows have to be changed in it, and is never sent more than one change of each.
+//! A switch gets all its possible changes in one batch, and no more until it has confirmed or
+//! refused them; later changes form the next batch. So a slow switch delays only the pairs with
+//! flows to change there, and has at most one outstanding change for each pair.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -16,26 +17,26 @@ use super::flows::Pair;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) at: Dpid,
-    /// Where the flow leads from now on. `None`: it goes.
+    /// New output port of the flow. `None` removes the flow.
     pub(super) port: Option<Port>,
 }
 
-/// The first change that is left to do for a pair.
+/// A change of a pair that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) pair: Pair,
     pub(super) edit: Edit,
-    /// Of those that the pair was to have changed when this was begun.
+    /// Number of the list of changes that it belongs to; a newer list replaces it.
     number: u64,
 }
 
-/// Changes of a pair's flows that do not wait for each other.
+/// Changes of a pair's flows that may be made in any order.
 pub(super) type Stage = Vec<Edit>;
 
-/// What is left to do for a pair.
+/// Remaining changes of a pair.
 struct Left {
     number: u64,
-    /// How many changes of the stage that was begun last have not ended.
+    /// Number of unfinished changes of the current stage.
     waits_for: usize,
     stages: VecDeque<Stage>,
 }
@@ -43,18 +44,18 @@ struct Left {
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Changes {
-    /// The pairs whose changes have not all ended.
+    /// The pairs with unfinished changes.
     left: BTreeMap<Pair, Left>,
     ready: BTreeMap<Dpid, Vec<Due>>,
     under_way: UnderWay<(Dpid, Vec<Due>)>,
-    /// Switches to which something is under way.
+    /// Switches with a batch under way.
     busy: BTreeSet<Dpid>,
     last_number: u64,
 }
 
 impl Changes {
-    /// Has these done for a pair, each stage when the one before was confirmed, in place of what was still to be done for
-    /// it.
+    /// Replaces the remaining changes of a pair by these stages. Each stage begins when the
+    /// previous one was confirmed.
     pub(super) fn begin(&mut self, pair: Pair, stages: impl IntoIterator<Item = Stage>) {
         self.last_number += 1;
         let stages = stages.into_iter().collect();
@@ -62,12 +63,13 @@ impl Changes {
         self.go_on(pair);
     }
 
-    /// Whether something is left to do for a pair.
+    /// Returns whether a pair has remaining changes.
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.left.contains_key(&pair)
     }
 
-    /// A change of a pair has ended. If it was the last of its stage, the next one is ready. `false`: there was none left.
+    /// Records that a change of a pair has ended. After the last one of its stage, the next stage
+    /// is ready. Returns `false` if no change is left.
     pub(super) fn next(&mut self, pair: Pair) -> bool {
         if let Some(left) = self.left.get_mut(&pair) {
             left.waits_for = left.waits_for.saturating_sub(1);
@@ -91,27 +93,27 @@ impl Changes {
         true
     }
 
-    /// Has this done for a pair before what is left to do.
+    /// Inserts a change of a pair before its remaining stages.
     pub(super) fn insert(&mut self, pair: Pair, edit: Edit) {
         if let Some(left) = self.left.get_mut(&pair) {
             left.stages.push_front(vec![edit]);
         }
     }
 
-    /// Whether later stages have flows that lead to what was changed.
+    /// Returns whether remaining stages add or change flows, which may lead to the changed ones.
     pub(super) fn has_adds(&self, pair: Pair) -> bool {
         let left = self.left.get(&pair);
         left.is_some_and(|left| left.stages.iter().flatten().any(|edit| edit.port.is_some()))
     }
 
-    /// No further stage is begun for a pair.
+    /// Drops all further stages of a pair.
     pub(super) fn give_up(&mut self, pair: Pair) {
         if let Some(left) = self.left.get_mut(&pair) {
             left.stages.clear();
         }
     }
 
-    /// What can be sent now, to each switch together.
+    /// Returns the changes that can be sent now, in one batch for each switch.
     pub(super) fn take_ready(&mut self) -> BTreeMap<Dpid, Vec<Due>> {
         let busy = &self.busy;
         let free = |dpid: &Dpid, _: &mut Vec<Due>| !busy.contains(dpid);
@@ -123,18 +125,18 @@ impl Changes {
         ready
     }
 
-    /// This was sent to a switch.
+    /// Records that a batch was sent to a switch.
     pub(super) fn sent(&mut self, dpid: Dpid, dues: Vec<Due>, program: Programmed) {
         self.busy.insert(dpid);
         self.under_way.push((dpid, dues), program);
     }
 
-    /// Waits until it is known of some what became of them.
+    /// Waits until at least one batch has an outcome.
     pub(super) fn some_ended(&mut self) -> impl Future<Output = ()> + '_ {
         self.under_way.some_ended()
     }
 
-    /// What became of those that were not replaced meanwhile.
+    /// Returns the outcomes of changes that were not replaced meanwhile.
     pub(super) fn take_ended(&mut self) -> Vec<(Due, Outcome)> {
         let mut ended = Vec::new();
         for ((dpid, dues), outcomes) in self.under_way.take_ended() {
@@ -168,7 +170,7 @@ mod tests {
         Edit { at: Dpid(at), port: Some(Port(port)) }
     }
 
-    /// What can be sent now: to which switch, and for whom.
+    /// The changes that can be sent now, by switch.
     fn ready(changes: &mut Changes) -> Vec<(u64, Vec<Due>)> {
         changes.take_ready().into_iter().map(|(dpid, dues)| (dpid.0, dues)).collect()
     }
@@ -199,11 +201,11 @@ mod tests {
         let ended = changes.take_ended();
         assert_eq!(ended.iter().map(|(due, _)| due.pair).collect::<Vec<_>>(), [pair(2)]);
         assert!(changes.next(pair(2)));
-        // What comes for the slow switch waits, and is not sent again and again.
+        // New changes for the slow switch wait, and only the last version is sent.
         changes.begin(pair(3), [vec![add(slow, 2)]]);
         changes.begin(pair(3), [vec![add(slow, 3)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(1, vec![pair(2)])]);
-        // Who has another way now does not wait for it, and does not hear of it any more.
+        // A pair with a new path does not wait for the slow switch, and gets no outcome from it.
         changes.begin(pair(1), [vec![add(others, 2)]]);
         assert_eq!(pairs(&ready(&mut changes)), [(others, vec![pair(1)])]);
         promises.remove(0).1.keep(vec![Outcome::Installed]);

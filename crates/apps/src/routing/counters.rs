@@ -1,33 +1,33 @@
-//! What is counted.
+//! Counters of routing at one switch.
 
 use crate::counters::counters;
 
 counters! {
-    /// Packets given to the switch of the host that they are for.
+    /// Packets sent to the host that they are for.
     delivered;
-    /// Packets given to all ports of hosts.
+    /// Packets sent to all host ports.
     floods;
-    /// Questions for the address of a host that were answered.
+    /// Address requests that were answered for a host.
     answered;
-    /// Packets dropped since there is no path to their destination.
+    /// Packets dropped: there is no path to their destination.
     no_path;
-    /// Packets dropped since their destination is where they come from.
+    /// Packets dropped: their destination is behind their ingress port.
     same_port;
-    /// Packets dropped since they end within their Ethernet header.
+    /// Packets dropped: they end within their Ethernet header.
     malformed;
-    /// Packets dropped since no host can have sent them, or bridges do not forward them.
+    /// Packets dropped: no host can have sent them, or bridges do not forward them.
     not_forwarded;
-    /// Packets dropped since they came from, or were for, a port that belongs to another app.
+    /// Packets dropped: they came from, or were for, a port that belongs to another app.
     reserved;
-    /// Packets that were not flooded since they came over a link, or by a port of which it is not known
-    /// yet whether it is one of a host.
+    /// Packets not flooded: they came over a link, or by a port that is not yet known as a host
+    /// port.
     not_from_host;
-    /// Packets that were not flooded since too many were in that second.
+    /// Packets not flooded: too many came in that second.
     floods_over_limit;
-    /// Packets that other switches were not given, since too much waits for them or they are gone.
+    /// Packets not sent to another switch: its send queue is full, or it has disconnected.
     not_sent;
-    /// Packets that were not sent on since only a part of them came, and the switch kept no copy.
+    /// Packets not flooded to other switches: only a part of them came.
     truncated;
-    /// Times that no flow was asked for, since the task that installs flows is behind.
+    /// Packets for which no flow was requested: the task that installs flows is too busy.
     busy;
 }

@@ -1,4 +1,4 @@
-//! The flows that the app installs, and how it finds those that it has installed before.
+//! The app's flows, and the search for flows of an earlier run.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use bellrock_api::{
 
 use super::news::{Inbox, News};
 
-/// Two hosts, of which one sends to the other.
+/// A sender and a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
     pub(super) from: HostId,
@@ -40,7 +40,7 @@ impl Traffic {
         matching
     }
 
-    /// The packets of a match, if it is one of these.
+    /// Reads the traffic of a match, if a flow of the app may have it.
     pub(super) fn of(matching: &Match) -> Option<Self> {
         let value = |field| matching.value(field).map(|value| value as u64);
         let vlan = value(Field::VlanVid)? as u16 & !Match::VLAN_PRESENT;
@@ -53,7 +53,7 @@ impl Traffic {
         })
     }
 
-    /// The host that it is for.
+    /// The destination host.
     pub(super) fn destination(self) -> HostId {
         match self {
             Traffic::Between(pair) => pair.to,
@@ -61,7 +61,7 @@ impl Traffic {
         }
     }
 
-    /// What its path is chosen by.
+    /// Key that selects one of several shortest paths.
     pub(super) fn key(self) -> u64 {
         let key = |host: HostId| u64::from(host.vlan.unwrap_or(0)) << 48 | host.mac.to_u64();
         match self {
@@ -72,21 +72,21 @@ impl Traffic {
         }
     }
 
-    /// A flow that sends it to a port.
+    /// A flow that sends this traffic to a port.
     pub(super) fn out_of(self, port: Port) -> Flow {
         Flow::new(self.matching()).output(port)
     }
 }
 
 impl Pair {
-    /// The same, for the time that the two talk. The app is told when it goes.
+    /// A flow that lasts while the two hosts talk. The switch reports its removal.
     pub(super) fn out_of(self, port: Port, idle_timeout_s: u16) -> Flow {
         Traffic::Between(self).out_of(port).idle(idle_timeout_s).flags(FlowFlags::SEND_FLOW_REM)
     }
 }
 
-/// Flows above those to hosts, which bring the controller what hosts answer to questions for their addresses: ARP
-/// replies, and neighbour advertisements, of which 1.0 knows nothing.
+/// Flows with a higher priority than those to hosts. They send hosts' answers to address requests
+/// to the controller: ARP replies, and neighbour advertisements, which 1.0 cannot match.
 pub(super) fn of_answers(version: Version) -> Vec<Flow> {
     const ARP: u16 = 0x0806;
     const REPLY: u128 = 2;
@@ -107,12 +107,12 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
     matches.into_iter().map(flow).collect()
 }
 
-/// A switch that did not tell its flows is asked again after this.
+/// Time after which a switch that did not report its flows is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Asks a switch for the flows of the app that it has, and tells the inbox. As long as it is there it is asked until it tells
-/// them: to go on without would be to take away what carries traffic. Of one that leaves before, nothing is told: it has what
-/// it had.
+/// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request while the
+/// switch is connected: to continue without the list would remove flows that carry traffic. Sends
+/// nothing if the switch disconnects before: its flows are still as last known.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
@@ -126,13 +126,13 @@ pub(super) fn look_for(network: &Network, dpid: Dpid) {
     });
 }
 
-/// The flows of the app that a switch tells of, and the ports that they send to.
+/// The app's flows that a switch reports, and their output ports.
 async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
     let any = Match::any();
     let request = RequestBody::Flow(FlowStatsRequest::all(&any));
     let reply = match network.request(dpid, request).await {
         Ok(reply) => reply,
-        // It does not report flows: as far as is known it has none.
+        // The switch does not report flows: it counts as having none.
         Err(why) if why.is_none() => return Some(Vec::new()),
         Err(_) => return None,
     };
@@ -145,17 +145,17 @@ async fn told(network: &Network, dpid: Dpid) -> Option<Vec<(Traffic, Port)>> {
     Some(traffic.collect())
 }
 
-/// Removes flows of a switch: those of the other mode, which an earlier run had.
+/// Removes flows of the other mode from a switch, left by an earlier run.
 pub(super) fn remove(network: &Network, dpid: Dpid, flows: impl Iterator<Item = Traffic>) {
     let removals = flows.map(|traffic| Change::Remove(Flow::new(traffic.matching())));
     let removals: Vec<Change> = removals.collect();
     if !removals.is_empty() {
-        // One that stays goes with the next start.
+        // If a removal fails, the next start repeats it.
         drop(network.program(dpid, removals));
     }
 }
 
-/// The port that an instruction sends to.
+/// The output port of an instruction.
 fn output(instruction: &Instruction<'_>) -> Option<Port> {
     let Instruction::ApplyActions(actions) = instruction else { return None };
     actions.iter().find_map(|action| match action {

@@ -1,4 +1,4 @@
-//! Which pairs of hosts something is about: those that a change may move, and no others.
+//! Finds the pairs of hosts that a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use bellrock_api::{Dpid, HostId, SwitchPort};
 
 use super::flows::Pair;
 
-/// The pairs that have routes, by their hosts and by the switches of these.
+/// The pairs with routes, by their hosts and by the switches of these hosts.
 #[derive(Default)]
 pub(super) struct Index {
     hosts: BTreeMap<HostId, OfHost>,
-    /// By the switch that they are from, and the one that they are to.
+    /// Pairs by the switches of their source and destination.
     switches: BTreeMap<(Dpid, Dpid), BTreeSet<Pair>>,
 }
 
@@ -21,7 +21,7 @@ struct OfHost {
 }
 
 impl Index {
-    /// One more pair, and where its hosts are.
+    /// Adds a pair, with the places of its hosts.
     pub(super) fn insert(&mut self, pair: Pair, place: impl Fn(HostId) -> Option<SwitchPort>) {
         for host in [pair.from, pair.to] {
             let new = || OfHost { at: place(host), pairs: BTreeSet::new() };
@@ -30,7 +30,7 @@ impl Index {
         self.join_switches(pair);
     }
 
-    /// It has no route any more.
+    /// Removes a pair that has no route any more.
     pub(super) fn remove(&mut self, pair: Pair) {
         self.leave_switches(pair);
         for host in [pair.from, pair.to] {
@@ -43,7 +43,7 @@ impl Index {
         }
     }
 
-    /// Looks where hosts are now. The pairs of those that are elsewhere.
+    /// Updates the places of all hosts. Returns the pairs of hosts that have moved.
     pub(super) fn follow_hosts(
         &mut self,
         place: impl Fn(HostId) -> Option<SwitchPort>,
@@ -63,7 +63,7 @@ impl Index {
         pairs
     }
 
-    /// The pairs between such switches.
+    /// The pairs between affected switches.
     pub(super) fn between(
         &self,
         affected: impl Fn(Dpid, Dpid) -> bool,

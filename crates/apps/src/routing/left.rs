@@ -1,13 +1,13 @@
-//! What an earlier run has left in the switches, when the controller starts again.
+//! Flows that an earlier run has left in the switches, when the controller starts again.
 //!
-//! Traffic goes on by the flows that are there, and the controller sees none of it: it does not know the
-//! hosts. So the flows are read, and a host is taken to be where they lead, until it is heard. Nothing
-//! is changed before switches and links have stayed the same for [`QUIET`] and each switch that came up has told its
-//! flows, or for [`MAX_WAIT`] that was not so: then
-//! paths are chosen as the last run has chosen them, and what has to be sent is what has changed meanwhile.
+//! Traffic continues over these flows, and the controller does not see it, so it does not know the
+//! hosts. It reads the flows, and takes each host to be where they lead, until it sees a packet of
+//! the host. Nothing is changed before switches and links have been stable for [`QUIET`] and each
+//! connected switch has reported its flows, or until [`MAX_WAIT`] has passed. Then paths are chosen
+//! as in the last run, and only the differences are sent.
 //!
-//! Whether there was an earlier run shows when all switches are there; the first may be one that has lost its flows.
-//! So it is waited after each start.
+//! Only when all switches are connected is it known whether there was an earlier run; the first one
+//! may have lost its flows. So the app waits after each start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,41 +18,43 @@ use bellrock_services::paths::Paths;
 use super::flows::{Traffic, look_for};
 use super::news::{Inbox, News};
 
-/// How long a network has to stay as it is until it is taken to be all there, after a start: longer
-/// than switches take to try their controller again (Open vSwitch: 8 s).
+/// Time without a change after which a network counts as complete, after a start. Longer than
+/// switches take to reconnect to their controller (Open vSwitch: 8 s).
 const QUIET: Duration = Duration::from_secs(10);
 
-/// After how long it is taken to be all there in any case, from when discovery has asked all ports on. So a link
-/// that comes and goes more often than every [`QUIET`] does not keep all flows as they are for ever.
+/// Time after which it counts as complete in any case, measured from the moment when discovery has
+/// probed all ports. So a link that flaps more often than every [`QUIET`] does not freeze all flows
+/// for ever.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Places that flows lead to which are remembered: of all switches, and of the flows of one. A host that only
-/// further ones lead to is known when it is heard.
+/// Maximum number of remembered places that flows lead to: of all switches, and of one switch. A
+/// host beyond them is unknown until it sends a packet.
 const MAX_ENDS: usize = 1 << 21;
 const MAX_ENDS_OF_A_SWITCH: usize = 1 << 17;
 
 /// See the [module](self).
 pub(super) struct Left {
     network: Network,
-    /// Where flows lead to hosts, and also where they lead on the way.
+    /// Output ports of the flows to each host, on the way to it and at its own switch.
     ends: BTreeMap<HostId, BTreeSet<SwitchPort>>,
-    /// How many places these are, as long as the network is not all there.
+    /// Number of these places, as long as the network is not complete.
     places: usize,
     /// Switches whose flows were read.
     read: BTreeSet<Dpid>,
-    /// Switches whose flows are being read, or will be when they come back: those that left before they told them.
+    /// Switches whose flows are being read, or will be when they return: they disconnected before
+    /// the report.
     unread: BTreeSet<Dpid>,
-    /// As long as the network is not all there.
+    /// Present as long as the network is not complete.
     waiting: Option<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// Since when discovery has asked all ports.
+    /// Time when discovery had probed all ports.
     settled: Option<Duration>,
-    /// When paths or switches changed last.
+    /// Time of the last change of paths or switches.
     since: Duration,
-    /// When it will be looked at again.
+    /// Time of the next check.
     alarm: Duration,
 }
 
@@ -68,7 +70,7 @@ impl Left {
         }
     }
 
-    /// Reads the flows of a switch that is up.
+    /// Reads the flows of a connected switch.
     pub(super) fn look_into(&mut self, dpid: Dpid) {
         if let Some(waiting) = &mut self.waiting {
             waiting.since = self.network.now();
@@ -77,14 +79,14 @@ impl Left {
         look_for(&self.network, dpid);
     }
 
-    /// What was read.
+    /// Records the flows that were read.
     pub(super) fn found(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
         self.unread.remove(&dpid);
         if self.waiting.is_none() {
             return;
         }
         if !self.read.insert(dpid) {
-            // It has these now, and those no more.
+            // These flows replace the earlier ones of this switch.
             self.ends.retain(|_, ends| {
                 ends.retain(|end| end.dpid != dpid);
                 !ends.is_empty()
@@ -99,19 +101,19 @@ impl Left {
         }
     }
 
-    /// Whether it is known which flows a switch has that is up.
+    /// Returns whether the flows of a connected switch are known.
     pub(super) fn is_read(&self, dpid: Dpid) -> bool {
         !self.unread.contains(&dpid)
     }
 
-    /// Paths have changed.
+    /// Records that paths have changed.
     pub(super) fn paths_changed(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.since = self.network.now();
         }
     }
 
-    /// Whether the network is all there. If not, the inbox is told when it may be.
+    /// Returns whether the network is complete. If not, the inbox gets news when it may be.
     pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
         let Some(waiting) = &mut self.waiting else { return true };
         if !paths.is_settled() {
@@ -125,7 +127,8 @@ impl Left {
             self.waiting = None;
             return true;
         }
-        // Who waits for flows alone is told when they were read, or in the end.
+        // If only unread flows are missing, their arrival brings news; otherwise the maximum wait
+        // ends it.
         let until = if now < until { until } else { last };
         if waiting.alarm < until {
             waiting.alarm = until;
@@ -138,19 +141,19 @@ impl Left {
         false
     }
 
-    /// Where the flows to a host lead, if hosts can be there.
+    /// The place that the flows to a host lead to, if hosts can be there.
     pub(super) fn place(&self, host: HostId, paths: &Paths) -> Option<SwitchPort> {
         let is_edge = |at: &&SwitchPort| paths.edge_ports(at.dpid).binary_search(&at.port).is_ok();
         self.ends.get(&host)?.iter().find(is_edge).copied()
     }
 
-    /// The hosts that flows lead to, and where they are.
+    /// The hosts that flows lead to, and their places.
     pub(super) fn places(&self, paths: &Paths) -> impl Iterator<Item = (HostId, SwitchPort)> {
         self.ends.keys().filter_map(|host| Some((*host, self.place(*host, paths)?)))
     }
 
-    /// Forgets the hosts that are known now, and, once the network is all there, those that cannot be where
-    /// flows lead.
+    /// Forgets the hosts that are known now, and, once the network is complete, those that cannot
+    /// be where flows lead.
     pub(super) fn forget(&mut self, is_known: impl Fn(HostId) -> bool, paths: &Paths) {
         let mut ends = std::mem::take(&mut self.ends);
         let waits = self.waiting.is_some();

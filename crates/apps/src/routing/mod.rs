@@ -1,18 +1,18 @@
-//! Routing: packets take shortest paths between hosts, spread over those of the same length, whatever
-//! cycles the network has.
+//! Routing: packets take shortest paths between hosts. The paths are spread over all those of equal
+//! length. The network may have cycles.
 //!
-//! What it is for and how it is set is told in the book; here is how it is made.
-//! - `switch` is the handler: what becomes of a packet that comes to the controller. `neighbours` answers
-//!   questions for addresses.
-//! - `reactive` is the task that installs flows between two hosts when they talk, and `proactive` the one
-//!   that installs flows to each host when it is found. Whichever runs is the only one that
-//!   changes flows, so that no two parts of the app disagree about a path. `left` is about those of an
+//! The book describes its use and its settings; this is its structure.
+//! - `switch` is the handler for packets that come to the controller. `neighbours` answers address
+//!   requests.
+//! - `reactive` is the task that installs flows between two hosts when they talk. `proactive` is
+//!   the task that installs flows to each host when it is found. Only one of them runs, and only it
+//!   changes flows, so two parts of the app never disagree about a path. `left` handles flows of an
 //!   earlier run.
-//! - A packet for a host that is known is given to the host's own switch, by whatever path the
-//!   flows go; so none is lost while flows are installed. A packet for everybody, or for a host that is not
-//!   known, is given to all switches that have ports of hosts, for these ports alone. No flow and no switch
-//!   floods, so that there is nothing that could run in circles.
-//! - Where hosts are, and which paths there are, services find out; the app only reads it.
+//! - A packet for a known host is delivered by the host's own switch, whatever path the flows take;
+//!   so no packet is lost while flows are installed. A broadcast, or a packet for an unknown host,
+//!   goes to all switches with host ports, and only to these ports. No flow and no switch floods,
+//!   so no packet can circle.
+//! - Services find hosts and paths; the app only reads them.
 
 mod changes;
 mod counters;
@@ -32,26 +32,26 @@ use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
 use news::Inbox;
 pub use switch::RoutingSwitch;
 
-/// When flows are installed.
+/// Decides when flows are installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoutingMode {
-    /// When two hosts talk: flows between these two, along one path, which go when they are silent.
+    /// When two hosts talk: flows between these two, along one path. Idle flows are removed.
     #[default]
     Reactive,
-    /// When a host is found: flows to it at every switch, which stay as long as the host does.
+    /// When a host is found: flows to it at every switch, which stay as long as the host.
     Proactive,
 }
 
-/// What can be set.
+/// Settings of the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoutingSettings {
-    /// When flows are installed.
+    /// Decides when flows are installed.
     pub mode: RoutingMode,
     /// Seconds without a packet after which a switch removes a flow between two hosts; 0 for never
     /// (reactive).
     pub idle_timeout_s: u16,
-    /// Packets of each switch that are flooded in a second, at most. Further ones are dropped
-    /// (`floods_over_limit`): each goes to all ports of hosts in the network.
+    /// Maximum number of packets of each switch that are flooded in a second. Further packets are
+    /// dropped (`floods_over_limit`): each would go to all host ports in the network.
     pub floods_per_s: u32,
 }
 
@@ -61,14 +61,14 @@ impl Default for RoutingSettings {
     }
 }
 
-/// The app: makes a [`RoutingSwitch`] for each switch, and runs the task that installs flows.
+/// The app: creates a [`RoutingSwitch`] for each switch, and runs the task that installs flows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Routing {
     settings: RoutingSettings,
 }
 
 impl Routing {
-    /// The app with these settings.
+    /// Creates the app with these settings.
     #[must_use]
     pub fn new(settings: RoutingSettings) -> Self {
         Routing { settings }
@@ -90,7 +90,7 @@ impl App for Routing {
         Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
     }
 
-    /// What carries traffic goes on carrying it.
+    /// Flows that carry traffic stay.
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Keep
     }

@@ -1,50 +1,51 @@
-//! Who has this Internet address? Answered for the host that has it, so that the question need not
-//! be flooded.
+//! Answers address requests (ARP, neighbour solicitations) on behalf of hosts, so that requests
+//! need not be flooded.
 //!
-//! Some questions only the host itself can answer; they are passed to it alone:
-//! - one that goes to it alone, which asks whether it is still there: only what goes to a group is looked at here;
-//! - a probe, by which somebody asks whether an address is free before he takes it (RFC 5227 §2.1.1, RFC 4862
-//!   §5.4): an address that the host was seen with once may not be its own any more, and who is told that it is
-//!   declines it for ever;
-//! - one about a link-local address of IPv6: whoever answers it says whether he is a router, and hosts forget a
-//!   router who says that he is none (RFC 4861 §7.2.5).
+//! Only the host itself can answer some requests; they are passed to it alone:
+//! - A unicast request, which asks whether the host is still there: only group packets come here.
+//! - A probe, by which a host checks that an address is free before it takes it (RFC 5227 §2.1.1,
+//!   RFC 4862 §5.4). The known host may have given up the address, and a wrong answer would make
+//!   the prober decline it for ever.
+//! - A request for an IPv6 link-local address: the answer contains whether the host is a router,
+//!   and hosts remove a router that says it is none (RFC 4861 §7.2.5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bellrock_api::{Host, Hosts, MacAddr};
 
 const ETHERNET_LEN: usize = 14;
-/// Bytes of the shortest Ethernet frame, without its check sequence (IEEE 802.3 §3.2.8). Shorter ones are padded.
+/// Minimum bytes of an Ethernet frame, without its check sequence (IEEE 802.3 §3.2.8). Shorter
+/// frames are padded.
 const SHORTEST_FRAME: usize = 60;
 const TAG_LEN: usize = 4;
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 const ARP: [u8; 2] = [0x08, 0x06];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// A request by ARP for IPv4 over Ethernet, and the answer (RFC 826).
+/// ARP request for IPv4 over Ethernet, and the answer (RFC 826).
 const ARP_REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
 const ARP_REPLY: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 2];
 
 const ICMPV6: u8 = 58;
-/// Only neighbours can send a packet that comes with it (RFC 4861 §7.1).
+/// Only neighbours can send a packet that arrives with it (RFC 4861 §7.1).
 const HOP_LIMIT: u8 = 255;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
-/// The answer is to a question (RFC 4861 §4.4).
+/// Marks the answer to a request (RFC 4861 §4.4).
 const SOLICITED: u8 = 0x40;
 const TARGET_LINK_ADDRESS: u8 = 2;
 
-/// What becomes of a question for the host with an address.
+/// Answer to a request for the host with an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer<'h> {
     /// This frame answers it.
     Frame(Vec<u8>),
-    /// This host is to answer it.
+    /// This host must answer it.
     By(&'h Host),
 }
 
-/// The answer to a frame that goes to a group, if it asks for an address of a host that is known, is not
-/// the sender himself, and is no `others` affair.
+/// Returns the answer to a group frame, if it requests the address of a known host that is not the
+/// sender, and whose frames do not belong to `others`.
 pub(super) fn answer<'h>(
     frame: &[u8],
     vlan: Option<u16>,
@@ -86,7 +87,7 @@ struct ArpRequest {
 }
 
 impl ArpRequest {
-    /// `None` also for one that tells of the sender's own address.
+    /// Reads an ARP request. `None` also for an announcement of the sender's own address.
     fn read(payload: &[u8]) -> Option<Self> {
         let (head, rest) = payload.split_first_chunk()?;
         let (sender, rest) = rest.split_first_chunk::<10>()?;
@@ -95,7 +96,7 @@ impl ArpRequest {
         asks.then(|| ArpRequest { sender: *sender, target: Ipv4Addr::from(*target) })
     }
 
-    /// Whether it is asked by somebody who has no address yet (RFC 5227 §2.1.1).
+    /// Returns whether the sender has no address yet (RFC 5227 §2.1.1).
     fn is_probe(&self) -> bool {
         self.sender.ends_with(&Ipv4Addr::UNSPECIFIED.octets())
     }
@@ -111,7 +112,7 @@ struct Solicitation {
 }
 
 impl Solicitation {
-    /// A neighbour solicitation (RFC 4861 §4.3).
+    /// Reads a neighbour solicitation (RFC 4861 §4.3).
     fn read(payload: &[u8]) -> Option<Self> {
         let (header, message) = payload.split_first_chunk::<40>()?;
         let is_one = header[6..8] == [ICMPV6, HOP_LIMIT] && message.starts_with(&[SOLICITATION, 0]);
@@ -121,12 +122,12 @@ impl Solicitation {
         is_one.then_some(Solicitation { source, target })
     }
 
-    /// Whether it is asked by somebody who wants the address for himself (RFC 4862 §5.4).
+    /// Returns whether the sender wants the address for itself (RFC 4862 §5.4).
     fn is_probe(&self) -> bool {
         self.source.is_unspecified()
     }
 
-    /// A neighbour advertisement that does not override what is known otherwise, since it comes from a
+    /// A neighbour advertisement that does not override a cached address, since it comes from a
     /// proxy (RFC 4861 §7.2.8).
     fn reply(&self, owner: MacAddr) -> Vec<u8> {
         let mut message = [0; 32];
@@ -182,7 +183,7 @@ mod tests {
         hosts
     }
 
-    /// An ARP request, perhaps in a VLAN.
+    /// An ARP request, optionally in a VLAN.
     fn request(from: MacAddr, sender: &str, target: &str, vlan: Option<u16>) -> Vec<u8> {
         let [sender, target] = [sender, target].map(|ip| ip.parse::<Ipv4Addr>().unwrap().octets());
         let arp = ArpPacket::new(

@@ -1,4 +1,4 @@
-//! What handlers tell the task that installs flows, and what wakes it.
+//! News for the task that installs flows: from handlers, and from watches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -10,28 +10,28 @@ use bellrock_services::paths::paths;
 
 use super::flows::{Pair, Traffic};
 
-/// News that wait at most. What handlers have to say beyond that is not said; their packets are
-/// delivered all the same.
+/// Maximum number of waiting news. Further news of handlers are dropped; their packets are still
+/// delivered.
 const MAX_NEWS: usize = 1 << 14;
 
-/// What the task is told.
+/// An event for the task.
 pub(super) enum News {
-    /// Paths, hosts or switches are not what they were.
+    /// Paths, hosts or switches have changed.
     Changed,
-    /// A packet of these came to the controller: they have no flows, or not all.
+    /// A packet of this pair came to the controller: some or all of its flows are missing.
     Talking(Pair),
-    /// A flow between these has gone, since they were silent.
+    /// An idle flow of this pair was removed.
     Silent(Pair, Dpid),
-    /// The flows of the app that it has: the ports that they send to.
+    /// The app's flows of a switch, and their output ports.
     Found(Dpid, Vec<(Traffic, Port)>),
 }
 
-/// The way to the task. There is one of each controller.
+/// The task's queue. There is one for each controller.
 pub(super) struct Inbox {
     sender: Sender<News>,
     pub(super) receiver: Receiver<News>,
-    /// Switches that have come up since the task looked here. What flows they have is not known. The flows that each
-    /// is sent are counted there.
+    /// Switches that have connected since the task last read this map. Their flows are unknown. The
+    /// value counts the flows sent to the switch.
     up: Mutex<BTreeMap<Dpid, Arc<AtomicU64>>>,
 }
 
@@ -43,19 +43,19 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Tells it, for handlers. `false`: too much waits already.
+    /// Sends news, for handlers. Returns `false` if too many wait already.
     pub(super) fn tell(&self, news: News) -> bool {
         self.sender.try_send(news).is_ok()
     }
 
-    /// Tells it that a switch is up. However much waits, this is not lost: if there is no room to wake the task,
-    /// what waits does.
+    /// Reports a connected switch. This is never lost: if the queue is full, the waiting news wake
+    /// the task.
     pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<AtomicU64>) {
         self.up().insert(dpid, flow_mods);
         self.tell(News::Changed);
     }
 
-    /// The switches that have come up since the last call.
+    /// Returns the switches that have connected since the last call.
     pub(super) fn take_up(&self) -> BTreeMap<Dpid, Arc<AtomicU64>> {
         std::mem::take(&mut self.up())
     }
@@ -65,14 +65,14 @@ impl Inbox {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells it when there is room.
+    /// Sends news, waiting for space in the queue.
     pub(super) async fn tell_in_time(&self, news: News) {
-        // It is open as long as there is somebody to tell.
+        // The queue stays open as long as the receiver exists.
         let _ = self.sender.send(news).await;
     }
 }
 
-/// Tells the task, from now on, when paths or hosts change.
+/// Starts to send news to the task when paths or hosts change.
 pub(super) fn tell_of_changes(network: &Network) {
     let (inbox, paths) = (network.extension::<Inbox>(), paths(network));
     network.spawn("watch paths", async move {

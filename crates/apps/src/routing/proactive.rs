@@ -1,14 +1,14 @@
 //! Flows to each host at every switch, installed when the host is found.
 //!
-//! The flows to one host are a tree: each switch sends to a neighbour that is nearer, and which of several,
-//! is drawn from the host's address (so the trees of different hosts spread over all links, also on
-//! 1.0, which has no groups). What is wanted is given to the service that keeps it so
-//! ([`bellrock_services::desired`]), from the host outward, a tree under a number of its own, which is the same
-//! in each run.
+//! The flows to one host are a tree: each switch sends to a neighbour that is nearer to the host.
+//! The host's address selects one of several such neighbours, so the trees of different hosts
+//! spread over all links (also on 1.0, which has no groups). The service
+//! [`bellrock_services::desired`] keeps the flows installed, ordered from the host. Each tree has a
+//! number of its own, the same in each run.
 //!
-//! A flow by destination carries whatever comes for the host, also from a host that nobody has heard yet. If that one
-//! only answers others, it would never be heard, and all that is for it would be flooded. So the answers to
-//! questions for addresses come to the controller, by flows above the trees.
+//! A flow by destination carries all packets for the host, also from unknown hosts. If such a host
+//! only answers requests, it would never be seen, and all packets for it would be flooded. So flows
+//! above the trees send the answers to address requests to the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ use super::flows::{self, Traffic};
 use super::left::Left;
 use super::news::{Inbox, News};
 
-/// The number of the flows that bring answers; no tree has it.
+/// Number of the flows for answers; no tree has it.
 const ANSWERS: u32 = u32::MAX;
 
-/// The flows to a host: their distance from it, the switch, and the port that they send to.
+/// The flows to a host: distance from it, switch, and output port.
 type Tree = Vec<(u32, Dpid, Port)>;
 
-/// Keeps flows to all hosts. The task.
+/// Keeps flows to all hosts. Runs as a task.
 pub(super) async fn keep(network: Network) {
     let inbox = network.extension::<Inbox>();
     let mut trees = Trees::new(network);
@@ -47,10 +47,10 @@ struct Trees {
     watch: (Watch<Paths>, Watch<Hosts>),
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
-    /// What is wanted for each host, and under which number.
+    /// Number and tree of each host.
     trees: BTreeMap<HostId, (u32, Tree)>,
     numbers: BTreeSet<u32>,
-    /// Where answers come from.
+    /// Switches that send answers to the controller.
     heard: BTreeMap<Dpid, Version>,
     has_begun: bool,
     left: Left,
@@ -73,7 +73,8 @@ impl Trees {
         }
     }
 
-    /// Wants for each host what paths and hosts say now, once the network is all there.
+    /// Updates the tree of each host after changes of paths and hosts, once the network is
+    /// complete.
     fn follow(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
@@ -118,7 +119,7 @@ impl Trees {
         }
     }
 
-    /// Has the answers of hosts come from all switches that have any.
+    /// Makes all switches with host ports send hosts' answers to the controller.
     fn hear_answers(&mut self) {
         let before = self.heard.len();
         let with_hosts = self.paths.switches().filter(|(_, ports)| !ports.is_empty());
@@ -133,8 +134,8 @@ impl Trees {
         }
     }
 
-    /// Where hosts are: as is known, and otherwise where the flows of the last run lead. Without those whose frames belong
-    /// to another app.
+    /// The places of all hosts: the known place, otherwise where flows of the last run lead.
+    /// Without hosts whose frames belong to another app.
     fn places(&mut self) -> BTreeMap<HostId, SwitchPort> {
         let hosts = &self.hosts;
         self.left.forget(|host| hosts.get(host.mac, host.vlan).is_some(), &self.paths);
@@ -144,8 +145,8 @@ impl Trees {
         all.filter(|(host, at)| !reserved.is_reserved(*at, host.vlan)).collect()
     }
 
-    /// The flows to a host that is there. A switch that no path leads from now keeps the flow that it had: there is
-    /// no better one, and it leads into what is cut, not into a circle.
+    /// The flows to a host. A switch without a path keeps its previous flow: there is no better
+    /// one, and it leads to the cut, not into a circle.
     fn tree(&self, host: HostId, at: SwitchPort) -> Tree {
         let key = Traffic::To(host).key();
         let mut tree: Tree = vec![(0, at.dpid, at.port)];
@@ -163,18 +164,19 @@ impl Trees {
         tree
     }
 
-    /// A number for the flows to a host: the same in each run, unless two hosts come to the same.
+    /// A number for the flows to a host: the same in each run, unless the numbers of two hosts
+    /// collide.
     fn number(&mut self, host: HostId) -> u32 {
         let key = Traffic::To(host).key();
         let mut number = (key ^ (key >> 32)) as u32;
-        // 0 is the number of flows that are no tree's.
+        // 0 is the number of flows outside trees.
         while number == 0 || !self.numbers.insert(number) {
             number = number.wrapping_add(1);
         }
         number
     }
 
-    /// A switch has these flows.
+    /// Records the flows of a switch, and removes those between pairs.
     fn adopt(&mut self, dpid: Dpid, flows: &[(Traffic, Port)]) {
         self.left.found(dpid, flows);
         let of_pairs = |traffic: &Traffic| matches!(traffic, Traffic::Between(_));

@@ -1,23 +1,24 @@
 //! Flows between two hosts, installed when they talk.
 //!
-//! The two flows of a switch on their path, one in each direction, match both hosts' addresses and the VLAN.
-//! Which of several shortest paths they take is drawn from these (equal-cost multipath).
+//! Each switch on their path has two flows, one in each direction, which match both hosts'
+//! addresses and the VLAN. These fields select one of several shortest paths (equal-cost
+//! multipath).
 //!
 //! # When a path changes
-//! A link fails, a host moves, a shorter path comes up: the flows of a pair that have to go another way are
-//! changed in stages, from the destination on, and each is confirmed before the next ([`Route::stages`]). So a flow that was
-//! changed leads to flows that were, and to the destination; one that was not leads where it led, or into
-//! the new path: never in a circle. All that is to be changed in a switch at a time goes together. A switch that is
-//! slow to confirm holds up those pairs alone that it has a flow of ([`changes`](super::changes)). Flows that are
-//! not needed any more are removed when all others are confirmed and [`DRAIN`] is over: packets that were on their way
-//! have left them, and what moves does not wait for what goes.
+//! A link fails, a host moves, a shorter path appears: a pair's flows on changed paths are updated
+//! in stages, from the destination on. Each stage is confirmed before the next ([`Route::stages`]).
+//! So an updated flow leads to updated flows, and to the destination. Any other flow leads where it
+//! led before, or into the new path: never in a circle. All changes of a switch are sent together.
+//! A slow switch delays only the pairs that have flows there ([`changes`](super::changes)).
+//! Unneeded flows are removed when all others are confirmed and [`DRAIN`] has passed: packets on
+//! their way have then left them, and removals do not delay updates.
 //!
-//! # What fails
-//! As long as a switch has not confirmed a change, it is not known what it has: the flow is sent again, or removed,
-//! whatever comes. A pair of which a flow was not confirmed keeps those that lead to it as they are. Where one was
-//! refused, an older one is removed, and the others are changed: the controller delivers what comes there. Both are
-//! tried again after a pause, which doubles each time ([`Backoff`]). A switch whose connection ends is read when it
-//! comes back.
+//! # Failures
+//! Until a switch has confirmed a change, its state is unknown: the flow is sent again, or removed,
+//! in any case. If a flow was not confirmed, the pair's flows that lead to it stay unchanged. If a
+//! flow was refused, an older flow there is removed, and the other flows are changed: the
+//! controller delivers the packets that arrive there. Both cases are retried after a pause, which
+//! doubles each time ([`Backoff`]). The flows of a switch that reconnects are read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,26 +41,26 @@ use super::left::Left;
 use super::news::{Inbox, News};
 use crate::backoff::Backoff;
 
-/// Pairs of hosts that have flows. Packets of others are all delivered by the controller.
+/// Maximum number of pairs with flows. The controller delivers all packets of further pairs.
 const MAX_ROUTES: usize = 1 << 18;
 
-/// Pairs that are taken on from the flows of one switch: none of those that only it tells of take the room of all
-/// others. Flows of further ones are removed.
+/// Maximum number of pairs adopted from the flows of one switch, so that one switch cannot use up
+/// [`MAX_ROUTES`]. Flows of further pairs are removed.
 const MAX_NEW_ROUTES: usize = 1 << 16;
 
-/// The flows of a pair are not sent again within this time, whatever packets come.
+/// Minimum time before the flows of a pair are sent again, whatever packets come.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// News that are dealt with before paths are looked at again.
+/// Maximum number of news handled before paths are checked again.
 const NEWS_PER_TURN: usize = 1024;
 
-/// A switch on a path, and the port that the path leaves it by.
+/// A switch on a path, and the path's output port there.
 type Step = (Dpid, Port);
 
-/// Stands for the port of a flow while it is not known where it leads, or whether it is there.
+/// Stands for the output port of a flow that may lead anywhere, or may not exist.
 const UNKNOWN: Port = Port::ANY;
 
-/// Keeps flows between hosts that talk. The task.
+/// Keeps flows between hosts that talk. Runs as a task.
 pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
     let inbox = network.extension::<Inbox>();
     let mut routes = Routes::new(network, idle_timeout_s);
@@ -77,50 +78,52 @@ pub(super) async fn keep(network: Network, idle_timeout_s: u16) {
     }
 }
 
-/// What is known of a pair's flows.
+/// The known flows of a pair.
 #[derive(Default)]
 struct Route {
-    /// The path that they are to take, from the destination on. Empty for those that were found.
+    /// The wanted path, from the destination on. Empty for flows that were found.
     path: Vec<Step>,
-    /// Where flows are, in any order, or may be: to [`UNKNOWN`].
+    /// Existing flows, in any order; with [`UNKNOWN`] if a flow may exist.
     steps: Vec<Step>,
-    /// Whether both hosts were known since, or flows were sent: not so of an earlier run's.
+    /// Whether both hosts have been known since, or flows were sent. False for flows of an earlier
+    /// run.
     is_known: bool,
     sent: Duration,
-    /// Whether something has failed since the last changes were begun.
+    /// Whether a change has failed since the last changes began.
     has_failed: bool,
-    /// How long they are left alone then, before they are tried again.
+    /// Pause after a failure, before the next attempt.
     backoff: Backoff,
-    /// When packets have left the flows that are not needed any more, if all others are confirmed.
+    /// Time when packets have left the unneeded flows, if all others are confirmed.
     drained: Option<Duration>,
 }
 
 impl Route {
-    /// What is in a switch now.
+    /// Records the flow in a switch.
     fn set(&mut self, dpid: Dpid, port: Option<Port>) {
         self.steps.retain(|(at, _)| *at != dpid);
         self.steps.extend(port.map(|port| (dpid, port)));
     }
 
-    /// Whether flows are where they are to be, and nowhere else.
+    /// Returns whether the flows are exactly those of the path.
     fn is_right(&self) -> bool {
         self.path.len() == self.steps.len()
             && self.path.iter().all(|step| self.steps.contains(step))
     }
 
-    /// The flows that are not needed any more.
+    /// Removals of the unneeded flows.
     fn removals(&self) -> Stage {
         let is_kept = |dpid: Dpid| self.path.iter().any(|(at, _)| *at == dpid);
         let needless = self.steps.iter().filter(|(at, _)| !is_kept(*at));
         needless.map(|(at, _)| Edit { at: *at, port: None }).collect()
     }
 
-    /// What makes flows lead along its path, from the destination on.
+    /// Changes that make the flows follow the path, from the destination on.
     ///
-    /// Switches that have no flow of the pair are changed together, up to the next that has another, or of which it is not
-    /// known: that one is changed by itself, when they have confirmed. As long as one of them is not changed, packets that
-    /// come there go nowhere but to the controller, and from one that is changed they get to the destination or to such a
-    /// one. So it does not matter which is changed first.
+    /// Switches without a flow of the pair form one stage, up to the next switch that has another
+    /// flow or is unread. That switch is a stage by itself, after their confirmation. Packets that
+    /// arrive at an unchanged switch of a stage go only to the controller. From a changed switch
+    /// they reach the destination or an unchanged switch. So the order within a stage does not
+    /// matter.
     fn stages(&self, is_read: impl Fn(Dpid) -> bool) -> Vec<Stage> {
         let (mut stages, mut new) = (Vec::new(), Stage::new());
         for step @ (at, port) in &self.path {
@@ -141,22 +144,22 @@ struct Routes {
     network: Network,
     idle_timeout_s: u16,
     watch: (Watch<Paths>, Watch<Hosts>),
-    /// What `routes` follow.
+    /// State that `routes` follow.
     paths: Snapshot<Paths>,
     hosts: Snapshot<Hosts>,
-    /// Places that nobody has flows to.
+    /// Places where routes may not lead.
     reserved: Snapshot<ReservedPorts>,
     routes: BTreeMap<Pair, Route>,
     index: Index,
-    /// Those that do not follow these yet, perhaps.
+    /// Pairs whose route may be out of date.
     stale: BTreeSet<Pair>,
     changes: Changes,
-    /// When pairs are looked at again: what has failed is tried again then, or what is not needed any more goes.
+    /// Times at which pairs are checked again, to retry a failure or to remove unneeded flows.
     again: BTreeSet<(Duration, Pair)>,
     left: Left,
-    /// Whether the network is all there, so that flows of an earlier run may be changed.
+    /// Whether the network is complete, so that flows of an earlier run may be changed.
     is_whole: bool,
-    /// What is sent to each switch is counted there.
+    /// Counts the flows sent to each switch.
     flow_mods: BTreeMap<Dpid, Arc<AtomicU64>>,
 }
 
@@ -181,7 +184,7 @@ impl Routes {
         }
     }
 
-    /// Waits for news, for switches to say what became of changes, or until a pair is looked at again.
+    /// Waits for news, for outcomes of changes, or until a pair is due for a check.
     async fn next(&mut self, inbox: &Inbox) -> Option<News> {
         let again = until(&self.network, self.again.first().map(|(at, _)| *at));
         let others = first(self.changes.some_ended(), again);
@@ -197,7 +200,7 @@ impl Routes {
         }
     }
 
-    /// The path of a pair, from the destination on. `None`: a host is not known, or no path leads there.
+    /// The path of a pair, from the destination on. `None` if a host is unknown or no path exists.
     fn path(&self, pair: Pair) -> Option<Vec<Step>> {
         let (from, to) = (self.place(pair.from)?.dpid, self.place(pair.to)?);
         self.paths.distance(from, to.dpid)?;
@@ -212,7 +215,7 @@ impl Routes {
         place(host, &self.hosts, &self.reserved, &self.left, &self.paths)
     }
 
-    /// The route of a pair that has none.
+    /// Adds the route of a pair that has none.
     fn insert(&mut self, pair: Pair, route: Route) {
         let (hosts, left, paths) = (&self.hosts, &self.left, &self.paths);
         let reserved = &self.reserved;
@@ -220,8 +223,8 @@ impl Routes {
         self.routes.insert(pair, route);
     }
 
-    /// Two hosts talk: they get flows. Packets that come before these are there are delivered by the
-    /// controller, so that nothing has to be waited for.
+    /// Installs flows for two hosts that talk. The controller delivers packets until the flows
+    /// exist, so nothing waits for confirmations.
     fn install(&mut self, pair: Pair) {
         let now = self.network.now();
         match self.routes.get(&pair) {
@@ -233,7 +236,7 @@ impl Routes {
                     return;
                 }
                 if !route.is_right() {
-                    // It has flows; those that lead to them come after them.
+                    // It has flows; `follow` changes them in stages.
                     self.stale.insert(pair);
                     return;
                 }
@@ -241,7 +244,7 @@ impl Routes {
         }
         let Some(path) = self.path(pair) else { return };
         for step in &path {
-            // Whether it is there shows when another packet comes, or none.
+            // A later packet shows that the flow is missing.
             drop(self.send(step.0, vec![self.add(pair, *step)]));
         }
         let steps = path.clone();
@@ -249,12 +252,12 @@ impl Routes {
         self.insert(pair, route);
     }
 
-    /// Whether it is one of an earlier run that is not to be changed yet.
+    /// Returns whether it is a route of an earlier run that may not be changed yet.
     fn is_left(&self, route: &Route) -> bool {
         !route.is_known && !self.is_whole
     }
 
-    /// Paths or hosts have changed, perhaps: flows that have to go another way do so.
+    /// Moves flows to new paths after changes of paths or hosts.
     fn follow(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
@@ -279,7 +282,7 @@ impl Routes {
         }
     }
 
-    /// Finds the pairs whose hosts are elsewhere now, and those between which paths are not what they were.
+    /// Finds the pairs with moved hosts, and those between switches with changed paths.
     fn find_stale(&mut self, before: &Snapshot<Paths>) {
         let (hosts, paths) = (&self.hosts, &self.paths);
         if self.is_whole {
@@ -294,7 +297,7 @@ impl Routes {
         }
     }
 
-    /// Looks again at those whose time has come.
+    /// Marks the pairs that are due for a check.
     fn look_again(&mut self) {
         let now = self.network.now();
         while let Some((at, pair)) = self.again.first().copied().filter(|(at, _)| *at <= now) {
@@ -303,7 +306,7 @@ impl Routes {
         }
     }
 
-    /// Has a pair's flows take the path that there is now.
+    /// Moves a pair's flows to its current path.
     fn lead(&mut self, pair: Pair) {
         let Some(route) = self.routes.get(&pair).filter(|route| !self.is_left(route)) else {
             return;
@@ -311,7 +314,7 @@ impl Routes {
         let path = match self.path(pair) {
             Some(path) => path,
             None if self.place(pair.from).is_none() || self.place(pair.to).is_none() => Vec::new(),
-            // There is no path now: what is there may do.
+            // There is no path now: keep the flows.
             None => return,
         };
         let now = self.network.now();
@@ -334,7 +337,7 @@ impl Routes {
         }
     }
 
-    /// Sends what can be sent now.
+    /// Sends the changes that are ready.
     fn send_ready(&mut self) {
         for (dpid, dues) in self.changes.take_ready() {
             let mut changes = Vec::with_capacity(dues.len());
@@ -350,7 +353,7 @@ impl Routes {
         }
     }
 
-    /// Switches have said what became of changes, some perhaps.
+    /// Handles the outcomes of changes.
     fn ended(&mut self) {
         for (Due { pair, edit: Edit { at, port }, .. }, outcome) in self.changes.take_ended() {
             let Some(route) = self.routes.get_mut(&pair) else { continue };
@@ -359,14 +362,14 @@ impl Routes {
                     route.set(at, port);
                     true
                 }
-                // What it has is read when it comes back.
+                // Its flows are read when it returns.
                 Outcome::NotSent(Error::UnknownSwitch(_))
                 | Outcome::Unknown(Loss::Disconnected) => {
                     route.set(at, None);
                     route.has_failed |= port.is_some();
                     port.is_none()
                 }
-                // Where there is no flow the controller delivers; an older one might lead into a circle.
+                // Without a flow the controller delivers; an older flow might lead into a circle.
                 Outcome::Refused(_) if port.is_some() => {
                     route.has_failed = true;
                     self.changes.insert(pair, Edit { at, port: None });
@@ -386,7 +389,7 @@ impl Routes {
         }
     }
 
-    /// Nothing is under way for a pair any more.
+    /// Ends the changes of a pair: nothing is under way any more.
     fn settled(&mut self, pair: Pair) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         if route.has_failed {
@@ -401,7 +404,7 @@ impl Routes {
         } else if route.is_right() {
             route.drained = None;
         } else if !route.path.iter().all(|step| route.steps.contains(step)) {
-            // A switch has lost what it had meanwhile.
+            // A switch has lost a flow meanwhile.
             self.stale.insert(pair);
         } else if route.drained.is_none() {
             let at = self.network.now() + DRAIN;
@@ -410,7 +413,7 @@ impl Routes {
         }
     }
 
-    /// A flow has gone by itself.
+    /// Records that a flow was removed by its switch.
     fn forget(&mut self, pair: Pair, dpid: Dpid) {
         let Some(route) = self.routes.get_mut(&pair) else { return };
         route.set(dpid, None);
@@ -429,7 +432,7 @@ impl Routes {
         }
     }
 
-    /// A switch has these flows and no others.
+    /// Records the flows of a switch, which replace all known ones.
     fn adopt(&mut self, dpid: Dpid, flows: Vec<(Traffic, Port)>) {
         self.left.found(dpid, &flows);
         let has_some = |route: &Route| route.steps.iter().any(|(at, _)| *at == dpid);
@@ -487,8 +490,8 @@ impl Routes {
     }
 }
 
-/// Where a host is: as is known, and otherwise where the flows of the last run lead. Nowhere, where its frames belong
-/// to another app.
+/// The place of a host: the known place, otherwise where flows of the last run lead. `None` if its
+/// frames belong to another app.
 fn place(
     host: HostId,
     hosts: &Hosts,
@@ -511,7 +514,7 @@ mod tests {
         Edit { at: Dpid(at), port: port.map(Port) }
     }
 
-    /// A route to the first of these, and what is in switches.
+    /// A route with this path and these flows in switches.
     fn route(path: &[u64], steps: &[(u64, Port)]) -> Route {
         let path = path.iter().map(|dpid| (Dpid(*dpid), Port(1))).collect();
         let steps = steps.iter().map(|(dpid, port)| (Dpid(*dpid), *port)).collect();
@@ -543,7 +546,7 @@ mod tests {
     #[test]
     fn a_flow_that_may_lead_elsewhere_waits_for_all_that_are_nearer_and_all_that_are_farther_wait_for_it()
      {
-        // 3 and 6 lead elsewhere, 5 is as it is to be, and what 8 has was not read.
+        // 3 and 6 lead elsewhere, 5 is right already, and the flows of 8 are unread.
         let steps = [(3, Port(2)), (5, Port(1)), (6, Port(2))];
         let route = route(&[1, 2, 3, 4, 5, 6, 7, 8, 9], &steps);
         let stages = route.stages(|dpid| dpid != Dpid(8));
@@ -552,10 +555,10 @@ mod tests {
         assert_eq!(at, [vec![1, 2], vec![3], vec![4], vec![6], vec![7], vec![8], vec![9]]);
     }
 
-    /// Switches of these tests have the numbers below.
+    /// The switches of these tests have the numbers below it.
     const SWITCHES: usize = 8;
 
-    /// The flow of each switch in the tests below: the switch that it leads to, or the host.
+    /// The flow of each switch in the tests below: its next switch, or the host.
     type Flows = BTreeMap<u64, u64>;
     const HOST: u64 = 99;
 
@@ -565,8 +568,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was there, as far as it led in no circle, in whatever order switches do what they are sent
-        /// together.
+        /// Starts with any flows without a circle. Switches execute the changes of a stage in any
+        /// order.
         #[test]
         fn at_no_moment_do_flows_lead_in_a_circle(
             order in Just((0..SWITCHES as u64).collect::<Vec<_>>()).prop_shuffle(),
@@ -578,7 +581,7 @@ mod tests {
         ) {
             let mut flows = Flows::new();
             for (at, next) in leads_to.iter().enumerate() {
-                // To one that stands before it, so that it is no circle.
+                // Leads to an earlier switch in `order`, so that there is no circle.
                 let next = next.map(|next| if at == 0 { HOST } else { order[next % at] });
                 flows.extend(next.map(|next| (order[at], next)));
             }

@@ -1,4 +1,4 @@
-//! The handler: what becomes of a packet that comes to the controller.
+//! The handler of routing for packets that come to the controller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub struct RoutingSwitch {
     reserved: Reader<ReservedPorts>,
     inbox: Arc<Inbox>,
     counters: Counters,
-    /// Flows that the task sends to the switch.
+    /// Counts the flows that the task sends to the switch.
     flow_mods: Arc<AtomicU64>,
     floods: Allowance,
 }
@@ -65,7 +65,7 @@ impl Handler for RoutingSwitch {
             && switch.cookie().owns(flow.cookie)
             && let Some(Traffic::Between(pair)) = Traffic::of(&flow.matching.to_match())
         {
-            // If this is lost, the flow is taken for there until the two talk again.
+            // If this is lost, the flow counts as installed until the two talk again.
             self.inbox.tell(News::Silent(pair, switch.dpid()));
         }
         Ok(())
@@ -97,14 +97,14 @@ impl RoutingSwitch {
         }
     }
 
-    /// Whether frames of a VLAN at a port belong to another app. It is counted.
+    /// Returns whether frames of a VLAN at a port belong to another app, and counts them.
     fn is_reserved(&mut self, at: SwitchPort, vlan: Option<u16>) -> bool {
         let is_reserved = self.reserved.get().is_reserved(at, vlan);
         self.counters.reserved += u64::from(is_reserved);
         is_reserved
     }
 
-    /// A question for an address is answered where that can be; all else goes to everybody.
+    /// Answers an address request if possible; otherwise floods the packet.
     fn answer_or_flood(
         &mut self,
         switch: &mut Switch<'_>,
@@ -127,8 +127,8 @@ impl RoutingSwitch {
         }
     }
 
-    /// Asks for flows from one host to another, if the first is known too: whoever makes up addresses keeps nobody
-    /// from being heard.
+    /// Requests flows from one host to another, if the source is known too: forged source addresses
+    /// must not fill the table of routes.
     fn ask_for_flows(&mut self, src: MacAddr, dst: MacAddr, vlan: Option<u16>) {
         let is_known = self.hosts.get().get(src, vlan).is_some();
         if self.settings.mode == RoutingMode::Reactive && is_known {
@@ -137,7 +137,7 @@ impl RoutingSwitch {
         }
     }
 
-    /// Gives a packet to the switch of the host that it is for, if a path leads there.
+    /// Sends a packet to the host that it is for, if there is a path.
     fn deliver(
         &mut self,
         switch: &mut Switch<'_>,
@@ -161,13 +161,13 @@ impl RoutingSwitch {
             self.send(to.dpid, packet.data(), &[Action::output(to.port)]);
             return discard(switch, packet);
         } else if let Some(hop) = paths.next_hop(here, to.dpid, 0) {
-            // Only this switch has all of it.
+            // Only this switch has the whole packet.
             switch.packet_out(packet, hop.from.port)?;
         }
         Ok(Verdict::Consume)
     }
 
-    /// Gives a packet of a host to all other ports of hosts that a path leads to, except those that belong to
+    /// Sends a packet of a host to all other reachable host ports, except those that belong to
     /// another app.
     fn flood(
         &mut self,
@@ -216,7 +216,7 @@ impl RoutingSwitch {
         Ok(Verdict::Consume)
     }
 
-    /// Has another switch do this to a packet.
+    /// Sends a packet_out with these actions to another switch.
     fn send(&mut self, dpid: Dpid, data: &[u8], actions: &[Action<'_>]) {
         let sent = self.network.switch(dpid).is_some_and(|info| {
             let message = Switch::own_packet(info.version, data, actions);
@@ -226,7 +226,7 @@ impl RoutingSwitch {
     }
 }
 
-/// Has the switch forget a packet that it keeps.
+/// Drops a packet, and frees its buffer in the switch.
 fn discard(switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
     if packet.buffer_id().is_some() {
         switch.packet_out_with(packet, &[])?;
@@ -234,7 +234,7 @@ fn discard(switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
     Ok(Verdict::Consume)
 }
 
-/// So many in a second.
+/// A number of packets in each second.
 #[derive(Default)]
 struct Allowance {
     second: u64,

@@ -1,4 +1,4 @@
-//! Hosts of all switches: what is near, what is noted, and what leaves with a switch.
+//! Tests of cached hosts, noted hosts, and the disconnect of a switch.
 
 use bellrock_api::{App, Nowhere, PacketInView};
 use bellrock_tables::{Budget, SharedTable};
@@ -19,7 +19,7 @@ fn at(port: u32) -> Place {
     Place::at(Port(port)).unwrap()
 }
 
-/// Where a packet from one host to another goes to straight.
+/// The output port of a packet from one host to another on the fast path.
 fn goes(
     hosts: &mut GlobalHosts<SharedTable>,
     [from, to]: [u8; 2],
@@ -43,12 +43,12 @@ fn what_is_near_is_given_up_when_another_switch_changes_it() {
         assert_eq!(goes(&mut one, [A, B], 1, 10), None, "without flows");
         assert!(one.note_flows(host, at(port)));
     }
-    // The table tells it, and then it is near.
+    // The table has the entry; afterwards the cache has it.
     for _ in 0..2 {
         assert_eq!(goes(&mut one, [A, B], 1, 13), Some(Port(2)));
     }
     assert_eq!(goes(&mut one, [A, B], 3, 13), None, "not where it was");
-    // Nobody has heard of B for three seconds.
+    // No switch has seen B for three seconds.
     let b = two.hash(key(B));
     assert_eq!(two.learn(b, at(5), false, 13), Learnt::Moved { from: Place::default(), to: at(5) });
     assert!(one.has_news());
@@ -76,7 +76,7 @@ fn hosts_are_reported_once_by_the_app_each_with_its_own_switch_while_that_is_up(
     two.note_flapping([key(A), key(B)].into_iter());
     assert_eq!(hosts(9), [(10, A, 1, false), (20, B, 2, true)]);
     assert_eq!(hosts(1).len(), 1);
-    // No handler reads the table for it.
+    // No handler reads the table for this.
     one.for_each(0, &mut |_, _, _| unreachable!());
     two.note_flapping(std::iter::empty());
     assert_eq!(hosts(9), [(10, A, 1, false), (20, B, 2, false)]);
@@ -110,7 +110,7 @@ fn what_a_switch_changes_itself_is_not_near_any_more() {
     assert_eq!(goes(&mut one, [A, B], 1, 10), None);
 }
 
-/// An earlier run has left a flow from A to B, by these ports.
+/// A flow from A to B that an earlier run has left, with these ports.
 fn left(from: u32, to: u32) -> Ends {
     Ends { from: (key(A), at(from)), to: (key(B), at(to)) }
 }
@@ -133,12 +133,12 @@ fn flows_stay_that_lead_towards_the_switch_of_their_host() {
     assert!(matches!(astray.next_news(), Some(News::Gone(host, place))
         if host == key(A) && place == at(7).with_flows()));
     assert_eq!(new.ways.to(home.me), Some(Port(7)), "the flow has told the way");
-    // Who has kept flows hears when it moves.
+    // Switches that have kept flows get a letter when it moves.
     assert!(matches!(astray.learn(a, at(3), true, 20), Learnt::Moved { .. }));
     for its in [&mut home, &mut ahead, &mut new] {
         assert!(matches!(its.next_news(), Some(News::Gone(host, _)) if host == key(A)));
     }
-    // B is noted all the while.
+    // B remains noted.
     assert_eq!(home.find(home.hash(key(B)), 20), Found::At(at(2).with_flows()));
 }
 
@@ -157,7 +157,7 @@ fn a_switch_that_leaves_takes_its_notes_along_and_so_does_time() {
     assert_eq!(gone, [(key(A), at(1).with_flows()), (key(B), at(2).with_flows())]);
     assert!(!one.shared.notes.are_any());
     assert_eq!(one.find(one.hash(key(A)), 41), Found::Nowhere);
-    // Nor is a host noted behind a port that is down.
+    // A host noted behind a port that goes down is forgotten too.
     assert!(one.adopt(&left(1, 2), 50));
     one.forget_port(Port(2));
     assert_eq!(one.find(one.hash(key(B)), 50), Found::Nowhere);
