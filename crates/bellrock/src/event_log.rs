@@ -1,10 +1,10 @@
-//! What happens in the network, as lines of the log: alarms as warnings; links, and the end of what was warned of,
-//! at level info; all else at debug.
+//! Events of the network as lines of the log: alarms as warnings; links and the end of an alarm at
+//! level info; all other events at debug.
 
 use bellrock_api::{Event, Heard, Network, Subscription};
 use tracing::{debug, info, warn};
 
-/// Has what happens in the network written into the log from now on.
+/// Writes the events of the network to the log from now on.
 pub(crate) fn log_events(network: &Network) {
     network.spawn("log of events", log(network.events().subscribe()));
 }
@@ -20,7 +20,7 @@ async fn log(mut events: Subscription) {
         };
         let name = event.name();
         match event {
-            // The workers write these themselves.
+            // The workers log these events themselves.
             event if event.is_about_connection() => debug!(event = name, "{event}"),
             event if event.is_alarming() => warn!(event = name, "{event}"),
             Event::LinkUp(_)

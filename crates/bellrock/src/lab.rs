@@ -1,5 +1,5 @@
-//! Where an app is tested: networks of emulated switches and hosts on a virtual clock (feature
-//! `lab`, for the dev-dependencies of an app).
+//! Tests of an app: networks of emulated switches and hosts on a virtual clock (feature `lab`, for
+//! the dev-dependencies of an app).
 //!
 //! ```
 //! use bellrock::lab::{Lab, tree};

@@ -1,19 +1,20 @@
 //! Bellrock, an OpenFlow controller: the library for authors of apps.
 //!
-//! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). What
-//! it is written against comes from `bellrock-api` and is all in [`prelude`]; [`run`] makes a whole
-//! controller of it, and [`Controller`] one of several apps, at another address:
+//! An app is a factory of handlers, one for each switch that connects ([`App`], [`Handler`]). The
+//! types that an app uses come from `bellrock-api`, and [`prelude`] has them all. [`run`] runs a
+//! controller with one app. [`Controller`] runs several apps, or listens at another address:
 //!
 //! ```no_run
 #![doc = include_str!("../../../examples/hub.rs")]
 //! ```
 //!
-//! Behind the feature `lab` is where an app is tested: `lab::Lab`, emulated networks on a virtual clock. Behind
-//! the feature `apps` are those that come with Bellrock, for chains with one's own.
+//! With the feature `lab`, `lab::Lab` tests an app on emulated networks and a virtual clock. With
+//! the feature `apps`, the crate has the apps that come with Bellrock, for chains with your own
+//! apps.
 //!
 //! # What it is not
-//! The command `bellrock`, which operators run, is in here too, but behind the feature `cli`. An
-//! app needs none of it, and without the feature none of what it depends on is compiled.
+//! It is not only the command `bellrock`, which operators run. The command is behind the feature
+//! `cli`. An app does not need it, and without the feature none of its dependencies are compiled.
 
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]

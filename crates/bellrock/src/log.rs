@@ -1,5 +1,5 @@
-//! The log of programs that bring none of their own: a line on standard error for what is of level
-//! info and above. The command's is another, which can be set.
+//! The log of programs that install no subscriber: one line on standard error for each event of
+//! level info and above. The command has another log, which can be configured.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -8,15 +8,15 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The least level that is written.
+/// Lowest level that is written.
 const LEVEL: Level = Level::INFO;
 
-/// Has all that is logged from now on written, unless the program has a subscriber already.
+/// Writes all events to standard error from now on, unless the program has a subscriber already.
 pub(crate) fn start() {
     let _ = tracing::subscriber::set_global_default(Lines);
 }
 
-/// Writes events as lines. Spans are not told apart.
+/// Writes events as lines. All spans have the same id.
 struct Lines;
 
 impl Subscriber for Lines {
@@ -26,7 +26,7 @@ impl Subscriber for Lines {
 
     fn event(&self, event: &Event<'_>) {
         let line = line(event);
-        // Whoever has closed standard error does not want it.
+        // If standard error is closed, the line is lost.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
@@ -40,8 +40,8 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Level, message, and the other fields as `name=value`. Whatever a switch says of itself, it is one
-/// line, and commands no terminal.
+/// Formats level, message, and the other fields as `name=value`. The result is always one line:
+/// control characters that a switch sends are escaped, so they cannot command a terminal.
 fn line(event: &Event<'_>) -> String {
     let mut parts = Parts::default();
     event.record(&mut parts);

@@ -1,9 +1,9 @@
-//! Apps that are no more than their handlers.
+//! Apps that consist only of their handlers.
 
 use bellrock_api::{App, Handler, Network, SwitchInfo};
 
-/// An app with this name that makes a handler for each switch with `make`, and has no state of
-/// its own. One that shares something between its handlers implements [`App`] instead.
+/// An app with this name. It makes a handler for each switch with `make`, and has no state of its
+/// own. An app that shares state between its handlers implements [`App`] instead.
 pub fn per_switch<H, F>(name: &'static str, make: F) -> PerSwitch<F>
 where
     H: Handler,
@@ -12,7 +12,7 @@ where
     PerSwitch { name, make }
 }
 
-/// What [`per_switch`] returns.
+/// The app that [`per_switch`] returns.
 #[derive(Clone, Debug)]
 pub struct PerSwitch<F> {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! A whole controller in a program of one's own.
+//! A controller in your own program.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,28 +14,28 @@ use crate::event_log::log_events;
 use crate::log;
 use crate::signals::Signals;
 
-/// What `main` of an app's own program returns.
+/// What `main` of your own program returns.
 pub type Result<T = (), E = RunError> = std::result::Result<T, E>;
 
-/// Why a controller could not run. Its `Debug` is the sentence too, since that is what a `main`
-/// that returns it prints.
+/// Why a controller could not run. `Debug` prints the same sentence as `Display`, because a `main`
+/// that returns the error prints it with `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The engine did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An app could do nothing where it stands in the chain.
+    /// An app would get no packets at its place in the chain.
     #[error("{0}")]
     Chain(String),
-    /// A service that the app needs cannot be made.
+    /// A service that an app needs cannot be made.
     #[error(transparent)]
     Services(#[from] NoRandomness),
     /// The control socket cannot be opened.
     #[cfg(feature = "control")]
     #[error("{0}")]
     Control(String),
-    /// The signals that end it cannot be watched for.
+    /// No handler for the signals that stop the controller can be installed.
     #[error("signals cannot be handled: {0}")]
     Signals(#[source] std::io::Error),
     /// A thread of the engine has failed, and the others were stopped.
@@ -51,7 +51,7 @@ impl fmt::Debug for RunError {
 
 /// Runs a controller with this one app: short for `Controller::new().app(app).run()`.
 ///
-/// An app that is no more than its handler is made by [`per_switch`](crate::per_switch).
+/// An app that consists only of its handler is made by [`per_switch`](crate::per_switch).
 ///
 /// # Errors
 /// [`RunError`].
@@ -59,11 +59,11 @@ pub fn run<A: App>(app: A) -> Result {
     Controller::new().app(app).run()
 }
 
-/// A controller with a chain of apps, in a program of one's own. The services that the apps need stand
-/// in front of them; a worker runs on each core, and all that is not said has its default.
+/// A controller with a chain of apps, in your own program. The services that the apps need stand in
+/// front of them. One worker runs on each core. Every other setting has its default.
 ///
-/// What is logged at level info and above goes to standard error, unless the program has
-/// installed a subscriber of `tracing` of its own.
+/// Everything logged at level info and above goes to standard error, unless the program has
+/// installed its own `tracing` subscriber.
 ///
 /// ```no_run
 /// use bellrock::prelude::*;
@@ -91,7 +91,8 @@ enum ControlPlace {
     At(PathBuf),
 }
 
-/// Nothing has this: it makes an error of the compiler of a control socket without its feature.
+/// No type implements it. Without the feature `control`, a control socket is a compile error that
+/// names the feature.
 #[cfg(not(feature = "control"))]
 #[diagnostic::on_unimplemented(
     message = "a control socket needs the feature `control` of the crate `bellrock`",
@@ -101,43 +102,45 @@ enum ControlPlace {
 pub trait ControlFeature<'f> {}
 
 impl Controller {
-    /// One without apps, which would listen on 127.0.0.1:6653.
+    /// A controller without apps. It listens on 127.0.0.1:6653 unless [`listen`](Self::listen) is
+    /// called.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this app, behind those that it has: it gets the packets that they pass, and its flows
-    /// are below theirs. An order in which an app could do nothing is an error of [`run`](Self::run); what is doubtful is
-    /// logged as a warning. See [`App::forwards`].
+    /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
+    /// and its flows have lower priorities. If an app could do nothing in this order,
+    /// [`run`](Self::run) returns an error. What is doubtful is logged as a warning. See
+    /// [`App::forwards`].
     pub fn app<A: App>(mut self, app: A) -> Self {
         self.apps.push(Box::new(app));
         self
     }
 
-    /// Listens on this address, instead of the default; called several times, on each of them. Port 0 takes a
-    /// free one. Anybody who reaches an address can say that he is a switch.
+    /// Listens on this address instead of the default. Call it several times to listen on several
+    /// addresses. Port 0 takes a free port. Anyone who reaches an address can claim to be a switch.
     pub fn listen(mut self, address: impl Into<SocketAddr>) -> Self {
         self.listen.push(address.into());
         self
     }
 
-    /// Answers `bellrock status`, `switches`, `counters`, `tasks` and the like, where these commands look by
-    /// default (feature `control`). The commands of the apps that come with Bellrock, such as `bellrock reserve`,
-    /// are for `bellrock run` alone.
+    /// Answers `bellrock status`, `switches`, `counters`, `tasks` and similar commands, at the path
+    /// where they look by default (feature `control`). The commands of the apps that come with
+    /// Bellrock, such as `bellrock reserve`, work only with `bellrock run`.
     #[cfg(feature = "control")]
     pub fn control_socket(mut self) -> Self {
         self.control = Some(ControlPlace::Default);
         self
     }
 
-    /// The same, with the socket at this path, for the command's `--control`.
+    /// The same, with the socket at this path, which the command takes as `--control`.
     #[cfg(feature = "control")]
     pub fn control_socket_at(mut self, path: impl Into<PathBuf>) -> Self {
         self.control = Some(ControlPlace::At(path.into()));
         self
     }
 
-    /// The same without the feature `control`: an error of the compiler that names the feature.
+    /// The same without the feature `control`: a compile error that names the feature.
     #[cfg(not(feature = "control"))]
     pub fn control_socket(self) -> Self
     where
@@ -146,7 +149,7 @@ impl Controller {
         self
     }
 
-    /// The same without the feature `control`: an error of the compiler that names the feature.
+    /// The same without the feature `control`: a compile error that names the feature.
     #[cfg(not(feature = "control"))]
     pub fn control_socket_at(self, _path: impl Into<std::path::PathBuf>) -> Self
     where
@@ -155,8 +158,8 @@ impl Controller {
         self
     }
 
-    /// Runs it until the process gets SIGTERM, SIGINT or SIGHUP; then what is written still goes out, and
-    /// connections are closed. A second signal ends the process at once.
+    /// Runs the controller until the process gets SIGTERM, SIGINT or SIGHUP. Then it sends what is
+    /// already written and closes all connections. A second signal ends the process at once.
     ///
     /// # Errors
     /// [`RunError`].
@@ -168,7 +171,8 @@ impl Controller {
         signal.map(|_| ()).ok_or(RunError::Failed)
     }
 
-    /// Starts it, for a program that has more to do. It runs until [`Running::stop`].
+    /// Starts the controller and returns, for a program that does other work too. The controller
+    /// runs until [`Running::stop`].
     ///
     /// # Errors
     /// [`RunError`].
@@ -206,7 +210,7 @@ impl Controller {
     }
 }
 
-/// Logs what is doubtful in a chain; the first thing that cannot work is an error.
+/// Logs warnings for what is doubtful in a chain, and returns the first problem that is an error.
 fn check_chain(apps: &[Box<dyn DynApp>]) -> Result {
     let roles: Vec<_> = apps.iter().map(|app| AppRole::of(app.as_ref())).collect();
     for problem in check(&roles) {
@@ -218,7 +222,7 @@ fn check_chain(apps: &[Box<dyn DynApp>]) -> Result {
     Ok(())
 }
 
-/// A controller that runs, in threads of its own.
+/// A running controller, in its own threads.
 #[must_use = "it is to be stopped"]
 pub struct Running {
     #[cfg(feature = "control")]
@@ -227,21 +231,23 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it listens.
+    /// Addresses on which it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         self.engine.addresses()
     }
 
-    /// The network, for what is no app: switches, links and hosts as snapshots, events, tasks.
+    /// The network, for code outside of apps: switches, links and hosts as snapshots, events,
+    /// tasks.
     #[must_use]
     pub fn network(&self) -> Network {
         self.engine.monitor().network()
     }
 
-    /// Stops it: what is written still goes out, connections are closed, threads have ended.
+    /// Stops the controller: sends what is already written, closes all connections, and waits for
+    /// all threads to end.
     pub fn stop(self) {
-        // First, so that nobody asks what is half gone.
+        // First, so that no client asks a half-stopped engine.
         #[cfg(feature = "control")]
         drop(self.control);
         self.engine.stop();

@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second does not ask.
+//! SIGTERM, SIGINT and SIGHUP: the first stops the controller in order, the second ends it at once.
 
 use std::io;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use bellrock_engine::Engine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 
-/// What the shell reports of a process that a signal ended is its number and this.
+/// A shell reports this plus the signal's number for a process that a signal ended.
 const SIGNAL_STATUS: i32 = 128;
 
-/// What they are, with their names. SIGHUP comes when the terminal is closed.
+/// The signals that stop a controller, with their names. SIGHUP comes when the terminal is closed.
 const STOPPING: [(i32, &str); 3] = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGHUP, "SIGHUP")];
 
-/// How often it is looked whether a signal has come, or the engine has failed.
+/// Time between two checks for a signal, or for a failed engine.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// The signals that stop a controller, watched for.
+/// Watches for the signals that stop a controller.
 pub(crate) struct Signals(iterator::Signals);
 
 impl Signals {
-    /// From here on the first signal does not end the process; the second does.
+    /// From here on the first signal does not end the process. The second one does.
     pub(crate) fn watch() -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let signals = STOPPING.map(|(signal, _)| signal);
         let signals = signals.into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
         for signal in signals.clone() {
-            // In this order: the first signal finds the flag down, and then raises it.
+            // In this order: the first signal finds the flag false, and then sets it.
             let status = SIGNAL_STATUS + signal;
             flag::register_conditional_shutdown(signal, status, Arc::clone(&stopping))?;
             flag::register(signal, Arc::clone(&stopping))?;
@@ -36,7 +36,7 @@ impl Signals {
         Ok(Signals(iterator::Signals::new(signals)?))
     }
 
-    /// Waits for the first, and tells its name; `None` if the engine has failed before.
+    /// Waits for the first signal and returns its name. Returns `None` if the engine fails first.
     pub(crate) fn wait(mut self, engine: &Engine) -> Option<&'static str> {
         while !engine.has_failed() {
             if let Some(came) = self.0.pending().next() {
@@ -48,8 +48,8 @@ impl Signals {
     }
 }
 
-/// Whether whoever started the process has it ignore this signal, as `nohup` does with SIGHUP: then it
-/// goes on being ignored.
+/// Whether the process was started with this signal ignored, as `nohup` does with SIGHUP. Such a
+/// signal stays ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! Amounts as people read them.
+//! Amounts in a form that is easy to read.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) struct Short(pub(super) f64);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bounds are those of what is printed: 999.6 is no "1000".
+        // The bounds are for the rounded number: 999.6 would print as "1000".
         let (number, unit) = match self.0 {
             n if n >= 999.5e6 => (n / 1e9, " G"),
             n if n >= 999.5e3 => (n / 1e6, " M"),

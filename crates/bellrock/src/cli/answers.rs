@@ -1,7 +1,7 @@
-//! What a running controller tells of itself over the control socket.
+//! The answers of a running controller over the control socket.
 //!
-//! The types are the JSON that `--json` prints; names say the unit. They are part of the command's
-//! interface.
+//! The types are the JSON that `--json` prints. Names include the unit. They are part of the
+//! command's interface.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,23 +27,22 @@ pub(super) struct Status {
     pub(super) workers: usize,
     /// TCP connections, with or without a finished handshake.
     pub(super) connections: usize,
-    /// Connections that were accepted since the start, and that were closed at once because of a
-    /// limit.
+    /// Connections accepted since the start, and connections closed at once because of a limit.
     pub(super) accepted: u64,
     pub(super) refused: u64,
     /// Switches that are up.
     pub(super) switches: usize,
-    /// Missing where the apps' tables have no budget in common: in a program of one's own.
+    /// Missing where the tables of the apps share no budget, as in a program of your own.
     #[serde(flatten)]
     pub(super) table_memory: Option<TableMemory>,
 }
 
-/// What the tables of the apps hold, and may hold.
+/// Memory that the tables of the apps use, and their limit.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct TableMemory {
     pub(super) table_memory_used_bytes: usize,
     pub(super) table_memory_limit_bytes: usize,
-    /// Those of the bytes held that the kernel was advised to keep in huge pages.
+    /// Bytes of those used that the kernel was advised to keep in huge pages.
     pub(super) table_memory_huge_page_bytes: usize,
 }
 
@@ -73,12 +72,13 @@ pub(super) struct SwitchRow {
     pub(super) serial_number: String,
     pub(super) description: String,
     pub(super) ports: Vec<PortRow>,
-    /// Flows of the controller's own that it refuses, and why: without them it is of little use.
+    /// The controller's own flows that the switch refuses, and why. Without these flows the switch
+    /// is of little use.
     #[serde(default)]
     pub(super) refused_flows: Vec<RefusedFlowRow>,
 }
 
-/// A flow of the controller's own that a switch refuses.
+/// One of the controller's own flows, which a switch refuses.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct RefusedFlowRow {
     pub(super) flow: String,
@@ -98,18 +98,18 @@ pub(super) struct PortRow {
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct AppRow {
     pub(super) name: String,
-    /// Priorities of its flows, as switches have them.
+    /// Lowest and highest priority of its flows, as in the switch.
     pub(super) lowest_priority: u16,
     pub(super) highest_priority: u16,
-    /// What its flows' cookies begin with, in hexadecimal.
+    /// First digits of the cookies of its flows, in hexadecimal.
     pub(super) cookie: String,
-    /// How often its handlers have panicked.
+    /// How often its handlers panicked.
     pub(super) panics: u64,
-    /// It gets no more events, because they panicked too often.
+    /// Whether it gets no more events because its handlers panicked too often.
     pub(super) disabled: bool,
-    /// Errors that its handlers have returned.
+    /// Number of errors that its handlers returned.
     pub(super) errors: u64,
-    /// The latest of these that was logged, with its type.
+    /// The latest of these errors that was logged, with its type.
     pub(super) last_error: Option<String>,
 }
 
@@ -120,43 +120,43 @@ pub(super) struct TaskRow {
     pub(super) name: String,
     /// `waiting`, `ready`, `running` or `panicked`.
     pub(super) state: String,
-    /// What its panic said.
+    /// The message of its panic.
     pub(super) panic: Option<String>,
-    /// Since it was started.
+    /// Time since it was started.
     pub(super) age_seconds: u64,
-    /// How often it had its turn.
+    /// How often it ran.
     pub(super) turns: u64,
-    /// How long its turns took together.
+    /// Total time of its turns.
     pub(super) busy_microseconds: u64,
 }
 
 /// All counters.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Counters {
-    /// Of each worker, by name.
+    /// The counters of each worker, by name.
     pub(super) workers: Vec<BTreeMap<String, u64>>,
-    /// Of the background tasks of all apps together.
+    /// The counters of all background tasks together.
     pub(super) tasks: BTreeMap<String, u64>,
-    /// Of each app, by name, all switches together.
+    /// The counters of each app by name, summed over all switches.
     pub(super) apps: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Answers questions about a running engine, and leads commands to its apps.
+/// Answers questions about a running engine, and passes commands to its apps.
 pub(super) struct Answers {
     pub(super) monitor: Monitor,
     pub(super) network: Network,
     pub(super) listen: Vec<SocketAddr>,
     pub(super) apps: Vec<String>,
-    /// What the tables of all apps have together.
+    /// Memory budget that the tables of all apps share.
     pub(super) tables: Option<Budget>,
     pub(super) commands: Commands,
 }
 
 impl Answers {
-    /// The answer to a question, as JSON.
+    /// Returns the answer to a question, as JSON.
     ///
     /// # Errors
-    /// Why there is none.
+    /// A sentence that says why there is no answer.
     pub(super) fn to(&self, question: &Question) -> Result<String, String> {
         match question {
             Question::Status => json(&self.status()),

@@ -1,7 +1,8 @@
 //! The command line.
 //!
-//! What is the same for all commands is clap's derive; the settings of `run` come from the table
-//! in [`super::config::settings`], so that a flag cannot differ from the file's key.
+//! The derive of clap defines the arguments that are the same for all commands. The settings of
+//! `run` come from the table in [`super::config::settings`], so that a flag cannot differ from the
+//! key in a file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -139,7 +140,7 @@ pub(super) struct Check {
     pub(super) file: PathBuf,
 }
 
-/// What all questions to a running controller have in common.
+/// Arguments that all questions to a running controller share.
 #[derive(Debug, Args)]
 pub(super) struct Ask {
     /// Print JSON instead of a table
@@ -154,25 +155,25 @@ pub(super) struct Ask {
     pub(super) control: Option<String>,
 }
 
-/// Settings that flags or the environment give.
+/// Settings given by flags or by the environment.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(Vec<Override>);
 
 #[derive(Debug)]
 struct Override {
     key: &'static str,
-    /// The flag or the variable, as the operator knows it.
+    /// The name of the flag or of the variable.
     origin: String,
     values: Vec<String>,
 }
 
 impl Overrides {
-    /// The settings that they are of.
+    /// The keys of these settings.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.iter().map(|one| one.key)
     }
 
-    /// Applies them to `config`, and tells all that is wrong.
+    /// Applies the settings to `config`, or returns all that are wrong.
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), Vec<String>> {
         let mut wrong = Vec::new();
         for Override { key, origin, values } in &self.0 {
@@ -239,7 +240,8 @@ impl FromArgMatches for Overrides {
     }
 }
 
-/// What the command line or the environment says of a setting. An empty variable says nothing.
+/// The values of a setting on the command line or in the environment. An empty variable counts as
+/// not set.
 fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
     let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
     let origin = match matches.value_source(key)? {

@@ -1,6 +1,7 @@
-//! The part of `cli` that answers over the control socket, for programs of one's own: no command line, no screens.
+//! The part of `cli` that serves the control socket in your own program: no command line, no
+//! screens.
 //!
-//! The modules are those of the command. What asks and shows in them is the command's, and unused here.
+//! The modules are those of the command. Their code that asks and shows is unused here.
 
 #![allow(dead_code, unused_imports, reason = "the other half of these modules is the command's")]
 

@@ -253,10 +253,10 @@ pub(super) struct LoadArgs {
     pub(super) cbench: bool,
 }
 
-/// Longest time that a measurement can be given.
+/// Longest time that a measurement accepts.
 const MAX_TIME: Duration = Duration::from_secs(86_400);
 
-/// A time, in seconds if nothing else is said.
+/// Reads a time, in seconds if it has no unit.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     values::time(text, Duration::ZERO..=MAX_TIME).map_err(|expected| format!("give {expected}"))
 }

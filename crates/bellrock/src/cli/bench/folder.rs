@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Failure;
 
-/// A folder of our own, removed when it is dropped.
+/// A temporary folder, removed when it is dropped.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -22,7 +22,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It is in the folder for such files, where others clean up too.
+        // The folder is in the system's temporary directory, which is cleaned up anyway.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,6 +1,6 @@
 //! `bellrock bench`: the load generator's command line, its progress, and where its report goes.
 //!
-//! All that measures is in `bellrock-bench`; this only translates.
+//! The measurements themselves are in `bellrock-bench`.
 
 mod args;
 mod folder;
@@ -31,13 +31,14 @@ use folder::Folder;
 /// A test that takes longer than this shows its progress, on a terminal.
 const SHOW_PROGRESS: Duration = Duration::from_secs(2);
 
-/// Steps of the bar for each run.
+/// Steps of the progress bar for each run.
 const STEPS: u64 = 1000;
 
-/// What one read of a controller may take, where it can be told; Bellrock's default.
+/// Bytes that one read of a controller may take, where its command has a place for it; Bellrock's
+/// default.
 const READ_BYTES: u32 = 64 << 10;
 
-/// What the shell reports of a process that a signal ended is its number and this.
+/// A shell reports this plus the signal's number for a process that a signal ended.
 const SIGNAL_STATUS: i32 = 128;
 
 impl From<BenchError> for Failure {
@@ -63,8 +64,8 @@ pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
     }
 }
 
-/// On SIGINT or SIGTERM the controllers that were started end too, and then the command, with 128
-/// plus the signal's number.
+/// Ends the started controllers on SIGINT or SIGTERM, and then this command, with the exit status
+/// 128 plus the signal's number.
 fn end_controllers_on_signals() -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
@@ -92,7 +93,7 @@ fn respond(args: &ResponderArgs) -> Result<(), Failure> {
 fn test(args: &LoadArgs) -> Result<(), Failure> {
     let load = load(args)?;
     load.check().map_err(BenchError::from)?;
-    // Ends with this function.
+    // The controller ends when this function returns.
     let controller = match &args.controller {
         Some(command) => {
             let timeout = load.connect_timeout;
@@ -121,7 +122,7 @@ fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
         Some(peer) => peer_for(peer, load)?,
         None => suite::responder(&peer::quoted(&std::env::current_exe()?)),
     };
-    // A file that it needs goes with this function.
+    // The folder is removed when this function returns.
     let folder = Folder::new()?;
     other.write_file(folder.path())?;
     let target = free_address()?;
@@ -153,7 +154,7 @@ fn compare(args: &LoadArgs, load: &Load, watch: Watch) -> Result<(), Failure> {
     }
 }
 
-/// The other controller to compare with, if it can be under this load.
+/// Returns the other controller of the comparison, if it can take part under this load.
 fn peer_for(text: &str, load: &Load) -> Result<Contestant, Failure> {
     let peer = peer::parse(text)?;
     let name = &peer.name;
@@ -170,7 +171,7 @@ fn peer_for(text: &str, load: &Load) -> Result<Contestant, Failure> {
     }
 }
 
-/// What the exit status says: whether all went well, and all answers were right.
+/// Decides the exit status: whether the test succeeded, and all answers were right.
 fn verdict(report: &Report) -> Result<(), Failure> {
     if let Some(failure) = &report.failure {
         return Err(Failure::Failed(failure.clone()));
@@ -258,7 +259,8 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// A bar for all runs of so many tests; hidden where nobody would see it, or not for long.
+/// A progress bar for all runs of `tests` tests. It is hidden without a terminal, or if the tests
+/// are short.
 fn bar(load: &Load, tests: u32) -> ProgressBar {
     let whole = (load.warm_up + load.duration) * load.runs * tests;
     if whole < SHOW_PROGRESS || !std::io::stderr().is_terminal() {
@@ -271,7 +273,7 @@ fn bar(load: &Load, tests: u32) -> ProgressBar {
     bar
 }
 
-/// Shows how far the test of a turn is, from 1.
+/// Shows the progress of the test of a turn. Turns count from 1.
 fn show(bar: &ProgressBar, load: &Load, turn: u32, progress: Progress) {
     let Progress { step, run, up, done, share } = progress;
     let share = match step {

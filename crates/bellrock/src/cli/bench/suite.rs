@@ -1,4 +1,5 @@
-//! `bellrock bench suite` and `bellrock bench report`: who takes part, and how it went.
+//! `bellrock bench suite` and `bellrock bench report`: which controllers take part, and the
+//! progress.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -15,20 +16,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::super::{Failure, print};
 use super::{resolve, time};
 
-/// What each run measures, and the load before it, if nothing else is said; then in the short form.
+/// Default time of each run and of the load before it; second is the short form (`--quick`).
 const DURATION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(500)];
 const WARM_UP: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(200)];
 
-/// Rounds, if nothing else is said; then in the short form.
+/// Default number of rounds; second is the short form.
 const RUNS: [u32; 2] = [3, 1];
 
-/// Steps of the bar for each run.
+/// Steps of the progress bar for each run.
 const STEPS: u64 = 100;
 
-/// What our controller runs with: flows of all fields, as the studies' controllers made.
+/// Configuration of our controller: flows match all fields, as the controllers of the studies did.
 const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
 
-/// The same with one table for all switches, kept in each of the ways that there are.
+/// The same with one table for all switches, once for each kind of table.
 fn variants() -> Vec<Variant> {
     let variant = |(name, table): (&'static str, &str)| {
         let contents =
@@ -161,7 +162,7 @@ impl From<PeerError> for Failure {
     }
 }
 
-/// Measures.
+/// Measures the experiments.
 pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
     let form = usize::from(args.quick);
     let suite = Suite {
@@ -190,7 +191,7 @@ pub(super) fn run(args: &SuiteArgs) -> Result<(), Failure> {
     tell(&finished?)
 }
 
-/// Draws again.
+/// Draws the plots and reports again.
 pub(super) fn report(args: &ReportArgs) -> Result<(), Failure> {
     print(&format!("{}\n", suite::redraw(&args.folder)?.display()))
 }

@@ -1,4 +1,4 @@
-//! `bellrock bench targets`: the table of what the engine has to reach, measured.
+//! `bellrock bench targets`: measures the engine against its targets, and prints the table.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::super::{Failure, print};
 use super::folder::Folder;
 
-/// What our controller runs with: flows of all fields. All else is the default.
+/// Configuration of our controller: flows match all fields. All other settings have their defaults.
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
 
 /// The same with global learning, and with the network services that an app may need.
@@ -34,7 +34,7 @@ fn variants() -> Vec<Variant> {
     .into()
 }
 
-/// Steps of the bar.
+/// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
 /// Measure what the engine has to reach, and print the table
@@ -134,14 +134,14 @@ impl From<TargetsError> for Failure {
     }
 }
 
-/// Measures.
+/// Measures the rows.
 pub(super) fn run(args: &TargetsArgs) -> Result<(), Failure> {
     if args.list {
         let lines =
             ROWS.iter().map(|row| format!("{:<20}{}: {}\n", row.name, row.what, row.target));
         return print(&lines.collect::<String>());
     }
-    // Files that controllers need; it goes with this function.
+    // Holds files that controllers need. It is removed when this function returns.
     let folder = Folder::new()?;
     let bellrock = peer::quoted(&std::env::current_exe()?);
     let responder = format!("{bellrock} bench responder --listen {{address}}");
@@ -204,7 +204,7 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
     Contestant { name, role: Role::Ours, command, file, variants, most_switches: None }
 }
 
-/// A bar, on a terminal.
+/// A progress bar, on a terminal.
 fn bar() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -221,12 +221,12 @@ fn show(bar: &ProgressBar, place: Place) {
     bar.set_message(format!("row {} of {}, {} to go", place.row, place.of, some(place.left)));
 }
 
-/// A line above the bar, or without one.
+/// Prints a line above the progress bar, if there is one.
 fn tell(bar: &ProgressBar, line: &str) {
     bar.suspend(|| eprintln!("{line}"));
 }
 
-/// A time that is not known exactly.
+/// Formats an estimated time.
 fn some(time: Duration) -> String {
     const MINUTE: u64 = 60;
     match time.as_secs() {

@@ -1,4 +1,4 @@
-//! The apps that the command knows, and their settings.
+//! The apps that `bellrock run` offers, and their settings.
 //!
 //! In a file an app is a name (`- hub`), or a name with settings (`- learning: {match: l2}`).
 
@@ -26,14 +26,14 @@ pub(crate) enum AppChoice {
     Routing(RoutingSettings),
 }
 
-/// What can be set of the app `quarantine`.
+/// Settings of the app `quarantine`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuarantineSettings {
-    /// The block list that it watches.
+    /// The block list file that it watches.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// How the table is kept that all switches of `global_learning` share.
+/// Implementation of the table that all switches of `global_learning` share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TableKind {
     #[default]
@@ -46,13 +46,13 @@ pub(crate) enum TableKind {
 pub(crate) struct Known {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// It, with default settings.
+    /// The app with its default settings.
     pub(crate) choice: fn() -> AppChoice,
     pub(crate) settings: &'static [Setting<AppChoice>],
 }
 
 impl AppChoice {
-    /// The name that it is chosen by.
+    /// Name of the app, as operators write it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             AppChoice::Hub => "hub",
@@ -65,7 +65,7 @@ impl AppChoice {
         }
     }
 
-    /// The settings of a learning switch, of either kind.
+    /// The settings of a learning switch of either kind.
     fn learning(&self) -> Option<&LearningSettings> {
         match self {
             AppChoice::Learning(settings) | AppChoice::GlobalLearning(settings, _) => {
@@ -151,12 +151,12 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
-/// Whether an app carries every packet that reaches it: those behind it see none.
+/// Whether an app forwards every packet that reaches it. Apps behind it then get no packets.
 pub(super) fn carries_all(known: &Known) -> bool {
     (known.choice)().forwards() == Forwards::All
 }
 
-/// The app with this name, or which there are.
+/// Finds the app with this name, or returns the names of all apps.
 pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
     KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
         let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
@@ -164,7 +164,8 @@ pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
     })
 }
 
-/// A setting of the apps whose settings `$of` tells and `$of_mut` changes. `$field` is its place, `$read` reads it from `$text`.
+/// Defines a setting of apps. `$of` returns the settings of an app, `$of_mut` returns them for a
+/// change. `$field` is the setting's field, and `$read` reads its value from `$text`.
 macro_rules! setting {
     ($of:ident, $of_mut:ident, $key:literal, $value:literal, $about:literal, $field:ident, |$text:ident| $read:expr, $show:expr) => {
         Setting {
@@ -357,7 +358,7 @@ const ROUTING_MODES: &[(&str, RoutingMode)] =
     &[("reactive", RoutingMode::Reactive), ("proactive", RoutingMode::Proactive)];
 const SECONDS: RangeInclusive<u64> = 0..=65535;
 const FLOODS: RangeInclusive<u64> = 1..=1_000_000;
-/// Those that an app can give its flows.
+/// Priorities that an app can give to its flows.
 const PRIORITY: RangeInclusive<u64> = 0..=(PriorityBand::PRIORITIES as u64 - 1);
 const HOSTS: RangeInclusive<u64> = 1..=16_777_216;
 const HOSTS_PER_PORT: RangeInclusive<u64> = 0..=16_777_216;

@@ -1,5 +1,5 @@
-//! What no setting alone gets wrong: settings that contradict each other, chains that cannot work, and settings without
-//! effect.
+//! Errors that no single setting has: settings that contradict each other, chains that cannot work,
+//! and settings without effect.
 
 use std::net::SocketAddr;
 
@@ -14,13 +14,14 @@ use super::apps::{AppChoice, TableKind};
 use super::settings::{self, Setting};
 use super::{Config, Control, Places};
 
-/// Bytes that `global_learning` takes for a host of its shared table, rounded up (28.4).
+/// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
 const SHARED_BYTES_PER_HOST: usize = 29;
 
-/// A contradiction. Some make a start impossible; others are warnings: it works, but hardly as it was meant.
+/// A contradiction. An error prevents the start. A warning says that the controller runs, but
+/// probably not as intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction {
-    /// The settings that it is about, by their keys: `pin`, `apps.routing`, `apps.routing.mode`.
+    /// Keys of the settings in the contradiction: `pin`, `apps.routing`, `apps.routing.mode`.
     about: Vec<String>,
     pub(crate) is_error: bool,
     /// What is wrong, and what would be right.
@@ -28,7 +29,8 @@ pub(crate) struct Contradiction {
 }
 
 impl Contradiction {
-    /// `FILE:LINE:COLUMN: ` and what is wrong; without the place if the file does not set any of it.
+    /// Formats `FILE:LINE:COLUMN: ` and the text; without the place if the file sets none of the
+    /// keys.
     pub(crate) fn located(&self, file: &str, places: &Places) -> String {
         let kind = if self.is_error { "" } else { "warning: " };
         match places.last_of(&self.about) {
@@ -47,7 +49,7 @@ fn warning(about: &[&str], text: String) -> Contradiction {
 }
 
 impl Config {
-    /// All that no setting alone gets wrong, errors first.
+    /// Lists all contradictions, errors first.
     pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let mut all: Vec<Contradiction> = self
             .of_chain()
@@ -183,7 +185,7 @@ impl Config {
                 "host_max_age" | "max_hosts" | "max_hosts_per_port" => ("hosts", Needs::HOSTS),
                 _ => return None,
             };
-            // Whatever needs hosts or paths runs discovery too.
+            // Every app that needs hosts or paths runs discovery too.
             let runs = if needed == Needs::TOPOLOGY { !needs.is_empty() } else { needs.contains(needed) };
             (!runs).then(|| {
                 let key = setting.key;
@@ -264,7 +266,8 @@ fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
 }
 
 impl AppChoice {
-    /// As its app says it of itself, before there is one.
+    /// The same value as [`App::forwards`](bellrock_api::App::forwards) of the app, before the app
+    /// is made.
     pub(crate) fn forwards(&self) -> Forwards {
         match self {
             AppChoice::Hub
@@ -276,7 +279,7 @@ impl AppChoice {
         }
     }
 
-    /// Likewise.
+    /// The same value as `App::needs` of the app, before the app is made.
     pub(crate) fn needs(&self) -> Needs {
         match self {
             AppChoice::Routing(_) | AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => {
@@ -291,7 +294,7 @@ impl AppChoice {
 mod tests {
     use super::*;
 
-    /// What is said of a file, located.
+    /// All contradictions of a file, with their places.
     fn said(text: &str) -> Vec<String> {
         let (config, places) = Config::read_yaml(text).unwrap();
         config.contradictions().iter().map(|one| one.located("f", &places)).collect()

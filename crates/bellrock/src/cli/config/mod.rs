@@ -1,10 +1,10 @@
-//! What an operator can set, and where it is set: flags, over the environment, over a file, over
-//! the defaults.
+//! The settings of an operator. Flags override the environment, the environment overrides a file,
+//! and a file overrides the defaults.
 //!
-//! [`settings`] is the table of all settings, [`apps`] that of the apps and theirs, [`values`]
-//! reads single values, [`yaml`] makes a tree of a file. Here they come together in a [`Config`], [`contradictions`] checks
-//! them against each other, and [`print`] makes a file of the defaults.
-//! What is done with it is the business of [`super::start`].
+//! [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
+//! settings. [`values`] reads single values, and [`yaml`] makes a tree of a file. This module puts
+//! them together in a [`Config`]. [`contradictions`] checks settings against each other, and
+//! [`print`] makes a file of the defaults. [`super::start`] uses the configuration.
 
 pub(crate) mod apps;
 pub(crate) mod contradictions;
@@ -34,10 +34,10 @@ use yaml::{Entry, Node, Place, Problem, Value};
 pub(crate) use print::default_yaml;
 pub(crate) use tracing::Level as LogLevel;
 
-/// Most bytes of a configuration file. A larger one is refused: it is something else.
+/// Maximum size of a configuration file, in bytes. A larger file is probably something else.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// All that can be set.
+/// All settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     pub(crate) listen: Vec<SocketAddr>,
@@ -58,7 +58,7 @@ pub(crate) struct Config {
     pub(crate) session: SessionSettings,
 }
 
-/// How the log is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Human,
@@ -95,7 +95,7 @@ impl Default for Config {
     }
 }
 
-/// A file that could not be used, with all that is wrong in it.
+/// A file that cannot be used, with all problems in it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("{}: {error}", path.display())]
@@ -108,7 +108,7 @@ pub(crate) enum FileError {
     Wrong { path: PathBuf, problems: Vec<Problem> },
 }
 
-/// `FILE:LINE:COLUMN: message`, one a line, as editors understand it.
+/// Problems as `FILE:LINE:COLUMN: message`, one a line, as editors understand it.
 struct Located<'p> {
     path: &'p Path,
     problems: &'p [Problem],
@@ -131,7 +131,7 @@ impl fmt::Display for Located<'_> {
 }
 
 impl Config {
-    /// The defaults, with what a file says in their place; and where it says it.
+    /// Reads a file over the defaults. Also returns the place of each setting in the file.
     pub(crate) fn from_file(path: &Path) -> Result<(Self, Places), FileError> {
         let unreadable = |error| FileError::Unreadable { path: path.into(), error };
         let mut bytes = Vec::new();
@@ -146,7 +146,7 @@ impl Config {
             .map_err(|problems| FileError::Wrong { path: path.into(), problems })
     }
 
-    /// The same for a text, or all that is wrong in it, in order.
+    /// Reads a text likewise, or returns all problems in it, in order.
     pub(crate) fn read_yaml(text: &str) -> Result<(Self, Places), Vec<Problem>> {
         let root = yaml::parse(text).map_err(|problem| vec![problem])?;
         let mut config = Config::default();
@@ -221,8 +221,7 @@ impl Config {
         }
     }
 
-    /// Puts these apps in the place of the chain. One that is in the chain already keeps its
-    /// settings.
+    /// Replaces the chain with these apps. An app that is in the chain already keeps its settings.
     pub(crate) fn choose_apps(&mut self, names: &[String]) -> Result<(), String> {
         let mut chosen: Vec<AppChoice> = Vec::new();
         for name in names {
@@ -244,7 +243,7 @@ fn values_of_apps() -> String {
     format!("give at least one of {}", names.join(", "))
 }
 
-/// An app with the settings that a file gives it.
+/// Makes an app with its settings from a file.
 fn configure(known: &apps::Known, node: &Node, problems: &mut Reading) -> AppChoice {
     let mut choice = (known.choice)();
     let entries = match &node.value {
@@ -291,7 +290,7 @@ fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &
             _ => return problems.add(item.place, format!("`{key}` takes a list of single values")),
         }
     }
-    // "0,1" in a file is what it is on the command line.
+    // A file may write "0,1" as the command line does.
     let split: Vec<&str> = match texts[..] {
         [text] if setting.many => text.split(',').map(str::trim).collect(),
         _ => texts,
@@ -308,7 +307,7 @@ pub(crate) fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> Str
     format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
 }
 
-/// Where a file sets what. Settings are named as in [`contradictions::Contradiction`].
+/// The place of each setting in a file. Keys are those of [`contradictions::Contradiction`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 
@@ -317,26 +316,26 @@ impl Places {
         self.0.insert(key.to_owned(), place);
     }
 
-    /// Something else than the file sets this.
+    /// Removes a key, since a flag or the environment overrides it.
     pub(crate) fn forget(&mut self, key: &str) {
         self.0.remove(key);
     }
 
-    /// Something else than the file says which apps there are, and in which order.
+    /// Removes the chain, since a flag or the environment overrides it.
     pub(crate) fn forget_chain(&mut self) {
         self.0.retain(|key, _| key != "apps" && key.split('.').count() != 2);
     }
 
-    /// The last place where one of these is set.
+    /// The last place where one of these keys is set.
     fn last_of(&self, keys: &[String]) -> Option<Place> {
         keys.iter().filter_map(|key| self.0.get(key)).max().copied()
     }
 }
 
-/// What was found in a file, so far.
+/// Result of reading a file, so far.
 #[derive(Default)]
 struct Reading {
-    /// What is wrong.
+    /// Problems found.
     problems: Vec<Problem>,
     places: Places,
 }

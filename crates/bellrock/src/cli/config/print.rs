@@ -4,7 +4,7 @@ use super::apps::{AppChoice, KNOWN, Known};
 use super::settings::{GROUPS, Setting};
 use super::{Config, apps};
 
-/// Longest line of a comment, in characters.
+/// Maximum length of a comment line, in characters.
 const WIDTH: usize = 110;
 
 const HEADER: &str = "\
@@ -25,7 +25,7 @@ const FIRST: &str = "Apps that stand before those that carry all packets:";
 const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to use another one, put a # before the lines \
                        of learning.";
 
-/// The default configuration, with all settings of all apps: those of apps that are not in the default chain are
+/// The default configuration with all settings of all apps. Apps outside the default chain are
 /// commented out.
 pub(crate) fn default_yaml() -> String {
     let config = Config::default();
@@ -52,7 +52,7 @@ impl File {
         self.0.push('\n');
     }
 
-    /// Text, broken into lines between words; empty lines separate paragraphs.
+    /// Writes a comment, broken into lines between words. Empty lines separate paragraphs.
     fn comment(&mut self, indent: &str, text: &str) {
         let start = format!("{indent}#");
         let mut line = start.clone();
@@ -78,7 +78,7 @@ impl File {
         self.line(&format!("# {heading} {rule}"));
     }
 
-    /// A setting and what it does. `off` is `#` if it is not used.
+    /// Writes a setting and its description. `off` is `#` if the setting is commented out.
     fn setting<T>(&mut self, indent: &str, off: &str, setting: &Setting<T>, of: &T) {
         if indent.is_empty() {
             self.line("");
@@ -99,7 +99,7 @@ impl File {
         self.line("apps:");
         let (all, some): (Vec<&Known>, Vec<&Known>) =
             KNOWN.iter().partition(|known| apps::carries_all(known));
-        // Those that only drop packets come first.
+        // Apps that only drop packets come first.
         for (title, known) in [(FIRST, some), (INSTEAD, all)] {
             self.comment("  ", title);
             for app in known {
@@ -114,7 +114,7 @@ impl File {
             }
             self.line("");
         }
-        // The next heading has an empty line of its own.
+        // The next heading adds its own empty line.
         self.0.pop();
     }
 }

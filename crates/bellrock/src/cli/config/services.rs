@@ -1,4 +1,4 @@
-//! The settings of the network services: what is discovered, how often, and how much of it is kept.
+//! The settings of the network services: what they discover, how often, and how much they keep.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,13 +13,13 @@ use super::Config;
 use super::settings::{Setting, one, put};
 use super::values;
 
-/// How the services are set.
+/// Settings of the services.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceConfig {
-    /// Those that run whatever the apps need.
+    /// Services that run even if no app needs them.
     pub(crate) always: Needs,
     pub(crate) interval: Duration,
-    /// Where the key of announcements is read from. `None`: one is made at start.
+    /// File with the key of announcements. `None`: a key is made at start.
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) refuse_slow_links: bool,
     pub(crate) trusted_ports: BTreeSet<SwitchPort>,

@@ -1,8 +1,8 @@
-//! The table of all settings: what each is called, what it means, how it is read and shown.
+//! The table of all settings: the name of each, its meaning, and how it is read and shown.
 //!
-//! A key of the file, a flag and an environment variable are one setting under three spellings
-//! (`write`, `--write`, `BELLROCK_WRITE`), so there is one row for the three, and the manual is
-//! held to these rows by a test.
+//! A key of the file, a flag and an environment variable are three spellings of one setting
+//! (`write`, `--write`, `BELLROCK_WRITE`), so one row defines all three. A test checks the manual
+//! against these rows.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::{Config, Control, LogFormat, LogLevel};
 
 /// One setting of a `T`.
 pub(crate) struct Setting<T: 'static> {
-    /// Its name in a file; the flag has `-` for `_`.
+    /// Its name in a file. The flag has `-` for `_`.
     pub(crate) key: &'static str,
-    /// What stands for its value in the help.
+    /// The placeholder of its value in the help.
     pub(crate) value: &'static str,
-    /// What it does, its unit, and what happens at a limit. One or two sentences.
+    /// Its effect, its unit, and what happens at a limit, in one or two sentences.
     pub(crate) about: &'static str,
     /// Whether it takes several values.
     pub(crate) many: bool,
-    /// Sets it; there is at least one value, and only one if not `many`.
+    /// Sets it. There is at least one value, and exactly one if `many` is false.
     pub(crate) set: fn(&mut T, &[&str]) -> Result<(), Wrong>,
-    /// Its value, as `set` would read it.
+    /// Its value, in a form that `set` reads.
     pub(crate) show: fn(&T) -> String,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Group {
     pub(crate) settings: &'static [Setting<Config>],
 }
 
-/// All settings but the apps, which have settings of their own.
+/// All settings except the apps, which have their own settings.
 pub(crate) fn all() -> impl Iterator<Item = &'static Setting<Config>> {
     GROUPS.iter().flat_map(|group| group.settings)
 }
 
-/// All settings but the apps, in the order of the manual.
+/// All settings except the apps, in the order of the manual.
 pub(crate) const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
     Group { heading: "Threads and writing", settings: THREADS },
@@ -380,18 +380,18 @@ const MULTIPART: RangeInclusive<u64> = 64 << 10..=1 << 30;
 const ERRORS: RangeInclusive<u64> = 0..=65535;
 const REQUESTS: RangeInclusive<u64> = bellrock_engine::MIN_REQUESTS as u64..=65535;
 
-/// The only value of a setting that takes one.
+/// The only value of a setting that takes one value.
 pub(crate) fn one<'t>(texts: &[&'t str]) -> &'t str {
     texts.first().copied().unwrap_or_default()
 }
 
-/// Puts a value that could be read into its place.
+/// Stores a value that could be read.
 pub(super) fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
     *place = read?;
     Ok(())
 }
 
-/// A value, or a word that stands for none.
+/// Reads a value, or a word that means no value.
 fn or_word<T>(text: &str, word: &str, read: impl Fn(&str) -> Read<T>) -> Read<Option<T>> {
     if text == word {
         return Ok(None);

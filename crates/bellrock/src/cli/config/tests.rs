@@ -1,4 +1,4 @@
-//! What is right, what is wrong, and what the operator is told about it.
+//! Valid files, invalid files, and the messages about them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn the_default_file_says_what_the_code_does() {
     assert!(longest <= Some(110), "{longest:?}");
 }
 
-/// The default file with the settings of these apps in use, and not of others.
+/// The default file with the settings of these apps in use, and of no other app.
 fn file_with(apps: &[&str]) -> String {
     let mut is_chosen = None;
     let file = default_yaml();
@@ -57,7 +57,7 @@ fn file_with(apps: &[&str]) -> String {
 #[test]
 fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
     let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
-    // Everything at once can be read, though it cannot be run.
+    // Everything at once can be read, although such a chain cannot run.
     let (all, places) = Config::read_yaml(&file_with(&names)).unwrap();
     assert_eq!(all.apps.len(), KNOWN.len());
     for known in KNOWN {
@@ -71,7 +71,7 @@ fn the_default_file_has_every_setting_of_every_app_ready_to_be_used() {
         assert!(places.last_of(&[setting.key.to_owned()]).is_some(), "no {}", setting.key);
     }
     assert_eq!(Config { apps: Config::default().apps, ..all }, Config::default());
-    // In the order of the file they are a chain.
+    // The apps form a chain in the order of the file.
     for last in ["learning", "global_learning", "routing", "hub"] {
         let config = read(&file_with(&["quarantine", "provisioning", "bandwidth", last]));
         let chain: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
@@ -117,7 +117,7 @@ fn times_of_apps_have_units_or_are_seconds() {
 
 #[test]
 fn what_a_setting_shows_it_reads_back() {
-    // From a configuration where nothing is at its default.
+    // A configuration where no setting has its default.
     let text = "\
 listen: [0.0.0.0:1, '[::]:2']
 versions: 1.0
@@ -201,8 +201,8 @@ fn all_apps() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A wrong file, and all that the operator is told: line, column, message. APPS stands for the names of
-/// all apps.
+/// An invalid file and all its problems: line, column, message. APPS stands for the names of all
+/// apps.
 type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
 
 const BAD: &[Bad] = &[

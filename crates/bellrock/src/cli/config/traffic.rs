@@ -106,7 +106,7 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
     },
 ];
 
-/// The values of a list that may be empty, which is `none`.
+/// The values of a list. `none` is the empty list.
 fn but_none<'a, 't>(texts: &'a [&'t str]) -> &'a [&'t str] {
     if *texts == ["none"] { &[] } else { texts }
 }

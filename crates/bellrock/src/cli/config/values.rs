@@ -1,19 +1,19 @@
-//! Values as operators write them: one reader for files, flags and the environment.
+//! Values as operators write them, read alike from files, flags and the environment.
 //!
-//! Each function reads one kind of value, or says what would be right in its place.
+//! Each function reads one kind of value, or says what would be right.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Values that a setting cannot have: one at least.
+/// Values that a setting does not accept: at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong(pub(crate) Vec<WrongItem>);
 
-/// A value that a setting cannot have.
+/// A value that a setting does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrongItem {
-    /// Which of several values, from 0.
+    /// Index of the value, from 0.
     pub(crate) item: usize,
     /// What would be right: the end of a sentence that begins with "give".
     pub(crate) expected: String,
@@ -25,10 +25,10 @@ impl From<String> for Wrong {
     }
 }
 
-/// What a reader of one value returns: it, or what would be right.
+/// What a reader of one value returns: the value, or what would be right.
 pub(crate) type Read<T> = Result<T, String>;
 
-/// Applies a reader of one value to each of several.
+/// Applies a reader of one value to each value.
 pub(crate) fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result<Vec<T>, Wrong> {
     let (mut right, mut wrong) = (Vec::with_capacity(values.len()), Vec::new());
     for (item, value) in values.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(crate) fn bytes(text: &str, range: RangeInclusive<u64>) -> Read<usize> {
         })
 }
 
-/// A number of bytes in the largest unit that says it exactly.
+/// Formats a number of bytes in the largest unit that is exact.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     let fits = |&&(_, size): &&(&str, u64)| bytes >= size && bytes.is_multiple_of(size);
     match BYTE_UNITS.iter().find(fits) {
@@ -73,7 +73,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 
 const TIME_UNITS: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1000)];
 
-/// A time, in seconds if nothing else is said: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`.
+/// A time, in seconds if it has no unit: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`.
 pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
     read_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
         let (least, most) = (show_time(*range.start()), show_time(*range.end()));
@@ -81,7 +81,7 @@ pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration
     })
 }
 
-/// A time in whole seconds, for what OpenFlow counts in them: `10`, `10 s`, `10s`, `2 min`.
+/// A time in whole seconds, as OpenFlow counts them: `10`, `10 s`, `10s`, `2 min`.
 pub(crate) fn whole_seconds<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
     let seconds =
         read_time(text).filter(|time| time.subsec_nanos() == 0).map(|time| time.as_secs());
@@ -102,7 +102,7 @@ fn read_time(text: &str) -> Option<Duration> {
     }
     let unit = TIME_UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
     let (digits, size) = unit.unwrap_or((text, 1000));
-    // At most three digits behind the point, so that it is exact.
+    // At most three digits after the point, so that it is exact.
     let (whole, part) = digits.trim_end().split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(part) || part.len() > 3 {
@@ -115,7 +115,7 @@ fn read_time(text: &str) -> Option<Duration> {
     is_whole.then_some(Duration::from_millis(ms))
 }
 
-/// A time in seconds, or in milliseconds if it is not whole seconds.
+/// Formats a time in seconds, or in milliseconds if it is not in whole seconds.
 pub(crate) fn show_time(time: Duration) -> String {
     match time.subsec_millis() {
         0 => format!("{} s", time.as_secs()),
@@ -123,7 +123,7 @@ pub(crate) fn show_time(time: Duration) -> String {
     }
 }
 
-/// A whole number and one of the units; `bare` is the size of a number without a unit.
+/// Reads a whole number with one of the units. `bare` is the size of a number without a unit.
 fn with_unit(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
     let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
     let (digits, size) = unit.unwrap_or((text, bare));
@@ -146,7 +146,7 @@ pub(crate) fn show_choice<T: PartialEq>(value: &T, words: &[(&'static str, T)]) 
         .map_or_else(String::new, |(word, _)| (*word).into())
 }
 
-/// "one of a, b", with a guess at which one was meant.
+/// "one of a, b", with a guess which one was meant.
 pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
     let all = words.join(", ");
     match nearest(text, words) {
@@ -155,9 +155,9 @@ pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
     }
 }
 
-/// The word that `text` most likely was meant to be; none if two are as likely.
+/// The word closest to `text`. `None` if none is close, or if two are equally close.
 pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
-    /// Similarity, from 0 to 1, below which a guess would be no help.
+    /// Minimum similarity of a guess, from 0 to 1.
     const LEAST: f64 = 0.75;
     let mut scored: Vec<(f64, &str)> =
         words.iter().map(|word| (strsim::jaro_winkler(text, word), *word)).collect();

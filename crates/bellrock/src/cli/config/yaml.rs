@@ -1,20 +1,20 @@
-//! YAML as a tree that knows where everything stands, so that whatever is wrong can be pointed at.
+//! YAML as a tree with the place of every node, so that each error can name its place.
 //!
-//! What the tree may say is not known here.
+//! This module does not know which settings exist.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
-/// Lines and columns count from 1; columns are characters.
+/// Line and column, counted from 1. Columns are characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
-/// Something wrong in a file.
+/// A problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) place: Place,
@@ -32,9 +32,9 @@ pub(crate) struct Node {
 /// A value.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Left out, or `null`.
+    /// No value, or `null`.
     Nothing,
-    /// Text, numbers and truth values alike, as text.
+    /// Text, a number or a truth value, as text.
     Scalar(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
@@ -48,8 +48,8 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
-/// Reads one YAML document. A key that stands twice in a map is an error; nesting and aliases are
-/// bounded by the parser.
+/// Reads one YAML document. A key that appears twice in a map is an error. The parser limits
+/// nesting and aliases.
 pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
     })
 }
 
-/// The parser ends its messages with the place; it stands in front of ours.
+/// Removes the place, with which the parser ends its messages; our messages begin with it.
 fn without_place(message: &str) -> String {
     message.split(" at line ").next().unwrap_or(message).to_owned()
 }
@@ -108,7 +108,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        // Debug, because 1.0 is a version and 1 is not.
+        // Debug keeps the point: 1.0 is a version, and 1 is not.
         Ok(Value::Scalar(format!("{value:?}")))
     }
 

@@ -1,4 +1,4 @@
-//! The operator's end of the control socket.
+//! The client of the control socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::Question;
 use crate::cli::show::printable;
 
-/// How long the controller may take for each part of its answer.
+/// Time limit for each part of the controller's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most bytes of an answer: a million hosts, at some 130 bytes each, fit.
+/// Maximum size of an answer, in bytes: a million hosts, at some 130 bytes each, fit.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
 
 /// Why there is no answer, and what to do.
@@ -39,7 +39,7 @@ pub(crate) enum AskError {
     Refused(String),
 }
 
-/// Asks the controller whose control socket is at `path`.
+/// Sends a question to the controller whose control socket is at `path`, and returns the answer.
 pub(crate) fn ask(path: &Path, question: &Question) -> Result<Value, AskError> {
     use io::ErrorKind::{
         ConnectionRefused, ConnectionReset, NotFound, PermissionDenied, TimedOut, WouldBlock,
@@ -48,7 +48,7 @@ pub(crate) fn ask(path: &Path, question: &Question) -> Result<Value, AskError> {
         NotFound | ConnectionRefused => AskError::NotRunning(path.into()),
         PermissionDenied => AskError::NotAllowed(path.into()),
         WouldBlock | TimedOut => AskError::Silent(path.into()),
-        // It hung up on the question without a word.
+        // It closed the connection without an answer.
         ConnectionReset => AskError::NotAController(path.into()),
         _ => AskError::Failed { path: path.into(), error },
     })?;
@@ -64,7 +64,7 @@ fn exchange(path: &Path, question: &Question) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    // One that turns us away closes without reading: its answer counts, not our error.
+    // A server that refuses us closes without reading. Its answer counts, not our error.
     let _ = stream.write_all(question.line().as_bytes());
     let mut text = String::new();
     BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;

@@ -1,9 +1,10 @@
-//! The control socket: how an operator asks a running controller, and tells its apps what to do.
+//! The control socket, for questions of operators to a running controller and for commands to its
+//! apps.
 //!
-//! A client connects to a Unix socket, sends one line that is a [`Question`], and gets one line
-//! of JSON: `{"answer": ...}` or `{"error": "..."}`. Then the controller closes the connection.
-//! Only the commands of apps change anything ([`super::operate`]), and who may ask is decided by the
-//! file system: only the owner of the socket can open it.
+//! A client connects to a Unix socket, sends one line that is a [`Question`], and gets one line of
+//! JSON: `{"answer": ...}` or `{"error": "..."}`. Then the controller closes the connection. Only
+//! the commands of apps change anything ([`super::operate`]). The file system decides access: only
+//! the owner of the socket can open it.
 
 mod client;
 mod path;
@@ -15,10 +16,10 @@ pub(super) use server::{Server, ServerError};
 
 use super::operate::COMMANDS;
 
-/// Longest question, in bytes with its line end. A longer one is refused.
+/// Maximum size of a question, in bytes with its line end. A longer one is refused.
 const MAX_QUESTION_BYTES: u64 = 512;
 
-/// What can be asked.
+/// A question to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Status,
@@ -30,9 +31,9 @@ pub(super) enum Question {
     Topology,
     Links,
     Events,
-    /// The flows of switches, as the words say ([`super::flows`]).
+    /// The flows of switches, selected by the words ([`super::flows`]).
     Flows(Vec<String>),
-    /// A command for an app of the chain, which stands before its words.
+    /// A command for an app of the chain: the command, then its words.
     App(&'static str, Vec<String>),
 }
 
@@ -49,7 +50,7 @@ impl Question {
         Question::Events,
     ];
 
-    /// The first word on the wire, which is the command's too.
+    /// The first word on the wire, which is also the name of the command.
     fn word(&self) -> &'static str {
         match self {
             Question::Status => "status",
@@ -66,18 +67,18 @@ impl Question {
         }
     }
 
-    /// A command for an app.
+    /// Makes a command for an app.
     ///
     /// # Errors
-    /// With a word that would not come through as one.
+    /// A word is empty or contains a character that would split it.
     pub(super) fn app(command: &'static str, words: Vec<String>) -> Result<Self, String> {
         Question::App(command, words).checked()
     }
 
-    /// A question about flows.
+    /// Makes a question about flows.
     ///
     /// # Errors
-    /// With a word that would not come through as one.
+    /// A word is empty or contains a character that would split it.
     pub(super) fn flows(words: Vec<String>) -> Result<Self, String> {
         Question::Flows(words).checked()
     }
@@ -97,7 +98,7 @@ impl Question {
         Ok(self)
     }
 
-    /// The words behind the first.
+    /// The words after the first.
     fn words(&self) -> &[String] {
         match self {
             Question::Flows(words) | Question::App(_, words) => words,
@@ -105,7 +106,7 @@ impl Question {
         }
     }
 
-    /// What is sent, with its line end.
+    /// The line that is sent, with its line end.
     fn line(&self) -> String {
         let mut line = self.word().to_owned();
         for word in self.words() {
@@ -115,7 +116,7 @@ impl Question {
         line + "\n"
     }
 
-    /// What was asked by a line, here without its end; or what there is to ask.
+    /// Reads a question from a line without its line end. The error lists the possible questions.
     fn from_line(line: &str) -> Result<Self, String> {
         if let Some(fixed) = Question::FIXED.into_iter().find(|fixed| fixed.word() == line) {
             return Ok(fixed);

@@ -1,4 +1,4 @@
-//! Where the control socket is when nobody says where.
+//! The default path of the control socket.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "bellrock.sock";
 
-/// `/run/bellrock.sock` for root. For others `$XDG_RUNTIME_DIR/bellrock.sock`, or, where there is
-/// no such directory, `/tmp/bellrock-UID/bellrock.sock` in a directory of their own.
+/// Returns `/run/bellrock.sock` for root. Other users get `$XDG_RUNTIME_DIR/bellrock.sock`, or
+/// `/tmp/bellrock-UID/bellrock.sock` in a directory of their own if that variable is not set.
 pub(crate) fn default_path() -> io::Result<PathBuf> {
     // The owner of our entry in /proc is our effective user.
     let user = fs::metadata("/proc/self")?.uid();
@@ -23,8 +23,8 @@ pub(crate) fn default_path() -> io::Result<PathBuf> {
     Ok(directory.join(NAME))
 }
 
-/// Makes sure that `directory` exists, belongs to `user`, and is closed to others: everybody can
-/// write to /tmp, and could have put something else there.
+/// Makes sure that `directory` exists, belongs to `user`, and is closed to other users. Any user
+/// can write to /tmp, and may have put something else there.
 fn own_directory(directory: &Path, user: u32) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

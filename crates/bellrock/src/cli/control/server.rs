@@ -1,5 +1,5 @@
-//! The controller's end of the control socket: a thread that accepts, and a short-lived one for
-//! each client.
+//! The server of the control socket: one thread accepts, and a short-lived thread serves each
+//! client.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,26 +17,27 @@ use socket2::SockRef;
 
 use super::{MAX_QUESTION_BYTES, Question};
 
-/// Clients at a time. A further one is told to come back.
+/// Maximum number of clients at a time. A further client is asked to try again.
 pub(super) const MAX_CLIENTS: usize = 8;
 
-/// How long a client may take to ask, in whatever pieces it does, and how long to take each part of the
-/// answer. Then it is closed.
+/// Time limit for a client's whole question, and for each part of the answer that it reads. Then
+/// its connection is closed.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the acceptor waits when the system has no more sockets or threads.
+/// Time until the acceptor tries again after the system ran out of sockets or threads.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The socket, in the directory where it is bound.
+/// Name of the socket in the directory where it is bound.
 const EGG: &str = "s";
 
-/// Names that are tried for that directory.
+/// Number of names tried for that directory.
 pub(super) const NESTS: usize = 16;
 
-/// A directory that is older was left behind by a controller that was killed: binding takes a moment.
+/// Age at which such a directory counts as left behind by a killed controller. Binding takes a
+/// moment.
 const NEST_STALE: Duration = Duration::from_secs(10);
 
-/// Who answers questions: in JSON, or with a sentence that says why not.
+/// Answers a question in JSON, or with a sentence that says why it cannot.
 type Answer = dyn Fn(&Question) -> Result<String, String> + Send + Sync;
 
 /// Why there is no control socket.
@@ -56,13 +57,13 @@ pub(crate) struct Server {
     listener: Arc<UnixListener>,
     acceptor: Option<JoinHandle<()>>,
     path: PathBuf,
-    /// Device and inode of our socket: what lies at `path` later may be another's.
+    /// Device and inode of our socket. Another process's file may be at `path` later.
     identity: Option<(u64, u64)>,
 }
 
 impl Server {
-    /// Opens the socket at `path`, with access for its owner alone from the first moment on. A
-    /// socket that a dead controller left is replaced.
+    /// Opens the socket at `path`. Only its owner has access, from the first moment on. A socket
+    /// that a dead controller left behind is replaced.
     pub(crate) fn start(
         path: &Path,
         answer: impl Fn(&Question) -> Result<String, String> + Send + Sync + 'static,
@@ -82,7 +83,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Wakes the acceptor, which then finds that there is nothing to accept any more.
+        // Wakes the acceptor, whose accept then fails.
         let woken = SockRef::from(&*self.listener).shutdown(Shutdown::Both).is_ok();
         if let Some(acceptor) = self.acceptor.take()
             && woken
@@ -105,17 +106,19 @@ fn refuse_if_in_use(path: &Path) -> Result<(), ServerError> {
         Ok(found) if !found.file_type().is_socket() => Err(ServerError::NotASocket(path.into())),
         Ok(_) => match UnixStream::connect(path) {
             Ok(_) => Err(ServerError::Alive(path.into())),
-            // Nobody listens: left behind. Anything else (no permission, say) is told when binding
-            // fails.
+            // Nothing listens: the socket was left behind. Any other error, such as a missing
+            // permission, appears when binding fails.
             Err(_) => Ok(()),
         },
     }
 }
 
-/// Binds in a new directory that only we can enter, takes all rights from others, and only then
-/// moves the socket to its place. That also replaces what a dead controller left there in one step.
+/// Binds in a new directory that only we can enter, removes the access of other users, and then
+/// moves the socket to its place. The move also replaces the socket of a dead controller in one
+/// step.
 fn bind_privately(path: &Path) -> io::Result<UnixListener> {
-    // A path too long for an address could be moved to, but never connected to.
+    // A socket could be moved to a path that is too long for an address, but no client could
+    // connect to it.
     SocketAddr::from_pathname(path)?;
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -133,8 +136,8 @@ fn bind_privately(path: &Path) -> io::Result<UnixListener> {
     fs::remove_dir(&nest).and(bound)
 }
 
-/// Makes a directory that only we can enter. One with the same name may be there: a controller was killed in between, and in a
-/// container each run has the same process id.
+/// Makes a directory that only we can enter. A directory with that name may exist already: a
+/// controller was killed before it removed it, and in a container each run has the same process id.
 fn make_nest(parent: &Path) -> io::Result<PathBuf> {
     let pid = std::process::id();
     let names = (0..NESTS).map(|n| match n {
@@ -161,7 +164,7 @@ fn make_nest(parent: &Path) -> io::Result<PathBuf> {
     Err(taken)
 }
 
-/// Whether a directory is one of ours that nobody has used for long.
+/// Whether a directory is one of ours that was not used for long.
 fn is_stale(nest: &Path) -> bool {
     let Ok(found) = fs::symlink_metadata(nest) else { return false };
     let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
@@ -174,7 +177,7 @@ fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
-            // Shut down.
+            // The listener was shut down.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(_) => {
                 thread::sleep(RETRY);
@@ -188,7 +191,7 @@ fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
         let answer = Arc::clone(answer);
         let serve = move || {
             let _seat = seat;
-            // A client that is gone or slow is its own problem.
+            // Errors of a client that is gone or slow do not matter.
             let _ = serve(&stream, &*answer);
         };
         if thread::Builder::new().name("control-client".into()).spawn(serve).is_err() {
@@ -197,12 +200,11 @@ fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
     }
 }
 
-/// A client's place among those that are served at a time. It is free again when this is dropped, however
-/// that comes about.
+/// One of the places for clients that are served at the same time. Dropping it frees the place.
 struct Seat(Arc<AtomicUsize>);
 
 impl Seat {
-    /// `None`: all are taken.
+    /// Takes a place. `None`: all are taken.
     fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
         let seat = Seat(Arc::clone(clients));
         (clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS).then_some(seat)
@@ -215,7 +217,7 @@ impl Drop for Seat {
     }
 }
 
-/// What a client says until a deadline.
+/// Reads from a client until a deadline.
 struct Until<'s> {
     stream: &'s UnixStream,
     deadline: Instant,

@@ -1,4 +1,4 @@
-//! Both ends of the control socket, against each other.
+//! Client and server of the control socket together.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::server::{CLIENT_TIMEOUT, MAX_CLIENTS, NESTS};
 use super::{AskError, Question, Server, ServerError, ask};
 
-/// A watchdog: how long anything may take, far more than it does on a busy machine.
+/// Watchdog: maximum time of any step, far more than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A socket path in a directory of its own.
@@ -72,17 +72,17 @@ fn what_a_killed_controller_with_the_same_process_id_left_stops_no_other() {
         0 => place.0.join(format!(".bell{}", std::process::id())),
         n => place.0.join(format!(".bell{}-{n}", std::process::id())),
     };
-    // It was killed a moment ago: it may be another container's, which is about to bind.
+    // The directory is young: it may belong to another container that is about to bind.
     fs::create_dir(left(0)).unwrap();
     drop(UnixListener::bind(left(0).join("s")).unwrap());
     drop(start(&place.socket()).unwrap());
     assert!(left(0).join("s").exists());
-    // It was killed long ago.
+    // The directory is old: its controller was killed long ago.
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
     fs::File::open(left(0)).unwrap().set_modified(long_ago).unwrap();
     drop(start(&place.socket()).unwrap());
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "it is tidied up");
-    // What is none of ours is left alone, and there is an end to it.
+    // Files that are not ours stay, and the number of tries is limited.
     for n in 0..NESTS {
         fs::write(left(n), "somebody's").unwrap();
     }
@@ -99,7 +99,7 @@ fn only_the_owner_has_access_at_every_moment() {
     let (path, directory) = (place.socket(), place.0.clone());
     let (done, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (watched, sees) = (Arc::clone(&done), Arc::clone(&seen));
-    // Looks at whatever lies there while servers come and go.
+    // Watches the directory while servers start and stop.
     let watcher = thread::spawn(move || {
         while !watched.load(Ordering::Relaxed) {
             for entry in fs::read_dir(&directory).unwrap().flatten() {
@@ -111,7 +111,7 @@ fn only_the_owner_has_access_at_every_moment() {
         }
     });
     let began = Instant::now();
-    // So often that it saw files of several servers; it may have to wait for a core.
+    // Repeats until the watcher has seen files of several servers. It may have to wait for a core.
     while seen.load(Ordering::Relaxed) < 100 && !watcher.is_finished() {
         assert!(began.elapsed() < PATIENCE, "the watcher sees nothing");
         let server = start(&path).unwrap();
@@ -136,7 +136,7 @@ fn what_is_no_question_is_refused_with_the_reason() {
         (&[b'a'; 100_000], "a line of at most 512 bytes"),
     ] {
         let line = match bytes.len() {
-            // So much that the server stops reading: the rest may be refused by the system.
+            // The server stops reading before the end, so the system may refuse the rest.
             100_000 => {
                 let mut stream = UnixStream::connect(place.socket()).unwrap();
                 let _ = stream.write_all(bytes);
@@ -148,7 +148,7 @@ fn what_is_no_question_is_refused_with_the_reason() {
         };
         assert!(line.starts_with("{\"error\":") && line.contains(reason), "{line}");
     }
-    // Bytes that are no text at all get no answer, and harm nobody.
+    // Bytes that are no text get no answer, and do not stop the server.
     let mut stream = UnixStream::connect(place.socket()).unwrap();
     stream.write_all(b"\xff\xfe\n").unwrap();
     assert_eq!(ask(&place.socket(), &Question::Hosts).unwrap(), "hosts");
@@ -160,12 +160,13 @@ fn silent_clients_are_bounded_in_number_and_time() {
     let _server = start(&place.socket()).unwrap();
     let silent: Vec<_> =
         (0..MAX_CLIENTS).map(|_| UnixStream::connect(place.socket()).unwrap()).collect();
-    // Accepted in the order in which they came, so all of them are being served when this one is.
+    // Clients are accepted in the order of their connections, so all others are being served when
+    // this one is.
     match ask(&place.socket(), &Question::Status) {
         Err(AskError::Refused(why)) => assert!(why.contains("try again"), "{why}"),
         other => panic!("one too many is told so, not {other:?}"),
     }
-    // Their time is up some day, and their places are free.
+    // The time of the clients runs out, and their places are free again.
     let began = Instant::now();
     let answer = loop {
         match ask(&place.socket(), &Question::Status) {
@@ -179,7 +180,7 @@ fn silent_clients_are_bounded_in_number_and_time() {
     drop(silent);
 }
 
-/// One that says a byte now and then has no more time than one that says nothing.
+/// A client that sends a byte now and then has no more time than a silent one.
 #[test]
 fn slow_clients_are_closed_too() {
     let place = Place::new("control-slow");

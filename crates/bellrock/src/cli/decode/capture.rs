@@ -1,8 +1,9 @@
-//! Capture files taken apart: pcap and pcapng in, TCP segments out.
+//! Reads capture files: pcap and pcapng in, TCP segments out.
 //!
-//! Link types: Ethernet (with VLAN tags), Linux cooked v1 and v2, raw IP, BSD loopback. IPv4 and IPv6 with extension
-//! headers. Fragments of IP packets are counted, not put together: OpenFlow runs over TCP, whose segments fit the path.
-//! Streams are put together in [`super::tcp`]; this file does not look into the payload.
+//! Link types: Ethernet (with VLAN tags), Linux cooked v1 and v2, raw IP, BSD loopback. IPv4 and
+//! IPv6 with extension headers. Fragments of IP packets are counted, not reassembled: OpenFlow runs
+//! over TCP, whose segments fit the path. [`super::tcp`] reassembles streams; this file does not
+//! look into the payload.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,18 +20,22 @@ use pcap_parser::{
 
 use super::{Problem, StreamId};
 
-/// The read buffer at the start, in bytes. It grows up to [`MAX_BLOCK_BYTES`] when a block is longer.
+/// Initial size of the read buffer, in bytes. It grows up to [`MAX_BLOCK_BYTES`] for a longer
+/// block.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The longest packet or block that is read, in bytes; a longer one is an error that ends the reading. Twice the
-/// largest snap length that tcpdump knows would be 512 KiB; name resolution blocks can be larger.
+/// Maximum length of a packet or block, in bytes. A longer one is an error that ends the reading.
+/// Twice the largest snap length of tcpdump would be 512 KiB, but name resolution blocks can be
+/// larger.
 pub const MAX_BLOCK_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes that are waited for before the format is guessed, since the parser looks only once: more than the header of a
-/// pcap file or the first block of a pcapng file has. A live pipe shows its first packets when it has sent so many.
+/// Bytes to wait for before the format is guessed, since the parser looks only once: more than the
+/// header of a pcap file or the first block of a pcapng file. A live pipe shows its first packets
+/// after this many bytes.
 const PROBE_BYTES: usize = 4096;
 
-/// Interfaces that one section of a pcapng file may describe; packets of those beyond count as unreadable.
+/// Interfaces that one section of a pcapng file may describe. Packets of further ones count as
+/// unreadable.
 const MAX_INTERFACES: usize = 4096;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -40,31 +45,31 @@ const LOOPBACK_HEADER_BYTES: usize = 4;
 const COOKED_V1_HEADER_BYTES: usize = 16;
 const COOKED_V2_HEADER_BYTES: usize = 20;
 
-/// Raw IP also goes by the numbers that some BSDs give it.
+/// Numbers that some BSDs use for raw IP.
 const RAW_BSD: Linktype = Linktype(12);
 const RAW_OPENBSD: Linktype = Linktype(14);
 
 /// Why a capture cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The first bytes are of neither format.
+    /// The first bytes belong to neither format.
     #[error("neither a pcap nor a pcapng file; `tcpdump -w` and Wireshark write both")]
     NotACapture,
-    /// The file has no bytes at all.
+    /// The file has no bytes.
     #[error("the capture is empty; a capture without packets has a header at least")]
     Empty,
-    /// The file is broken: where the next packet begins cannot be known.
+    /// The file is broken: the start of the next packet is unknown.
     #[error("broken at byte {offset}: {what}")]
     Broken {
-        /// Where in the file, in bytes.
+        /// Position in the file, in bytes.
         offset: usize,
-        /// What the parser says.
+        /// Message of the parser.
         what: String,
     },
     /// A block is longer than [`MAX_BLOCK_BYTES`].
     #[error("the block at byte {offset} is longer than {MAX_BLOCK_BYTES} bytes")]
     BlockTooLong {
-        /// Where in the file, in bytes.
+        /// Position in the file, in bytes.
         offset: usize,
     },
     /// Reading failed.
@@ -75,11 +80,11 @@ pub enum CaptureError {
 /// A TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// From whom to whom.
+    /// Source and destination.
     pub stream: StreamId,
-    /// When it was captured, since the Unix epoch.
+    /// Time of its capture, since the Unix epoch.
     pub time: Duration,
-    /// The number of its first byte (of the SYN, when there is one).
+    /// Sequence number of its first byte (of the SYN, if there is one).
     pub sequence: u32,
     /// Whether it opens the stream.
     pub syn: bool,
@@ -89,28 +94,28 @@ pub struct Segment<'a> {
     pub rst: bool,
     /// Its bytes, as far as they were captured.
     pub payload: &'a [u8],
-    /// Bytes after `payload` that it had on the wire, but that the snap length of the capture cut off.
+    /// Bytes after `payload` that were on the wire but cut off by the snap length.
     pub missing: usize,
 }
 
-/// What was in a capture, and what was left out.
+/// Packets in a capture, and packets that were left out.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Packets of whatever kind.
+    /// Packets of any kind.
     pub packets: u64,
     /// TCP segments.
     pub segments: u64,
-    /// When the first packet was captured, since the Unix epoch.
+    /// Time of the first packet, since the Unix epoch.
     pub start: Option<Duration>,
     fragments: u64,
     unreadable: u64,
-    /// Packets by link types that are not known here; link types are 16 bits, which bounds it.
+    /// Packets by unknown link type. Link types have 16 bits, which limits the map.
     link_types: BTreeMap<i32, u64>,
     cut_at: Option<usize>,
 }
 
 impl Tally {
-    /// What was left out.
+    /// Lists the packets that were left out.
     pub fn problems(&self) -> impl Iterator<Item = Problem> {
         let fragments = Problem::Fragments { packets: self.fragments };
         let unreadable = Problem::Unreadable { packets: self.unreadable };
@@ -123,11 +128,12 @@ impl Tally {
     }
 }
 
-/// Reads a capture and hands over each TCP segment in the order of the file, to its end or until `each` returns false.
+/// Reads a capture and passes on each TCP segment in the order of the file, until its end or until
+/// `each` returns false.
 ///
 /// # Errors
 ///
-/// [`CaptureError`]; the segments up to there have been handed over, and `tally` holds what was seen.
+/// [`CaptureError`]. The segments before the error were passed on, and `tally` has their counts.
 pub fn read<R: Read + Send>(
     input: R,
     tally: &mut Tally,
@@ -161,7 +167,7 @@ pub fn read<R: Read + Send>(
     }
 }
 
-/// Keeps the error of a failed read, which the parser drops, and tries again when a read was interrupted.
+/// Keeps the error of a failed read, which the parser drops. Repeats a read that was interrupted.
 struct Watched<'f, R> {
     input: R,
     failure: &'f mut Option<io::Error>,
@@ -183,20 +189,20 @@ impl<R: Read> Read for Watched<'_, R> {
     }
 }
 
-/// How a file ended.
+/// End of a file.
 enum End {
     Whole,
-    /// Inside of the block that begins at this byte.
+    /// The file ends inside the block that begins at this byte.
     Cut(usize),
 }
 
-/// What has to be known of an interface to read its packets.
+/// Properties of an interface that are needed to read its packets.
 #[derive(Clone, Copy)]
 struct Interface {
     link_type: Linktype,
-    /// Bytes that it kept of a packet at most; 0 is all.
+    /// Maximum number of bytes kept of a packet; 0 means all.
     snap_length: u32,
-    /// Ticks of its clock in a second.
+    /// Ticks of its clock per second.
     resolution: u64,
     /// Seconds to add to its clock.
     offset: i64,
@@ -227,8 +233,8 @@ struct Packet<'a> {
     data: &'a [u8],
 }
 
-/// Hands over the packets of a file for as long as more are wanted; `None` for an interface that the file does not
-/// describe.
+/// Passes on the packets of a file as long as more are wanted; with `None` if the file does not
+/// describe the interface.
 fn read_blocks(
     input: impl Read + Send,
     wants_more: &Cell<bool>,
@@ -258,7 +264,7 @@ fn read_blocks(
         if reader.refill().is_err() {
             return Err(CaptureError::Io(io::ErrorKind::Other.into()));
         }
-        // Nothing came although the input has not ended: the buffer is full of one block.
+        // No new bytes although the input has not ended: one block fills the buffer.
         if reader.data().len() == before && !reader.reader_exhausted() {
             if capacity >= MAX_BLOCK_BYTES {
                 return Err(CaptureError::BlockTooLong { offset });
@@ -270,7 +276,7 @@ fn read_blocks(
     Ok(End::Whole)
 }
 
-/// The parser's words, without the bytes that it quotes.
+/// The parser's message, without the bytes that it quotes.
 fn explain(error: &PcapError<&[u8]>) -> String {
     match error {
         PcapError::NomError(_, kind) | PcapError::OwnedNomError(_, kind) => {
@@ -280,10 +286,10 @@ fn explain(error: &PcapError<&[u8]>) -> String {
     }
 }
 
-/// The state that a capture file's blocks share.
+/// State that the blocks of a capture file share.
 #[derive(Default)]
 struct Blocks {
-    /// Those of this section of a pcapng file; the only one of a pcap file.
+    /// Interfaces of this section of a pcapng file, or the only one of a pcap file.
     interfaces: Vec<Interface>,
 }
 
@@ -297,7 +303,8 @@ impl Blocks {
             PcapBlockOwned::LegacyHeader(header) => {
                 let nanos = header.is_nanosecond_precision();
                 self.interfaces = vec![Interface {
-                    // The upper bits say whether packets end with a checksum, which IP's length leaves out.
+                    // The upper bits say whether a checksum ends each packet. IP's length excludes
+                    // it.
                     link_type: Linktype(header.network.0 & 0xffff),
                     snap_length: header.snaplen,
                     resolution: if nanos { 1_000_000_000 } else { 1_000_000 },
@@ -337,7 +344,8 @@ impl Blocks {
         each(interface, Packet { time, data: packet.packet_data() });
     }
 
-    /// A simple packet is of the first interface, has no time, and was cut at that interface's snap length.
+    /// Reads a simple packet. It belongs to the first interface, has no time, and was cut at the
+    /// snap length.
     fn simple(
         &self,
         packet: &SimplePacketBlock<'_>,
@@ -351,7 +359,7 @@ impl Blocks {
     }
 }
 
-/// The TCP segment in a packet, if there is one; `tally` counts what could not be read.
+/// Returns the TCP segment in a packet. `tally` counts what could not be read.
 fn dissect<'a>(
     interface: Option<Interface>,
     packet: &Packet<'a>,
@@ -377,7 +385,7 @@ fn dissect<'a>(
     Some(segment(&ip, tcp, packet.time))
 }
 
-/// Takes the headers apart; `None` and a count in `tally` when that cannot be done.
+/// Splits a packet into headers. Returns `None` and counts in `tally` if that fails.
 fn slice<'a>(
     link_type: Linktype,
     data: &'a [u8],
@@ -391,7 +399,8 @@ fn slice<'a>(
     let sliced = match link_type {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | RAW_BSD | RAW_OPENBSD => ip(data),
-        // The address family before the packet has other numbers on other systems: IP's own version tells.
+        // The address family in front has different numbers on each system, so IP's version
+        // decides.
         Linktype::NULL | Linktype::LOOP => data.get(LOOPBACK_HEADER_BYTES..).and_then(ip),
         Linktype::LINUX_SLL => cooked(COOKED_V1_HEADER_BYTES, COOKED_V1_HEADER_BYTES - 2),
         Linktype::LINUX_SLL2 => cooked(COOKED_V2_HEADER_BYTES, 0),
@@ -400,7 +409,7 @@ fn slice<'a>(
             return None;
         }
     };
-    // Headers that stop before IP's end leave no network layer, and those of IP always are a packet of interest.
+    // If a header is cut before the end of IP, there is no network layer.
     let broken =
         sliced.as_ref().is_none_or(|sliced| sliced.net.is_none() && sliced.stop_err.is_some());
     if broken {
@@ -409,13 +418,13 @@ fn slice<'a>(
     sliced.filter(|_| !broken)
 }
 
-/// What a segment needs to know of the IP packet around it.
+/// Properties of the IP packet around a segment.
 struct Ip {
     source: IpAddr,
     destination: IpAddr,
     protocol: IpNumber,
     fragmented: bool,
-    /// Bytes that the packet had on the wire and that are not in the capture.
+    /// Bytes of the packet that were on the wire and are not in the capture.
     missing: usize,
 }
 
@@ -446,7 +455,7 @@ impl Ip {
             }
             LaxNetSlice::Arp(_) => return None,
         };
-        // A length of zero is what a sender leaves to its network card to fill in: nothing is known to be missing.
+        // A sender leaves a length of zero to its network card: then no bytes count as missing.
         let missing = total.saturating_sub(headers + payload.payload.len());
         let (protocol, fragmented) = (payload.ip_number, payload.fragmented);
         Some(Self { source, destination, protocol, fragmented, missing })

@@ -1,4 +1,4 @@
-//! How the times of a capture are printed.
+//! Formats the times of a capture.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use clap::ValueEnum;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Years that take part in a turn of the calendar, and their days.
+/// Years of a full cycle of the Gregorian calendar, and their days.
 const ERA_YEARS: u64 = 400;
 const ERA_DAYS: u64 = 146_097;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;
 
-/// What a time counts from.
+/// Origin of the printed times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TimeFormat {
     /// Seconds since the first packet of the capture.
@@ -25,12 +25,12 @@ pub(super) enum TimeFormat {
     Epoch,
 }
 
-/// A time that prints itself.
+/// A time, ready to print.
 pub(super) struct Time {
     pub(super) format: TimeFormat,
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) time: Duration,
-    /// When the capture began, since 1970.
+    /// Start of the capture, since 1970.
     pub(super) start: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Display for Time {
         match (self.format, self.time.checked_sub(self.start)) {
             (TimeFormat::Epoch, _) => seconds(f, "", self.time),
             (TimeFormat::Relative, Some(since)) => seconds(f, "", since),
-            // Captures of several interfaces are not always in order.
+            // Packets of several interfaces are not always in order.
             (TimeFormat::Relative, None) => seconds(f, "-", self.start - self.time),
             (TimeFormat::Absolute, _) => self.date(f),
         }
@@ -50,8 +50,8 @@ impl Display for Time {
 }
 
 impl Time {
-    /// `2026-11-22T18:05:18.250000Z`, by the proleptic Gregorian calendar. Years begin in March here, so that the day
-    /// that some years have and others not is their last.
+    /// `2026-11-22T18:05:18.250000Z`, by the proleptic Gregorian calendar. The years of the
+    /// calculation begin in March, so that a leap day is the last day of its year.
     fn date(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let days = self.time.as_secs() / SECONDS_PER_DAY + EPOCH_DAYS;
         let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        // As `date -u -d @SECONDS` prints them.
+        // The dates that `date -u -d @SECONDS` prints.
         for (seconds, date) in [
             (0, "1970-01-01T00:00:00"),
             (951_782_400, "2000-02-29T00:00:00"),

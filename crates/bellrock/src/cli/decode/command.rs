@@ -1,7 +1,7 @@
-//! The command: its arguments, and what it prints.
+//! The command `bellrock decode`: its arguments and its output.
 //!
-//! A line for each message, or with `--json` an object; for what could not be read a line with the error in its place,
-//! and the next message all the same.
+//! Prints a line for each message, or an object with `--json`. If a message cannot be read, a line
+//! with the error takes its place, and reading goes on.
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Read, Write};
@@ -76,7 +76,7 @@ Examples:
 
 Exit status: 0 when all could be read, 1 when something could not, or no message was printed.";
 
-/// Who sends.
+/// Sender of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Direction {
     /// Whoever can.
@@ -90,27 +90,27 @@ enum Direction {
 /// Why the command could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The file is not there, or cannot be read.
+    /// The file does not exist, or cannot be opened.
     #[error("cannot open {path}: {source}")]
     Open {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be opened.
         source: io::Error,
     },
-    /// Standard input or the file fails.
+    /// Reading standard input or the file failed.
     #[error("cannot read: {0}")]
     Read(io::Error),
-    /// The capture is none, or is broken.
+    /// The capture is broken, or is none.
     #[error("{0}")]
     Capture(CaptureError),
-    /// What was decoded cannot be written.
+    /// Writing the output failed.
     #[error("cannot write: {0}")]
     Write(io::Error),
     /// The input is neither a capture nor text.
     #[error("this is neither a capture (pcap, pcapng, also .gz) nor lines of hex")]
     NeitherNor,
-    /// Lines of hex do not say whose they are.
+    /// Lines of hex have no connections to filter by.
     #[error("lines of hex have no addresses: --switch and --connection need a capture")]
     NoConnections,
     /// There was nothing to print.
@@ -118,20 +118,20 @@ pub enum Failure {
     Nothing(String),
 }
 
-/// How it went.
+/// Result of the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Messages that were printed.
+    /// Messages printed.
     pub messages: u64,
-    /// What could not be read.
+    /// Messages or bytes that could not be read.
     pub faults: u64,
 }
 
-/// Reads what the arguments name, and prints to standard output.
+/// Reads the input that the arguments name, and prints to standard output.
 ///
 /// # Errors
-/// [`Failure`]. What was read up to there has been printed. That the reader of the output has gone
-/// (`| head`) is none.
+/// [`Failure`]. What was read before the error has been printed. A closed output (`| head`) is no
+/// error.
 pub fn run(arguments: &Decode) -> Result<Outcome, Failure> {
     let out = io::stdout().lock();
     let is_watched = out.is_terminal();
@@ -162,10 +162,10 @@ const MAGIC: [[u8; MAGIC_BYTES]; 5] = [
 ];
 const MAGIC_BYTES: usize = 4;
 
-/// The first bytes of what gzip has compressed (RFC 1952, section 2.3.1).
+/// The first bytes of gzip files (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The first bytes of an input, and the input with them.
+/// Returns the first bytes of an input, and the whole input.
 fn peek<'i>(
     mut input: impl Read + Send + 'i,
 ) -> Result<(Vec<u8>, Box<dyn Read + Send + 'i>), Failure> {
@@ -174,7 +174,8 @@ fn peek<'i>(
     Ok((first.clone(), Box::new(io::Cursor::new(first).chain(input))))
 }
 
-/// Reads `input`, whatever it is, and prints to `out`; each line at once when somebody watches.
+/// Detects the format of `input`, reads it, and prints to `out`. If `is_watched`, each line is
+/// flushed at once.
 pub(super) fn decode(
     arguments: &Decode,
     input: impl Read + Send,
@@ -210,7 +211,7 @@ pub(super) fn decode(
     }
 }
 
-/// Prints what comes. After a failed write nothing more is printed.
+/// Prints messages and problems. After a failed write it prints nothing more.
 struct Printer<'a, W> {
     arguments: &'a Decode,
     out: W,
@@ -221,7 +222,7 @@ struct Printer<'a, W> {
     held: HeldMessages,
 }
 
-/// Where a message was: what stands in front of its line, or in its object.
+/// Position of a message: the start of its line, or fields of its object.
 enum Place {
     Line(u64),
     Stream {
@@ -246,7 +247,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
-    /// The same, for an error: there it has to be found again.
+    /// The position in an error. It must be enough to find the message again.
     fn of_error(&self) -> String {
         match self {
             Place::Line(line) => format!("line {line}: "),
@@ -291,7 +292,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// Why no message of a capture was printed.
+    /// Explains why no message of a capture was printed.
     fn why_nothing(&self, summary: &Summary) -> String {
         let &Summary { packets, messages, ref ports, .. } = summary;
         if packets == 0 {
@@ -358,7 +359,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// Prints a message of a capture, whose switch is known as far as it will be.
+    /// Prints a message of a capture. By now its switch is known, or will stay unknown.
     fn print(&mut self, message: Message<'_>, sender: Option<Sender>) {
         if !self.arguments.filter.fits_type(message.bytes) {
             return;
@@ -368,7 +369,8 @@ impl<W: Write> Printer<'_, W> {
         self.bytes(&Place::Stream { stream, format, time, start, offset, dpid }, sender, bytes);
     }
 
-    /// A hello may be of any version; of those that are not spoken here, nothing else is read.
+    /// Prints a hello of a version that Bellrock does not speak. Other messages of such versions
+    /// are not read.
     fn foreign_hello(&mut self, place: &Place, bytes: &[u8]) -> Option<()> {
         let header = Header::read(bytes)?;
         let is_hello = header.kind == 0 && header.version != 0;
@@ -445,7 +447,7 @@ impl<W: Write> Printer<'_, W> {
         self.outcome.messages += 1;
     }
 
-    /// Says something that is no fault.
+    /// Prints a note that is no fault.
     fn note(&mut self, what: std::fmt::Arguments<'_>) {
         match self.arguments.json {
             true => self.line(format_args!("{}", json!({ "note": what.to_string() }))),
@@ -453,9 +455,9 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// What is wrong with a message, and the start of its bytes.
+    /// Prints the error of a message, and the first bytes of the message.
     fn error(&mut self, place: &Place, error: DecodeError, bytes: &[u8]) {
-        /// Bytes of the message that are shown with the error: its header and a little more.
+        /// Number of bytes shown with the error: the header and a little more.
         const SHOWN: usize = 16;
         let mut object = place.json();
         object.insert("at".into(), error.offset.into());
@@ -480,7 +482,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// The message's own fields behind those of its place.
+    /// Prints an object: the fields of the position, then those of the message.
     fn object(&mut self, mut object: Map<String, Value>, message: Value) {
         if let Value::Object(fields) = message {
             object.extend(fields);
@@ -548,9 +550,9 @@ impl<W: Write> Sink for Printer<'_, W> {
     }
 }
 
-/// Messages that may have a packet in them.
+/// Messages that may contain a packet.
 trait Carries {
-    /// The packet, if this is such a message.
+    /// The packet in the message.
     fn packet(&self) -> Option<&[u8]>;
 }
 
@@ -572,10 +574,10 @@ impl Carries for ToSwitch<'_> {
     }
 }
 
-/// A message, and what is wrong with it that does not keep it from being read.
+/// A message, and an error in it that does not prevent reading.
 type Remarked<T> = (Decoded<T>, Option<DecodeError>);
 
-/// Reads a message strictly, and liberally where a strict reading refuses it.
+/// Reads a message strictly, or liberally if the strict reading fails.
 fn read<'b, T>(
     bytes: &'b [u8],
     decode: impl Fn(&'b [u8], Reading) -> Result<Decoded<T>, DecodeError>,

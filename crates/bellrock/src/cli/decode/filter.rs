@@ -1,4 +1,4 @@
-//! Which messages are printed: those of some switches, connections and types.
+//! Selects messages by switch, connection and type.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,14 +10,16 @@ use clap::Args;
 use super::StreamId;
 use super::peers::{Peer, kind};
 
-/// Messages of one connection that are held until its datapath id is known, and their bytes. What comes then is left out.
+/// Messages held for one connection until its datapath id is known, and their bytes. Further ones
+/// are left out.
 pub(super) const MAX_HELD_MESSAGES: usize = 256;
 pub(super) const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// Connections of which messages are held; of those beyond, the first messages are left out.
+/// Connections with held messages. The first messages of further connections are left out.
 pub(super) const MAX_HELD_CONNECTIONS: usize = 1024;
 
-/// What the flags say. Of one kind, one has to fit; of all kinds that are given, each.
+/// Filters of the command line. Of several values of one flag, one must fit; every given flag must
+/// fit.
 #[derive(Debug, Default, Args)]
 pub(super) struct Filter {
     /// Only messages of this switch: its datapath id in hexadecimal, or its address
@@ -46,24 +48,24 @@ impl End {
     }
 }
 
-/// How a switch is named.
+/// Name of a switch on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SwitchName {
     Dpid(u64),
     At(End),
 }
 
-/// Whether something is to be printed.
+/// Whether a message is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Yes,
     No,
-    /// Its switch is not known yet.
+    /// Unknown until the switch of the connection is known.
     Later,
 }
 
 impl Filter {
-    /// Whether connections have to be known.
+    /// Whether the filter needs connections, which lines of hex do not have.
     pub(super) fn needs_connections(&self) -> bool {
         !self.switches.is_empty() || !self.connections.is_empty()
     }
@@ -72,7 +74,7 @@ impl Filter {
         self.types.is_empty() || kind(bytes).is_some_and(|kind| self.types.contains(&kind))
     }
 
-    /// Whether messages of this stream are wanted, as far as is known of its connection.
+    /// Whether messages of this stream are wanted, from what is known of its connection.
     pub(super) fn fits_stream(&self, stream: StreamId, peer: Option<&Peer>) -> Fit {
         let at_an_end = |end: &End| end.is(stream.src) || end.is(stream.dst);
         if !self.connections.is_empty() && !self.connections.iter().any(at_an_end) {
@@ -94,7 +96,7 @@ impl Filter {
     }
 }
 
-/// A message that waits until its switch is known.
+/// A message held until its switch is known.
 #[derive(Debug)]
 pub(super) struct HeldMessage {
     pub(super) stream: StreamId,
@@ -104,11 +106,11 @@ pub(super) struct HeldMessage {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All messages that wait.
+/// All held messages.
 #[derive(Debug, Default)]
 pub(super) struct HeldMessages {
     connections: HashMap<(SocketAddr, SocketAddr), Vec<HeldMessage>>,
-    /// Messages that found no place.
+    /// Messages left out because of a limit.
     left_out: u64,
 }
 
@@ -129,12 +131,12 @@ impl HeldMessages {
         }
     }
 
-    /// The messages of a connection, which is known now.
+    /// Takes the messages of a connection whose switch is known now.
     pub(super) fn take(&mut self, stream: StreamId) -> Vec<HeldMessage> {
         self.connections.remove(&name(stream)).unwrap_or_default()
     }
 
-    /// Messages of which nobody knows the switch.
+    /// Number of messages whose switch stayed unknown.
     pub(super) fn unknown(&self) -> u64 {
         let held: usize = self.connections.values().map(Vec::len).sum();
         held as u64 + self.left_out
@@ -164,7 +166,7 @@ fn switch(text: &str) -> Result<SwitchName, String> {
     }
 }
 
-/// A type by its name in either version, with or without `OFPT_`.
+/// Reads the name of a message type in either version, with or without `OFPT_`.
 fn message_type(text: &str) -> Result<MessageKind, String> {
     let wanted = text.to_ascii_uppercase().replace('-', "_");
     let wanted = wanted.strip_prefix("OFPT_").unwrap_or(&wanted).to_owned();

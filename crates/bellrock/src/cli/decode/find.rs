@@ -1,11 +1,12 @@
 //! Finds the connections of a capture that carry OpenFlow, whatever their ports are.
 //!
-//! A connection whose beginning is in the capture carries OpenFlow when both ends begin with a hello. Of one that began
-//! before the capture, some segments have to be whole messages of one version. Until that is known, the segments of the
-//! connection are held here, up to [`MAX_HELD_SEGMENTS`] and [`MAX_HELD_BYTES`]; then they are passed on or forgotten.
+//! A connection whose start is in the capture carries OpenFlow if both ends begin with a hello. If
+//! it started before the capture, some segments must be whole messages of one version. Until that
+//! is decided, this module holds the segments of the connection, up to [`MAX_HELD_SEGMENTS`] and
+//! [`MAX_HELD_BYTES`]. Then it passes them on or drops them.
 //!
-//! On the ports that controllers usually listen on, [`USUAL_PORTS`], nothing has to be proved: what is broken there is
-//! to be reported, and not to be left out.
+//! On the usual ports of controllers, [`USUAL_PORTS`], no proof is needed: broken messages there
+//! must be reported, not left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -13,42 +14,43 @@ use std::net::SocketAddr;
 use super::capture::Segment;
 use super::{HEADER_BYTES, plausible};
 
-/// The ports that controllers usually listen on: the one that IANA assigned, and the one before that.
+/// The usual ports of controllers: the one that IANA assigned, and its predecessor.
 pub const USUAL_PORTS: [u16; 2] = [6653, 6633];
 
-/// Segments of one connection that are held before it is decided.
+/// Segments of one connection held until it is decided.
 pub const MAX_HELD_SEGMENTS: usize = 64;
 
-/// Payload of one connection that is held before it is decided, in bytes.
+/// Payload of one connection held until it is decided, in bytes.
 pub const MAX_HELD_BYTES: usize = 256 * 1024;
 
-/// Payload of all connections that is held, in bytes. When there is more, the next connection is decided at once.
+/// Payload held of all connections, in bytes. Above this limit, the next connection is decided at
+/// once.
 pub const MAX_HELD_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
-/// Connections that are remembered. When there is one more, all that do not carry OpenFlow are forgotten.
+/// Connections remembered. Above this limit, all that do not carry OpenFlow are forgotten.
 pub const MAX_CONNECTIONS: usize = 64 * 1024;
 
-/// Segments that have to be whole messages where the beginning of a connection is not in the capture.
+/// Segments that must be whole messages if the start of a connection is not in the capture.
 const EVIDENCE_SEGMENTS: usize = 2;
 
 /// Type of a hello, and of its element "version bitmap" (OpenFlow 1.3.5, section 7.5.1).
 const HELLO: u8 = 0;
 const VERSION_BITMAP: [u8; 2] = [0, 1];
 
-/// Which connections are read.
+/// Finds the connections to read.
 #[derive(Debug)]
 pub struct Finder {
-    /// Only those to or from one of these ports; where there are none, those that carry OpenFlow.
+    /// Reads only connections with one of these ports. If empty, reads all that carry OpenFlow.
     ports: Vec<u16>,
     connections: HashMap<Connection, State>,
     held_bytes: usize,
     seen: Seen,
 }
 
-/// The TCP ports of a capture that are likely to be those of servers, and how many segments each had.
+/// TCP ports of a capture that probably belong to servers, and the number of segments of each.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Ports are 16 bits, which bounds it.
+    /// Ports have 16 bits, which limits the map.
     ports: BTreeMap<u16, u64>,
 }
 
@@ -75,7 +77,7 @@ enum State {
     Undecided(Held),
 }
 
-/// What is held of a connection that is not decided.
+/// Segments held of an undecided connection.
 #[derive(Debug, Default)]
 struct Held {
     segments: Vec<OwnedSegment>,
@@ -84,10 +86,10 @@ struct Held {
 
 #[derive(Debug)]
 struct OwnedSegment {
-    /// Without its payload.
+    /// The segment without its payload.
     segment: Segment<'static>,
     payload: Vec<u8>,
-    /// Whether it comes from the lower end.
+    /// Whether the lower end sent it.
     from_lower: bool,
 }
 
@@ -97,19 +99,19 @@ impl OwnedSegment {
     }
 }
 
-/// What the bytes of one end say.
+/// What the first bytes of one end show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opinion {
-    /// It begins with a hello.
+    /// They are a hello.
     Yes,
-    /// It begins with something else.
+    /// They are no hello.
     No,
-    /// Its beginning is not there, or not yet.
+    /// They are missing, or not there yet.
     Unknown,
 }
 
 impl Finder {
-    /// Reads connections with these ports only; with none, all that carry OpenFlow.
+    /// Reads only connections with these ports. If empty, reads all that carry OpenFlow.
     #[must_use]
     pub fn new(ports: &[u16]) -> Self {
         Finder {
@@ -120,13 +122,13 @@ impl Finder {
         }
     }
 
-    /// The ports that were seen so far.
+    /// The ports seen so far.
     #[must_use]
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// Takes a segment, and passes on those that are known to carry OpenFlow now, in their order.
+    /// Takes a segment. Passes on the segments that are now known to carry OpenFlow, in order.
     pub fn segment(&mut self, segment: &Segment<'_>, mut pass: impl FnMut(&Segment<'_>)) {
         let (src, dst) = (segment.stream.src, segment.stream.dst);
         let ports = [src.port(), dst.port()];
@@ -147,7 +149,7 @@ impl Finder {
         }
         let state = self.connections.entry(name).or_insert(State::Undecided(Held::default()));
         if matches!(state, State::Other) && segment.syn {
-            // The ports are used again.
+            // A new connection between the same ports.
             *state = State::Undecided(Held::default());
         }
         let held = match state {
@@ -174,7 +176,7 @@ impl Finder {
         }
     }
 
-    /// The capture is over: passes on what is likely to be OpenFlow of what is held.
+    /// Ends the capture: passes on the held segments that are probably OpenFlow.
     pub fn finish(&mut self, mut pass: impl FnMut(&Segment<'_>)) {
         let mut left: Vec<_> = self.connections.drain().collect();
         left.sort_by_key(|&(Connection(a, b), _)| (a, b));
@@ -197,7 +199,7 @@ impl Finder {
     }
 }
 
-/// The port that the server is likely to have: where the SYN goes, or else the lower one.
+/// The probable port of the server: the lower one.
 fn server_port(segment: &Segment<'_>) -> u16 {
     segment.stream.src.port().min(segment.stream.dst.port())
 }
@@ -212,7 +214,7 @@ impl Held {
         });
     }
 
-    /// Whether it is OpenFlow, if that is certain.
+    /// Whether the connection is OpenFlow, if that is certain.
     fn is_openflow(&self) -> Option<bool> {
         match [self.opinion(true), self.opinion(false)] {
             [Opinion::No, _] | [_, Opinion::No] => Some(false),
@@ -220,12 +222,13 @@ impl Held {
             [Opinion::Unknown, Opinion::Unknown] => {
                 (!self.has_beginning() && self.evidence() >= EVIDENCE_SEGMENTS).then_some(true)
             }
-            // One hello, and whole messages from an end whose beginning was lost.
+            // One end sent a hello. The start of the other end is missing, but it has whole
+            // messages.
             _ => (self.evidence() > EVIDENCE_SEGMENTS).then_some(true),
         }
     }
 
-    /// Whether it is more likely OpenFlow than not, when no more will be known.
+    /// Whether the connection is probably OpenFlow, when no more segments will come.
     fn is_likely(&self) -> bool {
         let with_payload = self.segments.iter().filter(|held| !held.payload.is_empty()).count();
         let opinions = [self.opinion(true), self.opinion(false)];
@@ -238,7 +241,7 @@ impl Held {
         self.segments.iter().any(|held| held.segment.syn)
     }
 
-    /// What one end begins with.
+    /// What the first bytes of one end show.
     fn opinion(&self, lower: bool) -> Opinion {
         let of_end = || self.segments.iter().filter(move |held| held.from_lower == lower);
         let Some(syn) = of_end().find(|held| held.segment.syn) else { return Opinion::Unknown };
@@ -259,7 +262,7 @@ impl Held {
         is_hello(&start)
     }
 
-    /// Segments that are whole messages of one version; those that come again do not count.
+    /// Counts the segments that are whole messages of one version. Repeated segments count once.
     fn evidence(&self) -> usize {
         let mut seen = Vec::new();
         let mut version = None;
@@ -277,13 +280,14 @@ impl Held {
 }
 
 impl OwnedSegment {
-    /// The number of the first byte of its payload.
+    /// Sequence number of the first byte of its payload.
     fn first_byte(&self) -> u32 {
         self.segment.sequence.wrapping_add(self.segment.syn.into())
     }
 }
 
-/// Bytes of a stream that are looked at: a header, and type and length of a hello's first element.
+/// Bytes examined at the start of a stream: a header, and type and length of a hello's first
+/// element.
 const START_BYTES: usize = HEADER_BYTES + 4;
 
 /// Whether a stream that begins with these bytes begins with a hello.
@@ -301,14 +305,15 @@ fn is_hello(start: &[u8]) -> Opinion {
     }
     match rest {
         _ if length == HEADER_BYTES => Opinion::Yes,
-        // Other protocols begin much like a long hello: the element has to be right too.
+        // Other protocols begin much like a long hello, so the element must be right too.
         [high, low, ..] if [*high, *low] != VERSION_BITMAP => Opinion::No,
         [_, _, _, _] => Opinion::Yes,
         _ => Opinion::Unknown,
     }
 }
 
-/// Whether a segment is whole messages of one version; behind two whole ones, the last may be cut.
+/// Whether a segment consists of whole messages of one version. After two whole ones, the last may
+/// be cut.
 fn is_messages(bytes: &[u8]) -> bool {
     let (mut rest, mut whole) = (bytes, 0);
     while !rest.is_empty() {

@@ -1,8 +1,8 @@
 //! One line for the headers of a packet in a packet_in or packet_out, much as tcpdump prints it:
 //! `02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, who has 10.0.0.2, tell 10.0.0.1`.
 //!
-//! Packets come from hosts of the network, so anything may be in them: what is cut off or broken is said at the end of
-//! the line, behind what could be read. No text of a packet is printed, only numbers and addresses.
+//! Hosts send these packets, so they may contain anything. The end of the line says what is cut off
+//! or broken. No text of a packet is printed, only numbers and addresses.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ use etherparse::{
     IpNumber, LaxLinkExtSlice, LaxNetSlice, LaxSlicedPacket, LinkSlice, TcpSlice, TransportSlice,
 };
 
-/// Ethernet types with a name of their own that are not taken apart here.
+/// Ethernet types that are printed by name and not decoded further.
 const NAMES: [(u16, &str); 6] = [
     (0x0800, "IPv4"),
     (0x0806, "ARP"),
@@ -26,7 +26,7 @@ const NAMES: [(u16, &str); 6] = [
 /// Ethernet types below this are lengths of IEEE 802.3 frames.
 const FIRST_ETHER_TYPE: u16 = 0x0600;
 
-/// Bytes of an IPv6 address, and where the target of a neighbour discovery begins in its payload.
+/// Bytes of an IPv6 address.
 const IPV6_BYTES: usize = 16;
 
 /// The headers of an Ethernet frame, as one line without its end.

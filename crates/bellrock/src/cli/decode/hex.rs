@@ -1,22 +1,22 @@
-//! Messages as text: one a line, in hexadecimal.
+//! Messages as text: one message per line, in hexadecimal.
 //!
 //! `04 00 00 08 00 00 00 01`, `0400000800000001`, `04:00:00:08:00:00:00:01` and `0x04 0x00 ...` are the same message.
-//! `#` starts a comment, and lines without a digit are passed over. A line that is wrong is an error that names the
-//! line and the column; the lines after it are read all the same.
+//! `#` starts a comment, and lines without a digit are skipped. A wrong line is an error with its
+//! line and column. The lines after it are still read.
 
 use std::io::{self, BufRead, Read};
 
-/// The longest message, in bytes: what the header's length field can say.
+/// Maximum length of a message, in bytes: the maximum of the header's length field.
 pub const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 
-/// The longest line that is read, in bytes; the rest of a longer one is passed over and it is an error. Each byte of a
-/// message may be written as `0xff, ` and still leave room for a comment.
+/// Maximum length of a line, in bytes. A longer line is an error, and its rest is skipped. Each
+/// byte of a message may be written as `0xff, ` and still leave space for a comment.
 pub const MAX_LINE_BYTES: usize = 8 * MAX_MESSAGE_BYTES;
 
-/// A message and where it was.
+/// A message and the number of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The number of its line; the first is 1.
+    /// Number of its line, from 1.
     pub number: u64,
     /// Its bytes, at least one.
     pub bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Line {
 /// Why a line is not a message. Lines and columns count from 1; columns count bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum HexError {
-    /// A character that does not belong there.
+    /// A character that is not allowed.
     #[error(
         "line {line}, column {column}: {found:?} is not a hexadecimal digit, a blank, a colon or the start of a comment"
     )]
@@ -34,10 +34,10 @@ pub enum HexError {
         line: u64,
         /// The column of the character.
         column: usize,
-        /// The character; of one that is not ASCII, its first byte.
+        /// The character, or the first byte of a character that is not ASCII.
         found: char,
     },
-    /// A digit that is alone where there should be two.
+    /// A single digit where there should be two.
     #[error("line {line}, column {column}: half a byte; every byte needs two digits")]
     HalfByte {
         /// The number of the line.
@@ -45,12 +45,12 @@ pub enum HexError {
         /// The column of the digit.
         column: usize,
     },
-    /// More bytes than a message can have.
+    /// More bytes than the maximum of a message.
     #[error("line {line}, column {column}: more than {MAX_MESSAGE_BYTES} bytes in a message")]
     MessageTooLong {
         /// The number of the line.
         line: u64,
-        /// The column of the first byte that is too much.
+        /// The column of the first byte beyond the maximum.
         column: usize,
     },
     /// A line longer than [`MAX_LINE_BYTES`].
@@ -61,12 +61,12 @@ pub enum HexError {
         /// The first column that was not read.
         column: usize,
     },
-    /// The input could not be read; there are no more lines.
+    /// The input could not be read. No more lines follow.
     #[error("line {line}, column 1: cannot read")]
     Io {
         /// The number of the line that could not be read.
         line: u64,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
@@ -80,13 +80,14 @@ pub struct Messages<R> {
     failed: bool,
 }
 
-/// The messages of `input`, one a line. Ends with the input, or with the first error of reading it.
+/// Reads the messages of `input`, one per line. Ends with the input, or with its first read error.
 pub fn messages<R: BufRead>(input: R) -> Messages<R> {
     Messages { input, line: Vec::new(), number: 0, failed: false }
 }
 
 impl<R: BufRead> Messages<R> {
-    /// Reads the next line, without its end, into `line`; `None` at the end of the input.
+    /// Reads the next line into `line`, without its line end. Returns `None` at the end of the
+    /// input.
     fn next_line(&mut self) -> Option<Result<(), HexError>> {
         self.line.clear();
         self.number += 1;
@@ -129,7 +130,7 @@ impl<R: BufRead> Iterator for Messages<R> {
     }
 }
 
-/// The bytes that a line spells.
+/// Reads the bytes of a line.
 fn parse(line: u64, text: &[u8]) -> Result<Vec<u8>, HexError> {
     let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
     let mut bytes = Vec::with_capacity(text.len() / 2);

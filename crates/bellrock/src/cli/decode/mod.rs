@@ -1,11 +1,13 @@
-//! `bellrock decode`: from a capture file or from lines of hex to whole OpenFlow messages, and those printed.
+//! `bellrock decode`: reads OpenFlow messages from a capture file or from lines of hex, and prints
+//! them.
 //!
-//! [`read_capture`] takes a pcap or pcapng file apart ([`capture`]), finds the connections that carry OpenFlow ([`find`]),
-//! puts their TCP streams together again ([`tcp`]), cuts them into messages and hands each one to a [`Sink`]. [`hex`]
-//! reads one message a line. What cannot be read is a [`Problem`], and reading goes on behind it.
+//! [`read_capture`] reads the packets of a pcap or pcapng file ([`capture`]), finds the connections
+//! that carry OpenFlow ([`find`]), reassembles their TCP streams ([`tcp`]), cuts them into messages
+//! and passes each one to a [`Sink`]. [`hex`] reads one message per line. A part that cannot be
+//! read is a [`Problem`], and reading continues after it.
 //!
-//! Nothing of this knows what a message means: only its header is looked at. [`command`] is the command that decodes and
-//! prints; `filter` says which messages, `clock` how times are printed, `headers` how packets are.
+//! All of these look only at the header of a message. [`command`] decodes and prints messages;
+//! `filter` selects messages, `clock` prints times, and `headers` prints packets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +32,7 @@ use tcp::{Gap, Receiver, Step};
 /// Length of the header that every OpenFlow message starts with, in bytes (OpenFlow 1.3.5, section 7.1).
 pub const HEADER_BYTES: usize = 8;
 
-/// The highest version number that has been published: 1.5.
+/// The highest published version number: 1.5.
 const HIGHEST_VERSION: u8 = 6;
 
 /// The highest message type of each version, from 1.0 to 1.5.
@@ -39,9 +41,9 @@ const HIGHEST_TYPE: [u8; HIGHEST_VERSION as usize] = [21, 23, 25, 29, 33, 35];
 /// One direction of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
-    /// Who sends.
+    /// The sender.
     pub src: SocketAddr,
-    /// Who receives.
+    /// The receiver.
     pub dst: SocketAddr,
 }
 
@@ -51,113 +53,114 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// A whole OpenFlow message out of a stream.
+/// A whole OpenFlow message from a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// The stream that it was in.
+    /// Its stream.
     pub stream: StreamId,
-    /// When the packet with its last byte was captured, since the Unix epoch.
+    /// Time of the packet with its last byte, since the Unix epoch.
     pub time: Duration,
-    /// When the first packet of the capture was captured, since the Unix epoch.
+    /// Time of the first packet of the capture, since the Unix epoch.
     pub start: Duration,
-    /// Where it begins in the stream: 0 is the first byte after the SYN, or the first that was captured.
+    /// Offset of its start: 0 is the first byte after the SYN, or the first byte captured.
     pub offset: u64,
-    /// The message with its header; as long as the header says, and at least [`HEADER_BYTES`].
+    /// The message with its header. Its length is that of the header, at least [`HEADER_BYTES`].
     pub bytes: &'a [u8],
 }
 
-/// Takes what [`read_capture`] finds, in the order of the capture.
+/// Receives the results of [`read_capture`], in the order of the capture.
 pub trait Sink {
-    /// A whole message; whether it decodes is for the sink to find out.
+    /// Receives a whole message, which may still fail to decode.
     fn message(&mut self, message: Message<'_>);
 
-    /// Something that could not be read. Reading goes on.
+    /// Receives a problem. Reading continues.
     fn problem(&mut self, problem: Problem);
 
-    /// A stream is read from here on; it began before the capture.
+    /// Reading of this stream starts in its middle: it began before the capture.
     fn joined(&mut self, _stream: StreamId) {}
 
-    /// Whether to read on. Nobody may be there any more to read what the sink prints.
+    /// Whether to read on. The output of the sink may have been closed.
     fn wants_more(&self) -> bool {
         true
     }
 }
 
-/// Something in a capture that could not be read.
+/// A part of a capture that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Bytes of a stream are not in the capture. What comes next is read from the next segment that starts with an
-    /// OpenFlow header; a message that had begun before the gap is gone.
+    /// Bytes of a stream are not in the capture. Reading continues at the next segment that starts
+    /// with an OpenFlow header. A message that began before the gap is lost.
     Gap {
-        /// The stream that they are missing from.
+        /// The stream with the gap.
         stream: StreamId,
-        /// Where in the stream the gap begins.
+        /// Offset of the gap in the stream.
         offset: u64,
-        /// How long it is, in bytes.
+        /// Length of the gap, in bytes.
         bytes: u64,
-        /// Why.
+        /// Cause of the gap.
         cause: Gap,
     },
-    /// Bytes were passed over to find the start of a message: after a gap, after something that is not OpenFlow, or
-    /// because the capture starts in the middle of the stream.
+    /// Bytes were skipped to find the start of a message: after a gap, after something that is not
+    /// OpenFlow, or because the capture starts in the middle of the stream.
     Skipped {
-        /// The stream that they were in.
+        /// The stream of the bytes.
         stream: StreamId,
-        /// Where in the stream they begin.
+        /// Offset of the first skipped byte in the stream.
         offset: u64,
-        /// How many there were.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Where a message should begin are bytes that are no OpenFlow header: the version is not 1 to 6, or the length
-    /// is less than that of the header.
+    /// The bytes at the start of a message are no OpenFlow header: the version is not 1 to 6, or
+    /// the length is less than that of the header.
     NotOpenFlow {
-        /// The stream that they are in.
+        /// The stream of the bytes.
         stream: StreamId,
-        /// Where in the stream they begin.
+        /// Their offset in the stream.
         offset: u64,
-        /// The bytes in the header's place.
+        /// The bytes in place of the header.
         header: [u8; HEADER_BYTES],
     },
-    /// The stream ended inside of a message.
+    /// The stream ended inside a message.
     Unfinished {
         /// The stream that ended.
         stream: StreamId,
-        /// Where in the stream the message begins.
+        /// Offset of the message in the stream.
         offset: u64,
-        /// Bytes of it that are there.
+        /// Bytes of it that are present.
         have: usize,
     },
-    /// There were more than [`tcp::MAX_STREAMS`] streams at a time, and this one had been idle for longest.
+    /// There were more than [`tcp::MAX_STREAMS`] streams at a time, and this one was idle for a
+    /// long time.
     Forgotten {
         /// The stream that is no longer followed.
         stream: StreamId,
     },
-    /// Fragments of IP packets that may carry TCP; they are not put together.
+    /// Fragments of IP packets that may carry TCP. They are not reassembled.
     Fragments {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
     /// Packets whose IP or TCP header is cut off or broken.
     Unreadable {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
     /// Packets of a link type that is not Ethernet, Linux cooked, raw IP or loopback.
     LinkType {
         /// The number of the link type, as in the list of tcpdump.
         link_type: i32,
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
-    /// The file ends inside of a packet; what came before was read.
+    /// The file ends inside a packet. Everything before it was read.
     FileCut {
-        /// Where in the file the last whole block ends, in bytes.
+        /// Position of the end of the last whole block in the file, in bytes.
         offset: usize,
     },
 }
 
 impl Problem {
-    /// The stream that it is about, if it is one.
+    /// The stream of the problem, if it has one.
     #[must_use]
     pub fn stream(&self) -> Option<StreamId> {
         match self {
@@ -171,7 +174,7 @@ impl Problem {
     }
 }
 
-/// Content type and major version of the records that TLS begins with (RFC 8446, section 5.1).
+/// Content type and major version at the start of a TLS connection (RFC 8446, section 5.1).
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
 impl fmt::Display for Problem {
@@ -219,29 +222,29 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was in a capture.
+/// Contents of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Packets in the file, of whatever kind.
+    /// Packets of any kind in the file.
     pub packets: u64,
     /// TCP segments of the connections that were read.
     pub segments: u64,
-    /// OpenFlow messages handed to the sink.
+    /// OpenFlow messages passed to the sink.
     pub messages: u64,
-    /// TCP ports of servers, and how many segments each had: those with the most.
+    /// TCP ports of servers with the most segments, and the number of segments of each.
     pub ports: Vec<(u16, u64)>,
 }
 
-/// Ports of servers that a [`Summary`] has.
+/// Number of ports in a [`Summary`].
 const SUMMARY_PORTS: usize = 8;
 
-/// Reads a pcap or pcapng file and hands every OpenFlow message to `sink`: of connections with one of these ports, or
-/// where there are none, of all that carry OpenFlow.
+/// Reads a pcap or pcapng file and passes its OpenFlow messages to `sink`. Reads connections with
+/// one of these ports, or all that carry OpenFlow if `ports` is empty.
 ///
 /// # Errors
 ///
-/// When the file is neither pcap nor pcapng, cannot be read, or is broken so that what follows cannot be found. What
-/// was read up to there has been handed over.
+/// The file is neither pcap nor pcapng, cannot be read, or is broken so that the next packet cannot
+/// be found. Messages before the error were passed on.
 pub fn read_capture(
     input: impl Read + Send,
     ports: &[u16],
@@ -272,7 +275,8 @@ pub fn read_capture(
     Ok(Summary { packets: tally.packets, segments, messages, ports })
 }
 
-/// Whether bytes can be the start of a message: a known version, a type that it has, a possible length.
+/// Whether bytes can be the start of a message: a known version, a type of that version, a possible
+/// length.
 fn plausible(bytes: &[u8]) -> bool {
     let &[version, kind, high, low, ..] = bytes else { return false };
     let highest = usize::from(version).checked_sub(1).and_then(|index| HIGHEST_TYPE.get(index));
@@ -280,29 +284,29 @@ fn plausible(bytes: &[u8]) -> bool {
     highest.is_some_and(|&highest| kind <= highest) && length >= HEADER_BYTES
 }
 
-/// Cuts streams into messages. A message in one piece is passed on without a copy; the start of one is kept in `carry`,
-/// which the header's length field bounds to 65,535 bytes a stream.
+/// Cuts streams into messages. A message in one piece is passed on without a copy. The start of an
+/// unfinished one is kept in `carry`, at most 65,535 bytes per stream by the header's length field.
 struct Framer<'s, S> {
     sink: &'s mut S,
     carry: HashMap<StreamId, Carry>,
     messages: u64,
-    /// When the capture began.
+    /// Start of the capture.
     start: Duration,
 }
 
-/// The start of a message, and where it is in its stream.
+/// The start of a message, and its offset in the stream.
 struct Carry {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-/// What the bytes at the start of a message say about its length.
+/// Result of looking for a message at the start of bytes.
 enum Frame {
-    /// It is this long, and its bytes are all there.
+    /// A message of this length, with all its bytes.
     Whole(usize),
-    /// More bytes are needed: so many in all, as far as is known.
+    /// More bytes are needed: this many in total, as far as is known.
     Short(usize),
-    /// This is not OpenFlow.
+    /// The bytes are not OpenFlow.
     Broken([u8; HEADER_BYTES]),
 }
 
@@ -321,7 +325,8 @@ fn frame(bytes: &[u8]) -> Frame {
 }
 
 impl<S: Sink> Framer<'_, S> {
-    /// Completes the message in `carry` and returns the bytes that are left over, or `None` when it is not OpenFlow.
+    /// Completes the message in `carry` and returns the bytes after it, or `None` if it is not
+    /// OpenFlow.
     fn complete<'b>(
         &mut self,
         carry: &mut Carry,
@@ -357,7 +362,7 @@ impl<S: Sink> Framer<'_, S> {
         self.sink.message(Message { stream, time, start: self.start, offset, bytes });
     }
 
-    /// Forgets the unfinished message of a stream.
+    /// Removes the unfinished message of a stream.
     fn drop_carry(&mut self, stream: StreamId) -> Option<Carry> {
         self.carry.remove(&stream).filter(|carry| !carry.bytes.is_empty())
     }

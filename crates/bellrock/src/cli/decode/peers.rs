@@ -1,4 +1,5 @@
-//! What the messages of a capture say of its connections: which end is the controller, and which switch the other is.
+//! Learns from messages which end of a connection is the controller, and which switch is at the
+//! other.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,10 +8,10 @@ use bellrock_openflow::{Header, MessageKind, Version};
 
 use super::{HEADER_BYTES, StreamId};
 
-/// Connections that are remembered; when there is one more, all are forgotten and learnt anew.
+/// Connections remembered. Above this limit, all are forgotten and learnt again.
 pub(super) const MAX_CONNECTIONS: usize = 16 * 1024;
 
-/// Who sends.
+/// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
     Switch,
@@ -20,14 +21,14 @@ pub(super) enum Sender {
 /// What is known of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Peer {
-    /// The controller's end, once a message was seen that only one side sends.
+    /// The controller's end, known from the first message that only one side sends.
     pub(super) controller: Option<SocketAddr>,
-    /// The switch's datapath id, once its features_reply was seen.
+    /// The switch's datapath id, known from its features_reply.
     pub(super) dpid: Option<u64>,
 }
 
 impl Peer {
-    /// Who sends a stream of this connection, if it is known.
+    /// The sender of a stream of this connection, if it is known.
     pub(super) fn sender(&self, stream: StreamId) -> Option<Sender> {
         self.controller.map(|controller| match controller == stream.src {
             true => Sender::Controller,
@@ -49,13 +50,13 @@ impl Peer {
 pub(super) struct Peers(HashMap<(SocketAddr, SocketAddr), Peer>);
 
 impl Peers {
-    /// What is known of the connection that a stream belongs to.
+    /// What is known of the connection of a stream.
     pub(super) fn get(&self, stream: StreamId) -> Option<&Peer> {
         self.0.get(&name(stream))
     }
 
-    /// Learns from a message of `stream`. Who sent it is `sender`, if the ports say so. Returns who sent it, as far as that
-    /// is known.
+    /// Learns from a message of `stream`. `sender` is known if the ports tell it. Returns the
+    /// sender, if it is known.
     pub(super) fn hear(
         &mut self,
         stream: StreamId,
@@ -78,18 +79,18 @@ impl Peers {
     }
 }
 
-/// Both directions of a connection have the same name.
+/// The name of a connection, the same for both directions.
 fn name(stream: StreamId) -> (SocketAddr, SocketAddr) {
     (stream.src.min(stream.dst), stream.src.max(stream.dst))
 }
 
-/// The type of a message of 1.0 or 1.3.
+/// The type of a message in 1.0 or 1.3.
 pub(super) fn kind(bytes: &[u8]) -> Option<MessageKind> {
     let header = Header::read(bytes)?;
     MessageKind::from_wire(Version::from_wire(header.version)?, header.kind)
 }
 
-/// Who sends messages of this type, if only one side does.
+/// The sender of messages of this type, if only one side sends them.
 pub(super) fn only_sender(bytes: &[u8]) -> Option<Sender> {
     match kind(bytes)? {
         MessageKind::Hello

@@ -1,12 +1,14 @@
-//! TCP streams put together again, each direction by itself.
+//! Reassembles TCP streams, each direction by itself.
 //!
-//! Segments may be out of order, repeated or overlapping: of two that disagree the first one wins, as it does in most
-//! receivers. Numbers wrap around. What was lost from the capture is a gap, which is reported; then nothing is passed
-//! on until a segment starts with a plausible OpenFlow header, since message boundaries are not known. The same goes
-//! for a capture that starts in the middle of a stream.
+//! Segments may be out of order, repeated or overlapping. Of two that disagree the first one wins,
+//! as in most receivers. Sequence numbers wrap around. Bytes missing from the capture are reported
+//! as a gap. After a gap, nothing is passed on until a segment starts with a plausible OpenFlow
+//! header, since the message boundaries are unknown. The same applies to a capture that starts in
+//! the middle of a stream.
 //!
-//! A hole is taken for a loss when the stream ends, or when the bytes that wait behind it reach a bound. Checksums are
-//! not looked at: captures on the sending host are taken before the network card fills them in.
+//! A hole counts as lost when the stream ends, or when the bytes waiting behind it reach a limit.
+//! Checksums are ignored: captures on the sending host are taken before the network card fills them
+//! in.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,26 +17,28 @@ use std::time::Duration;
 use super::capture::Segment;
 use super::{StreamId, plausible};
 
-/// Bytes of one stream that wait for a hole before them to be filled. When there are more, the first hole is a loss.
+/// Bytes of one stream that wait behind a hole. Above this limit, the first hole counts as lost.
 pub const MAX_WAITING_PER_STREAM_BYTES: usize = 1024 * 1024;
 
-/// Bytes that wait in all streams. When there are more, the stream that wants to add some takes its holes for losses.
+/// Bytes that wait in all streams. Above this limit, the stream that would add more counts its
+/// holes as lost.
 pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Streams that are followed at a time. When one more begins, the quarter that was idle for longest is forgotten.
+/// Streams followed at a time. Above this limit, the quarter that was idle for longest is
+/// forgotten.
 pub const MAX_STREAMS: usize = 16 * 1024;
 
-/// How far a segment may be from the next byte that is due, in bytes. One that is farther away belongs to another
-/// connection between the same ports, whose beginning is not in the capture.
+/// Maximum distance of a segment from the next expected byte, in bytes. A segment farther away
+/// belongs to another connection between the same ports, whose start is not in the capture.
 pub const MAX_DISTANCE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a waiting segment counts beside its bytes, so that many small ones are bounded as well.
+/// Bytes added for each waiting segment, so that many small ones are limited as well.
 const WAITING_OVERHEAD_BYTES: usize = 128;
 
 /// Why bytes of a stream are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// The capture does not have the segment.
+    /// The segment is not in the capture.
     Lost,
     /// The snap length of the capture cut the segment off.
     SnapLength,
@@ -49,26 +53,29 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What a receiver made of the bytes that it got.
+/// What a receiver did with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// They go on where the last ones ended.
+    /// The bytes continue the messages before them.
     Kept,
-    /// They are no OpenFlow. The rest is passed over up to the next segment that starts with a plausible header.
+    /// The bytes are no OpenFlow. Bytes are skipped up to a segment that starts with a plausible
+    /// header.
     Lost,
 }
 
-/// Takes the streams, in order within each.
+/// Receives the streams, each in order.
 pub trait Receiver {
-    /// The next bytes of a stream; `offset` counts from its first byte, `time` is that of the packet they were in.
+    /// Receives the next bytes of a stream. `offset` is from its first byte; `time` is that of
+    /// their packet.
     fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) -> Step;
-    /// Bytes are missing. The next ones begin with a plausible header.
+    /// Bytes are missing. The next bytes begin with a plausible header.
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap);
-    /// The first bytes of a stream that come begin a message, and are not its first: it began before the capture.
+    /// The stream began before the capture. Its first bytes to be passed on begin a message.
     fn joined(&mut self, stream: StreamId);
-    /// Bytes from `offset` on were passed over because no segment of them starts with a plausible header.
+    /// Bytes from `offset` on were skipped because no segment of them starts with a plausible
+    /// header.
     fn skipped(&mut self, stream: StreamId, offset: u64, bytes: u64);
-    /// No more bytes of the stream will come.
+    /// The stream has no more bytes.
     fn end(&mut self, stream: StreamId);
     /// The stream is no longer followed: there were more than [`MAX_STREAMS`].
     fn forgotten(&mut self, stream: StreamId);
@@ -78,41 +85,41 @@ pub trait Receiver {
 #[derive(Debug, Default)]
 pub struct Reassembler {
     streams: HashMap<StreamId, Stream>,
-    /// Bytes that wait in all streams, each with its overhead.
+    /// Bytes waiting in all streams, with their overhead.
     waiting: usize,
-    /// Segments so far: the clock by which streams are idle.
+    /// Number of segments so far. It is the clock that measures how long a stream is idle.
     clock: u64,
 }
 
 /// One direction of a connection. Offsets count from its first byte and do not wrap.
 #[derive(Debug)]
 struct Stream {
-    /// The sequence number of the byte at offset 0.
+    /// Sequence number of the byte at offset 0.
     base: u32,
-    /// The offset of the next byte that is due.
+    /// Offset of the next expected byte.
     next: u64,
-    /// Bytes behind a hole, by the offset of the first; they do not overlap.
+    /// Bytes behind a hole, by the offset of the first. They do not overlap.
     waiting: BTreeMap<u64, Piece>,
-    /// What `waiting` counts.
+    /// Size of `waiting`, with its overhead.
     waiting_bytes: usize,
-    /// The offset behind the last byte, once a FIN told.
+    /// Offset after the last byte, once a FIN was seen.
     end: Option<u64>,
-    /// Bytes are passed over since this offset.
+    /// Offset from which bytes are skipped.
     searching: Option<u64>,
-    /// Ended; what is not new is a retransmission.
+    /// Whether the stream has ended. Further segments are retransmissions.
     closed: bool,
-    /// When it last got a segment.
+    /// Value of the clock at its latest segment.
     used: u64,
 }
 
-/// A part of a segment that is not there yet from another.
+/// A part of a segment that no earlier segment has.
 #[derive(Debug)]
 struct Piece {
     time: Duration,
     bytes: Vec<u8>,
-    /// Whether it begins where the segment began.
+    /// Whether it begins at the start of its segment.
     whole: bool,
-    /// Bytes behind it that the capture cut off.
+    /// Bytes after it that the capture cut off.
     missing: u64,
 }
 
@@ -123,7 +130,7 @@ impl Piece {
 }
 
 impl Reassembler {
-    /// Takes a segment and passes on whatever is in order now.
+    /// Takes a segment and passes on all bytes that are in order now.
     pub fn segment(&mut self, segment: &Segment<'_>, to: &mut impl Receiver) {
         self.clock += 1;
         let id = segment.stream;
@@ -162,7 +169,7 @@ impl Reassembler {
         self.waiting = others + stream.waiting_bytes;
     }
 
-    /// Ends all streams, in the order of their names: the capture is over.
+    /// Ends the capture: ends all streams, in the order of their names.
     pub fn finish(mut self, to: &mut impl Receiver) {
         let mut streams: Vec<_> = self.streams.drain().collect();
         streams.sort_by_key(|&(id, _)| id);
@@ -171,7 +178,7 @@ impl Reassembler {
         }
     }
 
-    /// Whether a segment belongs to another connection than the stream of that name that is followed.
+    /// Whether a segment belongs to another connection than the followed stream of that name.
     fn is_another(&self, segment: &Segment<'_>) -> bool {
         let Some(stream) = self.streams.get(&segment.stream) else { return false };
         if segment.syn {
@@ -213,13 +220,14 @@ impl Stream {
         }
     }
 
-    /// The offset of the byte with this number: the one that is nearest to the next byte due. Negative before offset 0.
+    /// The offset of this sequence number that is nearest to the next expected byte. Negative
+    /// before offset 0.
     fn position(&self, sequence: u32) -> i64 {
         let due = self.base.wrapping_add(self.next as u32);
         self.next as i64 + i64::from(sequence.wrapping_sub(due).cast_signed())
     }
 
-    /// Adds what is new of a segment to the bytes that wait.
+    /// Adds the new bytes of a segment to the waiting ones.
     fn add(&mut self, segment: &Segment<'_>) {
         let start = self.position(segment.sequence.wrapping_add(segment.syn.into()));
         let end = start + (segment.payload.len() + segment.missing) as i64;
@@ -229,7 +237,7 @@ impl Stream {
         let mut at = start.max(self.next as i64) as u64;
         let captured_end = start + segment.payload.len() as i64;
         while (at as i64) < captured_end {
-            // Up to where the next waiting piece begins, and on where it ends.
+            // `until`: start of the next waiting piece; `on`: its end.
             let (until, on) = self.next_hole(at, captured_end as u64);
             if at < until {
                 let from = (at as i64 - start) as usize;
@@ -247,7 +255,7 @@ impl Stream {
             }
             at = on;
         }
-        // Of a segment that was cut off behind its headers only the place is kept.
+        // A segment without captured payload keeps only its place.
         if segment.payload.is_empty() && segment.missing > 0 && start >= self.next as i64 {
             let at = start as u64;
             if self.next_hole(at, at + 1).0 > at {
@@ -260,8 +268,8 @@ impl Stream {
         }
     }
 
-    /// Of the bytes from `at` to `end`: up to where those are new that come first, and where to go on behind those that
-    /// wait already.
+    /// Finds the first new bytes from `at` to `end`. Returns their end, and the end of the waiting
+    /// piece after them.
     fn next_hole(&self, at: u64, end: u64) -> (u64, u64) {
         let before = self.waiting.range(..=at).next_back();
         if let Some((&start, piece)) = before
@@ -290,7 +298,7 @@ impl Stream {
         {
             let (at, piece) = entry.remove_entry();
             self.waiting_bytes -= piece.cost();
-            // What lies in the part of another segment that was cut off comes too late.
+            // Bytes in a part that was cut off from another segment come too late.
             let behind = usize::try_from(self.next - at).unwrap_or(usize::MAX);
             if let Some(bytes) = piece.bytes.get(behind..) {
                 self.pass_on(id, &piece, bytes, piece.whole && behind == 0, to);
@@ -327,7 +335,7 @@ impl Stream {
         }
     }
 
-    /// Reports what was passed over until `offset`.
+    /// Reports the bytes skipped until `offset`.
     fn end_search(&mut self, id: StreamId, offset: u64, to: &mut impl Receiver) {
         match self.searching.take() {
             Some(since) if since < offset => to.skipped(id, since, offset - since),
@@ -336,7 +344,8 @@ impl Stream {
         }
     }
 
-    /// Reports that nothing of what is due before `until` is there, and searches from there on.
+    /// Reports that the expected bytes before `until` are missing, and searches for a header from
+    /// there on.
     fn pass_gap(&mut self, id: StreamId, until: u64, cause: Gap, to: &mut impl Receiver) {
         if until > self.next {
             self.end_search(id, self.next, to);
@@ -346,14 +355,14 @@ impl Stream {
         }
     }
 
-    /// Takes the first hole for a loss.
+    /// Counts the first hole as lost.
     fn give_up_hole(&mut self, id: StreamId, to: &mut impl Receiver) {
         if let Some((&start, _)) = self.waiting.first_key_value() {
             self.pass_gap(id, start, Gap::Lost, to);
         }
     }
 
-    /// Passes on all that waits, with gaps for the holes.
+    /// Passes on all waiting bytes, with a gap for each hole.
     fn flush(&mut self, id: StreamId, to: &mut impl Receiver) {
         while !self.waiting.is_empty() {
             self.give_up_hole(id, to);

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::config::values;
 
-/// What `--for` may be.
+/// Allowed values of `--for`.
 const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
-/// The networks that each app is shown on.
+/// The default networks of the apps.
 const RING: &str = "ring:6";
 const TREE: &str = "tree:2,3";
 
@@ -59,7 +59,7 @@ Examples:
   bellrock demo --app learning           the learning switch, on a tree
   bellrock demo --for 30s --plain        lines, and a summary after 30 s";
 
-/// The apps that can be shown.
+/// The apps of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DemoApp {
     /// Shortest paths, around links that fail; the network may have cycles.
@@ -69,7 +69,7 @@ pub(super) enum DemoApp {
 }
 
 impl DemoApp {
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub(super) fn name(self) -> &'static str {
         match self {
             DemoApp::Routing => "routing",

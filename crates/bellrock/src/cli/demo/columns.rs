@@ -1,26 +1,26 @@
-//! Tables that fit: columns are as wide as what is in them, and where there is no place for all, those go first that
-//! matter least. No number is ever cut.
+//! Tables that fit the terminal. A column is as wide as its contents. If there is no space for all
+//! columns, the least important are left out. No number is ever cut.
 
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Text;
 use ratatui::widgets::{Block, Cell, Row, Table};
 
-/// Lines of a table that are not rows: its frame, and the names of its columns.
+/// Lines of a table besides its rows: its frame and the names of its columns.
 pub(super) const FRAME_LINES: u16 = 3;
 
-/// Columns that the frame takes.
+/// Columns of the terminal that the frame takes.
 const FRAME_COLUMNS: u16 = 2;
 
-/// Most blanks between two columns, where there is space.
+/// Maximum number of blanks between two columns.
 const MAX_SPACING: u16 = 4;
 
 /// A column.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    /// Numbers stand at the right.
+    /// Whether the text is aligned to the right, as numbers are.
     pub(super) right: bool,
-    /// Those with the highest number go first; 0 stays.
+    /// Columns with the highest rank are left out first; 0 always stays.
     pub(super) rank: u8,
 }
 
@@ -47,7 +47,7 @@ impl<T: ToString> From<T> for Value {
     }
 }
 
-/// A table that is not placed yet.
+/// A table without its place on the screen.
 pub(super) struct Grid<'c> {
     pub(super) title: String,
     pub(super) columns: &'c [Column],
@@ -66,18 +66,18 @@ impl Grid<'_> {
         (0..self.columns.len()).map(width).collect()
     }
 
-    /// Columns of the terminal that all its columns take.
+    /// Width of the terminal that all columns need.
     pub(super) fn width(&self) -> u16 {
         let all: Vec<usize> = (0..self.columns.len()).collect();
         FRAME_COLUMNS + total(&self.widths(), &all)
     }
 
-    /// Lines that all its rows take.
+    /// Number of lines that all rows need.
     pub(super) fn height(&self) -> u16 {
         u16::try_from(self.rows.len()).unwrap_or(u16::MAX).saturating_add(FRAME_LINES)
     }
 
-    /// Which columns there is space for.
+    /// Indices of the columns that fit.
     fn fitting(&self, width: u16) -> Vec<usize> {
         let widths = self.widths();
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
@@ -91,7 +91,7 @@ impl Grid<'_> {
         shown
     }
 
-    /// The table, for this area. What does not fit is said at its lower edge.
+    /// The table, for this area. Its lower edge says what does not fit.
     pub(super) fn table(&self, area: Rect) -> Table<'static> {
         let shown = self.fitting(area.width);
         let widths = self.widths();
@@ -124,7 +124,7 @@ impl Grid<'_> {
     }
 }
 
-/// The width of these columns with a blank between them.
+/// The width of these columns, with a blank between each two.
 fn total(widths: &[u16], shown: &[usize]) -> u16 {
     let sum: u16 = shown.iter().map(|index| widths[*index]).sum();
     sum + u16::try_from(shown.len().saturating_sub(1)).unwrap_or(u16::MAX)

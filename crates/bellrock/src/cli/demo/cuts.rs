@@ -1,7 +1,8 @@
-//! Links that are cut and mended, one after another, and how the network takes it.
+//! Cuts and mends links, one after another, and counts what the network loses.
 //!
-//! A cut never separates the network: only links are cut around which there is another way. How long the network took to
-//! heal is what the stream that lost most has lost, times the time between two of its datagrams.
+//! A cut never separates the network: only links with another way around them are cut. The time to
+//! heal is the number of datagrams that the worst stream lost, times the interval between two of
+//! its datagrams.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -11,36 +12,37 @@ use bellrock_emulator::topology::{LinkId, Node, SwitchId};
 
 use super::traffic::{Datagrams, INTERVAL};
 
-/// From the start of the traffic to the first cut, and from a link's mending to the next cut.
+/// Time from the start of the traffic, or from the mending of a link, to the next cut.
 const WHOLE: Duration = Duration::from_secs(2);
 
-/// How long a link is down.
+/// Time that a link is down.
 const CUT: Duration = Duration::from_secs(4);
 
-/// How long after a cut, or after the mending of a link, the losses are counted.
+/// Time from a cut, or from the mending of a link, until the losses are counted.
 const COUNT_AFTER: Duration = Duration::from_secs(1);
 
-/// How long after that they are counted again, if the network has not healed.
+/// Time until they are counted again, if the network has not healed.
 const COUNT_AGAIN: Duration = Duration::from_millis(200);
 
-/// Datagrams of a stream by which it shows whether it arrives again.
+/// Datagrams that a stream must have sent before it can count as arriving again.
 const SHOWING: u64 = 10;
 
-/// What one cut has cost.
+/// Losses of one cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wound {
-    /// Streams that have lost datagrams.
+    /// Number of streams that lost datagrams.
     pub(super) streams: usize,
-    /// Datagrams that were lost.
+    /// Number of lost datagrams.
     pub(super) lost: u64,
-    /// The longest time that a stream was broken.
+    /// Longest time that a stream was broken.
     pub(super) longest: Duration,
     /// Whether all streams arrive again.
     pub(super) healed: bool,
 }
 
 impl Wound {
-    /// What was lost from `before` to `now`. `recent` is somewhat before `now`: whoever has lost all since is broken still.
+    /// Losses between `before` and `now`. `recent` is shortly before `now`. A stream that lost all
+    /// datagrams since `recent` is still broken.
     fn between(before: &Datagrams, recent: &Datagrams, now: &Datagrams) -> Wound {
         let lost = now.lost_since(before);
         let sent = now.sent.saturating_sub(recent.sent);
@@ -54,38 +56,39 @@ impl Wound {
     }
 }
 
-/// Something that has happened to a link.
+/// An event of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Cut(LinkId),
-    /// What the cut has cost.
+    /// Losses of the cut.
     Counted(LinkId, Wound),
     Mended(LinkId),
-    /// What the mending has cost.
+    /// Losses of the mending.
     CountedAfter(LinkId, Wound),
-    /// There is no link that could be cut.
+    /// No link can be cut.
     NoneToCut,
 }
 
-/// Where the link stands that is cut, or was cut last.
+/// State of the link that is cut, or was cut last.
 enum Phase {
-    /// All links are up; the next is cut then.
+    /// All links are up. The next cut is at `next`.
     Whole { next: Duration },
-    /// One is down, and will be mended. Its losses are counted at `count_at`; None is when they have been.
+    /// `link` is down, and will be mended. Its losses are counted at `count_at`, which is `None`
+    /// afterwards.
     Down { link: LinkId, since: Duration, count_at: Option<Duration> },
 }
 
-/// The cuts of a demo. Times are the network's.
+/// The cuts of a demo. Times are those of the network.
 pub(super) struct Cuts {
     chance: fastrand::Rng,
     automatic: bool,
     phase: Phase,
-    /// What was sent and received when the last thing happened, and at the last look.
+    /// Datagrams at the latest event, and at the latest look.
     before: Datagrams,
     recent: Datagrams,
-    /// A link was mended then, and what that cost is not counted yet.
+    /// A mended link and the time of its mending, until its losses are counted.
     mended: Option<(LinkId, Duration)>,
-    /// Links that were cut, so that each has its turn.
+    /// Links that were cut. All others come first.
     done: BTreeSet<LinkId>,
 }
 
@@ -102,7 +105,7 @@ impl Cuts {
         }
     }
 
-    /// The traffic has begun.
+    /// Starts the cuts, with the traffic.
     pub(super) fn begin(&mut self, now: Duration) {
         self.phase = Phase::Whole { next: now + WHOLE };
     }
@@ -115,7 +118,7 @@ impl Cuts {
         }
     }
 
-    /// When there is something to do.
+    /// Time of the next action.
     pub(super) fn next(&self) -> Duration {
         let phase = match self.phase {
             Phase::Whole { next } if self.automatic => next,
@@ -127,7 +130,7 @@ impl Cuts {
         self.mended.map_or(phase, |(_, at)| phase.min(at + COUNT_AFTER))
     }
 
-    /// Looks at the datagrams, some times a second.
+    /// Remembers the current numbers of datagrams, several times a second.
     pub(super) fn look(&mut self, datagrams: Datagrams) {
         self.recent = datagrams;
     }
@@ -190,7 +193,8 @@ impl Cuts {
         Event::Mended(link)
     }
 
-    /// A link between switches that is up, and around which there is another way; each once before the first again.
+    /// Chooses a link between switches that is up and has a way around it. All have their turn
+    /// before one repeats.
     fn choose(&mut self, network: &Network) -> Option<LinkId> {
         let all = (0..network.topology().links().len() as u32).map(LinkId);
         let mut links: Vec<LinkId> =
@@ -209,7 +213,7 @@ impl Cuts {
     }
 }
 
-/// The switches at the ends of a link that is up; None for the link of a host.
+/// The switches at the ends of a link that is up. `None` for the link of a host.
 fn switches(network: &Network, link: LinkId) -> Option<[SwitchId; 2]> {
     match network.link_ends(link).map(|end| end.node) {
         [Node::Switch(a), Node::Switch(b)] if network.is_link_up(link) => Some([a, b]),
@@ -217,7 +221,7 @@ fn switches(network: &Network, link: LinkId) -> Option<[SwitchId; 2]> {
     }
 }
 
-/// Whether the ends of a link reach each other without it.
+/// Whether the ends of a link can reach each other without it.
 fn has_way_around(network: &Network, cut: LinkId) -> bool {
     let Some([from, to]) = switches(network, cut) else { return false };
     let all = network.topology().links().len() as u32;
@@ -321,7 +325,7 @@ mod tests {
 
     #[test]
     fn losses_are_counted_when_the_network_has_healed_or_the_link_is_mended() {
-        // Broken until the second, or for ever.
+        // Broken until the given time, or for ever.
         for (until, counted) in [(3_500, 3), (u64::MAX, 6)] {
             let mut network = network("ring:4");
             let mut cuts = Cuts::new(1, true);

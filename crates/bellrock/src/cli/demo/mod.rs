@@ -1,8 +1,9 @@
-//! `bellrock demo`: a controller and an emulated network in one process, on real connections, with
-//! hosts that talk.
+//! `bellrock demo`: a controller and an emulated network in one process, with real connections and
+//! hosts that send traffic.
 //!
-//! The controller is the engine with one app, on threads of its own. The network, its traffic, the cuts of
-//! its links and the display take turns on this one. `show` is what is shown, `screen` how.
+//! The controller is the engine with one app, in its own threads. The network, its traffic, the
+//! cuts of its links and the display share this thread. `show` collects what is shown; `screen`
+//! draws it.
 
 mod args;
 mod columns;
@@ -32,27 +33,28 @@ use self::view::View;
 use super::ending::Ending;
 use super::{Failure, emulate, print};
 
-/// How often the display is drawn.
+/// Time between two drawings of the display.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// How often a line is printed where there is no display.
+/// Time between two lines of output, without the display.
 const LINE: Duration = Duration::from_secs(1);
 
-/// What links that say nothing carry: far more than the streams, so that only cuts cost datagrams.
+/// Bandwidth of links without one in the topology: far more than the streams need, so that only
+/// cuts lose datagrams.
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Frames that wait for such a link.
+/// Length of the queue of such a link, in frames.
 const QUEUE_FRAMES: u32 = 1000;
 
-/// How long the switches may take to connect. They are in the same process.
+/// Time limit for the switches to connect. They are in the same process.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What the tables of the controller may hold, in bytes: far more than hosts of a demo need.
+/// Memory limit of the controller's tables, in bytes: far more than the hosts of a demo need.
 const TABLE_BYTES: usize = 64 << 20;
 
-/// Runs the demo until its time is over or it is ended, and prints what there was.
+/// Runs the demo until its time is over or it is stopped, and prints a summary.
 pub(super) fn run(args: &Demo) -> Result<(), Failure> {
-    // Learning switches flood, and what is flooded in a cycle goes round and round.
+    // Learning switches flood, and a flooded packet in a cycle never stops.
     let loop_free = args.app == DemoApp::Learning;
     let mut topology = emulate::topology(args.topology(), loop_free)?;
     topology.limit_links(Bandwidth::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
@@ -80,7 +82,7 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
     print(&demo.show.view.summary())
 }
 
-/// A controller with this app, on a free port of the loopback.
+/// Starts a controller with this app, on a free port of the loopback.
 fn controller(app: DemoApp) -> Result<Engine, Failure> {
     let settings = Settings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
@@ -105,7 +107,7 @@ fn network(args: &Demo, topology: &Topology, at: SocketAddr) -> Result<Live, Fai
     Ok(Live::new(topology, settings)?)
 }
 
-/// A demo that runs.
+/// A running demo.
 struct Demonstration {
     show: Show,
     ending: Ending,

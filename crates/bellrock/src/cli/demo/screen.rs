@@ -1,7 +1,7 @@
-//! The live display, on the terminal's other screen.
+//! The live display, on the alternate screen of the terminal.
 //!
-//! [`Screen`] takes the terminal and gives it back when it is dropped, so also while a panic unwinds;
-//! a panic's message is printed after that, where it can be read.
+//! [`Screen`] takes over the terminal and restores it when it is dropped, also while a panic
+//! unwinds. The message of a panic is printed afterwards, where it can be read.
 
 use std::io::{self, Stdout, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,39 +24,39 @@ use super::columns::{Column, FRAME_LINES, Grid, Value, number, text};
 use super::view::{HostView, LinkView, News, NewsKind, SwitchView, View};
 use crate::cli::amounts::{BitRate, Clock, Short};
 
-/// Lines of the news with their frame: what they have at least, and the keys where there are more lines than this.
+/// Minimum lines of the news with their frame; the line of keys is shown from this many lines on.
 const NEWS_LINES: u16 = 5;
 const LINES_WITH_KEYS: u16 = 8;
 
-/// Lines of the curves with their frame.
+/// Minimum and maximum lines of the curves with their frame.
 const MIN_CURVE_LINES: u16 = 5;
 const MAX_CURVE_LINES: u16 = 14;
 
-/// The fewest rows that a table is worth.
+/// Minimum rows of a table.
 const MIN_ROWS: u16 = 2;
 
-/// Whether the terminal is ours now.
+/// Whether this process controls the terminal now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// What somebody wants of the demo.
+/// A command of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Quit,
-    /// Cut a link, or mend the one that is down.
+    /// Cuts a link, or mends the one that is down.
     Link,
 }
 
-/// The terminal, for as long as it is ours.
+/// The terminal, under our control until this is dropped.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(super) fn take() -> io::Result<Self> {
         let (before, ours) = (std::panic::take_hook(), thread::current().id());
         std::panic::set_hook(Box::new(move |panic| {
-            // The controller's threads catch the panics of apps, and the demo goes on.
+            // The controller's threads catch the panics of apps, and the demo continues.
             if thread::current().id() == ours {
                 give_back();
             }
@@ -75,19 +75,19 @@ impl Screen {
         }
     }
 
-    /// Draws; `is_cut` is whether a link is down.
+    /// Draws the view. `is_cut` is whether a link is down.
     pub(super) fn draw(&mut self, view: &View, is_cut: bool) -> io::Result<()> {
         self.terminal.draw(|frame| draw(frame, view, is_cut)).map(|_| ())
     }
 
-    /// The key that was pressed, if one was that means something.
+    /// The command of the key that was pressed, if any.
     pub(super) fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else { continue };
             if key.kind == KeyEventKind::Release {
                 continue;
             }
-            // Ctrl-C is a key here: the terminal makes no signal of it.
+            // Ctrl-C is a key here: the terminal does not turn it into a signal.
             let control = key.modifiers.contains(KeyModifiers::CONTROL);
             match key.code {
                 KeyCode::Char('c' | 'd') if control => return Ok(Some(Key::Quit)),
@@ -106,10 +106,10 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back as it was, if it is ours. For whoever ends the process at once, too.
+/// Restores the terminal if we control it. Also for code that ends the process at once.
 pub(super) fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // There is nobody to tell: the terminal may be gone.
+        // Errors are ignored: the terminal may be gone.
         let _ = execute!(stdout(), LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
     }
@@ -139,7 +139,7 @@ fn draw(frame: &mut Frame, view: &View, is_cut: bool) {
     }
 }
 
-/// Lines of the parts of the screen; the news have the rest.
+/// Lines of the parts of the screen. The news get the rest.
 struct Heights {
     tables: u16,
     curves: u16,
@@ -147,13 +147,14 @@ struct Heights {
 }
 
 impl Heights {
-    /// The news, in which it is said how the network heals, come first; then the tables, then the curves.
+    /// The news come first, since they show how the network heals; then the tables, then the
+    /// curves.
     fn of(lines: u16, grids: &[Grid<'_>]) -> Self {
         let keys = u16::from(lines >= LINES_WITH_KEYS);
         let lines = lines.saturating_sub(1 + keys + NEWS_LINES);
         let wanted = grids.iter().map(Grid::height).max().unwrap_or_default();
         let tables = if lines < FRAME_LINES + MIN_ROWS { 0 } else { wanted.min(lines) };
-        // What is left is for curves and more news.
+        // The curves and more news share the rest.
         let left = lines - tables;
         let curves = match left {
             0..MIN_CURVE_LINES => 0,
@@ -163,12 +164,13 @@ impl Heights {
     }
 }
 
-/// Side by side, what there is width for: hosts and switches, and links too where all of both fits.
+/// Draws tables side by side, as far as the width allows: hosts and switches, and links too if all
+/// three fit.
 fn draw_tables(frame: &mut Frame, grids: &[Grid<'_>; 3], area: Rect) {
     let [hosts, switches, links] = grids;
     let both = switches.width() + hosts.width();
     let shown: Vec<(&Grid<'_>, Constraint)> = if both + links.width() <= area.width {
-        // What is left over is shared out.
+        // The tables share the remaining width.
         [switches, hosts, links].map(|grid| (grid, Constraint::Fill(grid.width()))).into()
     } else if both <= area.width {
         vec![(switches, Constraint::Length(switches.width())), (hosts, Constraint::Fill(1))]
@@ -199,14 +201,14 @@ fn key_line(is_cut: bool) -> Line<'static> {
         .style(Style::new().add_modifier(Modifier::DIM))
 }
 
-/// The title. What matters least is left out first where there is no space for all.
+/// The title. The least important parts are left out first if the space is too small.
 fn title_line(view: &View, width: u16) -> Paragraph<'static> {
     let time = match view.end {
         Some(end) => format!("{} of {}", Clock(view.elapsed), Clock(end)),
         None => Clock(view.elapsed).to_string(),
     };
     let totals = &view.totals;
-    // Each with its rank; 0 stays.
+    // Each part with its rank; 0 always stays.
     let mut parts = vec![
         (4, view.controller.to_string()),
         (2, format!("{} on {}", view.app.name(), view.topology)),
@@ -325,7 +327,7 @@ fn draw_curve(
     curve: impl DoubleEndedIterator<Item = u64>,
     color: Color,
 ) {
-    // The newest at the right edge, and the curve grows to the left.
+    // The newest value is at the right edge.
     let width = usize::from(area.width.saturating_sub(2));
     let mut shown: Vec<u64> = curve.rev().take(width).collect();
     shown.resize(width, 0);
@@ -427,7 +429,7 @@ mod tests {
         }
     }
 
-    /// On each size that people have, what is shown is whole: a number is there with its unit, or its column is not.
+    /// On usual sizes of terminals, a number is shown with its unit, or its column is left out.
     #[test]
     fn small_screens_drop_columns_and_no_digits() {
         for (width, height) in [(80, 24), (60, 20), (120, 40), (200, 60), (40, 12)] {

@@ -1,4 +1,4 @@
-//! The network of the demo, its traffic and its cuts, and what is seen of them.
+//! The network of the demo, its traffic and its cuts, and what the display shows of them.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::view::{HostView, LinkView, NewsKind, Rates, SwitchView, View};
 use crate::cli::ending::Ending;
 use crate::cli::{Failure, emulate};
 
-/// When every switch has been connected for so long, the hosts begin to talk.
+/// Time from the connection of the last switch until the hosts begin to send.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// The network, its traffic, and what is shown of both.
+/// The network, its traffic, and the view of both.
 pub(super) struct Show {
     live: Live,
     traffic: Traffic,
@@ -22,13 +22,13 @@ pub(super) struct Show {
     pub(super) view: View,
     /// When all switches were connected for the first time.
     connected: Option<Duration>,
-    /// The links between switches, in the order in which they are shown.
+    /// The links between switches, in the order of the display.
     links: Vec<LinkId>,
-    /// The last look, to tell rates from.
+    /// The counts of the latest update, from which rates are calculated.
     last: Look,
 }
 
-/// What is counted, at one time.
+/// Counts at one time.
 #[derive(Default)]
 struct Look {
     at: Duration,
@@ -51,7 +51,7 @@ struct Heard {
 }
 
 impl Show {
-    /// Shows this network; links are cut by themselves, or only by hand.
+    /// Makes a demo on this network. Links are cut automatically, or only by hand.
     pub(super) fn new(live: Live, view: View, seed: u64, automatic: bool) -> Self {
         let topology = live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
@@ -85,12 +85,12 @@ impl Show {
         self.live.elapsed()
     }
 
-    /// Whether all switches were connected at some time.
+    /// Whether all switches were connected at one time.
     pub(super) fn was_connected(&self) -> bool {
         self.connected.is_some()
     }
 
-    /// Lets the network run, its hosts talk, and its links be cut, for so long, or until it is to end.
+    /// Runs network, traffic and cuts for this time, or until the demo is asked to end.
     pub(super) fn run_for(&mut self, time: Duration, ending: &Ending) -> Result<(), Failure> {
         let end = self.live.elapsed() + time;
         while self.live.elapsed() < end && !ending.is_asked_for() {
@@ -115,7 +115,7 @@ impl Show {
         Ok(())
     }
 
-    /// Whether hosts may talk: not before there is somebody who says where to.
+    /// Whether hosts may send: not before all switches have been connected for `SETTLE`.
     fn is_ready(&mut self) -> bool {
         let now = self.live.elapsed();
         match self.connected {

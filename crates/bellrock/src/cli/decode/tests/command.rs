@@ -1,4 +1,4 @@
-//! The whole command: what it prints for captures and for lines of hex, and how it ends.
+//! The whole command: its output for captures and lines of hex, and its result.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ struct Cli {
     decode: Decode,
 }
 
-/// What the command prints for this input, and how it ends.
+/// Output and result of the command for this input.
 fn run(flags: &[&str], input: &[u8]) -> (String, Outcome) {
     let cli = Cli::parse_from([&["decode"], flags].concat());
     let mut printed = Vec::new();
@@ -21,7 +21,7 @@ fn run(flags: &[&str], input: &[u8]) -> (String, Outcome) {
     (String::from_utf8(printed).unwrap(), outcome)
 }
 
-/// Why the command prints nothing for this input.
+/// The failure of the command for this input, which prints nothing.
 fn fail(flags: &[&str], input: &[u8]) -> String {
     let cli = Cli::parse_from([&["decode"], flags].concat());
     let mut printed = Vec::new();
@@ -44,7 +44,7 @@ fn bytes(digits: &str) -> Vec<u8> {
     hex::messages(digits.as_bytes()).next().unwrap().unwrap().bytes
 }
 
-/// A capture of one switch that sends these messages, all in one segment.
+/// A capture of one switch that sends these messages in one segment.
 fn capture(messages: &[&str]) -> Vec<u8> {
     let payload: Vec<u8> = messages.iter().flat_map(|digits| bytes(digits)).collect();
     const ETHERNET: u32 = 1;
@@ -217,7 +217,7 @@ fn messages_are_filtered_by_type_switch_and_connection() {
         heads.map(|head| head.split(' ').next().unwrap().to_owned()).collect()
     };
     assert_eq!(types(&["--type", "packet_in,hello"]), ["HELLO", "PACKET_IN"]);
-    // The hello comes before anybody knows which switch it is.
+    // The hello comes before the switch is known.
     for name in ["a1", "0xa1", "10.0.0.1", "10.0.0.1:40000"] {
         assert_eq!(types(&["--switch", name]), ["HELLO", "FEATURES_REPLY", "PACKET_IN"], "{name}");
     }
@@ -276,7 +276,7 @@ fn a_message_that_says_something_odd_is_printed_with_a_remark() {
          remark: packet_out data at byte 40: 14 bytes left over (OFPBRC_BAD_LEN)\n"
     );
     assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
-    // A match that a switch reports, and that nobody may send.
+    // A match that a switch may report, but a controller may not send.
     let removed = "040b0040 00000000 0000000000000055 000a 02 00 0000003c 00000000 0000 0000 \
         0000000000000001 0000000000000040 0001000c 80001604 0a000001 00000000";
     let (printed, outcome) = run(&["--json"], removed.as_bytes());
@@ -285,7 +285,7 @@ fn a_message_that_says_something_odd_is_printed_with_a_remark() {
     let remark = object["remark"].as_str().unwrap();
     assert!(remark.contains("ipv4_src at byte 52") && remark.contains("OFPBMC_BAD_PREREQ"));
     assert_eq!(outcome, Outcome { messages: 1, faults: 0 });
-    // What cannot be framed is an error, as before.
+    // A message that cannot be framed is still an error.
     let (printed, outcome) = run(&[], b"04150009 00000007 00");
     assert!(printed.starts_with("error: line 1: "), "{printed}");
     assert_eq!(outcome, Outcome { messages: 0, faults: 1 });

@@ -1,15 +1,15 @@
-//! Which connections are taken for OpenFlow when their ports say nothing.
+//! Which connections count as OpenFlow on unusual ports.
 
 use super::*;
 
-/// A port where nobody expects OpenFlow.
+/// A port that is unusual for OpenFlow.
 const ODD_PORT: u16 = 7777;
 
 fn hello(version: u8) -> Vec<u8> {
     vec![version, 0, 0, 8, 0, 0, 0, 1]
 }
 
-/// A segment back from the server.
+/// A segment from the server back to the client.
 fn back(port: u16, segment: Seg) -> Vec<u8> {
     let ip = PacketBuilder::ipv4([10, 0, 0, 2], [10, 0, 0, 1], 64);
     segment.between(ip, port, SWITCH)
@@ -20,7 +20,7 @@ fn to(port: u16, segment: Seg) -> Vec<u8> {
     segment.between(PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64), SWITCH, port)
 }
 
-/// What is found in these packets without being told a port.
+/// Reads these packets without a list of ports.
 fn look(packets: impl IntoIterator<Item = Vec<u8>>) -> Record {
     let mut record = Record::default();
     read_capture(&pcap(RAW, packets)[..], &[], &mut record).unwrap();
@@ -87,7 +87,7 @@ fn connections_from_before_the_capture_show_by_their_messages() {
     let record = look([to(ODD_PORT, seg(10, &request)), back(ODD_PORT, seg(77, &reply))]);
     assert_eq!(record.bytes(), [request.clone(), reply.clone()]);
     assert_eq!(record.joined, 2);
-    // The capture begins inside of a message: that is said.
+    // The capture begins inside a message: that is reported.
     let record = look([
         to(ODD_PORT, seg(5, &[0xee; 5])),
         to(ODD_PORT, seg(10, &request)),

@@ -1,4 +1,4 @@
-//! File formats and link types; what is left out and what is broken.
+//! File formats, link types, parts that are left out, and broken files.
 
 use etherparse::{EtherType, IpFragOffset, VlanId};
 

@@ -1,4 +1,4 @@
-//! The way from a capture file to messages, on files that are built here.
+//! From a capture file to messages. The tests build the files.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -82,13 +82,14 @@ impl Seg {
     }
 }
 
-/// The segment, in a frame to a server at this port.
+/// The segment in a frame to a server at this port.
 fn port(port: u16, segment: Seg) -> Vec<u8> {
     let ip = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
     segment.between(ip, SWITCH, port)
 }
 
-/// A pcap file of packets, one a second from second 1 on; each with its length on the wire.
+/// A pcap file of packets with their lengths on the wire. The first is at second 1, the others
+/// follow each second.
 fn pcap_cut(link_type: u32, packets: &[(Vec<u8>, usize)]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4_u32.to_le_bytes());
@@ -115,7 +116,7 @@ fn pcap(link_type: u32, packets: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
 const ETHERNET: u32 = 1;
 const RAW: u32 = 101;
 
-/// A block of a pcapng file, in the byte order that is asked for.
+/// A block of a pcapng file in this byte order.
 fn block(big: bool, kind: u32, body: &[u8]) -> Vec<u8> {
     let word = |word: u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
     let padding = body.len().wrapping_neg() % 4;
@@ -145,7 +146,7 @@ fn enhanced(big: bool, nanos: u64, packet: &[u8]) -> Vec<u8> {
     block(big, 6, &[head, packet.to_vec()].concat())
 }
 
-/// Everything that was handed over.
+/// Everything that the sink received.
 #[derive(Debug, Default)]
 struct Record {
     messages: Vec<(StreamId, Duration, u64, Vec<u8>)>,
@@ -192,7 +193,7 @@ fn stream() -> StreamId {
     StreamId { src: at(1, SWITCH), dst: at(2, CONTROLLER) }
 }
 
-/// Reads a file with one message and asserts that it was found and nothing is wrong.
+/// Asserts that a file has this one message and no problems.
 #[track_caller]
 fn assert_one(file: &[u8], expected: &[u8]) {
     let (record, result) = read(file);

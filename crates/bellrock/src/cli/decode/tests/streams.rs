@@ -1,4 +1,4 @@
-//! Streams: order, loss, bounds, and any capture of one.
+//! Streams: order, loss, limits, and random captures of a stream.
 
 use proptest::prelude::*;
 
@@ -58,7 +58,8 @@ fn sequence_numbers_wrap_around() {
 fn a_lost_segment_is_a_gap_and_the_next_header_is_found() {
     let messages: Vec<_> = (1..=4).map(|xid| message(xid, 92)).collect();
     let bytes = messages.concat();
-    // Lost are bytes 150 to 250; the next segment begins inside of the third message, the one after that with the fourth.
+    // Bytes 150 to 250 are lost. The next segment begins inside the third message, the one after it
+    // with the fourth.
     let record = read_segments(&[
         syn(0),
         seg(1, &bytes[..150]),
@@ -85,7 +86,7 @@ fn a_segment_that_the_snap_length_cut_is_a_gap() {
         .map(|(index, message)| {
             let mut packet = seg(1 + index * 100, message).ipv4();
             let length = packet.len();
-            // The second keeps half of its payload, the third nothing but headers.
+            // The second packet keeps half of its payload, the third only its headers.
             packet.truncate(match index {
                 1 => 40 + 50,
                 2 => 40,
@@ -113,7 +114,7 @@ fn a_capture_that_starts_inside_of_a_stream_finds_the_first_header() {
 
 #[test]
 fn only_the_start_of_a_segment_ends_the_search() {
-    // The second segment repeats five bytes, and what is new of it looks like a header by chance.
+    // The second segment repeats five bytes. Its new bytes look like a header by chance.
     let by_chance = [&[0xee; 5][..], &message(1, 0)].concat();
     let good = message(2, 0);
     let record = read_segments(&[seg(100, &[0xee; 10]), seg(105, &by_chance), seg(118, &good)]);
@@ -145,7 +146,7 @@ fn bytes_that_are_no_openflow_are_named_and_passed_over() {
 #[test]
 fn a_length_below_the_header_is_no_endless_loop() {
     let broken = [4, 0, 0, 0, 0, 0, 0, 1];
-    // Once in one piece, once split so that the header has to be put together.
+    // Once in one piece, and once split so that the header must be put together.
     let whole = read_segments(&[syn(0), seg(1, &broken), seg(9, &message(2, 0))]);
     let split = read_segments(&[
         syn(0),
@@ -183,7 +184,7 @@ fn the_same_ports_again_are_another_stream() {
         assert_eq!((record.bytes(), offsets), (vec![first.clone(), second.clone()], vec![0, 0]));
         assert_eq!(record.problems, []);
     }
-    // Without the second SYN, a number that is far away tells.
+    // Without the second SYN, the distant sequence number shows a new connection.
     let record = read_segments(&[syn(0), seg(1, &first), seg(0x7000_0000, &second)]);
     assert_eq!((record.bytes(), record.problems), (vec![first, second], vec![]));
 }
@@ -256,8 +257,8 @@ fn what_waits_is_bounded_over_all_streams_and_so_are_the_streams() {
     assert_eq!(count.0, waiting);
 }
 
-/// A stream of messages and the segments of it that are captured: cut anywhere, some of them twice with other cuts, and
-/// shuffled among near ones.
+/// A stream of messages and its captured segments: cut anywhere, some of them twice with other
+/// cuts, and shuffled with near ones.
 fn shuffled() -> impl Strategy<Value = (Vec<u8>, u32, Vec<Seg>)> {
     let bodies = prop::collection::vec(0_usize..3000, 1..12);
     let cuts = || prop::collection::vec(any::<prop::sample::Index>(), 0..20);
