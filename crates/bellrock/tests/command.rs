@@ -398,7 +398,7 @@ fn what_hardly_is_meant_is_a_warning_and_no_error() {
 
     let (status, _, error) = output(&mut bellrock(&["run", "--app", "hub", "--app", "learning"]));
     assert_eq!(status, 2);
-    let expected = "bellrock: the app \"learning\" stands behind \"hub\", which carries all packets, so it would get \
+    let expected = "bellrock: the app \"learning\" stands behind \"hub\", which forwards all packets, so it would get \
                     none; leave one of the two out\n";
     assert_eq!(error, expected);
 }

@@ -103,19 +103,19 @@ fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
     let (is_error, text) = match app.forwards {
         Forwards::Nothing => {
             let other = before.last()?.name;
-            let why = "whose flows it could not beat; put it first";
+            let why = "whose flows match first; put it first";
             (true, format!("the app {name:?} stands behind {other:?}, {why}"))
         }
         Forwards::Selected => {
             let other = takes_all?.name;
-            let why = "which carries all packets, so its flows would see none";
+            let why = "which forwards all packets, so its flows would match none";
             let text =
                 format!("the app {name:?} stands behind {other:?}, {why}; put it before {other:?}");
             (true, text)
         }
         Forwards::All => {
             let other = takes_all?.name;
-            let why = "which carries all packets, so it would get none";
+            let why = "which forwards all packets, so it would get none";
             let text = format!(
                 "the app {name:?} stands behind {other:?}, {why}; leave one of the two out"
             );
@@ -123,7 +123,7 @@ fn check_place(apps: &[AppRole], place: usize) -> Option<ChainProblem> {
         }
         Forwards::Unknown => {
             let other = takes_all.filter(|_| app.wants_packet_ins)?.name;
-            let why = "which carries all packets, so it gets no packet_in";
+            let why = "which forwards all packets, so it gets no packet_in";
             let text = format!(
                 "the app {name:?} stands behind {other:?}, {why}; put it before {other:?}, or let its \
                  `wants_packet_ins` return false"
@@ -145,12 +145,12 @@ fn check_forwarding(apps: &[AppRole]) -> Option<ChainProblem> {
         let names: Vec<_> = apps.iter().filter(|app| app.forwards == Forwards::Selected).collect();
         let names: Vec<_> = names.iter().map(|app| format!("{:?}", app.name)).collect();
         format!(
-            "only what is requested of {} is forwarded, and all other packets are dropped, ARP too; add \
-             \"routing\" as the last app, unless that is meant",
+            "only packets selected by {} are forwarded, all others are dropped, ARP too; add \"routing\" \
+             as the last app if that is not meant",
             names.join(" and ")
         )
     } else {
-        "no app forwards packets, so hosts reach each other only by flows that others install; add \
+        "no app forwards packets, so hosts reach each other only by flows of other programs; add \
          \"routing\" or \"learning\" as the last app"
             .to_owned()
     };
@@ -227,7 +227,7 @@ mod tests {
         for (apps, place, text) in [
             (&[][..], None, "there is no app"),
             (&[("quarantine", Nothing)], None, "no app forwards packets"),
-            (&[("q", Nothing), ("circuits", Selected)], None, "requested of \"circuits\" is"),
+            (&[("q", Nothing), ("circuits", Selected)], None, "selected by \"circuits\" are"),
             (&[("hub", All), ("mine", Unknown)], Some(1), "so it gets no packet_in"),
         ] {
             let problems = checked(apps);

@@ -83,16 +83,12 @@ mod tests {
         sender.try_send(1).unwrap();
         let at_once = pin!(first(ready('a'), receiver.recv())).poll(&mut context);
         assert_eq!(at_once, Poll::Ready(First::A('a')));
-        assert_eq!(receiver.len(), 1, "the other has not taken it");
+        assert_eq!(receiver.len(), 1, "the second future has not taken it");
         let then = pin!(first(pending::<()>(), receiver.recv())).poll(&mut context);
         assert_eq!(then.map(First::b), Poll::Ready(Some(Ok(1))));
         assert!(pin!(first(pending::<()>(), receiver.recv())).poll(&mut context).is_pending());
         sender.try_send(2).unwrap();
-        assert_eq!(
-            receiver.try_recv(),
-            Ok(2),
-            "one that was dropped while it waited takes nothing"
-        );
+        assert_eq!(receiver.try_recv(), Ok(2), "a dropped future takes nothing");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn a_refused_change_takes_the_whole_plan_back() {
             [Fate::RolledBack, Fate::RolledBack, refused, Fate::NotReached, Fate::NotReached];
         assert_eq!(fates, expected);
         let text = error.to_string();
-        assert!(text.contains("0000000000000003") && text.contains("2 were taken back"), "{text}");
+        assert!(text.contains("0000000000000003") && text.contains("2 were rolled back"), "{text}");
         let mut after = flows_of(&lab, NAME);
         after.retain(|(dpid, ..)| *dpid != Dpid(3));
         assert_eq!(after, before);
@@ -225,7 +225,7 @@ fn on_the_way_back_too_packets_leave_before_a_flow_goes_away() {
         }
     })
     .unwrap_err();
-    assert_eq!(flows_of(&lab, NAME).len(), 1, "the plan is taken back");
+    assert_eq!(flows_of(&lab, NAME).len(), 1, "the plan is rolled back");
     assert!(last[0] >= last[1] + DRAIN && last[1] >= last[2] + DRAIN, "{last:?}");
 }
 

@@ -210,7 +210,7 @@ pub enum WhyNot {
     #[error(transparent)]
     Unsayable(Error),
     /// Another intent of the app, with a higher number, has a flow of equal match and priority.
-    #[error("another flow of the app has the place of one of its flows")]
+    #[error("another intent of the app has a flow with the same match and priority")]
     Shadowed,
 }
 

@@ -18,15 +18,15 @@ pub struct Key(Hmac<Sha256>);
 /// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a discovery key is at least {} hexadecimal digits, two for each byte, such as \
-     `openssl rand -hex 32` prints",
+    "a discovery key has at least {} hexadecimal digits, two for each byte; \
+     for example, take the output of `openssl rand -hex 32`",
     2 * MIN_KEY_LEN
 )]
 pub struct ParseKeyError;
 
 /// The operating system has no random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random numbers, which keys are made of: {0}")]
+#[error("cannot get random numbers for keys from the operating system: {0}")]
 pub struct NoRandomness(#[from] getrandom::Error);
 
 impl Key {

@@ -82,7 +82,7 @@ mod tests {
         let relayed: Vec<_> =
             [9, 8, 9, 12, 8].into_iter().map(|took| latency.add(ms(took), ms(0))).collect();
         assert_eq!(relayed[3], Finding::Late { is: ms(8), usual: ms(2) });
-        assert_eq!(relayed[4], Finding::Nothing, "it is told once");
+        assert_eq!(relayed[4], Finding::Nothing, "it is reported once");
         assert_eq!(latency.usual(), Some(ms(8)));
     }
 

@@ -48,9 +48,9 @@ pub struct Committed {
 pub enum CommitError {
     /// The plan changes several switches without stating an order.
     #[error(
-        "the plan changes {switches} switches at once, and in which order is not said: use \
-         Plan::tree() for flows to a destination, Plan::two_phase() for others, or \
-         Plan::independent() where no packet meets two of them"
+        "the plan changes {switches} switches and states no order; use Plan::tree() for flows to \
+         a destination, Plan::independent() if no packet meets two of the switches, or \
+         Plan::two_phase() for other flows"
     )]
     NeedsOrder {
         /// Number of switches.
@@ -66,15 +66,15 @@ pub enum CommitError {
         dpid: Dpid,
     },
     /// The tag is not a VLAN id.
-    #[error("{tag} is no version tag; VLAN ids are 1 to 4094")]
+    #[error("{tag} is not a version tag; use a VLAN id from 1 to 4094")]
     BadTag {
         /// The tag that was given.
         tag: u16,
     },
     /// A packet has one outermost VLAN tag, and the flow needs it itself.
     #[error(
-        "a flow of switch {dpid} matches or changes VLAN tags itself, so that packets cannot carry a \
-         version tag: the plan cannot be made in two phases"
+        "a flow of switch {dpid} matches or changes VLAN tags, so its packets cannot carry a version \
+         tag; it cannot be part of a two-phase plan"
     )]
     OwnTags {
         /// The switch of the first such flow.
@@ -82,8 +82,8 @@ pub enum CommitError {
     },
     /// In 1.0, setting a VLAN id replaces an existing one (§5.2.4): the packet would lose its own.
     #[error(
-        "the ingress flow of switch {dpid} is for packets with VLAN tags too, and OpenFlow 1.0 would lose \
-         their tags: give it a match of untagged() packets, or use a switch of OpenFlow 1.3"
+        "the ingress flow of switch {dpid} also matches packets with VLAN tags, which OpenFlow 1.0 \
+         would overwrite; add untagged() to its match, or use OpenFlow 1.3"
     )]
     LosesTags {
         /// The switch of the first such flow.
@@ -119,7 +119,7 @@ impl fmt::Display for Failed<'_> {
             self.0.iter().filter(|report| matches!(report.fate, Fate::Unknown(_))).count();
         write!(
             f,
-            "; of {} changes {} were taken back, {} stay, {unknown} are unknown",
+            "; of {} changes, {} were rolled back, {} stay and {unknown} are unknown",
             self.0.len(),
             count(Fate::RolledBack),
             count(Fate::Installed)

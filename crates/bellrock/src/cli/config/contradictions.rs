@@ -316,7 +316,7 @@ mod tests {
             (
                 "apps: [provisioning]",
                 &[
-                    "f:1:1: warning: only what is requested of \"provisioning\" ",
+                    "f:1:1: warning: only packets selected by \"provisioning\" ",
                     "f:1:8: warning: the app \"provisioning\" has no circuit",
                 ],
             ),

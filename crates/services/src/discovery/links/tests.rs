@@ -258,7 +258,7 @@ fn a_link_where_hosts_have_been_is_a_relay() {
     let events = scene.links.take_events();
     let suspicion = Suspicion::HostTraffic { at: at(1, 1) };
     let relays = events.iter().filter(|event| event.name() == "relay_suspected");
-    assert_eq!(relays.count(), 2, "each way is told once: {events:?}");
+    assert_eq!(relays.count(), 2, "each direction is reported once: {events:?}");
     assert!(events.contains(&Event::RelaySuspected {
         from: at(1, 1),
         to: at(3, 1),
@@ -321,7 +321,7 @@ fn a_new_link_that_is_slower_than_all_others_is_reported_and_stays_down_if_that_
         assert!(events.contains(&Event::RelaySuspected { from: at(1, 4), to: at(4, 4), why }));
         let topology = scene.topology();
         assert_eq!(topology.link(at(1, 4)).is_some(), !refuse_slow);
-        assert!(topology.link(at(1, 3)).is_some(), "that one is no slower than links are");
+        assert!(topology.link(at(1, 3)).is_some(), "this link is not slow");
     }
 }
 

@@ -214,7 +214,7 @@ fn hosts_of_a_switch_that_is_away_stay_until_they_are_seen_elsewhere_or_too_old(
         topology.edge.retain(|port| port.dpid != Dpid(1));
     });
     scene.to(s(700));
-    assert_eq!(scene.place(1), None, "nobody could ask it");
+    assert_eq!(scene.place(1), None, "it could not be probed");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_host_that_answers_has_not_moved() {
     scene.names();
     scene.seen(1, at(2, 1));
     assert_eq!(scene.probes(), [Probe { at: at(1, 1), host: host(1), ip: ip(1) }]);
-    assert_eq!(scene.tracker.stale, [at(1, 1)], "what comes from there counts");
+    assert_eq!(scene.tracker.stale, [at(1, 1)], "packets from its port count");
     scene.to(s(10) + ASK_AGAIN_AFTER);
     assert_eq!(scene.probes().len(), 1);
     scene.told(1, at(1, 1), Told::Address(ip(1)));
