@@ -67,10 +67,10 @@ impl AppRole {
     }
 }
 
-/// An order of apps that cannot work, or is hardly meant. It prints as a sentence with the remedy.
+/// An order of apps that cannot work, or is hardly wanted. It prints as a sentence with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainProblem {
-    /// Index of the app in the chain. `None` if the problem is of the whole chain.
+    /// Index of the app in the chain. `None` if the problem concerns the whole chain.
     pub place: Option<usize>,
     /// Whether an app could do nothing at all. Otherwise the problem is a warning.
     pub is_error: bool,
@@ -85,9 +85,9 @@ impl fmt::Display for ChainProblem {
 
 /// Checks whether each app of a chain can work in its place, and whether any app forwards packets.
 ///
-/// A chain that forwards nothing is a warning: other controllers may install the flows, or the
-/// network carries circuits only. An app that gets no packets, or whose flows never match, is an
-/// error. If it is unknown what the app forwards, it is a warning: it may work without packets.
+/// A chain that forwards nothing is a warning: other programs may install the flows, or the network
+/// carries circuits only. An app that gets no packets, or whose flows never match, is an error. If
+/// it is unknown what the app forwards, it is a warning: it may work without packets.
 #[must_use]
 pub fn check(apps: &[AppRole]) -> Vec<ChainProblem> {
     let misplaced = (0..apps.len()).filter_map(|place| check_place(apps, place));

@@ -35,7 +35,7 @@ impl<A, B> First<A, B> {
 }
 
 /// Waits until one of two futures completes, and drops the other. It polls `b` only while `a` is
-/// pending, so a `b` that is dropped has taken nothing. Both must be safe to drop while they wait,
+/// pending, so `b` takes nothing that would be lost. Both must be safe to drop while they wait,
 /// such as receiving from a channel or waiting for a change.
 pub async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> First<A, B> {
     let (mut a, mut b) = (pin!(a), pin!(b));

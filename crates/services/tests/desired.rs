@@ -1,4 +1,4 @@
-//! Desired state in a lab: it sends only the difference, and touches no right or foreign flows.
+//! Desired state in a lab: it sends only the difference, and leaves right and foreign flows alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 

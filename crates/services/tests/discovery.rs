@@ -175,7 +175,7 @@ fn a_replayed_announcement_makes_no_link() {
     for version in VERSIONS {
         let mut lab = up(version);
         settle(&mut lab);
-        // An old one and a used one. Its own port is checked too.
+        // An old announcement, at another port and at its own.
         let old = announcement(&mut lab, "h1");
         lab.run_for(INTERVAL * 2);
         lab.send_frame("h5", &old);

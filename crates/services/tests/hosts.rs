@@ -33,7 +33,7 @@ fn up(version: Version) -> Lab {
     lab
 }
 
-/// A packet with a source address of another host.
+/// A broadcast frame with this source address.
 fn from(mac: MacAddr) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend(mac.0);

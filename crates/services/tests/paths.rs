@@ -1,4 +1,4 @@
-//! Compares paths with simple algorithms, and with themselves after many changes.
+//! Compares paths with simple algorithms, and after many changes with a fresh computation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 

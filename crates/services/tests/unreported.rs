@@ -18,7 +18,7 @@ use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted};
 use flows::{Hand, NAME, flows_of};
 
-/// Longer than without any waiting, and shorter than the timeout of a request.
+/// Longer than settling takes without a wait, and shorter than the timeout of a request.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
 
 const HOW: [Unanswered; 3] = [Unanswered::Silent, Unanswered::Refused, Unanswered::Garbled];

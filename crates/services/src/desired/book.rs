@@ -13,11 +13,11 @@ pub(super) struct Book {
     /// Entries of each switch and intent.
     switches: BTreeMap<Dpid, BTreeMap<u32, Vec<Entry>>>,
     intents: BTreeMap<u32, Intent>,
-    /// Switches with changes since [`Book::take_changed`].
+    /// Switches with changes since the last [`Book::take_changed`].
     changed: BTreeSet<Dpid>,
     /// Numbers that were intents in this run: all flows with them belong to these intents.
     pub(super) known: BTreeSet<u32>,
-    /// Those of `known` that became intents since [`Book::take_new`].
+    /// Those of `known` that became intents since the last [`Book::take_new`].
     new: BTreeSet<u32>,
     /// Intents whose progress is followed.
     followed: BTreeMap<u32, Followed>,

@@ -221,7 +221,7 @@ impl DesiredState {
         self.unread == 0 && self.installed == self.wanted
     }
 
-    /// Returns the time that the slowest switch needs for its unconfirmed changes, at most
+    /// Returns the time that the longest queue of a switch needs to be confirmed, at most
     /// [`MAX_TIME_FOR_LACKING`]. A wait for a further change is longer by this.
     #[must_use]
     pub fn time_for_lacking(&self) -> Duration {
@@ -247,8 +247,7 @@ impl Desired {
     }
 
     /// Replaces the entries of the intent in one switch; those in other switches stay. For apps
-    /// that set switches separately, in [`bellrock_api::App::switch_up`], before the tables are
-    /// read.
+    /// that set switches separately: in [`bellrock_api::App::switch_up`], before tables are read.
     pub fn set_at<W: Into<Wanted>>(
         &self,
         dpid: Dpid,

@@ -23,7 +23,7 @@ pub(super) type AtSwitch = BTreeMap<(u32, Option<u32>), Why>;
 pub(super) struct Lacking {
     intents: BTreeMap<u32, OfIntent>,
     switches: BTreeMap<Dpid, AtSwitch>,
-    /// Intents that can continue.
+    /// Intents whose nearest distance has grown.
     freed: BTreeSet<u32>,
 }
 
@@ -49,7 +49,8 @@ impl Lacking {
     /// Replaces the missing entries of a switch.
     pub(super) fn set(&mut self, dpid: Dpid, now: AtSwitch) {
         let before = self.switches.remove(&dpid).unwrap_or_default();
-        // Inserts before it removes: otherwise the nearest distance could grow, and free switches.
+        // Inserts first: removing first could raise the nearest distance and free switches too
+        // early.
         for ((intent, distance), why) in &now {
             let of_intent = self.intents.entry(*intent).or_default();
             let old = of_intent.entries.insert((*distance, dpid), *why);

@@ -39,8 +39,8 @@ use links::{Heard, Links};
 /// Maximum number of announcements that wait for the task, of all switches.
 pub const MAX_WAITING: usize = 1 << 14;
 
-/// Bytes of a generated key, as long as the hash (more would not help, RFC 2104 §3), and the
-/// instance.
+/// Bytes for a generated key, as long as the hash (more would not help, RFC 2104 §3), and for the
+/// instance number.
 const SECRET_LEN: usize = 32 + 8;
 
 /// The discovery app: finds the links between switches, and publishes them as

@@ -266,7 +266,7 @@ impl Handler for DiscoverySwitch {
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
         let was_deleted = flow.reason == FlowRemovedReason::Delete;
         let age = Duration::new(flow.duration_sec.into(), flow.duration_nsec);
-        // A flow of an earlier connection was replaced by a new one and should go.
+        // A flow of an earlier connection is meant to go: a new one has replaced it.
         let is_older = age > switch.now().saturating_sub(self.since);
         if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
             self.bring_announcements(switch)?;

@@ -78,7 +78,7 @@ fn compare(links: &mut Links, before: &Switches, after: &Switches, network: &Net
     }
 }
 
-/// Adds a port again that went down, if it is up by now: the switches may be compared already.
+/// Adds a port again after `PortDown` if it is up by now: `compare` may have seen the port already.
 fn port_back(links: &mut Links, at: SwitchPort, network: &Network) {
     let Some(info) = network.switch(at.dpid) else { return };
     if let Some(desc) = info.port(at.port).filter(|desc| is_up(desc)) {

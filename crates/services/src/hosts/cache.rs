@@ -1,7 +1,7 @@
 //! Hosts that need no action: known hosts at their ports, and hosts whose packets pass through.
 //!
-//! Every packet asks it, so it is flat and small, and is cleared rather than updated. A host at a
-//! port is one word. A cache line of eight is compared at once, which needs no branch prediction.
+//! Every packet looks into it, so it is flat and small, and is cleared rather than updated. A host
+//! at a port is one word. A cache line of eight is compared at once, without branches to predict.
 
 use std::hint::cold_path;
 

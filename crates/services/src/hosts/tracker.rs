@@ -333,7 +333,7 @@ impl Tracker {
         if let (None, Told::Address(ip) | Told::Used(ip)) = (entry.used, told) {
             entry.used = Some(ip);
         }
-        // From now on, every packet from there counts.
+        // Clears the handler's cache, so that each packet from its port is reported.
         self.stale.push(entry.at);
         self.ask(host, Why::Claim(at), now);
     }

@@ -87,7 +87,8 @@ impl Paths {
         (distance != UNREACHABLE).then_some(distance)
     }
 
-    /// Returns the first hops of all shortest paths, by port. Empty without a path, or to itself.
+    /// Returns the first hops of all shortest paths between two switches, by port. Empty if there
+    /// is no path, or both are the same.
     pub fn next_hops(&self, from: Dpid, to: Dpid) -> impl Iterator<Item = Hop> {
         let both = self.number(from).zip(self.number(to));
         both.into_iter().flat_map(move |(from, to)| {
@@ -127,7 +128,7 @@ impl Paths {
         Some(Path { from, to, hops: self.walk(from, to, key).collect() })
     }
 
-    /// Searches the shortest path over `usable` hops; of several, that by the lowest port where
+    /// Searches the shortest path over `usable` hops; of several, the one by the lowest port where
     /// they part. For tasks.
     #[must_use]
     pub fn shortest(&self, from: Dpid, to: Dpid, usable: impl Fn(Hop) -> bool) -> Option<Path> {

@@ -128,7 +128,7 @@ impl Rows {
         }
     }
 
-    /// Marks destinations that are not one hop farther away than the nearest neighbour.
+    /// Marks destinations whose distance is not one more than that of the nearest neighbour.
     fn find_concerned(&self, node: &Node, index: Index, concerned: &mut [bool]) {
         let own = &self.distances[index];
         let mut nearest = vec![UNREACHABLE; own.len()];

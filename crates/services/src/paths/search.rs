@@ -23,7 +23,7 @@ pub(super) struct Filter<'f> {
 }
 
 impl Paths {
-    /// Returns the shortest path that the filter allows; of several, that by the lowest port.
+    /// Returns the shortest path that the filter allows; of several, the one by the lowest port.
     pub(super) fn search(&self, from: Index, to: Index, filter: &Filter<'_>) -> Option<Ways> {
         let distances = self.distances_to(to, from, filter);
         let mut ways = Vec::new();
