@@ -1,5 +1,5 @@
-//! The whole generator against the canned responder in a process of its own: what it costs for each
-//! verified flow set-up, and something for callgrind to count its instructions in.
+//! Runs the whole generator against the canned responder in a separate process. Prints the cost of
+//! each verified flow set-up; callgrind can count its instructions.
 //!
 //! ```sh
 //! cargo bench -p bellrock-bench --bench generator -- 1.0 buffered 2
@@ -8,8 +8,8 @@
 //! valgrind --tool=callgrind target/release/deps/generator-* 1.0 buffered 4
 //! ```
 //!
-//! The number is how many seconds are measured. The difference of both counts of instructions
-//! by that of the flow set-ups, which are printed, is what each costs.
+//! The number is the seconds measured. The cost of a flow set-up is the difference between both
+//! instruction counts, divided by the difference between both printed counts of flow set-ups.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot run has to stop")]
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 use bellrock_bench::{Idle, Load, Responder, ResponderSettings, Watch, run};
 use bellrock_openflow::Version;
 
-/// The argument that makes this program the responder. It ends with its standard input.
+/// Argument that makes this program the responder. It ends when its standard input closes.
 const RESPOND: &str = "respond";
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     let mut line = String::new();
     let output = responder.stdout.take().expect("it is piped");
     BufReader::new(output).read_line(&mut line).expect("it prints its address");
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` only to check that the program runs.
     let given = arguments.iter().filter(|text| !text.contains('.')).find_map(|n| n.parse().ok());
     let seconds: u32 = if named("--test") { 1 } else { given.unwrap_or(3) };
     let load = Load {

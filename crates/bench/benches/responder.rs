@@ -1,5 +1,5 @@
-//! The responder's hot loop in memory: nanoseconds for each packet_in, and something for callgrind
-//! to count instructions in.
+//! Runs the responder's hot loop in memory. Prints nanoseconds per packet_in; callgrind can count
+//! its instructions.
 //!
 //! ```sh
 //! cargo bench -p bellrock-bench --bench responder
@@ -19,13 +19,13 @@ use bellrock_bench::packet::Template;
 use bellrock_bench::responder::answer::Answerer;
 use bellrock_openflow::Version;
 
-/// Packet_ins of a read of 64 KiB, about.
+/// Approximate number of packet_ins in a read of 64 KiB.
 const PACKETS: usize = 600;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let rounds = arguments.iter().find_map(|argument| argument.parse::<u32>().ok());
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` only to check that the program runs.
     let test = arguments.iter().any(|argument| argument == "--test");
     let rounds = rounds.unwrap_or(if test { 1 } else { 10_000 });
     let wanted = |name: &str| {

@@ -1,4 +1,4 @@
-//! Controllers that do one thing wrong, each shown in the right counter or by the right error.
+//! Controllers with one fault each. The right counter or error reports it.
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
 mod faulty;
@@ -13,7 +13,7 @@ use faulty::{controller, serve};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// A window of eight, so that there is always something in flight, and little of it.
+/// A window of eight: something is always in flight, but little.
 fn load(target: SocketAddr, version: Version, buffered: bool) -> Load {
     Load {
         target,
@@ -44,7 +44,7 @@ fn tally(load: &Load) -> Tally {
     report.summary.tally
 }
 
-/// All the kinds of load, with a controller that changes every tenth answer.
+/// Runs all kinds of load against a controller that changes every tenth answer.
 fn every_tenth(
     change: impl Fn(Vec<Vec<u8>>) -> Vec<Vec<u8>> + Copy + Send + Sync + 'static,
 ) -> Vec<(Version, bool, Tally)> {
@@ -57,12 +57,12 @@ fn every_tenth(
         .collect()
 }
 
-/// Where the last byte of the output port is in a flow_mod.
+/// Offset of the last byte of the output port in a flow_mod.
 fn out_port_at(flow_mod: &[u8]) -> usize {
     if flow_mod[0] == 1 { 77 } else { 151 }
 }
 
-/// Where the `buffer_id` is in a flow_mod.
+/// Offset of the `buffer_id` in a flow_mod.
 fn buffer_at(flow_mod: &[u8]) -> usize {
     if flow_mod[0] == 1 { 64 } else { 32 }
 }
@@ -131,7 +131,7 @@ fn a_second_answer_is_extra() {
         let case = format!("{version} {buffered} {tally:?}");
         let per_packet = if buffered { 1 } else { 2 };
         assert!(tally.extra > 0, "{case}");
-        // The last one in each connection may not have been read to its end.
+        // The last answer of each connection may not have been read.
         assert!(tally.extra >= tally.sent / 10 * per_packet - 4, "{case}");
         assert_eq!(tally.wrong() + tally.unanswered() + tally.spoilt, 0, "{case}");
         assert_eq!(tally.sent, tally.verified, "{case}");
@@ -181,7 +181,7 @@ fn a_controller_that_only_floods_sets_up_no_flow() {
     assert!(tallies.iter().all(|(_, _, tally)| tally.verified > 0));
     let address = controller(|_, mut answers| {
         let packet_out = answers.pop()?;
-        // Out of all ports but its own: what a hub does.
+        // The flood port: all ports but the ingress port, like a hub.
         let (version, flood) = match packet_out[0] {
             1 => (1, [0xff, 0xfb].to_vec()),
             _ => (4, [0xff, 0xff, 0xff, 0xfb].to_vec()),
@@ -238,7 +238,7 @@ fn bytes_that_are_no_message_are_unreadable() {
 
 #[test]
 fn a_connection_that_is_closed_ends_the_test_with_what_was_measured() {
-    /// Longer than the load is on before it is measured, on a busy machine too.
+    /// Longer than the load runs before the measurement, even on a busy machine.
     const OPEN: Duration = Duration::from_secs(3);
     for version in VERSIONS {
         let first = OnceLock::new();

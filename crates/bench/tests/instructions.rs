@@ -1,18 +1,18 @@
-//! The responder is held to what makes it a yardstick: at most so many user instructions a message.
+//! Limits the responder's user instructions per message: this makes it a yardstick.
 //!
-//! Valgrind counts them, in a build as releases have it. Where it is not installed this says so, and
-//! under CI it is a failure.
+//! Valgrind counts them in a release build. Without valgrind the test prints this and passes; under
+//! CI it fails.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use bellrock_bench::callgrind::{CallgrindError, benchmark, per_unit};
 
-/// User instructions that the responder may take for a packet_in and its answer.
+/// Maximum user instructions for a packet_in and its answer.
 const MOST: f64 = 60.0;
 
-/// Packet_ins of a round of the benchmark.
+/// Packet_ins per round of the benchmark.
 const PACKETS_OF_A_ROUND: f64 = 600.0;
 
-/// Rounds that are counted.
+/// Number of rounds counted.
 const ROUNDS: u64 = 500;
 
 #[test]

@@ -1,5 +1,5 @@
 //! The generator against the canned responder, over loopback: every mode, both versions, buffered
-//! and not. Nothing may be wrong, missing or extra.
+//! and unbuffered. No answer may be wrong, missing or extra.
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ fn responder() -> Responder {
     Responder::start(&ResponderSettings { listen, idle, core: None, echo_only: false }).unwrap()
 }
 
-/// The loop that only answers echo requests.
+/// Starts the loop that only answers echo requests.
 fn echo_loop() -> Responder {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let idle = Idle::Sleep;
@@ -37,14 +37,14 @@ fn load(responder: &Responder) -> Load {
         warm_up: Duration::from_millis(20),
         duration: Duration::from_millis(150),
         runs: 2,
-        // Others may keep the machine busy; this is about what comes, not when.
+        // The machine may be busy. This test is about which answers come, not when.
         answer_timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(30),
         ..Load::default()
     }
 }
 
-/// Longest run, in which each switch must have had its turn.
+/// Maximum length of a run. Within it, each switch must have its turn.
 const MAX_DURATION: Duration = Duration::from_secs(20);
 
 fn test(load: &Load) -> Report {
@@ -52,8 +52,8 @@ fn test(load: &Load) -> Report {
     run(load, &watch, &mut |_| {}).unwrap()
 }
 
-/// A test of which nothing is wrong, missing or extra, and in which each switch had its turns. On a busy machine a short run
-/// may be over before that: it is repeated, and takes longer each time.
+/// Runs a test without wrong, missing or extra answers, in which each switch had its turn. On a
+/// busy machine a short run may end before that: then it is repeated, each time longer.
 fn test_clean(load: &Load) -> Report {
     let mut load = load.clone();
     loop {
@@ -151,7 +151,7 @@ fn a_rate_is_kept_as_long_as_the_controller_keeps_up() {
     let report = test(&load);
     assert_clean(&report, &load);
     let sent = report.summary.tally.sent;
-    // 170 ms, 4 switches, 100 a second each: 68. The time between two phases is not exact.
+    // 170 ms, 4 switches, 100 per second each: 68. The time between two phases is not exact.
     assert!((64..400).contains(&sent), "{sent}");
 }
 

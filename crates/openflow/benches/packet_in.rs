@@ -1,5 +1,5 @@
-//! Nanoseconds to decode a packet-in and to write the packet-out that answers it, on both versions.
-//! `cargo bench -p bellrock-openflow`; figures are of the machine it runs on.
+//! Measures the time to decode a packet-in and to write its packet-out, on both versions. Run it
+//! with `cargo bench -p bellrock-openflow`. The figures depend on the machine.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot run has to stop")]
 
@@ -11,13 +11,13 @@ use bellrock_openflow::{
     ToSwitch, Version, frame,
 };
 
-/// Messages in the stream that is decoded again and again: it stays in the first-level cache.
+/// Messages in the stream, which is decoded repeatedly. It stays in the first-level cache.
 const STREAM: usize = 100;
-/// Bytes of each packet.
+/// Length of each packet, in bytes.
 const PACKET_LEN: usize = 64;
 
 fn main() {
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` only to check that the program runs.
     let test = std::env::args().any(|argument| argument == "--test");
     let rounds = if test { 1 } else { 100_000 };
     for version in [Version::V1_0, Version::V1_3] {

@@ -1,11 +1,11 @@
 //! Actions (1.0 §5.2.4; 1.3.5 §7.2.5).
 //!
-//! Which number means what:
+//! Numbers in each version:
 //!
 //! | Meaning | 1.0 | 1.3 |
 //! |---|---|---|
 //! | `Output` | 0 | 0 |
-//! | `SetVlanVid`, `SetVlanPcp` (tag added where there is none) | 1, 2 | — |
+//! | `SetVlanVid`, `SetVlanPcp` (add a tag if there is none) | 1, 2 | — |
 //! | `PopVlan` | 3 (`STRIP_VLAN`) | 18 |
 //! | `SetField` of `eth_src`, `eth_dst` | 4, 5 | 25 |
 //! | `SetField` of `ipv4_src`, `ipv4_dst`, `ip_dscp` | 6, 7, 8 (`NW_TOS`) | 25 |
@@ -20,8 +20,8 @@
 //! | `PushPbb`, `PopPbb` | — | 26, 27 |
 //! | `Experimenter` | 0xffff (vendor) | 0xffff |
 //!
-//! An author who sets `tcp_src` or `vlan_vid` by `SetField` gets 1.0's nearest action there
-//! (`SET_TP_SRC`, `SET_VLAN_VID`), which does the same to the packets that 1.3 would let it touch.
+//! `SetField` of `tcp_src` or `vlan_vid` is written as the nearest action of 1.0 (`SET_TP_SRC`,
+//! `SET_VLAN_VID`). It has the same effect on the packets that 1.3 allows it for.
 
 use crate::list::Element;
 use crate::oxm;
@@ -29,35 +29,35 @@ use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, v10, v13};
 use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Field, Out, Port, Reason, Version};
 
-/// Something that is done to a packet.
+/// An action on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Action<'a> {
-    /// Send it out of a port. `max_len`: bytes to send of it when the port is the controller,
+    /// Send the packet out of a port. `max_len` limits the bytes sent to the controller;
     /// [`Action::NO_BUFFER`] for all.
     Output {
-        /// Where to.
+        /// The port.
         port: Port,
-        /// Bytes, for [`Port::CONTROLLER`] only.
+        /// Maximum bytes, for [`Port::CONTROLLER`] only.
         max_len: u16,
     },
-    /// Set the VLAN id, adding a tag where there is none (1.0).
+    /// Set the VLAN id; add a tag if there is none (1.0).
     SetVlanVid(u16),
-    /// Set the VLAN priority, adding a tag where there is none (1.0).
+    /// Set the VLAN priority; add a tag if there is none (1.0).
     SetVlanPcp(u8),
     /// Set the source port of a TCP or UDP packet (1.0).
     SetTpSrc(u16),
     /// Set the destination port of a TCP or UDP packet (1.0).
     SetTpDst(u16),
-    /// Send it out of a port by one of its queues (1.0).
+    /// Send the packet through a queue of a port (1.0).
     Enqueue {
-        /// Where to.
+        /// The port.
         port: Port,
         /// The queue at that port.
         queue: u32,
     },
-    /// Copy the TTL from the outermost but one header to the outermost.
+    /// Copy the TTL from the second-outermost header to the outermost.
     CopyTtlOut,
     /// Copy the TTL from the outermost header to the next.
     CopyTtlIn,
@@ -71,11 +71,11 @@ pub enum Action<'a> {
     PopVlan,
     /// Add an MPLS label of this Ethernet type.
     PushMpls(u16),
-    /// Remove the outermost MPLS label; the rest has this Ethernet type.
+    /// Remove the outermost MPLS label. The remaining packet has this Ethernet type.
     PopMpls(u16),
-    /// Use this queue when the packet is sent.
+    /// Use this queue at the output port.
     SetQueue(u32),
-    /// Process it by this group.
+    /// Process the packet with this group.
     Group(u32),
     /// Set the IP TTL or hop limit.
     SetNwTtl(u8),
@@ -84,7 +84,7 @@ pub enum Action<'a> {
     /// Set a header field.
     #[cfg_attr(feature = "serde", serde(serialize_with = "set_field_as_object"))]
     SetField(Field, u128),
-    /// Set a field of another class, or one that we do not know.
+    /// Set a field of another class, or one that is unknown here.
     SetUnknownField {
         /// The OXM header: class, field and length.
         header: u32,
@@ -95,14 +95,14 @@ pub enum Action<'a> {
     PushPbb(u16),
     /// Remove the outermost PBB service tag.
     PopPbb,
-    /// An experimenter's (1.0: a vendor's) action.
+    /// An action of an experimenter (1.0: vendor).
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
-        /// What stands behind the id, padding included.
+        /// The bytes after the id, padding included.
         data: Bytes<'a>,
     },
-    /// A type that the specification does not name, with all that stands behind its length.
+    /// A type that the specification does not name, with the bytes after its length.
     Unknown {
         /// The type.
         kind: u16,
@@ -112,11 +112,11 @@ pub enum Action<'a> {
 }
 
 impl Action<'_> {
-    /// `max_len` that asks for the whole packet, unbuffered (`OFPCML_NO_BUFFER`; on 1.0 simply the
-    /// largest length).
+    /// `max_len` for the whole packet, unbuffered (`OFPCML_NO_BUFFER`; in 1.0 just the maximum
+    /// length).
     pub const NO_BUFFER: u16 = 0xffff;
 
-    /// Send the packet out of `port`; to the controller, all of it.
+    /// Sends the packet out of `port`. The controller gets the whole packet.
     #[must_use]
     pub const fn output(port: Port) -> Self {
         Action::Output {
@@ -126,7 +126,7 @@ impl Action<'_> {
     }
 }
 
-/// `{"eth_dst": "00:1b:21:3c:9d:f8"}`.
+/// Serialises as `{"eth_dst": "00:1b:21:3c:9d:f8"}`.
 #[cfg(feature = "serde")]
 fn set_field_as_object<S: serde::Serializer>(
     field: &Field,
@@ -251,7 +251,7 @@ fn decode_v13<'a>(kind: u16, body: &mut Reader<'a>) -> Result<Action<'a>, Decode
     })
 }
 
-/// One field without a mask, then padding to the end of the action (1.3.5 §7.2.5).
+/// Reads one field without a mask, then padding to the end of the action (1.3.5 §7.2.5).
 fn decode_set_field<'a>(body: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
     let mut reader = body.answering(ErrorCode::ActionBadSetLength);
     let tlv = oxm::Tlv::read(&mut reader)?;
@@ -282,7 +282,7 @@ fn decode_experimenter<'a>(body: &mut Reader<'a>) -> Result<Action<'a>, DecodeEr
     Ok(Action::Experimenter { experimenter, data: Bytes(body.take_rest()) })
 }
 
-/// Writes type and length, then what `body` writes, padded to eight bytes.
+/// Writes type and length, then the output of `body`, padded to eight bytes.
 fn put(
     out: &mut Out,
     kind: u16,

@@ -10,36 +10,36 @@ pub struct MacAddr(pub [u8; 6]);
 impl MacAddr {
     /// ff:ff:ff:ff:ff:ff.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
-    /// 00:00:00:00:00:00, which no station may send from.
+    /// 00:00:00:00:00:00, never a valid source.
     pub const ZERO: MacAddr = MacAddr([0; 6]);
 
-    /// Whether the group bit is set: multicast or broadcast (IEEE 802 §8.2).
+    /// Returns whether the group bit is set: multicast or broadcast (IEEE 802 §8.2).
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether a station can own it: neither group nor zero.
+    /// Returns whether a station can own it: neither group nor zero.
     #[must_use]
     pub fn is_station(self) -> bool {
         !self.is_group() && self != MacAddr::ZERO
     }
 
-    /// Whether bridges keep it to the link: 01:80:c2:00:00:00 to :0f (IEEE 802.1Q §8.6.3), LLDP
-    /// and spanning tree among them.
+    /// Returns whether bridges do not forward it: 01:80:c2:00:00:00 to :0f (IEEE 802.1Q §8.6.3),
+    /// which includes LLDP and spanning tree.
     #[must_use]
     pub const fn is_link_local(self) -> bool {
         matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, 0x00..=0x0f])
     }
 
-    /// The address as the low 48 bits of a number.
+    /// Returns the address in the low 48 bits of a number.
     #[must_use]
     pub const fn to_u64(self) -> u64 {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// The address in the low 48 bits of `n`; the upper 16 are ignored.
+    /// Makes an address from the low 48 bits of `n`. The upper 16 are ignored.
     #[must_use]
     pub const fn from_u64(n: u64) -> MacAddr {
         let [_, _, a, b, c, d, e, f] = n.to_be_bytes();
@@ -60,7 +60,7 @@ impl fmt::Debug for MacAddr {
     }
 }
 
-/// The text is not six two-digit hexadecimal numbers with colons between them.
+/// The text is not six two-digit hexadecimal numbers separated by colons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an Ethernet address is written like 00:1b:21:3c:9d:f8")]
 pub struct ParseMacError;

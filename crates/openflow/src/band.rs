@@ -1,7 +1,7 @@
-//! Bands: the 65,536 priorities, divided among those who write flows into the same switch.
+//! Bands divide the 65,536 priorities among the writers of flows in a switch.
 //!
-//! Each has priorities of its own, 0 to 4095, and its band says which of the switch's those are. So the
-//! order of the bands decides whose flows count, whoever wrote them first:
+//! Each writer uses priorities 0 to 4095. Its band maps them to priorities of the switch. So the
+//! order of the bands decides which flow applies, whichever was written first:
 //!
 //! ```text
 //!  15      12 11                      0
@@ -10,29 +10,30 @@
 //! +----------+-------------------------+
 //! ```
 //!
-//! The lowest band is nobody's but the controller's own: the table-miss entry is there.
+//! The lowest band belongs to the controller itself: it holds the table-miss entry.
 
 use crate::FlowMod;
 
-/// A sixteenth of the priorities.
+/// One sixteenth of the priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PriorityBand {
-    /// The upper byte of its lowest priority.
+    /// Upper byte of its lowest priority.
     high: u8,
 }
 
 impl PriorityBand {
-    /// Priorities of a band: they are below this.
+    /// Number of priorities in a band.
     pub const PRIORITIES: u16 = 4096;
 
-    /// The middle of a band. [`FlowMod::DEFAULT_PRIORITY`], which is the middle of all priorities, means
-    /// this one.
+    /// The middle of a band. [`FlowMod::DEFAULT_PRIORITY`], the middle of all priorities, maps to
+    /// it.
     pub const MIDDLE: u16 = Self::PRIORITIES / 2;
 
-    /// Places in a chain that have a band.
+    /// Number of places in a chain that have a band.
     pub const PLACES: usize = 15;
 
-    /// The band of a place in a chain: the first has the highest. `None` from [`PriorityBand::PLACES`] on.
+    /// Returns the band of a place in a chain: the first has the highest. `None` from
+    /// [`PriorityBand::PLACES`] on.
     #[must_use]
     pub const fn of_place(place: usize) -> Option<Self> {
         if place < Self::PLACES {
@@ -42,14 +43,14 @@ impl PriorityBand {
         }
     }
 
-    /// Its lowest priority, as the switch has it.
+    /// Returns its lowest priority in the switch.
     #[must_use]
     pub const fn base(self) -> u16 {
         (self.high as u16) << 8
     }
 
-    /// The switch's priority for one of this band's. `None` for one that is not below
-    /// [`PriorityBand::PRIORITIES`] and not the default.
+    /// Maps a priority of this band to the switch's. `None` for a priority of
+    /// [`PriorityBand::PRIORITIES`] or above, except the default.
     #[must_use]
     #[inline]
     pub const fn lift(self, priority: u16) -> Option<u16> {
@@ -59,7 +60,7 @@ impl PriorityBand {
         }
     }
 
-    /// This band's priority for one of the switch's, if that is in this band.
+    /// Maps a priority of the switch to this band's, if it is in this band.
     #[must_use]
     pub const fn lower(self, priority: u16) -> Option<u16> {
         if priority & !(Self::PRIORITIES - 1) == self.base() {
@@ -70,7 +71,7 @@ impl PriorityBand {
     }
 }
 
-/// What a priority is in a band, if it can be one.
+/// Returns the priority within a band, if valid.
 const fn within(priority: u16) -> Option<u16> {
     match priority {
         FlowMod::DEFAULT_PRIORITY => Some(PriorityBand::MIDDLE),

@@ -1,10 +1,10 @@
-//! Byte strings in messages: those of any length, and those of fixed size with padding.
+//! Byte strings in messages: of any length, or of fixed size with padding.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Bytes whose meaning is not OpenFlow's: a frame, an echo's payload, an experimenter's data.
-/// Prints and serialises as hexadecimal.
+/// Bytes without an OpenFlow meaning: a frame, an echo's payload, an experimenter's data. They
+/// print and serialise as hexadecimal.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Bytes<'_> {
     }
 }
 
-/// Prints a text from the network: what a terminal would not show as a character is escaped.
+/// Prints a text from the network. Escapes everything that a terminal does not show as a character.
 pub(crate) fn escaped(text: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -50,16 +50,16 @@ pub(crate) fn escaped(text: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// A text of at most `N` bytes in a field of `N`, padded with zeros: names of ports and tables,
-/// descriptions of switches.
+/// A text of at most `N` bytes, padded with zeros: names of ports and tables, descriptions of
+/// switches.
 ///
-/// It is kept as it came, so that whatever stands behind the first zero survives; comparing and
-/// printing take what stands before.
+/// All bytes are kept, even those after the first zero. Comparison and printing use only the bytes
+/// before it.
 #[derive(Clone, Copy)]
 pub struct FixedStr<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedStr<N> {
-    /// `text`, cut to the `N - 1` bytes that leave room for the final zero.
+    /// Makes a field from `text`, cut to `N - 1` bytes so that a final zero fits.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut bytes = [0; N];
@@ -69,7 +69,7 @@ impl<const N: usize> FixedStr<N> {
         FixedStr(bytes)
     }
 
-    /// The bytes before the first zero.
+    /// Returns the bytes before the first zero.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or(&[])
@@ -90,7 +90,8 @@ impl<const N: usize> Default for FixedStr<N> {
     }
 }
 
-/// Control and invisible characters are escaped: the text comes from the network and goes to terminals and logs.
+/// Escapes control and invisible characters: the text comes from the network and goes to terminals
+/// and logs.
 impl<const N: usize> fmt::Display for FixedStr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(self.as_bytes(), f)

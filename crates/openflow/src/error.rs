@@ -1,24 +1,24 @@
-//! What can be wrong with a message, and the OpenFlow error that answers it.
+//! Errors in messages, and the OpenFlow errors that answer them.
 
 use std::fmt;
 
 use crate::{Prerequisite, Version};
 
-/// Why bytes are not a message: which field, where, what is wrong, and what to answer.
+/// Why bytes are not a message: the field, its offset, the fault, and the error to answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: {reason}")]
 pub struct DecodeError {
     /// The field or structure that could not be read.
     pub what: &'static str,
-    /// Where it starts, in bytes from the first byte of the message.
+    /// Offset of its first byte in the message.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: Reason,
     /// The OpenFlow error that the specification names for this fault.
     pub answer: ErrorCode,
 }
 
-/// What is wrong with a field.
+/// Fault of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -29,22 +29,22 @@ pub enum Reason {
         /// Bytes that are left.
         have: usize,
     },
-    /// A length field that cannot be: below its header, beyond what encloses it, or not a multiple
-    /// of what it has to be.
+    /// An invalid length field: shorter than its header, longer than the enclosing structure, or
+    /// not a multiple of the required number.
     Length(usize),
-    /// Bytes left over behind the last structure.
+    /// Bytes left over after the last structure.
     Trailing(usize),
     /// A value that the specification does not allow here.
     Value(u64),
     /// A message type that this end does not receive in this version.
     Unexpected(u8),
-    /// A protocol version that is not spoken here.
+    /// A protocol version that is not supported here.
     Version(u8),
-    /// The same match field twice.
+    /// A match field that occurs twice.
     Duplicate,
     /// A match field without the fields that it depends on.
     Prerequisite,
-    /// A mask on a field that takes none, or a value with bits outside of its mask.
+    /// A mask on a field that allows none, or a value with bits outside its mask.
     Mask,
 }
 
@@ -68,21 +68,21 @@ impl fmt::Display for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The buffer has no room for the message; nothing of it was written.
+    /// The buffer has not enough space. Nothing of the message was written.
     #[error("the send buffer is full")]
     Full,
-    /// The version has no way to say this.
+    /// The version cannot express this.
     #[error("OpenFlow {version} cannot express {what}")]
     Unsupported {
-        /// What was to be said.
+        /// The thing that it cannot express.
         what: &'static str,
-        /// The version that cannot.
+        /// The version.
         version: Version,
     },
-    /// The message, or a list in it, is longer than its 16-bit length field can tell.
+    /// The message, or a list in it, is too long for its 16-bit length field.
     #[error("{what} is longer than 65,535 bytes")]
     TooLong {
-        /// The structure that grew too long.
+        /// The structure that is too long.
         what: &'static str,
     },
     /// A match field without the fields that it depends on.
@@ -96,13 +96,13 @@ pub enum EncodeError {
     },
 }
 
-/// One row an error: variant, name in the specification, (type, code) in 1.0 and in 1.3.
+/// One row per error: variant, name in the specification, (type, code) in 1.0 and in 1.3.
 macro_rules! errors {
     ($($variant:ident $name:literal $v10:expr, $v13:expr;)*) => {
         /// An OpenFlow error, by its meaning (1.0 §5.4.4; 1.3.5 §7.4.4).
         ///
-        /// The versions number them differently; [`ErrorCode::wire`] and
-        /// [`ErrorCode::from_wire`] translate.
+        /// Its numbers differ between versions; [`ErrorCode::wire`] and [`ErrorCode::from_wire`]
+        /// translate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "each variant is named as in the specification, see `name`")]
         #[non_exhaustive]
@@ -252,7 +252,7 @@ errors! {
     TableFeaturesPermission "OFPTFFC_EPERM" NONE, at(13, 5);
 }
 
-/// Names of the error types, by number, for codes that have no name of their own.
+/// Names of the error types, by number, for codes without a name.
 const KINDS_1_0: [&str; 6] = [
     "OFPET_HELLO_FAILED",
     "OFPET_BAD_REQUEST",
@@ -279,7 +279,7 @@ const KINDS_1_3: [&str; 14] = [
 ];
 
 impl ErrorCode {
-    /// The error that `kind` and `code` mean in `version`.
+    /// Returns the error for `kind` and `code` in `version`.
     #[must_use]
     pub fn from_wire(version: Version, kind: u16, code: u16) -> ErrorCode {
         TABLE
@@ -288,7 +288,7 @@ impl ErrorCode {
             .map_or(ErrorCode::Unknown { kind, code }, |row| row.0)
     }
 
-    /// Type and code in `version`; `None` when the version has no such error.
+    /// Returns type and code in `version`; `None` if the version has no such error.
     #[must_use]
     pub fn wire(self, version: Version) -> Option<(u16, u16)> {
         match self {
@@ -299,9 +299,9 @@ impl ErrorCode {
         }
     }
 
-    /// The error itself where `version` has it, and the nearest thing that it can say where not.
+    /// Returns the error itself if `version` has it, otherwise the nearest that it has.
     ///
-    /// 1.0 knows no errors of matches or instructions: they are bad requests there.
+    /// 1.0 has no errors of matches or instructions: they become bad requests.
     #[must_use]
     pub fn nearest(self, version: Version) -> ErrorCode {
         if self.wire(version).is_some() {
@@ -320,13 +320,13 @@ impl ErrorCode {
         }
     }
 
-    /// The name in the specification, such as `OFPBRC_BAD_LEN`.
+    /// Returns the name in the specification, such as `OFPBRC_BAD_LEN`.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         TABLE.iter().find(|row| row.0 == self).map(|row| row.1)
     }
 
-    /// The name of an error type by its number, such as `OFPET_BAD_REQUEST`.
+    /// Returns the name of an error type, such as `OFPET_BAD_REQUEST`.
     #[must_use]
     pub fn kind_name(version: Version, kind: u16) -> Option<&'static str> {
         let names: &[&str] = match version {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{MacAddr, Port};
 
-/// How the value of a field prints.
+/// Format of the value of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Decimal,
@@ -16,7 +16,7 @@ enum Style {
     Ipv6,
 }
 
-/// One row a field: variant, bytes, bits, whether it takes a mask, how it prints, its name.
+/// One row per field: variant, bytes, bits, whether it allows a mask, format, name.
 macro_rules! fields {
     ($($variant:ident $bytes:literal $bits:literal $mask:literal $style:ident $name:literal $doc:literal;)*) => {
         /// A basic match field; as a number, its OXM field number.
@@ -45,7 +45,7 @@ macro_rules! fields {
         )*];
 
         impl Field {
-            /// Every one of them, by number.
+            /// All fields, by number.
             pub const ALL: &'static [Field] = &[$(Field::$variant,)*];
         }
     };
@@ -94,10 +94,10 @@ fields! {
     Ipv6Exthdr 2 9 true Hex "ipv6_exthdr" "Flags of the IPv6 extension headers.";
 }
 
-/// How many basic fields there are.
+/// Number of basic fields.
 pub(crate) const FIELDS: usize = TABLE.len();
 
-/// Where each field's value stands in a [`crate::Match`]: the sums of the sizes before it.
+/// Offset of each field's value in a [`crate::Match`]: the sum of the sizes before it.
 const OFFSETS: [usize; FIELDS + 1] = {
     let mut offsets = [0; FIELDS + 1];
     let mut i = 0;
@@ -108,53 +108,53 @@ const OFFSETS: [usize; FIELDS + 1] = {
     offsets
 };
 
-/// Bytes of all values together.
+/// Length of all values, in bytes.
 pub(crate) const VALUES_LEN: usize = OFFSETS[FIELDS];
 
 impl Field {
-    /// The field with this OXM number (class 0x8000), if it is one of the 40.
+    /// Returns the field with this OXM number (class 0x8000), if it is one of the 40.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Field> {
         Field::ALL.get(usize::from(number)).copied()
     }
 
-    /// Bytes of its value on the wire.
+    /// Length of its value on the wire, in bytes.
     #[must_use]
     #[inline]
     pub const fn bytes(self) -> usize {
         TABLE[self as usize].bytes as usize
     }
 
-    /// Bits of its value that may be set.
+    /// Number of bits that its value uses.
     #[must_use]
     pub const fn bits(self) -> u32 {
         TABLE[self as usize].bits as u32
     }
 
-    /// The largest value: all its bits set. Also the mask that means "exact".
+    /// Its maximum value: all bits set. Also the mask that means "exact".
     #[must_use]
     pub const fn max(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
 
-    /// Whether the specification lets a switch take a mask on it.
+    /// Returns whether the specification allows a mask on it.
     #[must_use]
     pub const fn maskable(self) -> bool {
         TABLE[self as usize].maskable
     }
 
-    /// Its name in the specification, in lower case: `eth_dst`.
+    /// Returns its name in the specification, in lower case: `eth_dst`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         TABLE[self as usize].name
     }
 
-    /// The name of the action that sets it: `set_eth_dst`.
+    /// Returns the name of the action that sets it: `set_eth_dst`.
     pub(crate) const fn set_name(self) -> &'static str {
         TABLE[self as usize].set_name
     }
 
-    /// Where its value stands in a [`crate::Match`].
+    /// Place of its value in a [`crate::Match`].
     #[inline]
     pub(crate) const fn slot(self) -> std::ops::Range<usize> {
         OFFSETS[self as usize]..OFFSETS[self as usize + 1]
@@ -179,7 +179,7 @@ impl Field {
         }
     }
 
-    /// Prints a value that has a mask: bits of a number are read in hexadecimal.
+    /// Prints a value that has a mask: bits of a number read better in hexadecimal.
     pub(crate) fn format_masked(self, value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match TABLE[self as usize].style {
             Style::Decimal | Style::Port => write!(f, "{value:#x}"),
@@ -187,7 +187,7 @@ impl Field {
         }
     }
 
-    /// Prints a mask: as a prefix length where it is one, as a value where not.
+    /// Prints a mask: as a prefix length if possible, otherwise as a value.
     pub(crate) fn format_mask(self, mask: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ones = mask.count_ones();
         let prefix = self.max() & !(self.max().checked_shr(ones).unwrap_or(0));
@@ -204,7 +204,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// A value of a field: prints as the field prints it, serialises as a number where that is decimal.
+/// A value of a field. Prints in the field's format, serialises as a number if that is decimal.
 pub(crate) struct Value {
     pub(crate) field: Field,
     pub(crate) value: u128,
@@ -220,7 +220,7 @@ impl fmt::Display for Value {
 impl serde::Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match TABLE[self.field as usize].style {
-            // No field that prints so has more than 32 bits.
+            // No field with this format has more than 32 bits.
             Style::Decimal => serializer.serialize_u64(self.value as u64),
             Style::Port => Port(self.value as u32).serialize(serializer),
             _ => serializer.collect_str(self),

@@ -1,7 +1,6 @@
 //! Sets of flags with the specification's names.
 
-/// Defines a set of flags: bits that nobody named are kept, and it prints as `A|B|0x80` (`0` when
-/// empty).
+/// Defines a set of flags. Unnamed bits are kept. It prints as `A|B|0x80` (`0` if empty).
 macro_rules! flags {
     ($(#[$doc:meta])* $name:ident: $bits:ty { $($flag:ident = $value:expr;)* }) => {
         bitflags::bitflags! {

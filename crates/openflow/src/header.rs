@@ -1,4 +1,4 @@
-//! The header that starts every message, and cutting a stream into messages by it.
+//! The header of every message. It cuts a stream into messages.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use crate::reader::Reader;
 use crate::wire;
 use crate::{DecodeError, ErrorCode, Reason};
 
-/// Bytes of the header (1.0 §5.1; 1.3.5 §7.1).
+/// Length of the header in bytes (1.0 §5.1; 1.3.5 §7.1).
 pub const HEADER_LEN: usize = 8;
 
-/// Bytes of the longest message: the length field has 16 bits.
+/// Length of the longest message in bytes: the length field has 16 bits.
 pub const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
 
-/// A version of the protocol that is spoken here.
+/// A supported version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -35,7 +35,7 @@ impl Version {
         }
     }
 
-    /// The version of a header's first byte, if it is spoken here.
+    /// Returns the version of a header's first byte, if it is supported.
     #[must_use]
     pub const fn from_wire(byte: u8) -> Option<Version> {
         match byte {
@@ -55,7 +55,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The header of a message, with nothing about it assumed but its eight bytes.
+/// The header of a message. Only its eight bytes are read; no value is checked.
 ///
 /// ```text
 ///  0               1               2               3
@@ -73,12 +73,12 @@ pub struct Header {
     pub kind: u8,
     /// Length of the whole message in bytes, header included.
     pub length: u16,
-    /// Transaction id: a reply has that of its request.
+    /// Transaction id: a reply has the xid of its request.
     pub xid: u32,
 }
 
 impl Header {
-    /// The header at the start of `bytes`, or `None` when there are fewer than eight.
+    /// Reads the header at the start of `bytes`; `None` if there are fewer than eight.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Header> {
         let wire: &wire::Header = Reader::new(bytes).fixed("header").ok()?;
@@ -90,7 +90,7 @@ impl Header {
         })
     }
 
-    /// The version as it is spoken of, also of those that are not spoken here: `1.4`.
+    /// Returns the version as text, also for unsupported versions: `1.4`.
     #[must_use]
     pub fn version_name(&self) -> impl fmt::Display + use<> {
         crate::print::VersionName(self.version)
@@ -100,7 +100,7 @@ impl Header {
 /// One whole message of a stream: its header, and all its bytes (header included).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The header, read.
+    /// The header.
     pub header: Header,
     /// The message, `header.length` bytes.
     pub bytes: &'a [u8],
@@ -109,7 +109,7 @@ pub struct Frame<'a> {
 /// Cuts the first message off a stream. `Ok(None)` means that more bytes are needed.
 ///
 /// # Errors
-/// A length below the header's own: where the next message starts cannot be known, so the
+/// A length below the header's own. The start of the next message is then unknown, so the
 /// connection has to be closed.
 pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, DecodeError> {
     let Some(header) = Header::read(stream) else { return Ok(None) };

@@ -7,23 +7,23 @@ use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, U64, v13};
 use crate::{Action, Bytes, DecodeError, EncodeError, ErrorCode, Out, Reason, Version};
 
-/// What happens to a packet that matches a flow.
+/// An instruction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Instruction<'a> {
-    /// Go on in a later table.
+    /// Continue in a later table.
     GotoTable(u8),
-    /// Write metadata, in the bits of the mask.
+    /// Write metadata in the bits of the mask.
     WriteMetadata {
         /// The bits to write.
         metadata: u64,
-        /// Which bits to write.
+        /// The bits to change.
         mask: u64,
     },
-    /// Merge these into the action set.
+    /// Merge these actions into the action set.
     WriteActions(List<'a, Action<'a>>),
-    /// Do these now, in order. All that 1.0 knows.
+    /// Apply these actions now, in order. 1.0 has only this instruction.
     ApplyActions(List<'a, Action<'a>>),
     /// Empty the action set.
     ClearActions,
@@ -31,12 +31,12 @@ pub enum Instruction<'a> {
     Meter(u32),
     /// An experimenter's instruction.
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
-        /// What stands behind the id.
+        /// The bytes after the id.
         data: Bytes<'a>,
     },
-    /// A type that the specification does not name, with all that stands behind its length.
+    /// A type that the specification does not name, with the bytes after its length.
     Unknown {
         /// The type.
         kind: u16,
@@ -82,7 +82,7 @@ impl<'a> Element<'a> for Instruction<'a> {
 }
 
 impl<'a> Instruction<'a> {
-    /// What stands behind type and length.
+    /// Reads the bytes after type and length.
     fn decode_body(version: Version, kind: u16, mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let actions = |body: &mut Reader<'a>| {
             body.take(4, "instruction padding")?;
@@ -174,8 +174,8 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// The instructions of a flow: a list of them, or simply actions to apply, which is all that 1.0
-/// knows and all that most flows need.
+/// The instructions of a flow: a list, or just actions to apply. 1.0 has only actions, and most
+/// flows need only actions.
 #[derive(Clone, Copy)]
 pub struct Instructions<'a>(Repr<'a>);
 
@@ -186,26 +186,26 @@ enum Repr<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    /// These instructions.
+    /// Makes a list of instructions.
     #[must_use]
     pub const fn of(items: &'a [Instruction<'a>]) -> Self {
         Instructions(Repr::List(List::of(items)))
     }
 
-    /// Apply these actions, in order; none means drop.
+    /// Applies these actions, in order. No actions mean drop.
     #[must_use]
     pub const fn apply(actions: &'a [Action<'a>]) -> Self {
         Instructions(Repr::Apply(List::of(actions)))
     }
 
-    /// None: packets that match are dropped.
+    /// No instructions: matching packets are dropped.
     #[must_use]
     pub const fn none() -> Self {
         Instructions(Repr::Apply(List::empty()))
     }
 
-    /// The instructions, one after the other. Actions without instructions come as one
-    /// [`Instruction::ApplyActions`]; no actions as nothing.
+    /// Iterates over the instructions. Plain actions come as one [`Instruction::ApplyActions`]; no
+    /// actions as no item.
     pub fn iter(&self) -> impl Iterator<Item = Instruction<'a>> + use<'a> {
         let (apply, list) = match self.0 {
             Repr::List(list) => (None, list),
@@ -215,7 +215,7 @@ impl<'a> Instructions<'a> {
         apply.into_iter().chain(list)
     }
 
-    /// The bytes behind the last instruction (1.0: action) that can be read; see [`List::unread`].
+    /// Returns the bytes after the last readable instruction (1.0: action); see [`List::unread`].
     #[must_use]
     pub fn unread(&self) -> &'a [u8] {
         match self.0 {
@@ -224,12 +224,12 @@ impl<'a> Instructions<'a> {
         }
     }
 
-    /// Whether they are a list of actions, without instructions around it.
+    /// Returns whether this is a list of actions, without instructions around it.
     pub(crate) fn is_apply(&self) -> bool {
         matches!(self.0, Repr::Apply(_))
     }
 
-    /// Whether all of them are as the specification has them.
+    /// Returns whether all of them follow the specification.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         match self.0 {
@@ -238,7 +238,7 @@ impl<'a> Instructions<'a> {
         }
     }
 
-    /// Reads all that is left.
+    /// Reads the rest of the reader.
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let repr = match version {
             Version::V1_0 => Repr::Apply(List::decode_within(

@@ -1,11 +1,11 @@
-//! Message types and multipart types: which number means what in which version.
+//! Message types and multipart types: their numbers in each version.
 
 use crate::Version;
 
-/// Numbers below this are looked up in a table; all but "experimenter" are.
+/// Size of the lookup table. All numbers but "experimenter" are below it.
 const DENSE: usize = 32;
 
-/// One row a kind: variant, number in 1.0 and in 1.3, names in 1.0 and in 1.3.
+/// One row per kind: variant, number in 1.0 and in 1.3, names in 1.0 and in 1.3.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident: $number:ty;
      $($(#[$row:meta])* $variant:ident $v10:expr, $v13:expr, $name10:literal, $name13:literal;)*) => {
@@ -17,7 +17,7 @@ macro_rules! kinds {
         pub enum $name { $($(#[$row])* $variant,)* }
 
         impl $name {
-            /// Every one of them.
+            /// All kinds.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
             /// The inverse of [`Self::wire`] for the numbers below [`DENSE`].
@@ -38,15 +38,15 @@ macro_rules! kinds {
                 table
             }
 
-            /// What `number` means in `version`. One look into a table: every message that
-            /// comes in asks this.
+            /// Returns the kind of `number` in `version`. It is one table lookup, because every
+            /// message received needs it.
             #[must_use]
             #[inline]
             pub const fn from_wire(version: Version, number: $number) -> Option<$name> {
                 if (number as usize) < DENSE {
                     return Self::BY_NUMBER[version as usize][number as usize];
                 }
-                // The one kind that may stand beyond the table is the last one.
+                // Only the last kind may have a number beyond the table.
                 let last = Self::ALL[Self::ALL.len() - 1];
                 match last.wire(version) {
                     Some(n) if n == number => Some(last),
@@ -54,7 +54,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its number in `version`; `None` when the version has no such thing.
+            /// Returns its number in `version`; `None` if the version does not have it.
             #[must_use]
             #[inline]
             pub const fn wire(self, version: Version) -> Option<$number> {
@@ -64,7 +64,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its name in the specification of `version`.
+            /// Returns its name in the specification of `version`.
             #[must_use]
             pub const fn name(self, version: Version) -> &'static str {
                 match (self, version) {
@@ -77,7 +77,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// What a message is (`ofp_type`; 1.0 §5.1, 1.3.5 §7.1).
+    /// Type of a message (`ofp_type`; 1.0 §5.1, 1.3.5 §7.1).
     MessageKind: u8;
     Hello Some(0), Some(0), "OFPT_HELLO", "OFPT_HELLO";
     Error Some(1), Some(1), "OFPT_ERROR", "OFPT_ERROR";
@@ -114,7 +114,7 @@ kinds! {
 }
 
 kinds! {
-    /// What a multipart (1.0: stats) request asks for (`ofp_stats_types`, 1.0 §5.3.5;
+    /// Type of a multipart (1.0: stats) request (`ofp_stats_types`, 1.0 §5.3.5;
     /// `ofp_multipart_type`, 1.3.5 §7.3.5).
     MultipartKind: u16;
     Desc Some(0), Some(0), "OFPST_DESC", "OFPMP_DESC";
@@ -130,7 +130,7 @@ kinds! {
     MeterConfig None, Some(10), "OFPST_METER_CONFIG", "OFPMP_METER_CONFIG";
     MeterFeatures None, Some(11), "OFPST_METER_FEATURES", "OFPMP_METER_FEATURES";
     TableFeatures None, Some(12), "OFPST_TABLE_FEATURES", "OFPMP_TABLE_FEATURES";
-    /// 1.0 does not have it; Open vSwitch answers it there all the same, with 1.0's ports.
+    /// Not in 1.0. Open vSwitch answers it there anyway, with ports of 1.0.
     PortDesc Some(13), Some(13), "OFPST_PORT_DESC", "OFPMP_PORT_DESC";
     Experimenter Some(0xffff), Some(0xffff), "OFPST_VENDOR", "OFPMP_EXPERIMENTER";
 }

@@ -3,30 +3,28 @@
 //! # What it is
 //! - [`frame`] cuts a byte stream into messages by their header.
 //! - [`FromSwitch::decode`] and [`ToSwitch::decode`] read one whole message into a borrowed,
-//!   version-neutral view. Everything is checked then: lists ([`List`]) and matches
-//!   ([`MatchView`]) iterate afterwards without errors.
-//! - What a switch reports is read liberally, and what it is asked to do strictly ([`Reading`]): a flow that
-//!   somebody else has put into a switch is there, whatever the specification says against its match.
-//! - The same types are written with `encode` into an [`Out`]. A view that was read encodes back to
-//!   the bytes that it came from; values built by hand have one canonical form, and
-//!   `decode(encode(x)) == x`.
+//!   version-neutral view. They check everything: lists ([`List`]) and matches ([`MatchView`])
+//!   iterate afterwards without errors.
+//! - Messages from a switch are read liberally, messages to a switch strictly ([`Reading`]). A flow
+//!   that another program has installed exists, even if its match violates the specification.
+//! - `encode` writes the same types into an [`Out`]. A view that was read encodes to the same
+//!   bytes. Values built by hand have one canonical form, and `decode(encode(x)) == x`.
 //! - A [`FlowTemplate`] writes flow_mods that differ in a few values only, by the million.
-//! - Everything prints ([`std::fmt::Display`]), in the spirit of `ovs-ofctl ofp-print`; with the
-//!   feature `serde` everything serialises.
+//! - Everything prints ([`std::fmt::Display`]), similar to `ovs-ofctl ofp-print`. With the feature
+//!   `serde` everything serialises.
 //!
 //! # What it is not
-//! It does no I/O, knows no time, keeps no state between messages, and logs nothing. Putting
-//! multi-part replies together, matching replies to requests and answering errors is the work of
-//! the session.
+//! It does no I/O, has no clock, keeps no state between messages, and logs nothing. The session
+//! assembles multipart replies, matches replies to requests, and answers errors.
 //!
 //! # Versions
-//! A value means the same in both versions. What a version cannot say is
-//! [`EncodeError::Unsupported`], by name, and never dropped in silence. Which number means what in
-//! which version stands in tables: [`MessageKind`] for messages, [`MultipartKind`] for multipart
-//! types, [`ErrorCode`] for errors, [`Field`] for match fields, and the tables in `action` and
+//! A value means the same in both versions. Encoding returns [`EncodeError::Unsupported`] with the
+//! name of anything that a version cannot express, and never drops it silently. Tables list the
+//! numbers of each version: [`MessageKind`] for messages, [`MultipartKind`] for multipart types,
+//! [`ErrorCode`] for errors, [`Field`] for match fields, and the tables in `action` and
 //! `instruction`. The structures themselves are in `wire::v10` and `wire::v13`, section by section.
 //!
-//! Padding is not kept: it is read as whatever it is, and written as zeros.
+//! Padding is not kept: any value is read, and zeros are written.
 
 mod action;
 mod address;

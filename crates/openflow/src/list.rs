@@ -1,5 +1,4 @@
-//! Lists in messages: a view of checked bytes, or items to be written. Either way they iterate as
-//! the same items.
+//! Lists in messages: a view of checked bytes, or items to write. Both iterate as the same items.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,12 +6,11 @@ use std::marker::PhantomData;
 use crate::reader::{Reader, Reading};
 use crate::{DecodeError, EncodeError, Out, Version};
 
-/// Something that stands in lists: an action, an instruction, a bucket, a port, a flow's
-/// statistics.
+/// An element of a list: an action, an instruction, a bucket, a port, a flow's statistics.
 ///
-/// Sealed in effect: its methods take the codec's own reader.
+/// In effect sealed: its methods take the codec's own reader.
 pub trait Element<'a>: Sized {
-    /// Reads one element and leaves the reader behind it. It has to consume at least one byte.
+    /// Reads one element and moves the reader past it. It has to consume at least one byte.
     #[doc(hidden)]
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
@@ -23,9 +21,9 @@ pub trait Element<'a>: Sized {
 
 /// A list of `T` in a message.
 ///
-/// What was read is a view of the bytes, checked whole, which iterates without errors and encodes
-/// to the same bytes; what is to be written borrows a slice of items. Two lists are equal when
-/// their items are, and what of them cannot be read ([`List::unread`]).
+/// A list that was read is a view of its bytes. They were all checked, so it iterates without
+/// errors and encodes to the same bytes. A list to write borrows a slice of items. Two lists are
+/// equal if their items and their unreadable bytes ([`List::unread`]) are equal.
 #[derive(Clone, Copy)]
 pub struct List<'a, T>(Repr<'a, T>);
 
@@ -36,7 +34,7 @@ enum Repr<'a, T> {
 }
 
 impl<'a, T> List<'a, T> {
-    /// The list of these items.
+    /// Makes a list of these items.
     #[must_use]
     pub const fn of(items: &'a [T]) -> Self {
         List(Repr::Items(items))
@@ -59,7 +57,7 @@ impl<'a, T> List<'a, T> {
 }
 
 impl<'a, T: Element<'a> + Clone> List<'a, T> {
-    /// Reads all that is left as elements, and checks each.
+    /// Reads the rest of the reader as elements, and checks each.
     pub(crate) fn decode(version: Version, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let (bytes, reading) = (reader.peek(), reader.how());
         while !reader.is_empty() {
@@ -72,8 +70,8 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         Ok(List(Repr::Wire { version, bytes, reading }))
     }
 
-    /// The same of a list within an item that is framed: in a liberal reading it ends at the first element
-    /// that cannot be framed, and [`List::unread`] has the rest.
+    /// As [`List::decode`], for a list within a framed item. A liberal reading ends at the first
+    /// element that cannot be framed; [`List::unread`] returns the rest.
     pub(crate) fn decode_within(version: Version, reader: Reader<'a>) -> Result<Self, DecodeError> {
         if reader.is_liberal() {
             let (bytes, reading) = (reader.peek(), reader.how());
@@ -82,8 +80,8 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         Self::decode(version, reader)
     }
 
-    /// The bytes behind the last item that can be read. Empty, except in lists that a switch reported and that
-    /// have an item without a possible length.
+    /// Returns the bytes after the last readable item. They are empty, except in a list from a
+    /// switch that has an item of invalid length.
     #[must_use]
     pub fn unread(&self) -> &'a [u8] {
         let Repr::Wire { version, bytes, reading: Reading::Liberal } = self.0 else { return &[] };
@@ -96,7 +94,7 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         }
     }
 
-    /// Whether a strict reading takes all of it.
+    /// Returns whether a strict reading accepts the whole list.
     pub(crate) fn is_strict(&self) -> bool {
         match self.0 {
             Repr::Wire { version, bytes, reading: Reading::Liberal } => {
@@ -116,7 +114,7 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         }
     }
 
-    /// The items, one after the other.
+    /// Iterates over the items.
     #[must_use]
     pub fn iter(&self) -> Iter<'a, T> {
         Iter(match self.0 {
@@ -128,7 +126,7 @@ impl<'a, T: Element<'a> + Clone> List<'a, T> {
         })
     }
 
-    /// How many items there are. A walk over the list where it was read from bytes.
+    /// Number of items. A list that was read from bytes is walked to count them.
     #[must_use]
     pub fn len(&self) -> usize {
         match self.0 {
@@ -153,7 +151,7 @@ impl<'a, T: Element<'a> + Clone> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<T> {
         match &mut self.0 {
-            // The bytes were checked when the list was read, except those that are `List::unread`.
+            // The bytes were checked when the list was read, except those of `List::unread`.
             IterRepr::Wire { version, reader, .. } if !reader.is_empty() => {
                 let item = T::decode(*version, reader).ok();
                 if item.is_none() {

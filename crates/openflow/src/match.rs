@@ -7,12 +7,12 @@ use crate::field::{FIELDS, VALUES_LEN};
 use crate::wire::U16;
 use crate::{EncodeError, Field, MacAddr, Port, oxm, prerequisite};
 
-/// Which packets a flow applies to: a value, and where wanted a mask, for each field that counts
+/// The packets that a flow applies to: a value and an optional mask for each field that it matches
 /// (1.0 §5.2.3; 1.3.5 §7.2.3).
 ///
-/// It has one form for each meaning: a mask of all ones is no mask, a mask of all zeros is no
-/// field, and bits outside of a mask are zero. Values stand in fixed places, so building one takes
-/// no allocation.
+/// Each meaning has one form: a mask of all ones is stored as no mask, a mask of all zeros as no
+/// field, and bits outside a mask are zero. Values have fixed places, so building a match needs no
+/// allocation.
 ///
 /// ```
 /// use bellrock_openflow::{Match, Port};
@@ -28,12 +28,12 @@ pub struct Match {
     odd: Option<Box<Odd>>,
 }
 
-/// What a switch reported of a match beside fields that have a meaning here.
+/// Parts of a match from a switch that have no meaning here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Odd {
-    /// Fields as they came: header, value, mask.
+    /// Fields as received: header, value, mask.
     fields: Vec<u8>,
-    /// What stands behind the last field that could be framed.
+    /// Bytes after the last field that could be framed.
     unread: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ setters! {
     eth_src EthSrc (address: MacAddr) = address.0;
     /// Packets of this Ethernet type (behind VLAN tags).
     eth_type EthType (eth_type: u16) = eth_type.to_be_bytes();
-    /// Packets of this VLAN (12 bits; more are cut off).
+    /// Packets of this VLAN (12 bits; higher bits are cut off).
     vlan_id VlanVid (id: u16) = (Match::VLAN_PRESENT | id & 0x0fff).to_be_bytes();
     /// Packets without a VLAN tag.
     untagged VlanVid () = [0, 0];
@@ -94,7 +94,7 @@ setters! {
     arp_op ArpOp (operation: u16) = operation.to_be_bytes();
     /// ARP packets from this IPv4 address.
     arp_spa ArpSpa (address: Ipv4Addr) = address.octets();
-    /// ARP packets that ask for this IPv4 address.
+    /// ARP packets for this IPv4 address.
     arp_tpa ArpTpa (address: Ipv4Addr) = address.octets();
     /// Packets from this IPv6 address.
     ipv6_src Ipv6Src (address: Ipv6Addr) = address.octets();
@@ -121,15 +121,15 @@ impl Match {
         Match { present: 0, masked: 0, values: [0; VALUES_LEN], masks: [0; VALUES_LEN], odd: None }
     }
 
-    /// Packets with `value` in `field`. Bits beyond the field are cut off.
+    /// Adds packets with `value` in `field`. Bits beyond the field are cut off.
     #[must_use]
     pub fn with(mut self, field: Field, value: u128) -> Self {
         self.set(field, value);
         self
     }
 
-    /// [`Match::with`], in place: for code that builds a match step by step.
-    // With a field that is known when it is compiled, all of this is one or two moves.
+    /// As [`Match::with`], in place, for code that builds a match step by step.
+    // If the field is known at compile time, all of this is one or two moves.
     #[inline(always)]
     pub fn set(&mut self, field: Field, value: u128) {
         if self.is_masked(field) {
@@ -141,7 +141,7 @@ impl Match {
         self.values[slot].copy_from_slice(&value[value.len() - field.bytes()..]);
     }
 
-    /// Packets whose `field` equals `value` in the bits that `mask` sets.
+    /// Adds packets whose `field` equals `value` in the bits set in `mask`.
     #[must_use]
     pub fn with_masked(mut self, field: Field, value: u128, mask: u128) -> Self {
         self.set_masked(field, value, mask);
@@ -160,14 +160,14 @@ impl Match {
         self.with_masked(Field::Ipv4Dst, address.to_bits().into(), prefix_mask(bits).into())
     }
 
-    /// The value of a field, if it counts. Bits outside of its mask are zero.
+    /// Returns the value of a field, if it is matched. Bits outside its mask are zero.
     #[must_use]
     pub fn value(&self, field: Field) -> Option<u128> {
         self.has(field).then(|| oxm::number(self.value_bytes(field)))
     }
 
-    /// The mask of a field: all ones where the field counts without one, `None` where it does not
-    /// count.
+    /// Returns the mask of a field: all ones if it is matched without a mask, `None` if it is not
+    /// matched.
     #[must_use]
     pub fn mask(&self, field: Field) -> Option<u128> {
         match (self.has(field), self.is_masked(field)) {
@@ -177,21 +177,21 @@ impl Match {
         }
     }
 
-    /// Whether a field counts.
+    /// Returns whether a field is matched.
     #[must_use]
     #[inline]
     pub fn has(&self, field: Field) -> bool {
         self.present & field.bit() != 0
     }
 
-    /// Whether a field counts with a mask.
+    /// Returns whether a field is matched with a mask.
     #[must_use]
     #[inline]
     pub fn is_masked(&self, field: Field) -> bool {
         self.masked & field.bit() != 0
     }
 
-    /// The fields that count, by number.
+    /// Returns the matched fields, by number.
     pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
         let mut left = self.present;
         std::iter::from_fn(move || {
@@ -201,35 +201,37 @@ impl Match {
         })
     }
 
-    /// Whether it matches every packet.
+    /// Returns whether it matches every packet.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.present == 0 && self.odd.is_none()
     }
 
-    /// Fields without a meaning here, as they stand on the wire: of other classes (experimenters', later
-    /// versions'), and, in what a switch reported, fields that came twice or with a wrong length or mask.
+    /// Returns fields without a meaning here, as on the wire: of other classes (experimenters',
+    /// later versions'), and, from a switch, fields that occur twice or have a wrong length or
+    /// mask.
     #[must_use]
     pub fn unknown(&self) -> &[u8] {
         self.odd.as_ref().map_or(&[], |odd| &odd.fields)
     }
 
-    /// Bytes of a match that a switch reported, from where on they cannot be read: the whole match where its
-    /// type is another than `OFPMT_OXM`, the rest behind a field that is longer than the match.
+    /// Returns the unreadable bytes of a match from a switch: the whole match if its type is not
+    /// `OFPMT_OXM`, or the rest from a field on that is longer than the match.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         self.odd.as_ref().map_or(&[], |odd| &odd.unread)
     }
 
-    /// Whether every part of it has a meaning here, and every field the fields that it depends on. What
-    /// this controller sends is always so; what a switch reports need not be.
+    /// Returns whether every part has a meaning here, and every field the fields that it depends
+    /// on. This is always true for matches that this controller sends, but not for those from a
+    /// switch.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.odd.is_none() && self.check().is_ok()
     }
 
-    /// Checks that every field has the fields that it depends on (1.3.5 §7.2.3.8). Without them a switch of
-    /// 1.3 refuses the match, and a switch of 1.0 silently ignores the field.
+    /// Checks that every field has the fields that it depends on (1.3.5 §7.2.3.8). Otherwise a
+    /// switch of 1.3 refuses the match, and a switch of 1.0 silently ignores the field.
     ///
     /// # Errors
     /// [`EncodeError::Prerequisite`] for the first field that lacks one.
@@ -238,7 +240,7 @@ impl Match {
         if self.present & prerequisite::DEPENDENT == 0 { Ok(()) } else { prerequisite::check(self) }
     }
 
-    /// [`Match::with_masked`], in place. Gives a meaning its one form.
+    /// As [`Match::with_masked`], in place. Stores each meaning in its one form.
     pub fn set_masked(&mut self, field: Field, value: u128, mask: u128) {
         let mask = mask & field.max();
         self.clear(field);
@@ -272,19 +274,19 @@ impl Match {
         }
     }
 
-    /// The set of fields that count, a bit each, by number.
+    /// Returns the set of matched fields, as one bit per field number.
     #[inline]
     pub(crate) fn present(&self) -> u64 {
         self.present
     }
 
-    /// The set of fields that have a mask, likewise.
+    /// Returns the set of fields with a mask, as one bit per field number.
     #[inline]
     pub(crate) fn masked(&self) -> u64 {
         self.masked
     }
 
-    /// The value of a field of `N` bytes, big-endian; zeros where the field does not count.
+    /// Returns the value of a field of `N` bytes, big-endian; zeros if the field is not matched.
     #[inline]
     pub(crate) fn bytes<const N: usize>(&self, field: Field) -> [u8; N] {
         debug_assert_eq!(field.bytes(), N);
@@ -293,7 +295,7 @@ impl Match {
         value
     }
 
-    /// The value of a field of two bytes, and of one.
+    /// Returns the value of a field of two bytes.
     #[inline]
     pub(crate) fn number16(&self, field: Field) -> U16 {
         U16::from_bytes(self.bytes(field))
@@ -334,7 +336,7 @@ impl Match {
     }
 }
 
-/// The mask of the first `bits` bits of an IPv4 address; 32 for more.
+/// Returns the mask of the first `bits` bits of an IPv4 address; all 32 for more.
 fn prefix_mask(bits: u8) -> u32 {
     u32::MAX.checked_shl(32_u32.saturating_sub(bits.into())).unwrap_or(0)
 }
@@ -369,7 +371,7 @@ impl fmt::Display for Match {
 }
 
 impl Match {
-    /// Prints the value of a field that counts and, where it has one, its mask.
+    /// Prints the value of a matched field, with its mask if it has one.
     pub(crate) fn format_field(&self, field: Field, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = oxm::number(self.value_bytes(field));
         if !self.is_masked(field) {
@@ -387,8 +389,8 @@ impl fmt::Debug for Match {
     }
 }
 
-/// As an object: `{"in_port": 1, "eth_type": "0x0800", "ipv4_src": "10.0.0.0/8"}`. Numbers that
-/// print in decimal are numbers, all else is text, as it prints.
+/// Serialises as an object: `{"in_port": 1, "eth_type": "0x0800", "ipv4_src": "10.0.0.0/8"}`.
+/// Decimal values are numbers, all others texts.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Match {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

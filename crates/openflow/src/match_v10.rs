@@ -1,7 +1,7 @@
-//! The match of OpenFlow 1.0 (§5.2.3) and what it means in fields.
+//! The match of OpenFlow 1.0 (§5.2.3), and its meaning in fields.
 //!
-//! A field of it counts when its wildcard bit is clear *and* the fields that give it meaning are
-//! there (§3.4): network fields only for IPv4 and ARP, ports only for TCP, UDP and ICMP.
+//! A field is matched if its wildcard bit is clear *and* the fields that it depends on are matched
+//! (§3.4): network fields only for IPv4 and ARP, ports only for TCP, UDP and ICMP.
 
 use crate::wire::{U16, U32, v10};
 use crate::{EncodeError, Field, Match, Port, Version};
@@ -19,7 +19,8 @@ const W_DST_SHIFT: u32 = 14;
 const W_NET_BITS: u32 = 0x3f;
 const W_PCP: u32 = 1 << 20;
 const W_TOS: u32 = 1 << 21;
-/// All wildcards, addresses with the 32 bits that mean "any" (`OFPFW_ALL` has 63 there, the same).
+/// All wildcards. Addresses have the value 32, which means "any" (`OFPFW_ALL` has 63, which means
+/// the same).
 const W_ALL: u32 = ((1 << 22) - 1) & !(0x1f << W_SRC_SHIFT) & !(0x1f << W_DST_SHIFT);
 
 /// `dl_vlan` of packets without a tag, `OFP_VLAN_NONE`.
@@ -28,7 +29,7 @@ const VLAN_NONE: u16 = 0xffff;
 const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 
-/// What a match of 1.0 means.
+/// Returns the meaning of a match of 1.0.
 pub(crate) fn to_match(wire: &v10::Match) -> Match {
     let wildcards = wire.wildcards.get();
     let exact = |bit: u32| wildcards & bit == 0;
@@ -78,7 +79,7 @@ fn vlan(m: Match, wire: &v10::Match, vid: bool, pcp: bool) -> Match {
     match wire.dl_vlan.get() {
         VLAN_NONE if vid => m.untagged(),
         id if vid => pcp_of(m.vlan_id(id)),
-        // A priority without an id: tagged, whatever the id.
+        // A priority without an id: tagged, with any id.
         _ if pcp => {
             let tagged = u128::from(Match::VLAN_PRESENT);
             pcp_of(m.with_masked(Field::VlanVid, tagged, tagged))
@@ -102,13 +103,13 @@ fn transport(mut m: Match, wire: &v10::Match, src: bool, dst: bool) -> Match {
     m
 }
 
-/// Value and mask of an address of which the lowest `wild` bits do not count.
+/// Returns value and mask of an address whose lowest `wild` bits are ignored.
 fn prefix(address: [u8; 4], wild: u32) -> (u128, u128) {
     let mask = u32::MAX.checked_shl(wild).unwrap_or(0);
     (u32::from_be_bytes(address).into(), mask.into())
 }
 
-/// The fields that a match of 1.0 can say.
+/// The fields that a match of 1.0 can express.
 const SAYABLE: u64 = Field::InPort.bit()
     | Field::EthSrc.bit()
     | Field::EthDst.bit()
@@ -129,17 +130,17 @@ const SAYABLE: u64 = Field::InPort.bit()
     | Field::Icmpv4Type.bit()
     | Field::Icmpv4Code.bit();
 
-/// The fields that may have a mask: addresses as prefixes, and "any tag".
+/// The fields that may have a mask: addresses with a prefix, and "any tag".
 const MASKABLE: u64 = Field::VlanVid.bit()
     | Field::Ipv4Src.bit()
     | Field::Ipv4Dst.bit()
     | Field::ArpSpa.bit()
     | Field::ArpTpa.bit();
 
-/// The match of 1.0 that means `m`; fields that do not count are zero.
+/// Converts `m` to a match of 1.0. Fields that are not matched are zero.
 ///
 /// # Errors
-/// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot say.
+/// [`EncodeError::Unsupported`] with the name of the first field that 1.0 cannot express.
 #[inline]
 pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
     if m.present() & !SAYABLE != 0
@@ -188,7 +189,7 @@ pub(crate) fn from_match(m: &Match) -> Result<v10::Match, EncodeError> {
     Ok(wire)
 }
 
-/// Names what 1.0 cannot say.
+/// Names a field that 1.0 cannot express.
 #[cold]
 fn unsayable(m: &Match) -> EncodeError {
     let beyond = m.fields().find(|field| {
@@ -197,7 +198,7 @@ fn unsayable(m: &Match) -> EncodeError {
     unsupported(beyond.map_or("a match field of another class", Field::name))
 }
 
-/// Fields that count only for one Ethernet type.
+/// Fields that are matched only with certain Ethernet types.
 const NETWORK: u64 = SAYABLE
     & !(Field::InPort.bit()
         | Field::EthSrc.bit()
@@ -206,15 +207,15 @@ const NETWORK: u64 = SAYABLE
         | Field::VlanVid.bit()
         | Field::VlanPcp.bit());
 
-/// Of the fields that need an Ethernet type, only those in `allowed` may count: 1.0 would ignore
-/// the others.
+/// Checks that of the fields that need an Ethernet type, only those in `allowed` are matched: 1.0
+/// would ignore the others.
 #[inline]
 fn only(m: &Match, allowed: u64) -> Result<(), EncodeError> {
     if m.present() & NETWORK & !allowed == 0 { Ok(()) } else { Err(without_meaning(m, allowed)) }
 }
 
-/// Names a field that 1.0 would ignore: it lacks a field that it depends on, or 1.0 does not look so deep
-/// into packets of this kind.
+/// Names a field that 1.0 would ignore: it lacks a field that it depends on, or 1.0 does not match
+/// it in packets of this kind.
 #[cold]
 fn without_meaning(m: &Match, allowed: u64) -> EncodeError {
     let ignored = m.fields().find(|field| NETWORK & !allowed & field.bit() != 0);
@@ -222,7 +223,7 @@ fn without_meaning(m: &Match, allowed: u64) -> EncodeError {
     m.check().err().unwrap_or_else(unsayable)
 }
 
-/// Fills in the VLAN; gives the wildcard bits to clear.
+/// Fills in the VLAN. Returns the wildcard bits to clear.
 #[inline]
 fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
     let mut pcp = 0;
@@ -235,7 +236,7 @@ fn put_vlan(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
         return if pcp == 0 { Ok(0) } else { Err(without_meaning(m, 0)) };
     }
     if m.is_masked(Field::VlanVid) {
-        // "Any tag" can be said where a priority is matched, which implies it.
+        // "Any tag" is expressible with a priority, which implies it.
         let any_tag = m.mask(Field::VlanVid) == Some(Match::VLAN_PRESENT.into());
         return if any_tag && vid == Match::VLAN_PRESENT && pcp != 0 {
             Ok(pcp)
@@ -273,7 +274,7 @@ fn put_ipv4(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
             1 => (Field::Icmpv4Type, Field::Icmpv4Code),
             _ => return only(m, allowed).map(|()| clear),
         };
-        // Fields that do not count are zero.
+        // Fields that are not matched are zero.
         (wire.tp_src, wire.tp_dst) = match wire.nw_proto {
             6 => (m.number16(Field::TcpSrc), m.number16(Field::TcpDst)),
             17 => (m.number16(Field::UdpSrc), m.number16(Field::UdpDst)),
@@ -291,7 +292,7 @@ fn put_arp(m: &Match, wire: &mut v10::Match) -> Result<u32, EncodeError> {
     if !m.has(Field::ArpOp) {
         return Ok(0);
     }
-    // 1.0 matches the low 8 bits of the operation only.
+    // 1.0 matches only the low 8 bits of the operation.
     let operation = m.number16(Field::ArpOp);
     wire.nw_proto = u8::try_from(operation.get()).map_err(|_| unsupported("arp_op above 255"))?;
     Ok(W_PROTO)

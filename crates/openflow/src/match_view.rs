@@ -1,4 +1,4 @@
-//! A match as it stands in a message.
+//! A match in a message.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::wire::{U16, U32, v10, v13};
 use crate::{DecodeError, EncodeError, ErrorCode, Field, Match, Out, Port, Reason, Version};
 use crate::{match_v10, oxm};
 
-/// A match in a message: the bytes that were read, checked, or a [`Match`] to be written.
+/// A match in a message: the checked bytes that were read, or a [`Match`] to write.
 ///
-/// Two are equal when they mean the same. [`MatchView::to_match`] gives the meaning.
+/// Two views are equal if they mean the same. [`MatchView::to_match`] returns the meaning.
 #[derive(Clone, Copy)]
 pub struct MatchView<'a>(Repr<'a>);
 
@@ -18,14 +18,14 @@ enum Repr<'a> {
     V10(&'a v10::Match),
     /// Fields, without header and padding.
     Oxm(&'a [u8]),
-    /// A match of 1.3 of another type, whole but for the padding, or bytes in the place of one.
+    /// A match of 1.3 of another type, without padding, or bytes that are not a match.
     Unread(&'a [u8]),
-    /// All that a packet_in of 1.0 says.
+    /// The ingress port: the whole match of a packet_in in 1.0.
     InPort(Port),
     Match(&'a Match),
 }
 
-/// `OFPMT_OXM`, the one match type that is not deprecated (1.3.5 §7.2.3.1).
+/// `OFPMT_OXM`, the only match type that is not deprecated (1.3.5 §7.2.3.1).
 const TYPE_OXM: u16 = 1;
 
 impl<'a> MatchView<'a> {
@@ -35,7 +35,7 @@ impl<'a> MatchView<'a> {
         MatchView(Repr::InPort(port))
     }
 
-    /// What it means, field by field.
+    /// Converts it to a [`Match`], field by field.
     #[must_use]
     pub fn to_match(&self) -> Match {
         match self.0 {
@@ -51,7 +51,7 @@ impl<'a> MatchView<'a> {
         }
     }
 
-    /// The ingress port, without looking at more than it has to.
+    /// Returns the ingress port, and reads as little as possible for it.
     #[must_use]
     #[inline(always)]
     pub fn in_port(&self) -> Option<Port> {
@@ -61,7 +61,7 @@ impl<'a> MatchView<'a> {
         }
     }
 
-    // By value, so that nobody who asks for the port has to have the match in memory.
+    // Takes `self` by value, so that callers of `in_port` need not store the match in memory.
     fn look_for_in_port(self) -> Option<Port> {
         match self.0 {
             Repr::Oxm([0x80, 0x00, 0x00, 0x04, a, b, c, d, ..]) => {
@@ -91,7 +91,7 @@ impl<'a> MatchView<'a> {
                 let bytes = fields.peek();
                 let mut behind_head = length.next_multiple_of(8) - size_of::<v13::Match>();
                 if reader.is_liberal() {
-                    // Some leave out the padding of a match that ends its message.
+                    // Some switches omit the padding of a match at the end of its message.
                     behind_head = behind_head.min(reader.len());
                 } else {
                     oxm::check(fields)?;
@@ -106,8 +106,8 @@ impl<'a> MatchView<'a> {
         }
     }
 
-    /// The match at the start of the rest of an item, which has the rest for it where its length cannot be and
-    /// the reading is liberal.
+    /// Reads the match at the start of the rest of an item. In a liberal reading, a match of
+    /// invalid length takes the whole rest.
     pub(crate) fn decode_within(
         version: Version,
         reader: &mut Reader<'a>,
@@ -122,7 +122,7 @@ impl<'a> MatchView<'a> {
         }
     }
 
-    /// See [`Match::check`]. What was read is not looked at: it is as it came.
+    /// See [`Match::check`]. A match that was read is not checked: it stays as received.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), EncodeError> {
         match self.0 {
@@ -151,7 +151,7 @@ impl<'a> MatchView<'a> {
                         out.put(&U32::new(port.0))?;
                     }
                     Repr::Match(m) => oxm::encode(m, out)?,
-                    // Has an arm of its own above.
+                    // Handled by an arm above.
                     Repr::Unread(_) => {}
                     Repr::V10(wire) => oxm::encode(&match_v10::to_match(wire), out)?,
                 }
@@ -176,8 +176,8 @@ impl PartialEq for MatchView<'_> {
 
 impl Eq for MatchView<'_> {}
 
-/// As `ovs-ofctl` prints it, `tcp,in_port=1,tp_dst=80`; `any` for a match of all packets. A [`Match`] prints in the
-/// specification's names.
+/// Prints as `ovs-ofctl` does, `tcp,in_port=1,tp_dst=80`; `any` for a match of all packets. A
+/// [`Match`] prints with the names of the specification.
 impl fmt::Display for MatchView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_v10 = matches!(self.0, Repr::V10(_));

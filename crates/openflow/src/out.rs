@@ -6,61 +6,61 @@ use zerocopy::{Immutable, IntoBytes};
 use crate::wire;
 use crate::{EncodeError, MAX_MESSAGE_LEN};
 
-/// A send buffer of fixed size. Messages are appended in place; one that does not fit, or fails
-/// half-way, leaves no trace.
+/// A send buffer of fixed size. Messages are appended in place. A message that does not fit or
+/// fails half-way leaves no trace.
 ///
-/// It is allocated once and never grows: [`EncodeError::Full`] is what a writer sees at the bound.
+/// It is allocated once and never grows: a writer gets [`EncodeError::Full`] at the limit.
 pub struct Out {
     bytes: Box<[u8]>,
     len: usize,
 }
 
 impl Out {
-    /// An empty buffer that holds `capacity` bytes, or 4 GiB of that if it is more.
+    /// Creates an empty buffer for `capacity` bytes, at most 4 GiB.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let capacity = capacity.min(u32::MAX as usize);
         Out { bytes: vec![0; capacity].into_boxed_slice(), len: 0 }
     }
 
-    /// The messages written so far.
+    /// Returns the messages written so far.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// Bytes written so far. A mark to [`Out::truncate`] back to.
+    /// Number of bytes written so far. [`Out::truncate`] takes it as a mark.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is written.
+    /// Returns whether nothing is written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that still fit.
+    /// Number of bytes that still fit.
     #[must_use]
     pub fn room(&self) -> usize {
         self.bytes.len() - self.len
     }
 
-    /// Forgets everything behind `mark`, an earlier [`Out::len`].
+    /// Removes everything after `mark`, an earlier [`Out::len`].
     pub fn truncate(&mut self, mark: usize) {
         self.len = self.len.min(mark);
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Appends messages that are encoded already.
+    /// Appends encoded messages.
     ///
     /// # Errors
-    /// [`EncodeError::Full`]; nothing is appended then.
+    /// [`EncodeError::Full`]; then nothing is appended.
     #[inline]
     pub fn append(&mut self, messages: &[u8]) -> Result<(), EncodeError> {
         let end = self.len + messages.len();
@@ -70,22 +70,22 @@ impl Out {
         Ok(())
     }
 
-    /// The next `N` bytes, to be written to, and the length, to which what was written of them is
-    /// then added.
+    /// Returns the next `N` bytes to write to, and the length of the buffer. The caller adds the
+    /// number of bytes written to the length.
     #[inline(always)]
     pub(crate) fn window<const N: usize>(
         &mut self,
     ) -> Result<(&mut [u8; N], &mut usize), EncodeError> {
-        // As 32 bits, so that the compiler knows that the end does not overflow.
+        // As 32 bits, so that the compiler can see that the end does not overflow.
         let start = self.len as u32 as usize;
         let room = self.bytes.get_mut(start..start + N).and_then(<[u8]>::first_chunk_mut);
         Ok((room.ok_or(EncodeError::Full)?, &mut self.len))
     }
 
-    /// Writes one message: header, then what `body` writes, then the length.
+    /// Writes one message: header, the output of `body`, then the length.
     ///
-    /// Until it is closed its length reads as zero, which no receiver takes for a message; if
-    /// `body` fails or panics, the buffer is cut back to where it was.
+    /// Until then its length is zero, which no receiver takes for a message. If `body` fails or
+    /// panics, the buffer is truncated to where it was.
     pub(crate) fn message(
         &mut self,
         version: u8,
@@ -130,7 +130,7 @@ impl Out {
         self.patch_length_less(start, at, 0, what)
     }
 
-    /// Writes the bytes since `start`, less `head`, as the 16-bit length at `start + at`.
+    /// Writes the bytes since `start`, minus `head`, as the 16-bit length at `start + at`.
     pub(crate) fn patch_length_less(
         &mut self,
         start: usize,
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Out {
     }
 }
 
-/// A message that is being written. Dropped before it is closed, it was never there.
+/// A message being written. If dropped before it is closed, it is removed.
 struct Open<'o> {
     out: &'o mut Out,
     start: usize,
@@ -182,7 +182,7 @@ impl Drop for Open<'_> {
 mod tests {
     use super::*;
 
-    /// A buffer full of old bytes shows whether each one that counts is written.
+    /// A buffer full of old bytes, which shows whether each relevant byte is written.
     fn dirty(capacity: usize) -> Out {
         Out { bytes: vec![0xa5; capacity].into_boxed_slice(), len: 0 }
     }

@@ -21,18 +21,18 @@ pub(crate) const fn header(field: Field, masked: bool) -> u32 {
     (CLASS_BASIC as u32) << 16 | (field as u32) << 9 | (masked as u32) << 8 | length as u32
 }
 
-/// The basic field that a header stands for.
+/// Returns the basic field of a header.
 pub(crate) fn field(header: u32) -> Option<Field> {
     let basic = header >> 16 == CLASS_BASIC as u32;
     if basic { Field::from_number((header >> 9 & 0x7f) as u8) } else { None }
 }
 
-/// Whether a mask follows the value.
+/// Returns whether a mask follows the value.
 pub(crate) const fn has_mask(header: u32) -> bool {
     header & 0x100 != 0
 }
 
-/// One type-length-value, its length checked and its value not.
+/// One type-length-value. Its length is checked, its value is not.
 #[derive(Clone, Copy)]
 pub(crate) struct Tlv<'a> {
     pub(crate) header: u32,
@@ -49,7 +49,7 @@ impl<'a> Tlv<'a> {
         Ok(Tlv { header, payload, offset })
     }
 
-    /// The basic field that it is; `None` for other classes and for fields we do not know.
+    /// Returns its basic field; `None` for other classes and unknown fields.
     pub(crate) fn field(&self) -> Option<Field> {
         field(self.header)
     }
@@ -58,7 +58,7 @@ impl<'a> Tlv<'a> {
         has_mask(self.header)
     }
 
-    /// The value and, where it has one, the mask of a basic field, checked.
+    /// Checks and returns the value of a basic field, with its mask if it has one.
     pub(crate) fn value(&self, field: Field) -> Result<(u128, Option<u128>), DecodeError> {
         let expected = header(field, self.has_mask()) & 0xff;
         if self.payload.len() != expected as usize {
@@ -91,12 +91,12 @@ impl<'a> Tlv<'a> {
     }
 }
 
-/// A big-endian number of at most 16 bytes.
+/// Reads a big-endian number of at most 16 bytes.
 pub(crate) fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |n, byte| n << 8 | u128::from(*byte))
 }
 
-/// What prerequisites need to know of the fields before.
+/// Fields read so far, as prerequisites need them.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     fields: u64,
@@ -118,12 +118,12 @@ impl Seen {
     }
 }
 
-/// Checks a whole run of fields: lengths, values, masks, duplicates and prerequisites.
+/// Checks a run of fields: lengths, values, masks, duplicates and prerequisites.
 ///
-/// A mask on a field that the specification has without one is let through: Open vSwitch takes
-/// and reports masked ports. A switch that does not support it answers `OFPBMC_BAD_MASK` itself.
+/// A mask on a field for which the specification allows none is accepted: Open vSwitch accepts and
+/// reports masked ports. A switch that does not support it answers `OFPBMC_BAD_MASK` itself.
 pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
-    // All that a packet_in says as a rule: in_port, without a mask. Nothing can be wrong with it.
+    // The usual match of a packet_in: in_port, without a mask. It is always right.
     if let [0x80, 0x00, 0x00, 0x04, _, _, _, _] = reader.peek() {
         return Ok(());
     }
@@ -154,7 +154,7 @@ pub(crate) fn check(mut reader: Reader<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// The fields at the start of `bytes` that are there whole.
+/// Returns the fields at the start of `bytes` that are complete.
 pub(crate) fn whole_fields(bytes: &[u8]) -> &[u8] {
     let mut reader = Reader::new(bytes);
     loop {
@@ -165,8 +165,8 @@ pub(crate) fn whole_fields(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Collects a run of fields into a match. What has no meaning is kept as bytes: fields of other classes, with
-/// a wrong length, value or mask, and fields that came before.
+/// Collects a run of fields into a match. Fields without a meaning are kept as bytes: fields of
+/// other classes, fields with a wrong length, value or mask, and repeated fields.
 pub(crate) fn collect(bytes: &[u8]) -> Match {
     let mut all = Match::any();
     let mut reader = Reader::new(bytes);
@@ -186,7 +186,7 @@ pub(crate) fn collect(bytes: &[u8]) -> Match {
     all
 }
 
-/// A field without a mask, whole.
+/// A whole field without a mask.
 #[derive(zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::Unaligned)]
 #[repr(C, packed)]
 struct Exact<const N: usize> {
@@ -194,12 +194,12 @@ struct Exact<const N: usize> {
     value: [u8; N],
 }
 
-/// Writes the fields of a match, by number, which is an order that keeps every prerequisite.
+/// Writes the fields of a match, by number. This order satisfies every prerequisite.
 pub(crate) fn encode(fields: &Match, out: &mut Out) -> Result<(), EncodeError> {
     for field in fields.fields() {
         let masked = fields.is_masked(field);
         let head = U32::new(header(field, masked));
-        // Lengths that the compiler knows make each of these a few moves.
+        // With lengths known at compile time, each of these is a few moves.
         match field.bytes() {
             1 => out.put(&Exact { header: head, value: fields.bytes::<1>(field) })?,
             2 => out.put(&Exact { header: head, value: fields.bytes::<2>(field) })?,

@@ -1,4 +1,4 @@
-//! Ports: their numbers, what a switch says of them, and how they are changed.
+//! Ports: their numbers, their descriptions, and changes to them.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use crate::reader::Reader;
 use crate::wire::{U16, U32, v10, v13};
 use crate::{DecodeError, EncodeError, FixedStr, MacAddr, Out, Version};
 
-/// A port number, in 1.3's numbering (1.3.5 §7.2.1); 1.0's 16-bit reserved numbers (1.0 §5.2.1)
-/// are translated.
+/// A port number, in the numbering of 1.3 (1.3.5 §7.2.1). The 16-bit reserved numbers of 1.0 (1.0
+/// §5.2.1) are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
 impl Port {
-    /// The largest number of a physical or logical port, `OFPP_MAX`.
+    /// The maximum number of a physical or logical port, `OFPP_MAX`.
     pub const MAX: Port = Port(0xffff_ff00);
-    /// Back where the packet came from.
+    /// The port that the packet came in by.
     pub const IN_PORT: Port = Port(0xffff_fff8);
-    /// Through the flow tables; in packet_out only.
+    /// The flow tables; in packet_out only.
     pub const TABLE: Port = Port(0xffff_fff9);
-    /// The switch's own forwarding, as if OpenFlow were not there.
+    /// The switch's own forwarding, without OpenFlow.
     pub const NORMAL: Port = Port(0xffff_fffa);
     /// All ports of the spanning tree but the ingress port.
     pub const FLOOD: Port = Port(0xffff_fffb);
     /// All ports but the ingress port.
     pub const ALL: Port = Port(0xffff_fffc);
-    /// To the controller, as packet_in.
+    /// The controller, as packet_in.
     pub const CONTROLLER: Port = Port(0xffff_fffd);
     /// The switch's own network stack.
     pub const LOCAL: Port = Port(0xffff_fffe);
-    /// No port in particular: "any" when asking and deleting, "none" as ingress port of a
-    /// packet_out (`OFPP_NONE` in 1.0).
+    /// No particular port: "any" in requests and deletions, "none" as ingress port of a packet_out
+    /// (`OFPP_NONE` in 1.0).
     pub const ANY: Port = Port(0xffff_ffff);
 
-    /// The lowest of 1.0's numbers that is reserved.
+    /// The lowest reserved number of 1.0.
     const FIRST_RESERVED_V10: u16 = 0xfff8;
 
-    /// Whether the number stands for one port that packets can come in by: a physical or logical
-    /// port, or [`Port::LOCAL`].
+    /// Returns whether packets can come in by this port: a physical or logical port, or
+    /// [`Port::LOCAL`].
     #[must_use]
     pub fn is_ingress(self) -> bool {
         (self.0 > 0 && self <= Port::MAX) || self == Port::LOCAL
@@ -59,7 +59,7 @@ impl Port {
         if self.is_physical_v10() { Ok(self.0 as u16) } else { self.reserved_to_v10() }
     }
 
-    /// Whether it has the same number in 1.0: it is none of the reserved ones, and not too large.
+    /// Returns whether it has the same number in 1.0: not reserved, and small enough.
     #[inline(always)]
     pub(crate) const fn is_physical_v10(self) -> bool {
         self.0 < Self::FIRST_RESERVED_V10 as u32
@@ -102,7 +102,8 @@ impl serde::Serialize for Port {
 }
 
 flags! {
-    /// How a port is set up (`ofp_port_config`). `NO_STP`, `NO_RECV_STP` and `NO_FLOOD` are 1.0's.
+    /// Configuration of a port (`ofp_port_config`). `NO_STP`, `NO_RECV_STP` and `NO_FLOOD` are only
+    /// in 1.0.
     PortConfig: u32 {
         PORT_DOWN = 1 << 0;
         NO_STP = 1 << 1;
@@ -115,8 +116,8 @@ flags! {
 }
 
 flags! {
-    /// The state of a port's link (`ofp_port_state`). `BLOCKED` and `LIVE` are 1.3's, the states
-    /// of spanning tree 1.0's (two bits; `STP_LISTEN` is neither).
+    /// State of a port's link (`ofp_port_state`). `BLOCKED` and `LIVE` are only in 1.3, the
+    /// spanning tree states only in 1.0 (two bits; `STP_LISTEN` is neither).
     PortState: u32 {
         LINK_DOWN = 1 << 0;
         BLOCKED = 1 << 1;
@@ -128,7 +129,7 @@ flags! {
 }
 
 flags! {
-    /// Rates, medium and negotiation of a port (`ofp_port_features`), in 1.3's bits.
+    /// Rates, medium and negotiation of a port (`ofp_port_features`), in the bits of 1.3.
     PortFeatures: u32 {
         RATE_10MB_HD = 1 << 0;
         RATE_10MB_FD = 1 << 1;
@@ -150,8 +151,8 @@ flags! {
 }
 
 impl PortFeatures {
-    /// In 1.0 the bits from `COPPER` on stand four places lower; it has no rates above 10 Gb/s.
-    /// What 1.0 leaves undefined (bits 12 to 27) survives above.
+    /// In 1.0 the bits from `COPPER` on are four places lower; it has no rates above 10 Gb/s. Its
+    /// undefined bits (12 to 27) are kept, four places higher.
     fn from_v10(bits: u32) -> Self {
         PortFeatures::from_bits_retain(bits & 0x7f | bits << 4 & !0x7ff)
     }
@@ -165,7 +166,7 @@ impl PortFeatures {
     }
 }
 
-/// A port as its switch describes it (`ofp_phy_port`, 1.0 §5.2.1; `ofp_port`, 1.3.5 §7.2.1).
+/// A port, described by its switch (`ofp_phy_port`, 1.0 §5.2.1; `ofp_port`, 1.3.5 §7.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PortDesc {
@@ -175,26 +176,26 @@ pub struct PortDesc {
     pub address: MacAddr,
     /// Its name.
     pub name: FixedStr<16>,
-    /// How it is set up.
+    /// Its configuration.
     pub config: PortConfig,
     /// The state of its link.
     pub state: PortState,
-    /// What it does now.
+    /// Current features.
     pub current: PortFeatures,
-    /// What it advertises.
+    /// Advertised features.
     pub advertised: PortFeatures,
-    /// What it could do.
+    /// Supported features.
     pub supported: PortFeatures,
-    /// What its peer advertises.
+    /// Features that its peer advertises.
     pub peer: PortFeatures,
-    /// Current rate in kb/s (0 in 1.0, which does not say).
+    /// Current rate in kb/s (0 in 1.0, which does not report it).
     pub current_speed: u32,
-    /// Largest rate in kb/s (0 in 1.0).
+    /// Maximum rate in kb/s (0 in 1.0).
     pub max_speed: u32,
 }
 
 impl PortDesc {
-    /// A port that is up, and of which nothing else is known: no features, no rates.
+    /// A port that is up, without features and rates.
     #[must_use]
     pub const fn new(port: Port, address: MacAddr, name: FixedStr<16>) -> Self {
         PortDesc {
@@ -212,8 +213,8 @@ impl PortDesc {
         }
     }
 
-    /// What its link carries now, in kbit/s: as the port says it, or else the highest of the rates that its
-    /// features name. `None` where it says neither.
+    /// Returns the current rate of its link in kbit/s: as reported, or else the highest rate of its
+    /// features. `None` if it reports neither.
     #[must_use]
     pub fn rate_kbps(&self) -> Option<u64> {
         const RATES: [(PortFeatures, u64); 10] = [
@@ -234,7 +235,7 @@ impl PortDesc {
         RATES.iter().find(|(rate, _)| self.current.contains(*rate)).map(|(_, kbps)| *kbps)
     }
 
-    /// Whether it carries packets: set up to, and with a link.
+    /// Returns whether it carries packets: it is enabled and has a link.
     #[must_use]
     pub fn is_up(&self) -> bool {
         !self.config.contains(PortConfig::PORT_DOWN) && !self.state.contains(PortState::LINK_DOWN)
@@ -310,16 +311,16 @@ impl<'a> Element<'a> for PortDesc {
     }
 }
 
-/// What happened to a port (`ofp_port_reason`).
+/// Change of a port (`ofp_port_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum PortReason {
-    /// It was added.
+    /// The port was added.
     Add,
-    /// It was removed.
+    /// The port was removed.
     Delete,
-    /// Something about it changed.
+    /// A property of the port changed.
     Modify,
     /// A reason that the specification does not name.
     Unknown(u8),
@@ -349,9 +350,9 @@ impl PortReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PortStatus {
-    /// What happened.
+    /// The change.
     pub reason: PortReason,
-    /// The port as it is now, or last was.
+    /// The current description, or the last one of a removed port.
     pub desc: PortDesc,
 }
 
@@ -368,19 +369,19 @@ impl PortStatus {
     }
 }
 
-/// Changes how a port is set up (1.0 §5.3.3; 1.3.5 §7.3.4.3).
+/// Changes the configuration of a port (1.0 §5.3.3; 1.3.5 §7.3.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PortMod {
     /// The port.
     pub port: Port,
-    /// Its address, as a check: the switch refuses the change if it has another.
+    /// Its address, as a check: if the port has another, the switch refuses the change.
     pub address: MacAddr,
-    /// The settings wanted.
+    /// The new values.
     pub config: PortConfig,
-    /// Which of them are to change.
+    /// The bits to change.
     pub mask: PortConfig,
-    /// What to advertise; empty leaves it as it is.
+    /// Features to advertise; empty for no change.
     pub advertise: PortFeatures,
 }
 

@@ -8,7 +8,7 @@ const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
 
-/// A field that another one depends on, and the values that it may have; none for any.
+/// A field that another depends on, with its allowed values; empty for any value.
 struct Need {
     field: Field,
     values: &'static [u16],
@@ -21,7 +21,7 @@ const fn need(field: Field, values: &'static [u16]) -> Need {
 const TAGGED: Need = need(Field::VlanVid, &[]);
 const IP: Need = need(Field::EthType, &[IPV4, IPV6]);
 
-/// What a field depends on, the outermost header first.
+/// Returns the fields that a field depends on, the outermost header first.
 const fn needs(field: Field) -> &'static [Need] {
     match field {
         Field::InPhyPort => const { &[need(Field::InPort, &[])] },
@@ -65,7 +65,7 @@ const fn nd(types: &'static [u16]) -> [Need; 3] {
     [ipv6, need(Field::IpProto, &[58]), need(Field::Icmpv6Type, types)]
 }
 
-/// The fields that depend on any other, a bit each.
+/// The fields that depend on others, one bit each.
 pub(crate) const DEPENDENT: u64 = {
     let (mut all, mut number) = (0, 0);
     while number < Field::ALL.len() {
@@ -78,7 +78,8 @@ pub(crate) const DEPENDENT: u64 = {
 };
 
 impl Need {
-    /// Whether a match with this value of the field, if it has one without a mask, has what is needed.
+    /// Returns whether the match satisfies it. `value` is the field's value, if it has one without
+    /// a mask.
     fn is_met(&self, value: Option<u16>) -> bool {
         match (self.field, value) {
             (_, None) => false,
@@ -88,7 +89,7 @@ impl Need {
     }
 }
 
-/// Of what `field` needs, what is not there: a bit for each of [`needs`].
+/// Returns the unsatisfied needs of `field`, one bit for each of [`needs`].
 pub(crate) fn missing(field: Field, value: impl Fn(Field) -> Option<u16>) -> u8 {
     let needs = needs(field).iter().enumerate();
     needs.fold(0, |bits, (i, need)| bits | u8::from(!need.is_met(value(need.field))) << i)
@@ -99,7 +100,7 @@ pub(crate) fn missing(field: Field, value: impl Fn(Field) -> Option<u16>) -> u8 
 pub(crate) fn check(m: &Match) -> Result<(), EncodeError> {
     let value = |field| match field {
         Field::InPort => m.has(field).then_some(0),
-        // "Any tag" is said with a mask.
+        // "Any tag" has a mask.
         Field::VlanVid => m.value(field).map(|value| value as u16),
         field if m.is_masked(field) => None,
         field => m.value(field).map(|value| value as u16),
@@ -113,7 +114,7 @@ pub(crate) fn check(m: &Match) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// A match field without the fields that it depends on. Prints as what is missing and how to add it:
+/// A match field without the fields that it depends on. Prints what is missing and how to add it:
 /// `tcp_dst needs ip_proto 6: add .ip_proto(6)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prerequisite {
@@ -122,13 +123,13 @@ pub struct Prerequisite {
 }
 
 impl Prerequisite {
-    /// The field that depends on others.
+    /// Returns the field that depends on others.
     #[must_use]
     pub fn field(&self) -> Field {
         self.field
     }
 
-    /// The fields that it needs and that are missing or have another value.
+    /// Returns the fields that it needs and that are missing or have another value.
     pub fn missing(&self) -> impl Iterator<Item = Field> + use<> {
         self.needs().map(|need| need.field)
     }

@@ -1,28 +1,29 @@
-//! Reading a message from front to back, with the offset at hand for errors.
+//! Reads a message from front to back, and knows the offset for errors.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use crate::{DecodeError, ErrorCode, Reason};
 
-/// How strictly the content of a message is read. Framing is always strict: a length that overruns what
-/// encloses it is an error.
+/// How strictly the content of a message is read. Framing is always strict: a length beyond the
+/// enclosing structure is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Everything has to be as the specification has it. For what a switch is asked to do.
+    /// Everything has to follow the specification. For messages to a switch.
     Strict,
-    /// What is framed and makes no sense is kept as bytes: match fields with a wrong length, a wrong mask or
-    /// twice, match types, instructions and actions. A match field may lack the fields that it depends on.
-    /// For what a switch reports: it is there, whatever anybody says against it.
+    /// Framed content without a meaning is kept as bytes: match types, instructions, actions, and
+    /// match fields that are repeated or have a wrong length or mask. A match field may lack the
+    /// fields that it depends on. For messages from a switch: its content exists, whether it is
+    /// valid or not.
     Liberal,
 }
 
-/// What is left to read of a message, or of a structure in it.
+/// The unread rest of a message or of a structure in it.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
     /// Offset of `rest` in the message.
     offset: usize,
-    /// The error that answers a length fault in this part of the message.
+    /// Error code for a length fault in this part of the message.
     bad_length: ErrorCode,
     reading: Reading,
 }
@@ -33,13 +34,13 @@ impl<'a> Reader<'a> {
         Reader { rest: message, offset, bad_length, reading: Reading::Strict }
     }
 
-    /// Reads the rest in this way.
+    /// Sets how strictly the rest is read.
     pub(crate) fn reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
     }
 
-    /// Whether what is odd and can be framed is kept as bytes ([`Reading::Liberal`]).
+    /// Returns whether framed content without a meaning is kept as bytes ([`Reading::Liberal`]).
     pub(crate) fn is_liberal(&self) -> bool {
         self.reading == Reading::Liberal
     }
@@ -48,7 +49,8 @@ impl<'a> Reader<'a> {
         self.reading
     }
 
-    /// `read`, or, where it fails and the reading is liberal, `kept` of the bytes that were to be read.
+    /// Returns the result of `read`. If it fails in a liberal reading, returns `kept` of the unread
+    /// bytes.
     pub(crate) fn or_keep<T>(
         self,
         read: impl FnOnce(Reader<'a>) -> Result<T, DecodeError>,
@@ -60,13 +62,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// From here on, a length fault is answered with `code`.
+    /// Answers later length faults with `code`.
     pub(crate) fn answering(mut self, code: ErrorCode) -> Self {
         self.bad_length = code;
         self
     }
 
-    /// Bytes that are left.
+    /// Number of bytes left.
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
@@ -80,12 +82,12 @@ impl<'a> Reader<'a> {
         self.offset
     }
 
-    /// What is left, without reading it.
+    /// Returns the rest without reading it.
     pub(crate) fn peek(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next `T`, in place.
+    /// Reads the next `T`, in place.
     pub(crate) fn fixed<T>(&mut self, what: &'static str) -> Result<&'a T, DecodeError>
     where
         T: FromBytes + KnownLayout + Immutable + Unaligned,
@@ -100,7 +102,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `n` bytes.
+    /// Reads the next `n` bytes.
     pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or_else(|| self.truncated(what, n))?;
         self.rest = rest;
@@ -108,14 +110,14 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// A reader of the next `n` bytes; this one goes on behind them.
+    /// Returns a reader of the next `n` bytes, and moves this one past them.
     pub(crate) fn sub(&mut self, n: usize, what: &'static str) -> Result<Reader<'a>, DecodeError> {
         let offset = self.offset;
         let rest = self.take(n, what)?;
         Ok(Reader { rest, offset, bad_length: self.bad_length, reading: self.reading })
     }
 
-    /// All that is left.
+    /// Reads the whole rest.
     pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         let rest = self.rest;
         self.offset += rest.len();
@@ -123,7 +125,7 @@ impl<'a> Reader<'a> {
         rest
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub(crate) fn finish(&self, what: &'static str) -> Result<(), DecodeError> {
         if self.rest.is_empty() {
             Ok(())
@@ -132,12 +134,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A length field that cannot be.
+    /// Makes an error for an invalid length field.
     pub(crate) fn bad_length(&self, what: &'static str, length: usize) -> DecodeError {
         self.error(what, Reason::Length(length), self.bad_length)
     }
 
-    /// An error at the next byte.
+    /// Makes an error at the next byte.
     pub(crate) fn error(
         &self,
         what: &'static str,

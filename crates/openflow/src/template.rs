@@ -1,10 +1,10 @@
-//! Flow_mods that are alike: encoded once, then sent again and again with other values.
+//! Similar flow_mods: encoded once, then sent repeatedly with other values.
 //!
-//! What a learning switch or a router installs by the million differs in a dozen values: addresses,
-//! ports, the buffer that the packet waits in. A [`FlowTemplate`] is such a flow_mod with the place
-//! of each value in it, as a prepared statement is a query with the places of its parameters.
-//! Writing one is a copy and a few stores; [`FlowMod::add`] and an encoder that looks at every
-//! field cost some ten times as much.
+//! The flows that a learning switch or a router installs by the million differ in a dozen values:
+//! addresses, ports, the buffer of the packet. A [`FlowTemplate`] is such a flow_mod with the
+//! offset of each value, similar to a prepared statement with parameters. Writing one is a copy and
+//! a few stores. [`FlowMod::add`], with an encoder that handles every field, costs about ten times
+//! as much.
 
 #[cfg(test)]
 mod tests;
@@ -20,32 +20,32 @@ use crate::{
     ToSwitch, Version, xid,
 };
 
-/// Bytes of the longest template, and of all that is copied at a time.
+/// Maximum length of a template in bytes, and of the data copied at a time.
 pub const MAX_TEMPLATE_LEN: usize = 256;
 
-/// Bytes of a flow of 1.0 with one output. So many are copied at once, with a length that is known when
-/// it is compiled: by moves, not by a call.
+/// Length of a flow of 1.0 with one output, in bytes. This length is copied at once. It is known at
+/// compile time, so the copy is by moves and not by a call.
 const V10_LEN: usize =
     HEADER_LEN + size_of::<v10::Match>() + size_of::<v10::FlowMod>() + size_of::<v10::Output>();
 
-/// The same in 1.3: of a flow that matches what is on the link, and of one that matches all that TCP
-/// over IPv4 has.
+/// The same in 1.3: for a flow that matches link-layer fields, and for one that matches all fields
+/// of TCP over IPv4.
 const V13_LINK_LEN: usize = 112;
 const V13_LEN: usize = 160;
 
-/// Bytes of an Ethernet header without a tag, and of an address in it.
+/// Length of an untagged Ethernet header, and of an address in it, in bytes.
 const ETH_HEADER_LEN: usize = 14;
 const ETH_ADDRESS_LEN: usize = 6;
 
-/// Bytes of the longest value: an IPv6 address.
+/// Length of the longest value, an IPv6 address, in bytes.
 const MAX_VALUE_LEN: usize = 16;
 
-/// Every place of a value is below [`MAX_TEMPLATE_LEN`]; with so many bytes behind it, no store needs
-/// a check.
+/// Every value starts below [`MAX_TEMPLATE_LEN`]. With this many bytes in total, no store needs a
+/// check.
 const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 
-/// A flow_mod whose values can be replaced: those of the fields in its match, its buffer, and the
-/// port of the output action that ends it.
+/// A flow_mod whose values can be replaced: the fields in its match, its buffer, and the port of
+/// the output action at its end.
 ///
 /// ```
 /// use bellrock_openflow::{Action, Field, FlowMod, FlowTemplate, MacAddr, Match, Out, Port, Version};
@@ -64,28 +64,29 @@ const WINDOW_LEN: usize = MAX_TEMPLATE_LEN + MAX_VALUE_LEN;
 /// ```
 #[derive(Clone)]
 pub struct FlowTemplate {
-    /// The message, with the values that it was made with.
+    /// The message, with its original values.
     message: [u8; MAX_TEMPLATE_LEN],
     len: usize,
     version: Version,
-    /// What has no place: a [`bit`] for each field, [`OUTPUT`] and [`PORTS`]; and the other version, and
-    /// [`OTHER_LEN`].
+    /// Things without a place in the message: a [`bit`] per field, [`OUTPUT`], [`PORTS`], the other
+    /// version, and [`OTHER_LEN`].
     missing: u64,
-    /// Where the value of each field stands; 0 for those that have no place.
+    /// Offset of each field's value; 0 for fields without a place.
     places: [u8; FIELDS],
-    /// The places of the ports of the one transport protocol that it can match.
+    /// Offsets of the ports of the transport protocol that it matches.
     ports_at: [u8; 2],
-    /// The port of the output that the message ends with, if it does.
+    /// Offset of the port in the output action at the end of the message, if any.
     output_at: u8,
 }
 
 impl FlowTemplate {
-    /// Encodes `flow`, for this owner of transaction ids ([`xid`]). Its match has the fields that will get
-    /// other values; what they are now does not matter to those. Fields with masks keep their values, and
-    /// in 1.0 those do that its match has no bytes of their own for: ARP operation, ICMP type and code.
+    /// Encodes `flow`, for this owner of transaction ids ([`xid`]). Its match has the fields that
+    /// will get other values; their current values do not matter. Fields with masks keep their
+    /// values. In 1.0, so do fields without their own bytes in its match: ARP operation, ICMP type
+    /// and code.
     ///
     /// # Errors
-    /// What the version cannot say; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
+    /// Anything that the version cannot express; a flow_mod above [`MAX_TEMPLATE_LEN`] bytes.
     pub fn new(version: Version, owner: u8, flow: &FlowMod<'_>) -> Result<Self, EncodeError> {
         let matching = flow.matching.to_match();
         let mut out = Out::with_capacity(MAX_TEMPLATE_LEN);
@@ -129,25 +130,25 @@ impl FlowTemplate {
         })
     }
 
-    /// The version that it is for.
+    /// Returns its version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Begins to write the flow_mod, under the transaction id of its owner with this count: it gets its
-    /// values then, and is there when it is [finished](Filling::finish). What gets no value keeps that of
-    /// the template; it has no buffered packet unless it is given one.
+    /// Starts to write the flow_mod, with the transaction id of its owner and this count. The
+    /// caller then sets the values, and [finishes](Filling::finish) it. Values that are not set
+    /// stay those of the template. Without a call to set one, it has no buffered packet.
     ///
     /// # Errors
-    /// [`EncodeError::Full`] where less than [`MAX_TEMPLATE_LEN`] bytes (and a few) are left.
+    /// [`EncodeError::Full`] if less than [`MAX_TEMPLATE_LEN`] bytes (and a few) are left.
     #[inline(always)]
     pub fn fill<'f>(&'f self, count: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
         self.fill_as(self.version, count, out)
     }
 
-    /// The same for the flow of a packet, with what its message says: its ingress port, and the buffer
-    /// that it waits in, if it does.
+    /// As [`FlowTemplate::fill`], for the flow of a packet. Sets its ingress port and, if it is
+    /// buffered, its buffer.
     ///
     /// # Errors
     /// [`EncodeError::Full`] as above. For a packet of another version [`Filling::finish`] fails.
@@ -158,7 +159,7 @@ impl FlowTemplate {
         count: u32,
         out: &'f mut Out,
     ) -> Result<Filling<'f>, EncodeError> {
-        // Where the packet is one of a batch its version is a constant, and so are all places of 1.0.
+        // For a packet in a batch, the version is a constant, and so are all offsets of 1.0.
         let version = packet.version();
         let mut filling = self.fill_as(version, count, out)?;
         let at = filling.place(Field::InPort);
@@ -183,7 +184,7 @@ impl FlowTemplate {
             message[from..to].copy_from_slice(&self.message[from..to]);
         };
         match version {
-            // What flows with other actions have behind that, they get at the end.
+            // Flows with other actions get the bytes after that when they are finished.
             Version::V1_0 => copy(0, V10_LEN),
             Version::V1_3 => {
                 copy(0, V13_LINK_LEN);
@@ -203,13 +204,13 @@ impl FlowTemplate {
         Ok(filling)
     }
 
-    /// The transaction id of its owner, with no count yet.
+    /// Returns the transaction id of its owner, with a count of zero.
     #[inline(always)]
     fn xid_bytes(&self) -> [u8; 4] {
         std::array::from_fn(|nth| self.message[usize::from(XID_AT) + nth])
     }
 
-    /// The end of what is wrong, or of another length than nearly all are.
+    /// Finishes a flow_mod of unusual length, or returns the error.
     #[cold]
     fn finish_other(
         &self,
@@ -222,7 +223,7 @@ impl FlowTemplate {
             return Err(self.explain(unfit & !OTHER_LEN));
         }
         if let Some(end) = message.get_mut(V10_LEN..self.len) {
-            // Of all that can be filled in, only the port of an output can stand there.
+            // Of all values, only the port of an output can be here.
             let output_at = usize::from(self.output_at);
             let port_at = output_at..output_at + V10_PORT_LEN;
             let is_set = |at: &usize| filled & OUTPUT != 0 && port_at.contains(at);
@@ -245,32 +246,33 @@ impl FlowTemplate {
     }
 }
 
-/// A flow_mod made from a template, while it gets its values. Dropped before it is finished, it was
-/// never there.
+/// A flow_mod from a template that gets its values. If dropped before it is finished, it is not
+/// written.
 #[must_use = "it is written when it is finished"]
 pub struct Filling<'f> {
     template: &'f FlowTemplate,
-    /// That of the template. A constant where this is called, if it can be.
+    /// Version of the template. If possible, a constant in the caller.
     version: Version,
     message: &'f mut [u8; WINDOW_LEN],
     out_len: &'f mut usize,
-    /// What was given, with the bits of [`FlowTemplate::missing`]. They are constants where this is
-    /// called, so that the sum is one too.
+    /// Values that were set, in the bits of [`FlowTemplate::missing`]. The bits are constants in
+    /// the caller, so their union is one too.
     filled: u64,
 }
 
-/// The bit of the output port among those of the fields.
+/// Bit of the output port.
 const OUTPUT: u64 = 1 << 0;
-/// That of the transport ports, both.
+/// Bit of both transport ports.
 const PORTS: u64 = 1 << 1;
-/// Those of the two versions.
+/// Bits of the two versions.
 const VERSIONS: u64 = version_bit(Version::V1_0) | version_bit(Version::V1_3);
-/// That of the length: missing in a template of 1.0 that is not [`V10_LEN`] long. Filled in always.
+/// Bit of the length. It is missing in a template of 1.0 whose length is not [`V10_LEN`]. It is
+/// always set in `filled`.
 const OTHER_LEN: u64 = 1 << 4;
 const OTHER_BITS: u32 = 5;
 const _: () = assert!(FIELDS + OTHER_BITS as usize <= u64::BITS as usize);
 
-/// The bit of a version among them: what is filled in as one version is not a message of the other.
+/// Bit of a version. Values written as one version are not a message of the other.
 const fn version_bit(version: Version) -> u64 {
     match version {
         Version::V1_0 => 1 << 2,
@@ -278,47 +280,47 @@ const fn version_bit(version: Version) -> u64 {
     }
 }
 
-/// The bit of a field among the others.
+/// Bit of a field.
 const fn bit(field: Field) -> u64 {
     field.bit() << OTHER_BITS
 }
 
 impl Filling<'_> {
-    /// The value of a field of the match, as it stands in a packet: big-endian, and as long as the
+    /// Sets a field of the match. The value is as in a packet: big-endian, with the length of the
     /// field ([`Field::bytes`]). For the ingress port there is [`Filling::in_port`].
     ///
     /// # Panics
-    /// In debug builds, when the value has another length than the field.
+    /// In debug builds, if the value and the field differ in length.
     #[inline(always)]
     pub fn set<const N: usize>(&mut self, field: Field, value: &[u8; N]) {
         const { assert!(N <= MAX_VALUE_LEN) }
         debug_assert_eq!(field.bytes(), N, "{field}");
         self.filled |= bit(field);
         let at = self.place(field);
-        // The two fields that 1.0 has other bytes for (§5.2.3): the DSCP in the upper bits of its
-        // byte, the VLAN id without a bit that says "tagged". For all others this is no code.
+        // 1.0 has two fields in another form (§5.2.3): the DSCP in the upper bits of its byte, and
+        // the VLAN id without the "tagged" bit. For all other fields the compiler removes this.
         if matches!(field, Field::IpDscp | Field::VlanVid) && self.version == Version::V1_0 {
             return self.put(at, &v10_value(field, *value));
         }
         self.put(at, value);
     }
 
-    /// The Ethernet addresses, from the header that they stand in: destination, source, type.
+    /// Sets the Ethernet addresses from a header: destination, source, type.
     #[inline(always)]
     pub fn set_eth(&mut self, header: &[u8; ETH_HEADER_LEN]) {
         self.filled |= bit(Field::EthSrc) | bit(Field::EthDst);
         let (src_at, dst_at) = (self.place(Field::EthSrc), self.place(Field::EthDst));
         let (dst, src_and_type) = header.split_at(ETH_ADDRESS_LEN);
         match self.version {
-            // Eight bytes are one move and six are two. The two that are too many are the destination's,
-            // which is behind the source there and comes next.
+            // Eight bytes are one move, six are two. The two extra bytes belong to the destination,
+            // which follows the source in 1.0 and is written next.
             Version::V1_0 => self.put_slice(src_at, src_and_type),
             Version::V1_3 => self.put_slice(src_at, &src_and_type[..ETH_ADDRESS_LEN]),
         }
         self.put_slice(dst_at, dst);
     }
 
-    /// The IPv4 addresses as they stand in a packet, source and destination.
+    /// Sets the IPv4 addresses as in a packet: source and destination.
     #[inline(always)]
     pub fn set_ipv4(&mut self, addresses: &[u8; 8]) {
         self.filled |= bit(Field::Ipv4Src) | bit(Field::Ipv4Dst);
@@ -326,8 +328,8 @@ impl Filling<'_> {
         self.pair(at, addresses);
     }
 
-    /// The ports as they stand in a packet, source and destination, of the transport protocol that it
-    /// matches, whichever that is: TCP, UDP or SCTP.
+    /// Sets the ports as in a packet, source and destination, of the transport protocol that the
+    /// flow matches: TCP, UDP or SCTP.
     #[inline(always)]
     pub fn set_ports(&mut self, ports: &[u8; 4]) {
         self.filled |= PORTS;
@@ -338,7 +340,7 @@ impl Filling<'_> {
         self.pair(at, ports);
     }
 
-    /// Two values that stand side by side in a packet, and in a match of 1.0.
+    /// Writes two values that are adjacent in a packet and in a match of 1.0.
     #[inline(always)]
     fn pair<const N: usize>(&mut self, [first_at, second_at]: [u8; 2], values: &[u8; N]) {
         if self.version == Version::V1_0 && usize::from(first_at) + N / 2 == second_at.into() {
@@ -357,33 +359,33 @@ impl Filling<'_> {
         }
     }
 
-    /// The ingress port of the match.
+    /// Sets the ingress port of the match.
     ///
     /// # Errors
-    /// A port that the version cannot say.
+    /// A port that the version cannot express.
     #[inline(always)]
     pub fn in_port(&mut self, port: Port) -> Result<(), EncodeError> {
         self.filled |= bit(Field::InPort);
         self.port(self.place(Field::InPort), port)
     }
 
-    /// The buffered packet that goes through the new flow.
+    /// Sets the buffered packet to process with the new flow.
     #[inline(always)]
     pub fn buffer_id(&mut self, buffer_id: u32) {
         self.put(buffer_at(self.version), &buffer_id.to_be_bytes());
     }
 
-    /// Where the packets of the flow go.
+    /// Sets the output port of the flow.
     ///
     /// # Errors
-    /// A port that the version cannot say; the controller, for which an output has to say how much of a
-    /// packet it wants.
+    /// A port that the version cannot express; the controller, since an output to it also needs a
+    /// length.
     #[inline(always)]
     pub fn output(&mut self, port: Port) -> Result<(), EncodeError> {
         self.filled |= OUTPUT;
         let at = self.template.output_at;
         match self.version {
-            // The controller is one of the reserved ports.
+            // The controller is a reserved port.
             Version::V1_0 if port.is_physical_v10() => self.put(at, &(port.0 as u16).to_be_bytes()),
             Version::V1_3 if port != Port::CONTROLLER => self.put(at, &port.0.to_be_bytes()),
             version => self.put(at, &reserved_v10(version, port)?),
@@ -391,17 +393,17 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The flow_mod has all its values.
+    /// Finishes the flow_mod.
     ///
     /// # Errors
-    /// A value that has no place in the template. Nothing is written then.
+    /// A value without a place in the template. Then nothing is written.
     #[inline(always)]
     pub fn finish(self) -> Result<(), EncodeError> {
         if self.filled & self.template.missing != 0 {
             let Filling { template, message, out_len, filled, .. } = self;
             return template.finish_other(filled, message, out_len);
         }
-        // In 1.0 it is known, see `OTHER_LEN`.
+        // In 1.0 the length is constant, see `OTHER_LEN`.
         *self.out_len += if self.version == Version::V1_0 { V10_LEN } else { self.template.len };
         Ok(())
     }
@@ -415,7 +417,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Where the value of a field stands. If it has no place, anywhere: [`Filling::finish`] fails then.
+    /// Offset of a field's value. Without a place it is arbitrary, and [`Filling::finish`] fails.
     #[inline(always)]
     fn place(&self, field: Field) -> u8 {
         match self.version {
@@ -432,7 +434,7 @@ impl Filling<'_> {
     }
 }
 
-/// An ingress port as a packet_in has it.
+/// An ingress port in the form of a packet_in.
 pub(crate) enum InPort {
     V10([u8; 2]),
     V13([u8; 4]),
@@ -455,7 +457,7 @@ const fn buffer_at(version: Version) -> u8 {
     }
 }
 
-/// The value of a field in 1.0, of the two that it has other bytes for.
+/// Converts the value of a field to 1.0, for the two fields in another form.
 #[inline(always)]
 fn v10_value<const N: usize>(field: Field, mut value: [u8; N]) -> [u8; N] {
     match (field, value.as_mut_slice()) {
@@ -467,7 +469,7 @@ fn v10_value<const N: usize>(field: Field, mut value: [u8; N]) -> [u8; N] {
     value
 }
 
-/// The number of a reserved port that an output can have, in 1.0.
+/// Returns the 1.0 number of a reserved port that an output can have.
 #[cold]
 #[inline(never)]
 fn reserved_v10(version: Version, port: Port) -> Result<[u8; V10_PORT_LEN], EncodeError> {
@@ -478,7 +480,7 @@ fn reserved_v10(version: Version, port: Port) -> Result<[u8; V10_PORT_LEN], Enco
     Ok(port.to_v10()?.to_be_bytes())
 }
 
-/// The fields whose values can be replaced, a bit each, and where the value of each stands.
+/// Returns the fields whose values can be replaced, one bit each, and the offset of each value.
 fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
     let (mut fields, mut places) = (0, [0; FIELDS]);
     let mut oxm_at = HEADER_LEN + size_of::<v13::FlowMod>() + size_of::<v13::Match>();
@@ -497,7 +499,7 @@ fn places(version: Version, matching: &Match) -> (u64, [u8; FIELDS]) {
     (fields, places)
 }
 
-/// Where the value of a field stands in a flow_mod of 1.0, for those that have bytes of their own.
+/// Offset of a field's value in a flow_mod of 1.0, if it has its own bytes.
 #[inline(always)]
 fn v10_place(field: Field) -> Option<usize> {
     let at = match field {
@@ -518,7 +520,7 @@ fn v10_place(field: Field) -> Option<usize> {
     Some(HEADER_LEN + at)
 }
 
-/// Whether the last bytes of the flow_mod are an output action.
+/// Returns whether the flow_mod ends with an output action.
 fn ends_with_output(flow: &FlowMod<'_>) -> bool {
     match flow.instructions.iter().last() {
         Some(Instruction::ApplyActions(actions) | Instruction::WriteActions(actions)) => {

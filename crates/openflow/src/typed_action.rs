@@ -1,13 +1,14 @@
-//! Actions by name: `Action::set_eth_dst(address)`, as a [`Match`](crate::Match) has `eth_dst(address)`.
+//! Actions by name: `Action::set_eth_dst(address)`, as [`Match`](crate::Match) has
+//! `eth_dst(address)`.
 //!
-//! The table of them is a macro, so that a list of actions and a flow in crate `api` have the same names and
-//! documentation.
+//! The table is a macro, so that lists of actions and flows in the crate `api` have the same names
+//! and documentation.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{Action, Field, MacAddr, Port};
 
-/// Passes the table of typed actions to the macro `$apply`: documentation, name, arguments, and the action.
+/// Passes the table of typed actions to the macro `$apply`: documentation, name, arguments, action.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! typed_actions {
@@ -17,24 +18,26 @@ macro_rules! typed_actions {
             set_eth_dst(address: MacAddr) = Action::SetField(Field::EthDst, address.to_u64() as u128);
             /// Sets the Ethernet source (1.0 `SET_DL_SRC`; 1.3 `SET_FIELD`).
             set_eth_src(address: MacAddr) = Action::SetField(Field::EthSrc, address.to_u64() as u128);
-            /// Sets the VLAN id, 12 bits. 1.0 (`SET_VLAN_VID`) adds a tag where there is none; in 1.3 the packet
-            /// needs one, which `push_vlan` adds.
+            /// Sets the VLAN id, 12 bits. 1.0 (`SET_VLAN_VID`) adds a tag if there is none. In 1.3
+            /// the packet needs a tag, which `push_vlan` adds.
             set_vlan_vid(id: u16) = Action::SetField(Field::VlanVid, vlan_vid(id));
-            /// Sets the VLAN priority, 3 bits. 1.0 (`SET_VLAN_PCP`) adds a tag where there is none; in 1.3 the
-            /// packet needs one.
+            /// Sets the VLAN priority, 3 bits. 1.0 (`SET_VLAN_PCP`) adds a tag if there is none. In
+            /// 1.3 the packet needs a tag.
             set_vlan_pcp(priority: u8) = Action::SetField(Field::VlanPcp, priority as u128);
-            /// Adds a VLAN tag outside of all others; 0x8100 is a customer's, 0x88a8 a provider's (1.3; in 1.0
+            /// Adds an outermost VLAN tag; 0x8100 is a customer's, 0x88a8 a provider's (1.3; in 1.0
             /// `set_vlan_vid` adds one).
             push_vlan(eth_type: u16) = Action::PushVlan(eth_type);
             /// Removes the outermost VLAN tag (1.0 `STRIP_VLAN`).
             pop_vlan() = Action::PopVlan;
-            /// Sets the IPv4 source (1.0 `SET_NW_SRC`; 1.3 `SET_FIELD`). The switch mends the checksums.
+            /// Sets the IPv4 source (1.0 `SET_NW_SRC`; 1.3 `SET_FIELD`). The switch updates the
+            /// checksums.
             set_ipv4_src(address: Ipv4Addr) = Action::SetField(Field::Ipv4Src, address.to_bits() as u128);
-            /// Sets the IPv4 destination (1.0 `SET_NW_DST`; 1.3 `SET_FIELD`). The switch mends the checksums.
+            /// Sets the IPv4 destination (1.0 `SET_NW_DST`; 1.3 `SET_FIELD`). The switch updates
+            /// the checksums.
             set_ipv4_dst(address: Ipv4Addr) = Action::SetField(Field::Ipv4Dst, address.to_bits() as u128);
-            /// Sets the IPv6 source (1.3). The switch mends the checksums.
+            /// Sets the IPv6 source (1.3). The switch updates the checksums.
             set_ipv6_src(address: Ipv6Addr) = Action::SetField(Field::Ipv6Src, address.to_bits());
-            /// Sets the IPv6 destination (1.3). The switch mends the checksums.
+            /// Sets the IPv6 destination (1.3). The switch updates the checksums.
             set_ipv6_dst(address: Ipv6Addr) = Action::SetField(Field::Ipv6Dst, address.to_bits());
             /// Sets the IPv6 flow label, 20 bits (1.3).
             set_ipv6_flabel(label: u32) = Action::SetField(Field::Ipv6Flabel, label as u128);
@@ -44,7 +47,8 @@ macro_rules! typed_actions {
             set_ip_ecn(ecn: u8) = Action::SetField(Field::IpEcn, ecn as u128);
             /// Sets the TTL or hop limit of an IP packet (1.3).
             set_ip_ttl(ttl: u8) = Action::SetNwTtl(ttl);
-            /// Decrements the TTL or hop limit of an IP packet; at 0 the switch does not send it on (1.3).
+            /// Decrements the TTL or hop limit of an IP packet. At 0 the switch does not forward it
+            /// (1.3).
             dec_ttl() = Action::DecNwTtl;
             /// Sets the source port of a TCP packet (1.0 `SET_TP_SRC`; 1.3 `SET_FIELD`).
             set_tcp_src(port: u16) = Action::SetField(Field::TcpSrc, port as u128);
@@ -68,17 +72,17 @@ macro_rules! typed_actions {
             set_arp_sha(address: MacAddr) = Action::SetField(Field::ArpSha, address.to_u64() as u128);
             /// Sets the target's Ethernet address of an ARP packet (1.3).
             set_arp_tha(address: MacAddr) = Action::SetField(Field::ArpTha, address.to_u64() as u128);
-            /// Adds an MPLS label outside of all others; 0x8847 is the Ethernet type of unicast (1.3).
+            /// Adds an outermost MPLS label; 0x8847 is the Ethernet type of unicast (1.3).
             push_mpls(eth_type: u16) = Action::PushMpls(eth_type);
-            /// Removes the outermost MPLS label; what is left has this Ethernet type (1.3).
+            /// Removes the outermost MPLS label. The remaining packet has this Ethernet type (1.3).
             pop_mpls(eth_type: u16) = Action::PopMpls(eth_type);
             /// Sets the outermost MPLS label, 20 bits (1.3).
             set_mpls_label(label: u32) = Action::SetField(Field::MplsLabel, label as u128);
             /// Sets the tunnel id of a logical port (1.3).
             set_tunnel_id(id: u64) = Action::SetField(Field::TunnelId, id as u128);
-            /// Sends what follows by this queue of its port (1.3; in 1.0 `enqueue`).
+            /// Sends later outputs through this queue of their port (1.3; in 1.0 `enqueue`).
             set_queue(queue: u32) = Action::SetQueue(queue);
-            /// Sends the packet out of a port by one of its queues (1.0; in 1.3 `set_queue`, then `output`).
+            /// Sends the packet through a queue of a port (1.0; in 1.3 `set_queue`, then `output`).
             enqueue(port: Port, queue: u32) = Action::Enqueue { port, queue };
         }
     };
@@ -86,9 +90,9 @@ macro_rules! typed_actions {
 
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident ($($arg:ident: $type:ty),*) = $value:expr;)*) => {
-        /// Typed actions. A value that does not fit its field is [`EncodeError::Range`](crate::EncodeError::Range)
-        /// when the message is written, and an action that the switch's version does not have is
-        /// [`EncodeError::Unsupported`](crate::EncodeError::Unsupported).
+        /// Typed actions. Writing a value that does not fit its field returns
+        /// [`EncodeError::Range`](crate::EncodeError::Range). Writing an action that the version
+        /// does not have returns [`EncodeError::Unsupported`](crate::EncodeError::Unsupported).
         ///
         /// ```
         /// use bellrock_openflow::{Action, MacAddr, Port};
@@ -105,7 +109,7 @@ macro_rules! constructors {
                 }
             )*
 
-            /// Gives the packet to a group (1.3).
+            /// Sends the packet to a group (1.3).
             #[must_use]
             pub const fn group(group: u32) -> Self {
                 Action::Group(group)
@@ -116,7 +120,7 @@ macro_rules! constructors {
 
 typed_actions!(constructors);
 
-/// A VLAN id as `vlan_vid` has it. One that is too large stays too large for the field.
+/// Converts a VLAN id to `vlan_vid`. An id that is too large stays too large for the field.
 const fn vlan_vid(id: u16) -> u128 {
     const ID_BITS: u32 = 12;
     if id >> ID_BITS == 0 { (1 << ID_BITS) | id as u128 } else { (1 << 16) | id as u128 }

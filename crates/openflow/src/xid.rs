@@ -1,7 +1,7 @@
-//! Transaction ids with owners: how a controller tells whose message a reply is about.
+//! Transaction ids with owners, which relate replies to the sender of a message.
 //!
-//! A reply and an error carry the xid of the message that they are about, so the xid says to whom
-//! they go. The high eight bits name the owner, the low 24 count:
+//! A reply or an error has the xid of its message, so the xid identifies the receiver of the reply.
+//! The high eight bits are the owner, the low 24 a count:
 //!
 //! ```text
 //!  31          24 23                                             0
@@ -10,44 +10,44 @@
 //! +--------------+-----------------------------------------------+
 //! ```
 //!
-//! The count is one for all owners of a session and starts again after 2^24 - 1 messages. Zero is
-//! left out: switches put xid 0 into what nobody asked for.
+//! All owners of a session share one count. It restarts after 2^24 - 1 messages. Zero is left out:
+//! switches use xid 0 for messages that are not replies.
 
-/// The session itself: its handshake, its echoes, its table-miss entry.
+/// Owner for the session itself: its handshake, its echoes, its table-miss entry.
 pub const SESSION: u8 = 0;
 
-/// Bits of the count.
+/// Number of bits of the count.
 pub const COUNT_BITS: u32 = 24;
 
-/// The largest count.
+/// The maximum count.
 pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
-/// The xid of `owner` with this count, of which the low 24 bits are taken.
+/// Makes the xid of `owner` with the low 24 bits of `count`.
 #[must_use]
 #[inline]
 pub const fn xid(owner: u8, count: u32) -> u32 {
     (owner as u32) << COUNT_BITS | count & MAX_COUNT
 }
 
-/// Who owns an xid: 0 is the session, 1 to 255 are the caller's to give.
+/// Returns the owner of an xid: 0 is the session, 1 to 255 are for the caller.
 #[must_use]
 #[inline]
 pub const fn owner(xid: u32) -> u8 {
     (xid >> COUNT_BITS) as u8
 }
 
-/// The xids of one session: counts up, from 1 to [`MAX_COUNT`] and round again.
+/// Source of the xids of one session. Counts from 1 to [`MAX_COUNT`], then restarts.
 #[derive(Debug, Default)]
 pub struct Counter(u32);
 
 impl Counter {
-    /// The next one, with this owner.
+    /// Returns the next xid for this owner.
     #[inline]
     pub fn next(&mut self, owner: u8) -> u32 {
         xid(owner, self.next_count())
     }
 
-    /// The count of the next one, whoever is its owner.
+    /// Returns the next count, for any owner.
     #[inline]
     pub fn next_count(&mut self) -> u32 {
         self.0 += 1;

@@ -1,5 +1,5 @@
-//! What is wrong with a message is named: the field, its offset, the reason, and the OpenFlow error
-//! that answers it.
+//! Errors name the fault of a message: field, offset, reason, and the OpenFlow error to answer
+//! with.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
@@ -11,15 +11,14 @@ use bellrock_openflow::{ErrorCode, Reason, frame};
 use common::Direction::{self, FromSwitch as From, ToSwitch as To};
 use common::{Any, from_hex};
 
-/// A message whose header has the length of its bytes: version and type, then the rest behind the
-/// header.
+/// Makes a message from version and type, and the bytes after the header. Sets its length.
 fn message(head: &str, rest: &str) -> Vec<u8> {
     let rest = rest.replace(' ', "");
     let length = 8 + rest.len() / 2;
     from_hex(&format!("{head}{length:04x}00000007{rest}"))
 }
 
-/// Head and rest of a message, and what is wrong with it.
+/// Head and rest of a message, and its fault.
 type Case = (Direction, &'static str, String, &'static str, usize, Reason, ErrorCode);
 
 fn refused(cases: Vec<Case>) {
@@ -33,11 +32,11 @@ fn refused(cases: Vec<Case>) {
 /// A flow_mod of 1.3 before its match: 40 bytes, command ADD.
 const FLOW_MOD: &str =
     "0000000000000000 0000000000000000 00 00 0000 0000 0000 ffffffff ffffffff ffffffff 0000 0000";
-/// A flow_mod of 1.0: match and all before the actions, 64 bytes.
+/// A flow_mod of 1.0: match and all fields before the actions, 64 bytes.
 const FLOW_MOD_10: &str = "003fffff 0000 000000000000 000000000000 0000 00 00 0000 00 00 0000 00000000 00000000 0000 0000 \
     0000000000000000 0000 0000 0000 0000 ffffffff ffff 0000";
 
-/// A flow_mod of 1.3 with these OXM fields.
+/// The rest of a flow_mod of 1.3 with these OXM fields.
 fn matching(fields: &str) -> String {
     let fields = fields.replace(' ', "");
     let length = 4 + fields.len() / 2;
@@ -45,12 +44,12 @@ fn matching(fields: &str) -> String {
     format!("{FLOW_MOD}0001{length:04x}{fields}{padding}")
 }
 
-/// A flow_mod of 1.3 that matches all, with these instructions.
+/// The rest of a flow_mod of 1.3 that matches all, with these instructions.
 fn instructions(instructions: &str) -> String {
     format!("{FLOW_MOD}0001000400000000{instructions}")
 }
 
-/// A flow_mod of 1.3 that applies these actions.
+/// The rest of a flow_mod of 1.3 that applies these actions.
 fn actions(actions: &str) -> String {
     let actions = actions.replace(' ', "");
     let length = 8 + actions.len() / 2;
@@ -83,7 +82,7 @@ fn types_that_an_end_does_not_receive() {
         unexpected(From, "0405", 5),
         unexpected(To, "041e", 30),
         unexpected(From, "04ff", 255),
-        // 1.0 has no groups: 15 is port_mod, and 22 nothing.
+        // 1.0 has no groups: 15 is port_mod, and 22 is unused.
         unexpected(From, "010f", 15),
         unexpected(To, "0116", 22),
     ]);
@@ -103,7 +102,7 @@ fn bytes_left_over_and_bytes_missing() {
         (From, "010a", "ffffffff 0001 0001".into(), "packet_in", 8, Truncated { need: 10, have: 8 }, RequestBadLength),
         (From, "040a", "ffffffff 0001 00 00 0000000000000000 0001 0004 00000000 00".into(), "packet_in padding", 32, Truncated { need: 2, have: 1 }, RequestBadLength),
         (To, "040d", "ffffffff 00000001 0008 000000000000".into(), "packet_out actions", 24, Truncated { need: 8, have: 0 }, RequestBadLength),
-        // Data beside a buffer.
+        // Data in addition to a buffer.
         (To, "040d", "00000100 00000001 0000 000000000000 aa".into(), "packet_out data", 24, Trailing(1), RequestBadLength),
     ]);
 }
@@ -131,7 +130,7 @@ fn matches() {
         (To, "040e", matching("80001604 0a000001"), "ipv4_src", 52, Prerequisite, MatchBadPrerequisite),
         (To, "040e", matching("80000a02 0800 80001401 11 80001c02 0050"), "tcp_dst", 63, Prerequisite, MatchBadPrerequisite),
         (To, "040e", matching("80000c02 0000 80000e01 03"), "vlan_pcp", 58, Prerequisite, MatchBadPrerequisite),
-        // A prerequisite that comes too late.
+        // A prerequisite after the field that needs it.
         (To, "040e", matching("80001604 0a000001 80000a02 0800"), "ipv4_src", 52, Prerequisite, MatchBadPrerequisite),
         (To, "040e", matching("8000070c 020000000001 010000000000"), "eth_dst", 52, Mask, MatchBadWildcards),
         (To, "040e", matching("80000002 0001"), "in_port", 52, Length(2), MatchBadLength),
@@ -160,7 +159,7 @@ fn instructions_and_actions() {
         (To, "040e", actions(&format!("{output} 0012001000000000 0000000000000000")), "action", 88, Trailing(8), ActionBadLength),
         (To, "010e", format!("{FLOW_MOD_10}0000000000000000"), "action.length", 72, Length(0), ActionBadLength),
         (To, "010e", format!("{FLOW_MOD_10}0000000c000100000000"), "action.length", 72, Length(12), ActionBadLength),
-        // set_field: a mask, a value out of range, a length of another field, too much padding.
+        // set_field: a mask, a value out of range, the length of another field, too much padding.
         (To, "040e", actions("0019 0010 80000f02 0101 000000000000"), "vlan_pcp", 68, Mask, ActionBadSetType),
         (To, "040e", actions("0019 0010 80000e01 08 00000000000000"), "vlan_pcp", 68, Value(8), ActionBadSetArgument),
         (To, "040e", actions("0019 0010 80000e02 0001 000000000000"), "vlan_pcp", 68, Length(2), ActionBadSetLength),

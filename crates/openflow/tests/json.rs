@@ -1,4 +1,4 @@
-//! Messages as JSON: what `bellrock decode --json` writes.
+//! Messages as JSON, as `bellrock decode --json` writes them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 

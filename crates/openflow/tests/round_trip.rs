@@ -1,5 +1,4 @@
-//! What is written is read as the same, and the other way round; bytes that nobody meant as a
-//! message do no harm.
+//! Messages that are written read as the same, and vice versa. Random bytes do no harm.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
@@ -77,7 +76,7 @@ proptest! {
     }
 }
 
-/// The properties above say little of a kind that is never generated.
+/// The properties above do not test a kind that is never generated.
 #[test]
 fn every_kind_of_message_is_generated() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! What cannot be written is named, and leaves nothing in the buffer.
+//! Errors name what cannot be written, and the buffer stays empty.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
@@ -7,7 +7,7 @@ use bellrock_openflow::{
     List, Match, Out, PacketIn, PacketInReason, PacketOut, Port, ToSwitch, Version,
 };
 
-/// What writing this message in this version says.
+/// Returns the error of writing this message in this version.
 fn unwritable(message: &ToSwitch<'_>, version: Version) -> EncodeError {
     let mut out = Out::with_capacity(1 << 17);
     let error = message.encode(version, 1, &mut out).unwrap_err();

@@ -1,5 +1,5 @@
-//! Every vector decodes, prints as its text says, and encodes back to its bytes; what is cut off or
-//! damaged is an error or another message, never a panic. `BLESS=1` writes the texts.
+//! Every vector decodes, prints as its text, and encodes to its bytes. Cut or damaged, it is an
+//! error or another message, and never causes a panic. `BLESS=1` writes the texts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail so")]
 
@@ -8,8 +8,8 @@ mod common;
 use bellrock_openflow::Reading;
 use common::{Any, Vector, exercise, patch_length, vectors};
 
-/// Bytes of a vector that are damaged one after the other: all, but of the few long ones, which
-/// repeat items of one kind, only the first. Each damage costs a look at the whole message.
+/// Number of bytes of a vector to damage, one after the other: all, or only the first ones of a
+/// long vector, which repeats similar items. Each damage costs a decoding of the whole message.
 fn damaged(vector: &Vector) -> usize {
     const LONG_BYTES: usize = 2048;
     const OF_LONG_BYTES: usize = 256;
@@ -17,8 +17,8 @@ fn damaged(vector: &Vector) -> usize {
     if all > LONG_BYTES { OF_LONG_BYTES } else { all }
 }
 
-/// Cuts of a long vector behind its damaged bytes are so far apart: a prime, so that they meet each
-/// place of an item.
+/// Distance between cuts of a long vector after its damaged bytes. It is a prime, so that the cuts
+/// hit each offset in an item.
 const FAR_CUTS_BYTES: usize = 509;
 
 fn good() -> Vec<Vector> {
@@ -89,14 +89,14 @@ fn each_flipped_bit_is_refused_or_another_message() {
         let mut bytes = vector.bytes.clone();
         for bit in 0..damaged(&vector) * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // The header's length is that of the bytes, or the message is refused.
+            // The header's length has to be that of the bytes; otherwise the message is refused.
             assert!(!exercise(&bytes) || !(16..32).contains(&bit), "{} bit {bit}", vector.name());
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
 }
 
-/// Reads a vector liberally. Its text is the message and what a strict reading says of it.
+/// Reads a vector liberally. Its text is the message, and the error of a strict reading.
 fn odd(vector: &Vector) -> (Any<'_>, String) {
     let strict = Any::decode(vector.direction, &vector.bytes).unwrap_err();
     let message = Any::decode_as(vector.direction, &vector.bytes, Reading::Liberal)

@@ -1,5 +1,4 @@
-//! A controller that a test plays, and that does one thing wrong: what it sends is that of the
-//! canned responder, changed.
+//! A faulty controller, played by a test. It sends the canned responder's answers, with changes.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests")]
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -10,11 +9,11 @@ use std::sync::Arc;
 use bellrock_bench::responder::answer::Answerer;
 use bellrock_openflow::{Bytes, FromSwitch, Hello, Message, Out, ToSwitch, Version, frame};
 
-/// What to send in place of the answers to a packet_in: its number among those of its connection,
-/// the right answers, and the messages that are sent. `None` closes the connection.
+/// Maps the answers to a packet_in to the messages to send. Arguments: the number of the packet_in
+/// in its connection, and the right answers. `None` closes the connection.
 pub type Change = dyn Fn(u64, Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> + Send + Sync;
 
-/// Starts one; it serves as long as the test's process is there.
+/// Starts a controller. It runs until the test's process ends.
 pub fn controller(
     change: impl Fn(u64, Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -24,7 +23,7 @@ pub fn controller(
     })
 }
 
-/// Starts something that listens, with a thread for each connection.
+/// Starts a listener with a thread per connection.
 pub fn serve(connection: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -91,7 +90,7 @@ impl Connection {
     }
 }
 
-/// Whole messages of a byte string.
+/// Cuts bytes into whole messages.
 fn cut(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let Some(message) = frame(bytes).unwrap() {

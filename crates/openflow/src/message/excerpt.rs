@@ -1,4 +1,4 @@
-//! What an error shows of the message that it is about.
+//! The part of a message that an error about it contains.
 
 use std::fmt;
 
@@ -8,9 +8,10 @@ use crate::reader::{Reader, Reading};
 use crate::wire::{U16, U64, v13};
 use crate::{HEADER_LEN, Match, MatchView, MessageKind, ToSwitch, Version, oxm};
 
-/// The start of a message to a switch, as an error carries it: at least 64 bytes, or all of it (1.0 §5.4.4; 1.3.5
-/// §7.4.4). Prints as the name of the message and, of a flow_mod, the command and the match, as far as it is there:
-/// `OFPT_FLOW_MOD ADD priority=10,eth_type=0x0800,ip_proto=6,...`.
+/// The start of a message to a switch, from an error: at least 64 bytes, or the whole message (1.0
+/// §5.4.4; 1.3.5 §7.4.4). Prints the name of the message. For a flow_mod it also prints command and
+/// match, as far as they are present: `OFPT_FLOW_MOD ADD
+/// priority=10,eth_type=0x0800,ip_proto=6,...`.
 #[derive(Clone, Copy, Debug)]
 pub struct Excerpt<'a> {
     version: Version,
@@ -20,8 +21,8 @@ pub struct Excerpt<'a> {
 }
 
 impl<'a> Excerpt<'a> {
-    /// Reads the data of an error. `None` where it is too short, or no message to a switch of a version that is
-    /// spoken here.
+    /// Reads the data of an error. `None` if it is too short, or not a message to a switch in a
+    /// supported version.
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let header = Header::read(bytes)?;
@@ -31,7 +32,7 @@ impl<'a> Excerpt<'a> {
         Some(Excerpt { version, kind, bytes, is_whole })
     }
 
-    /// What kind of message it is.
+    /// Returns the type of the message.
     #[must_use]
     pub fn kind(&self) -> MessageKind {
         self.kind
@@ -43,7 +44,7 @@ impl<'a> Excerpt<'a> {
         match self.version {
             Version::V1_0 => {
                 let matching = MatchView::decode(self.version, &mut reader).ok()?;
-                // The 64 bytes end behind the priority.
+                // The 64 bytes end after the priority.
                 let _cookie: &U64 = reader.fixed("flow_mod").ok()?;
                 let [command, _, _, priority]: &[U16; 4] = reader.fixed("flow_mod").ok()?;
                 let command = FlowCommand::from_wire(command.get())?;
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(excerpt(Version::V1_3, &flow, 4096), whole);
         let cut = "OFPT_FLOW_MOD ADD priority=7,eth_dst=02:00:00:00:00:01,...";
         assert_eq!(excerpt(Version::V1_3, &flow, 64), cut);
-        // Shorter than the specification has it.
+        // Shorter than the specification requires.
         assert_eq!(excerpt(Version::V1_3, &flow, 52), "OFPT_FLOW_MOD ADD priority=7,...");
         for bytes in [8, 20, 47] {
             assert_eq!(excerpt(Version::V1_3, &flow, bytes), "OFPT_FLOW_MOD");

@@ -1,4 +1,4 @@
-//! Flows: added, changed and removed, and the news that one is gone.
+//! Flows: adding, changing and removing them, and the message that a flow was removed.
 
 use super::packet::{NO_BUFFER, buffer_from_wire};
 use crate::flags::flags;
@@ -9,20 +9,20 @@ use crate::{
     Version,
 };
 
-/// What to do with flows (`ofp_flow_mod_command`).
+/// Command of a flow_mod (`ofp_flow_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FlowCommand {
-    /// Add one; it takes the place of one with the same match and priority.
+    /// Add a flow. It replaces a flow with the same match and priority.
     Add,
-    /// Change the instructions of all that match; in 1.0, add one where there is none.
+    /// Change the instructions of all matching flows; in 1.0, add a flow if there is none.
     Modify,
-    /// Change the instructions of the one with the same match and priority.
+    /// Change the instructions of the flow with the same match and priority.
     ModifyStrict,
-    /// Remove all that match.
+    /// Remove all matching flows.
     Delete,
-    /// Remove the one with the same match and priority.
+    /// Remove the flow with the same match and priority.
     DeleteStrict,
 }
 
@@ -38,7 +38,7 @@ impl FlowCommand {
         })
     }
 
-    /// Whether it removes flows.
+    /// Returns whether it removes flows.
     #[must_use]
     pub const fn is_delete(self) -> bool {
         matches!(self, FlowCommand::Delete | FlowCommand::DeleteStrict)
@@ -46,8 +46,8 @@ impl FlowCommand {
 }
 
 flags! {
-    /// How a flow behaves (`ofp_flow_mod_flags`). `EMERG` is 1.0's and stands in a bit of its own
-    /// here, because 1.3 has `RESET_COUNTS` in its place.
+    /// Flags of a flow (`ofp_flow_mod_flags`). 1.0's `EMERG` has its own bit here, because 1.3 uses
+    /// its bit for `RESET_COUNTS`.
     FlowFlags: u32 {
         SEND_FLOW_REM = 1 << 0;
         CHECK_OVERLAP = 1 << 1;
@@ -92,44 +92,44 @@ impl FlowFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FlowMod<'a> {
-    /// What to do.
+    /// The command.
     pub command: FlowCommand,
-    /// The table; [`FlowMod::ALL_TABLES`] when removing from all. 1.0 has one table, 0, and
-    /// removes from "all".
+    /// The table; [`FlowMod::ALL_TABLES`] to remove from all. 1.0 has only table 0, and removes
+    /// from "all".
     pub table: u8,
-    /// A number of the controller's own that comes back with everything about the flow.
+    /// A number chosen by the controller. Messages about the flow contain it.
     pub cookie: u64,
-    /// When changing or removing: the bits of the cookie that have to be equal (1.3).
+    /// To change or remove: the bits of the cookie that have to be equal (1.3).
     pub cookie_mask: u64,
-    /// Seconds without a packet until the flow goes; 0 for never.
+    /// Seconds without a packet until the flow is removed; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds until the flow goes; 0 for never.
+    /// Seconds until the flow is removed; 0 for never.
     pub hard_timeout: u16,
-    /// Of several flows that match, the one with the highest counts.
+    /// Priority. The matching flow with the highest priority applies.
     pub priority: u16,
-    /// The buffered packet that is to pass through the new flow.
+    /// A buffered packet to process with the new flow.
     pub buffer_id: Option<u32>,
-    /// When removing: only flows that send to this port; [`Port::ANY`] for all.
+    /// To remove: only flows that send to this port; [`Port::ANY`] for all.
     pub out_port: Port,
-    /// When removing: only flows that send to this group; [`FlowMod::ANY_GROUP`] for all (1.3).
+    /// To remove: only flows that send to this group; [`FlowMod::ANY_GROUP`] for all (1.3).
     pub out_group: u32,
-    /// How the flow behaves.
+    /// Flags of the flow.
     pub flags: FlowFlags,
-    /// The packets that it is about.
+    /// The match.
     pub matching: MatchView<'a>,
-    /// What happens to them.
+    /// The instructions.
     pub instructions: Instructions<'a>,
 }
 
 impl<'a> FlowMod<'a> {
-    /// `table` that stands for all (`OFPTT_ALL`).
+    /// `table` for all tables (`OFPTT_ALL`).
     pub const ALL_TABLES: u8 = 0xff;
-    /// `out_group` that stands for all (`OFPG_ANY`).
+    /// `out_group` for all groups (`OFPG_ANY`).
     pub const ANY_GROUP: u32 = 0xffff_ffff;
     /// The middle of the priorities (`OFP_DEFAULT_PRIORITY`).
     pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
-    /// Adds a flow that drops what it matches, in table 0, with the default priority, for ever.
+    /// Adds a flow that drops its packets, in table 0, with the default priority, without timeouts.
     #[must_use]
     pub fn add(matching: impl Into<MatchView<'a>>) -> Self {
         FlowMod {
@@ -149,31 +149,31 @@ impl<'a> FlowMod<'a> {
         }
     }
 
-    /// Changes the instructions of the flows in table 0 that match.
+    /// Changes the instructions of the matching flows in table 0.
     #[must_use]
     pub fn modify(matching: impl Into<MatchView<'a>>) -> Self {
         FlowMod { command: FlowCommand::Modify, ..Self::add(matching) }
     }
 
-    /// Removes the flows of all tables that match.
+    /// Removes the matching flows of all tables.
     #[must_use]
     pub fn delete(matching: impl Into<MatchView<'a>>) -> Self {
         FlowMod { command: FlowCommand::Delete, table: Self::ALL_TABLES, ..Self::add(matching) }
     }
 
-    /// Applies these actions to packets that match.
+    /// Sets the actions to apply to matching packets.
     #[must_use]
     pub fn actions(self, actions: &'a [Action<'a>]) -> Self {
         FlowMod { instructions: Instructions::apply(actions), ..self }
     }
 
-    /// Gives the flow these instructions (1.3).
+    /// Sets the instructions of the flow (1.3).
     #[must_use]
     pub fn instructions(self, instructions: &'a [crate::Instruction<'a>]) -> Self {
         FlowMod { instructions: Instructions::of(instructions), ..self }
     }
 
-    /// Only the flow with the same match and priority is changed or removed.
+    /// Changes or removes only the flow with the same match and priority.
     #[must_use]
     pub fn strict(self) -> Self {
         let command = match self.command {
@@ -184,55 +184,55 @@ impl<'a> FlowMod<'a> {
         FlowMod { command, ..self }
     }
 
-    /// In this table (1.3).
+    /// Sets the table (1.3).
     #[must_use]
     pub fn table(self, table: u8) -> Self {
         FlowMod { table, ..self }
     }
 
-    /// With this priority.
+    /// Sets the priority.
     #[must_use]
     pub fn priority(self, priority: u16) -> Self {
         FlowMod { priority, ..self }
     }
 
-    /// With this cookie.
+    /// Sets the cookie.
     #[must_use]
     pub fn cookie(self, cookie: u64) -> Self {
         FlowMod { cookie, ..self }
     }
 
-    /// Only flows whose cookie equals `cookie` in the bits of `mask` (1.3).
+    /// Selects only flows whose cookie equals `cookie` in the bits of `mask` (1.3).
     #[must_use]
     pub fn cookie_mask(self, cookie: u64, mask: u64) -> Self {
         FlowMod { cookie, cookie_mask: mask, ..self }
     }
 
-    /// Goes after this many seconds without a packet.
+    /// Sets the seconds without a packet until the flow is removed.
     #[must_use]
     pub fn idle_timeout(self, seconds: u16) -> Self {
         FlowMod { idle_timeout: seconds, ..self }
     }
 
-    /// Goes after this many seconds.
+    /// Sets the seconds until the flow is removed.
     #[must_use]
     pub fn hard_timeout(self, seconds: u16) -> Self {
         FlowMod { hard_timeout: seconds, ..self }
     }
 
-    /// Takes a buffered packet with it.
+    /// Sets the buffered packet to process with the new flow.
     #[must_use]
     pub fn buffer_id(self, buffer_id: Option<u32>) -> Self {
         FlowMod { buffer_id, ..self }
     }
 
-    /// Only flows that send to this port are removed.
+    /// Removes only flows that send to this port.
     #[must_use]
     pub fn out_port(self, port: Port) -> Self {
         FlowMod { out_port: port, ..self }
     }
 
-    /// Behaves like this.
+    /// Sets the flags.
     #[must_use]
     pub fn flags(self, flags: FlowFlags) -> Self {
         FlowMod { flags, ..self }
@@ -340,14 +340,14 @@ fn command_from_wire(number: u16, at: &Reader<'_>) -> Result<FlowCommand, Decode
     })
 }
 
-/// Why a flow went (`ofp_flow_removed_reason`).
+/// Why a flow was removed (`ofp_flow_removed_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FlowRemovedReason {
-    /// No packet for its idle timeout.
+    /// No packet matched during its idle timeout.
     IdleTimeout,
-    /// Its hard timeout ran out.
+    /// Its hard timeout expired.
     HardTimeout,
     /// A flow_mod removed it.
     Delete,
@@ -379,7 +379,7 @@ impl FlowRemovedReason {
     }
 }
 
-/// A flow is gone (1.0 §5.4.2; 1.3.5 §7.4.2).
+/// Reports that a flow was removed (1.0 §5.4.2; 1.3.5 §7.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FlowRemoved<'a> {
@@ -387,28 +387,28 @@ pub struct FlowRemoved<'a> {
     pub cookie: u64,
     /// Its priority.
     pub priority: u16,
-    /// Why it went.
+    /// Why it was removed.
     pub reason: FlowRemovedReason,
     /// Its table (0 in 1.0).
     pub table: u8,
-    /// How long it was there, in whole seconds.
+    /// How long it existed, in whole seconds.
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
     /// Its idle timeout in seconds.
     pub idle_timeout: u16,
-    /// Its hard timeout in seconds (0 in 1.0, which does not say).
+    /// Its hard timeout in seconds (0 in 1.0, which does not report it).
     pub hard_timeout: u16,
     /// Packets that it matched.
     pub packet_count: u64,
-    /// Bytes of those.
+    /// Bytes that it matched.
     pub byte_count: u64,
     /// Its match.
     pub matching: MatchView<'a>,
 }
 
 impl<'a> FlowRemoved<'a> {
-    /// Whether all of its match has a meaning here; see [`crate::FlowStats::is_well_formed`].
+    /// Returns whether its match has a meaning here; see [`crate::FlowStats::is_well_formed`].
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.matching.to_match().is_well_formed()

@@ -5,44 +5,44 @@ use crate::reader::Reader;
 use crate::wire::{U16, U32, v13};
 use crate::{Action, DecodeError, EncodeError, ErrorCode, Out, Port, Reason, Version};
 
-/// Group numbers that stand for more than one group.
+/// Special group numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group;
 
 impl Group {
-    /// The largest number of a group (`OFPG_MAX`).
+    /// The maximum number of a group (`OFPG_MAX`).
     pub const MAX: u32 = 0xffff_ff00;
-    /// All groups, when removing and asking (`OFPG_ALL`).
+    /// All groups, in removals and requests (`OFPG_ALL`).
     pub const ALL: u32 = 0xffff_fffc;
-    /// No group in particular (`OFPG_ANY`).
+    /// No particular group (`OFPG_ANY`).
     pub const ANY: u32 = 0xffff_ffff;
 }
 
-/// What to do with a group (`ofp_group_mod_command`).
+/// Command of a group_mod (`ofp_group_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum GroupCommand {
-    /// Add it.
+    /// Add the group.
     Add,
-    /// Change it.
+    /// Change the group.
     Modify,
-    /// Remove it, and the flows that use it.
+    /// Remove the group, and the flows that use it.
     Delete,
 }
 
-/// How a group uses its buckets (`ofp_group_type`).
+/// Type of a group, which selects its buckets (`ofp_group_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum GroupType {
-    /// All of them: multicast.
+    /// All buckets: multicast.
     All,
-    /// One, by a hash and the weights.
+    /// One bucket, by a hash and the weights.
     Select,
-    /// Its only one.
+    /// Its only bucket.
     Indirect,
-    /// The first that is live.
+    /// The first live bucket.
     FastFailover,
     /// A type that the specification does not name.
     Unknown(u8),
@@ -70,22 +70,22 @@ impl GroupType {
     }
 }
 
-/// One of a group's ways to treat a packet.
+/// A bucket of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Bucket<'a> {
-    /// Its share, in select groups.
+    /// Its weight, in select groups.
     pub weight: u16,
-    /// The port that has to be up for it to be live; [`Port::ANY`] for none.
+    /// The port that has to be up for the bucket to be live; [`Port::ANY`] for none.
     pub watch_port: Port,
-    /// The group that has to be live for it to be live; [`Group::ANY`] for none.
+    /// The group that has to be live for the bucket to be live; [`Group::ANY`] for none.
     pub watch_group: u32,
     /// Its action set.
     pub actions: List<'a, Action<'a>>,
 }
 
 impl<'a> Bucket<'a> {
-    /// A bucket that watches nothing.
+    /// Makes a bucket that watches nothing.
     #[must_use]
     pub fn of(actions: &'a [Action<'a>]) -> Self {
         Bucket {
@@ -132,9 +132,9 @@ impl<'a> Element<'a> for Bucket<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GroupMod<'a> {
-    /// What to do.
+    /// The command.
     pub command: GroupCommand,
-    /// How it uses its buckets.
+    /// Its type.
     pub kind: GroupType,
     /// The group.
     pub group: u32,

@@ -1,4 +1,4 @@
-//! Messages about the connection and the switch as a whole.
+//! Messages about the connection and the whole switch.
 
 use crate::flags::flags;
 use crate::list::{Element, List};
@@ -8,18 +8,18 @@ use crate::{
     Bytes, DecodeError, EncodeError, ErrorCode, HEADER_LEN, Header, Out, PortDesc, Reason, Version,
 };
 
-/// The first message of each end (1.0 §5.5.1; 1.3.5 §7.5.1).
+/// The first message from each side (1.0 §5.5.1; 1.3.5 §7.5.1).
 ///
-/// The version byte of its header is the highest version that the sender speaks; since 1.3 its
-/// elements can name all of them. What follows the header in a hello of an earlier version has no
-/// meaning, is not checked, and is kept.
+/// The version in its header is the highest that the sender supports. Since 1.3 its elements can
+/// list all supported versions. In earlier versions the bytes after the header have no meaning;
+/// they are not checked, and are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     body: Bytes<'a>,
 }
 
-/// As its elements: `{"elements": [{"version_bitmap": [1, 4]}]}`. What follows the header of a hello
-/// before 1.3, and cannot be read so, is not shown.
+/// Serialises its elements: `{"elements": [{"version_bitmap": [1, 4]}]}`. Before 1.3, bytes after
+/// the header that cannot be read so are left out.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Hello<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -27,30 +27,30 @@ impl serde::Serialize for Hello<'_> {
     }
 }
 
-/// The first wire version whose hello has elements (1.3.1).
+/// The first wire version with elements in its hello (1.3.1).
 const FIRST_WITH_ELEMENTS: u8 = 4;
 const VERSION_BITMAP: u16 = 1;
 
 impl<'a> Hello<'a> {
-    /// A hello without elements: only the version of its header counts.
+    /// A hello without elements: only the version in its header counts.
     #[must_use]
     pub const fn bare() -> Self {
         Hello { body: Bytes(&[]) }
     }
 
-    /// Reads a hello of any version, spoken here or not: the version byte, the xid, and the hello. Elements
-    /// that have no possible length are left out: the version of the header counts without them.
+    /// Reads a hello of any version, supported or not. Returns the header and the hello. Elements
+    /// with an invalid length are left out: the version in the header still counts.
     ///
     /// # Errors
-    /// A length in the header that cannot be.
+    /// An invalid length in the header.
     pub fn decode_any(message: &'a [u8]) -> Result<(Header, Hello<'a>), DecodeError> {
         Hello::decode_any_as(message, Reading::Liberal)
     }
 
-    /// The same, as strictly as is said.
+    /// As [`Hello::decode_any`], with the given strictness.
     ///
     /// # Errors
-    /// A length that cannot be, in the header or, read strictly, in an element.
+    /// An invalid length in the header or, in a strict reading, in an element.
     pub fn decode_any_as(
         message: &'a [u8],
         reading: Reading,
@@ -68,8 +68,8 @@ impl<'a> Hello<'a> {
         Ok((header, Hello::decode_body(header.version, &mut reader)?))
     }
 
-    /// Writes a hello of the controller's or switch's own: the highest version in the header and,
-    /// where that is 1.3 or later, a bitmap of all of them.
+    /// Writes a hello: the highest version in the header and, if that is 1.3 or later, a bitmap of
+    /// all versions.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -85,7 +85,7 @@ impl<'a> Hello<'a> {
         })
     }
 
-    /// Its elements. None in a hello of a version before 1.3.
+    /// Returns its elements; none before version 1.3.
     #[must_use]
     pub fn elements(&self, version: u8) -> List<'a, HelloElement<'a>> {
         if version < FIRST_WITH_ELEMENTS {
@@ -95,7 +95,7 @@ impl<'a> Hello<'a> {
         List::decode_within(Version::V1_3, body).unwrap_or_default()
     }
 
-    /// Whether its bitmap names a wire version; `None` when there is no bitmap.
+    /// Returns whether its bitmap contains a wire version; `None` if it has no bitmap.
     #[must_use]
     pub fn names(&self, version: u8, wanted: u8) -> Option<bool> {
         self.elements(version).iter().find_map(|element| match element {
@@ -127,18 +127,19 @@ impl<'a> Hello<'a> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum HelloElement<'a> {
-    /// A bit for each version spoken, 32 to a big-endian word, the lowest first.
+    /// One bit per version, in big-endian words of 32 bits, the lowest first.
     VersionBitmap(#[cfg_attr(feature = "serde", serde(serialize_with = "as_versions"))] Bytes<'a>),
     /// An element that the specification does not name.
     Unknown {
         /// Its type.
         kind: u16,
-        /// What stands behind its length.
+        /// The bytes after its length.
         body: Bytes<'a>,
     },
 }
 
-/// The wire versions that a bitmap names. A version is a byte, so no word behind the eighth counts.
+/// Returns the wire versions in a bitmap. A version is a byte, so words after the eighth are
+/// ignored.
 pub(crate) fn bitmap_versions(words: &[u8]) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(|version| {
         let word = words.chunks_exact(4).nth(usize::from(version / 32));
@@ -152,15 +153,15 @@ fn as_versions<S: serde::Serializer>(words: &[u8], serializer: S) -> Result<S::O
     serializer.collect_seq(bitmap_versions(words))
 }
 
-/// Whether the next element begins where padding should be. The padding of the last element is sometimes
-/// left out, and so is that of others.
+/// Returns whether the next element begins where padding should be. Some switches omit the padding,
+/// not only of the last element.
 fn is_unpadded(rest: &[u8], padding: usize) -> bool {
     let (pad, behind) = rest.split_at_checked(padding).unwrap_or((rest, &[]));
     let is_padding = pad.iter().all(|byte| *byte == 0) && (behind.is_empty() || is_element(behind));
     !is_padding && is_element(rest)
 }
 
-/// Whether bytes begin with an element that they hold whole.
+/// Returns whether bytes begin with a complete element.
 fn is_element(bytes: &[u8]) -> bool {
     let Some([_, _, high, low]) = bytes.first_chunk::<{ size_of::<Tlv>() }>() else { return false };
     (size_of::<Tlv>()..=bytes.len()).contains(&u16::from_be_bytes([*high, *low]).into())
@@ -171,7 +172,7 @@ impl<'a> Element<'a> for HelloElement<'a> {
         let start = *reader;
         let head: &Tlv = reader.fixed("hello element")?;
         let length = usize::from(head.length.get());
-        // A length of zero would make a reader that trusts it stand still for ever.
+        // With a length of zero, a reader that trusts it would loop for ever.
         let body_len = length
             .checked_sub(size_of::<Tlv>())
             .ok_or_else(|| start.bad_length("hello element length", length))?;
@@ -199,21 +200,21 @@ impl<'a> Element<'a> for HelloElement<'a> {
     }
 }
 
-/// What was wrong with a message (1.0 §5.4.4; 1.3.5 §7.4.4). Its xid is that of the message.
+/// Reports a fault in a message (1.0 §5.4.4; 1.3.5 §7.4.4). It has the xid of that message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ErrorMessage<'a> {
     /// An error that the specification numbers.
     Standard {
-        /// Which.
+        /// The error.
         code: ErrorCode,
-        /// At least 64 bytes of the message at fault, or all of it; a text for a failed hello.
+        /// At least 64 bytes of the faulty message, or all of it. For a failed hello, a text.
         data: Bytes<'a>,
     },
     /// An experimenter's error (1.3).
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
         /// Its type.
         kind: u16,
@@ -226,8 +227,8 @@ pub enum ErrorMessage<'a> {
 const ERROR_EXPERIMENTER: u16 = 0xffff;
 
 impl<'a> ErrorMessage<'a> {
-    /// Bytes of the message at fault that go into the error about it (the specification asks for
-    /// at least 64, or the whole message where it is shorter).
+    /// Bytes of the faulty message that an error contains. The specification requires at least 64,
+    /// or the whole message if it is shorter.
     pub const DATA_LEN: usize = 64;
 
     pub(super) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -265,13 +266,13 @@ impl<'a> ErrorMessage<'a> {
     }
 }
 
-/// An experimenter's (1.0: a vendor's) message (1.0 §5.5.4; 1.3.5 §7.5.4).
+/// A message of an experimenter (1.0: vendor) (1.0 §5.5.4; 1.3.5 §7.5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Experimenter<'a> {
-    /// Whose: an IEEE OUI, or an id that the ONF gave.
+    /// The experimenter's id: an IEEE OUI, or an id from the ONF.
     pub experimenter: u32,
-    /// The experimenter's type. 1.0 has none: it is the first four bytes of the data there.
+    /// The experimenter's type. 1.0 has none: there it is in the first four bytes of the data.
     pub kind: Option<u32>,
     /// The experimenter's data.
     pub data: Bytes<'a>,
@@ -304,8 +305,8 @@ impl<'a> Experimenter<'a> {
 }
 
 flags! {
-    /// What a switch can do (`ofp_capabilities`). 1.0's `STP` stands in a bit of its own here,
-    /// because 1.3 has `GROUP_STATS` in its place.
+    /// Capabilities of a switch (`ofp_capabilities`). 1.0's `STP` has its own bit here, because 1.3
+    /// uses its bit for `GROUP_STATS`.
     Capabilities: u64 {
         FLOW_STATS = 1 << 0;
         TABLE_STATS = 1 << 1;
@@ -340,23 +341,23 @@ impl Capabilities {
     }
 }
 
-/// Who a switch is and what it can do (1.0 §5.3.1; 1.3.5 §7.3.1).
+/// Identity and capabilities of a switch (1.0 §5.3.1; 1.3.5 §7.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Features<'a> {
-    /// Datapath id: the lower 48 bits are a MAC address as a rule.
+    /// Datapath id. The lower 48 bits are usually a MAC address.
     pub datapath_id: u64,
-    /// Packets that it can buffer.
+    /// Number of packets that it can buffer.
     pub n_buffers: u32,
-    /// Flow tables.
+    /// Number of flow tables.
     pub n_tables: u8,
     /// 0 for a main connection (always so in 1.0).
     pub auxiliary_id: u8,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// 1.0: a bit for each action type that it knows. Reserved in 1.3.
+    /// 1.0: one bit per supported action type. Reserved in 1.3.
     pub actions: u32,
-    /// 1.0: its ports. 1.3 asks for them by [`crate::MultipartKind::PortDesc`].
+    /// 1.0: its ports. 1.3 requests them with [`crate::MultipartKind::PortDesc`].
     pub ports: List<'a, PortDesc>,
 }
 
@@ -403,9 +404,8 @@ impl<'a> Features<'a> {
 }
 
 flags! {
-    /// What a switch does with IP fragments, and (until 1.2) with packets whose TTL runs out
-    /// (`ofp_config_flags`). Neither `DROP` nor `REASM` means that fragments are treated as other
-    /// packets.
+    /// Treatment of IP fragments, and (until 1.2) of packets with an expired TTL
+    /// (`ofp_config_flags`). Without `DROP` and `REASM`, fragments are treated like other packets.
     ConfigFlags: u16 {
         FRAG_DROP = 1 << 0;
         FRAG_REASM = 1 << 1;
@@ -413,14 +413,14 @@ flags! {
     }
 }
 
-/// How a switch is set up (1.0 §5.3.2; 1.3.5 §7.3.2).
+/// Configuration of a switch (1.0 §5.3.2; 1.3.5 §7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SwitchConfig {
     /// Treatment of fragments.
     pub flags: ConfigFlags,
     /// Bytes of a packet that go to the controller on a table miss. In 1.3 the table-miss entry
-    /// says it instead, and 0xffff stands for the whole packet, unbuffered.
+    /// decides this instead, and 0xffff means the whole packet, unbuffered.
     pub miss_send_len: u16,
 }
 
@@ -441,30 +441,30 @@ impl SwitchConfig {
     }
 }
 
-/// What a controller is to a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
+/// Role of a controller at a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum RoleKind {
-    /// As it is: asks, changes nothing.
+    /// Requests the current role without a change.
     NoChange,
-    /// Full access, as others may have.
+    /// Full access, shared with other controllers.
     Equal,
-    /// Full access, at most one; others become slaves.
+    /// Full access for one controller; a previous master becomes slave.
     Master,
-    /// Reads only.
+    /// Read-only access.
     Slave,
     /// A role that the specification does not name.
     Unknown(u32),
 }
 
-/// Asks for a role, or tells it (1.3.5 §7.3.9).
+/// Requests or reports a role (1.3.5 §7.3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Role {
     /// The role.
     pub role: RoleKind,
-    /// The election that a master or slave comes from; an older one than the last is refused.
+    /// Generation of the election of a master. The switch refuses an older one than the last.
     pub generation_id: u64,
 }
 
@@ -497,8 +497,7 @@ impl Role {
     }
 }
 
-/// For one role, which messages a switch sends without being asked: a bit for each reason, by its
-/// number.
+/// The messages that a switch sends by itself to one role: one bit per reason number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct AsyncMasks {
@@ -510,7 +509,7 @@ pub struct AsyncMasks {
     pub flow_removed: u32,
 }
 
-/// What a switch sends without being asked (1.3.5 §7.3.10).
+/// Configuration of the messages that a switch sends by itself (1.3.5 §7.3.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct AsyncConfig {
@@ -542,7 +541,7 @@ impl AsyncConfig {
     }
 }
 
-/// Sets up a table (1.3.5 §7.3.3). 1.3 has no settings left: `config` is deprecated.
+/// Configures a table (1.3.5 §7.3.3). 1.3 has no settings left: `config` is deprecated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableMod {

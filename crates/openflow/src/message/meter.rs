@@ -6,36 +6,36 @@ use crate::reader::Reader;
 use crate::wire::{U16, U32, v13};
 use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Out, Reason, Version};
 
-/// Meter numbers with a meaning of their own.
+/// Special meter numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter;
 
 impl Meter {
-    /// The largest number of a meter (`OFPM_MAX`).
+    /// The maximum number of a meter (`OFPM_MAX`).
     pub const MAX: u32 = 0xffff_0000;
     /// The meter of the slow path.
     pub const SLOWPATH: u32 = 0xffff_fffd;
     /// The meter of the connection to the controller.
     pub const CONTROLLER: u32 = 0xffff_fffe;
-    /// All meters, when removing and asking.
+    /// All meters, in removals and requests.
     pub const ALL: u32 = 0xffff_ffff;
 }
 
-/// What to do with a meter (`ofp_meter_mod_command`).
+/// Command of a meter_mod (`ofp_meter_mod_command`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum MeterCommand {
-    /// Add it.
+    /// Add the meter.
     Add,
-    /// Change it.
+    /// Change the meter.
     Modify,
-    /// Remove it, and the flows that use it.
+    /// Remove the meter, and the flows that use it.
     Delete,
 }
 
 flags! {
-    /// How a meter counts (`ofp_meter_flags`).
+    /// Flags of a meter: units and statistics (`ofp_meter_flags`).
     MeterFlags: u16 {
         KBPS = 1 << 0;
         PKTPS = 1 << 1;
@@ -44,42 +44,42 @@ flags! {
     }
 }
 
-/// What a band does with packets above its rate (`ofp_meter_band_type`).
+/// Action of a band on packets above its rate (`ofp_meter_band_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum BandType<'a> {
-    /// Drops them.
+    /// Drop the packets.
     Drop,
-    /// Raises the drop precedence of their DSCP by so much.
+    /// Raise the drop precedence of their DSCP by this number.
     DscpRemark(u8),
     /// An experimenter's band.
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
-        /// What stands behind the id.
+        /// The bytes after the id.
         data: Bytes<'a>,
     },
     /// A type that the specification does not name.
     Unknown {
         /// The type.
         kind: u16,
-        /// The last four bytes of the band's head, and what stands behind it.
+        /// The last four bytes of the band's head.
         argument: [u8; 4],
-        /// What stands behind the head.
+        /// The bytes after the head.
         data: Bytes<'a>,
     },
 }
 
-/// A band of a meter: from this rate on, do this.
+/// A band of a meter: a rate, and the action above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Band<'a> {
-    /// kb/s or packets a second, by the meter's flags.
+    /// Rate in kb/s or packets per second, by the meter's flags.
     pub rate: u32,
     /// Size of bursts, in kb or packets.
     pub burst_size: u32,
-    /// What to do above the rate.
+    /// The action above the rate.
     pub kind: BandType<'a>,
 }
 
@@ -137,9 +137,9 @@ impl<'a> Element<'a> for Band<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MeterMod<'a> {
-    /// What to do.
+    /// The command.
     pub command: MeterCommand,
-    /// How it counts.
+    /// Its flags.
     pub flags: MeterFlags,
     /// The meter.
     pub meter: u32,

@@ -1,4 +1,4 @@
-//! Messages: what each carries, and the two directions that they go.
+//! Messages: their contents, in both directions.
 
 mod excerpt;
 mod flow;
@@ -33,21 +33,21 @@ use crate::{
     PortStatus, Reason, Version,
 };
 
-/// A message with the parts of its header that mean something.
+/// A message with the relevant fields of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Message<T> {
-    /// The version that it was read in.
+    /// The version of its header.
     pub version: Version,
     /// The transaction id.
     pub xid: u32,
-    /// What it says.
+    /// The content.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub body: T,
 }
 
-/// Defines the messages of one direction. Each row: variant, its content, and how the content is
-/// read from a [`Reader`] and written to an [`Out`].
+/// Defines the messages of one direction. Each row: variant, its content, and how to read the
+/// content from a [`Reader`] and write it to an [`Out`].
 macro_rules! direction {
     ($(#[$doc:meta])* $name:ident $reading:ident { $($(#[$row:meta])* $variant:ident $(($type:ty))?: $decode:expr, $encode:expr;)* }) => {
         $(#[$doc])*
@@ -57,11 +57,11 @@ macro_rules! direction {
         pub enum $name<'a> { $($(#[$row])* $variant $(($type))?,)* }
 
         impl<'a> $name<'a> {
-            /// Reads one whole message, as strictly as its direction has it: [`FromSwitch`] liberally,
-            /// [`ToSwitch`] strictly ([`Reading`]).
+            /// Reads one whole message, as strictly as its direction requires: [`FromSwitch`]
+            /// liberally, [`ToSwitch`] strictly ([`Reading`]).
             ///
             /// # Errors
-            /// Those of [`Self::decode_as`].
+            /// As [`Self::decode_as`].
             pub fn decode(message: &'a [u8]) -> Result<Message<$name<'a>>, DecodeError> {
                 Self::decode_as(message, Reading::$reading)
             }
@@ -69,9 +69,9 @@ macro_rules! direction {
             /// Reads one whole message and checks all of it.
             ///
             /// # Errors
-            /// The field at fault, its offset, and the OpenFlow error to answer with: a version
-            /// that is not spoken, a type that this end does not receive, a length that cannot be,
-            /// a value that is not allowed, bytes left over.
+            /// The faulty field, its offset, and the OpenFlow error to answer with. The fault is an
+            /// unsupported version, a type that this end does not receive, an invalid length, a
+            /// value that is not allowed, or bytes left over.
             pub fn decode_as(
                 message: &'a [u8],
                 reading: Reading,
@@ -94,7 +94,7 @@ macro_rules! direction {
                 Ok(Message { version, xid: header.xid, body })
             }
 
-            /// What kind of message it is.
+            /// Returns the type of the message.
             #[must_use]
             pub const fn kind(&self) -> MessageKind {
                 match self { $($name::$variant { .. } => MessageKind::$variant,)* }
@@ -103,7 +103,7 @@ macro_rules! direction {
             /// Writes the message.
             ///
             /// # Errors
-            /// [`EncodeError`]; nothing of the message is in `out` then.
+            /// [`EncodeError`]; then `out` contains nothing of the message.
             pub fn encode(&self, version: Version, xid: u32, out: &mut Out) -> Result<(), EncodeError> {
                 let kind = self.kind();
                 let number = kind.wire(version).ok_or(EncodeError::Unsupported {
@@ -121,7 +121,7 @@ macro_rules! direction {
     };
 }
 
-/// Content that reads and writes itself: `content!(Direction, Variant, Type)`.
+/// Content that has its own methods to read and write: `content!(Direction, Variant, Type)`.
 macro_rules! content {
     ($name:ident::$variant:ident($type:ident), decode) => {
         |version, reader: &mut Reader<'a>| $type::decode(version, reader).map($name::$variant)
@@ -134,7 +134,7 @@ macro_rules! content {
     };
 }
 
-/// A payload that is just bytes.
+/// Content that is just bytes.
 macro_rules! payload {
     ($name:ident::$variant:ident, decode) => {
         |_, reader: &mut Reader<'a>| {
@@ -160,92 +160,93 @@ macro_rules! empty {
 }
 
 direction! {
-    /// What a switch sends to a controller.
+    /// A message from a switch to a controller.
     FromSwitch Liberal {
-        /// The versions it speaks.
+        /// Supported versions.
         Hello(Hello<'a>): content!(FromSwitch::Hello(Hello), decode), content!(FromSwitch::Hello(Hello), encode);
-        /// Something that it was sent was wrong.
+        /// A fault in a message that it received.
         Error(ErrorMessage<'a>): content!(FromSwitch::Error(ErrorMessage), decode), content!(FromSwitch::Error(ErrorMessage), encode);
-        /// Are you there?
+        /// Checks the connection.
         EchoRequest(Bytes<'a>): payload!(FromSwitch::EchoRequest, decode), payload!(FromSwitch::EchoRequest, encode);
-        /// I am here.
+        /// Answers an echo request.
         EchoReply(Bytes<'a>): payload!(FromSwitch::EchoReply, decode), payload!(FromSwitch::EchoReply, encode);
         /// An experimenter's message.
         Experimenter(Experimenter<'a>): content!(FromSwitch::Experimenter(Experimenter), decode), content!(FromSwitch::Experimenter(Experimenter), encode);
-        /// Who it is and what it can do.
+        /// Identity and capabilities of the switch.
         FeaturesReply(Features<'a>): content!(FromSwitch::FeaturesReply(Features), decode), content!(FromSwitch::FeaturesReply(Features), encode);
-        /// How it is set up.
+        /// Configuration of the switch.
         GetConfigReply(SwitchConfig): content!(FromSwitch::GetConfigReply(SwitchConfig), decode), content!(FromSwitch::GetConfigReply(SwitchConfig), encode);
         /// A packet for the controller.
         PacketIn(PacketIn<'a>): content!(FromSwitch::PacketIn(PacketIn), decode), content!(FromSwitch::PacketIn(PacketIn), encode);
-        /// A flow is gone.
+        /// A flow was removed.
         FlowRemoved(FlowRemoved<'a>): content!(FromSwitch::FlowRemoved(FlowRemoved), decode), content!(FromSwitch::FlowRemoved(FlowRemoved), encode);
         /// A port was added, removed or changed.
         PortStatus(PortStatus): content!(FromSwitch::PortStatus(PortStatus), decode), content!(FromSwitch::PortStatus(PortStatus), encode);
-        /// What was asked for, or a part of it.
+        /// A reply to a multipart request, or a part of it.
         MultipartReply(MultipartReply<'a>): content!(FromSwitch::MultipartReply(MultipartReply), decode), content!(FromSwitch::MultipartReply(MultipartReply), encode);
-        /// Everything before the barrier is done.
+        /// All messages before the barrier are processed.
         BarrierReply: empty!(FromSwitch::BarrierReply, decode), empty!(FromSwitch::BarrierReply, encode);
         /// The queues of a port.
         QueueGetConfigReply(QueueConfig<'a>): content!(FromSwitch::QueueGetConfigReply(QueueConfig), decode), content!(FromSwitch::QueueGetConfigReply(QueueConfig), encode);
-        /// The controller's role now.
+        /// The controller's current role.
         RoleReply(Role): content!(FromSwitch::RoleReply(Role), decode), content!(FromSwitch::RoleReply(Role), encode);
-        /// What it sends without being asked.
+        /// Which messages the switch sends by itself.
         GetAsyncReply(AsyncConfig): content!(FromSwitch::GetAsyncReply(AsyncConfig), decode), content!(FromSwitch::GetAsyncReply(AsyncConfig), encode);
     }
 }
 
 direction! {
-    /// What a controller sends to a switch.
+    /// A message from a controller to a switch.
     ToSwitch Strict {
-        /// The versions it speaks.
+        /// Supported versions.
         Hello(Hello<'a>): content!(ToSwitch::Hello(Hello), decode), content!(ToSwitch::Hello(Hello), encode);
-        /// Something that it was sent was wrong.
+        /// A fault in a message that it received.
         Error(ErrorMessage<'a>): content!(ToSwitch::Error(ErrorMessage), decode), content!(ToSwitch::Error(ErrorMessage), encode);
-        /// Are you there?
+        /// Checks the connection.
         EchoRequest(Bytes<'a>): payload!(ToSwitch::EchoRequest, decode), payload!(ToSwitch::EchoRequest, encode);
-        /// I am here.
+        /// Answers an echo request.
         EchoReply(Bytes<'a>): payload!(ToSwitch::EchoReply, decode), payload!(ToSwitch::EchoReply, encode);
         /// An experimenter's message.
         Experimenter(Experimenter<'a>): content!(ToSwitch::Experimenter(Experimenter), decode), content!(ToSwitch::Experimenter(Experimenter), encode);
-        /// Who are you and what can you do?
+        /// Requests identity and capabilities of the switch.
         FeaturesRequest: empty!(ToSwitch::FeaturesRequest, decode), empty!(ToSwitch::FeaturesRequest, encode);
-        /// How are you set up?
+        /// Requests the configuration of the switch.
         GetConfigRequest: empty!(ToSwitch::GetConfigRequest, decode), empty!(ToSwitch::GetConfigRequest, encode);
-        /// How to be set up.
+        /// Configures the switch.
         SetConfig(SwitchConfig): content!(ToSwitch::SetConfig(SwitchConfig), decode), content!(ToSwitch::SetConfig(SwitchConfig), encode);
-        /// A packet to send.
+        /// Sends a packet.
         PacketOut(PacketOut<'a>): content!(ToSwitch::PacketOut(PacketOut), decode), content!(ToSwitch::PacketOut(PacketOut), encode);
-        /// A flow to add, change or remove.
+        /// Adds, changes or removes flows.
         FlowMod(FlowMod<'a>): content!(ToSwitch::FlowMod(FlowMod), decode), content!(ToSwitch::FlowMod(FlowMod), encode);
-        /// A group to add, change or remove.
+        /// Adds, changes or removes a group.
         GroupMod(GroupMod<'a>): content!(ToSwitch::GroupMod(GroupMod), decode), content!(ToSwitch::GroupMod(GroupMod), encode);
-        /// A port to set up.
+        /// Configures a port.
         PortMod(PortMod): content!(ToSwitch::PortMod(PortMod), decode), content!(ToSwitch::PortMod(PortMod), encode);
-        /// A table to set up.
+        /// Configures a table.
         TableMod(TableMod): content!(ToSwitch::TableMod(TableMod), decode), content!(ToSwitch::TableMod(TableMod), encode);
-        /// A meter to add, change or remove.
+        /// Adds, changes or removes a meter.
         MeterMod(MeterMod<'a>): content!(ToSwitch::MeterMod(MeterMod), decode), content!(ToSwitch::MeterMod(MeterMod), encode);
-        /// Statistics and descriptions to send.
+        /// Requests statistics or descriptions.
         MultipartRequest(MultipartRequest<'a>): content!(ToSwitch::MultipartRequest(MultipartRequest), decode), content!(ToSwitch::MultipartRequest(MultipartRequest), encode);
-        /// Tell when everything before is done.
+        /// Requests a reply when all messages before are processed.
         BarrierRequest: empty!(ToSwitch::BarrierRequest, decode), empty!(ToSwitch::BarrierRequest, encode);
-        /// Which queues does this port have?
+        /// Requests the queues of a port.
         QueueGetConfigRequest(Port): |version, reader: &mut Reader<'a>| queue::decode_request(version, reader).map(ToSwitch::QueueGetConfigRequest),
             |message: &ToSwitch<'_>, version, out: &mut Out| match message {
                 ToSwitch::QueueGetConfigRequest(port) => queue::encode_request(*port, version, out),
                 _ => Ok(()),
             };
-        /// The role to take.
+        /// Requests a role.
         RoleRequest(Role): content!(ToSwitch::RoleRequest(Role), decode), content!(ToSwitch::RoleRequest(Role), encode);
-        /// What do you send without being asked?
+        /// Requests which messages the switch sends by itself.
         GetAsyncRequest: empty!(ToSwitch::GetAsyncRequest, decode), empty!(ToSwitch::GetAsyncRequest, encode);
-        /// What to send without being asked.
+        /// Sets which messages the switch sends by itself.
         SetAsync(AsyncConfig): content!(ToSwitch::SetAsync(AsyncConfig), decode), content!(ToSwitch::SetAsync(AsyncConfig), encode);
     }
 }
 
-/// Reads the header of one whole message: its length is that of `message`, its version spoken.
+/// Reads the header of one whole message. Checks that its length is that of `message`, and its
+/// version is supported.
 fn open(message: &[u8]) -> Result<(Header, Version, Reader<'_>), DecodeError> {
     let mut reader = Reader::new(message);
     let header = Header::read(message).ok_or(DecodeError {

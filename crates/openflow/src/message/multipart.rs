@@ -15,28 +15,28 @@ use crate::{
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 const MORE: u16 = 1;
 
-/// Asks a switch for statistics or descriptions.
+/// Requests statistics or descriptions from a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MultipartRequest<'a> {
     /// More of the same request follows, with the same xid (1.3).
     pub more: bool,
-    /// What is asked.
+    /// The subject of the request.
     pub body: RequestBody<'a>,
 }
 
-/// What a multipart request asks.
+/// Subject of a multipart request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum RequestBody<'a> {
-    /// What is this switch?
+    /// Description of the switch.
     Desc,
-    /// Flows, one by one.
+    /// Individual flows.
     Flow(FlowStatsRequest<'a>),
-    /// Flows, summed up.
+    /// Sums over flows.
     Aggregate(FlowStatsRequest<'a>),
-    /// Tables.
+    /// Counters of tables.
     Table,
     /// Counters of a port; [`Port::ANY`] for all.
     PortStats(Port),
@@ -44,30 +44,30 @@ pub enum RequestBody<'a> {
     Queue(QueueStatsRequest),
     /// Counters of a group; [`super::Group::ALL`] for all.
     Group(u32),
-    /// Groups as they are set up.
+    /// Configuration of groups.
     GroupDesc,
-    /// What groups the switch can do.
+    /// Features of groups.
     GroupFeatures,
     /// Counters of a meter; [`super::Meter::ALL`] for all.
     Meter(u32),
-    /// A meter as it is set up; [`super::Meter::ALL`] for all.
+    /// Configuration of a meter; [`super::Meter::ALL`] for all.
     MeterConfig(u32),
-    /// What meters the switch can do.
+    /// Features of meters.
     MeterFeatures,
-    /// What tables can do; with tables in it, what they are to do.
+    /// Features of tables. A list with tables sets their features.
     TableFeatures(List<'a, TableFeatures<'a>>),
-    /// Ports.
+    /// Descriptions of ports.
     PortDesc,
-    /// An experimenter's.
+    /// A request of an experimenter.
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
-        /// The experimenter's data (in 1.3 its type comes first).
+        /// The experimenter's data (in 1.3 it starts with the type).
         data: Bytes<'a>,
     },
 }
 
-/// What was asked for, or a part of it.
+/// A reply to a multipart request, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MultipartReply<'a> {
@@ -77,50 +77,50 @@ pub struct MultipartReply<'a> {
     pub body: ReplyBody<'a>,
 }
 
-/// The answer to a multipart request.
+/// Content of a multipart reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ReplyBody<'a> {
-    /// What the switch is.
+    /// Description of the switch.
     Desc(Desc<'a>),
-    /// Flows.
+    /// Individual flows.
     Flow(List<'a, FlowStats<'a>>),
-    /// The sum of flows.
+    /// Sums over flows.
     Aggregate(Aggregate),
-    /// Tables.
+    /// Counters of tables.
     Table(List<'a, TableStats>),
-    /// Ports' counters.
+    /// Counters of ports.
     PortStats(List<'a, PortStats>),
-    /// Queues' counters.
+    /// Counters of queues.
     Queue(List<'a, QueueStats>),
-    /// Groups' counters.
+    /// Counters of groups.
     Group(List<'a, GroupStats<'a>>),
-    /// Groups as they are set up.
+    /// Configuration of groups.
     GroupDesc(List<'a, GroupDesc<'a>>),
-    /// What groups the switch can do.
+    /// Features of groups.
     GroupFeatures(GroupFeatures),
-    /// Meters' counters.
+    /// Counters of meters.
     Meter(List<'a, MeterStats<'a>>),
-    /// Meters as they are set up.
+    /// Configuration of meters.
     MeterConfig(List<'a, MeterConfig<'a>>),
-    /// What meters the switch can do.
+    /// Features of meters.
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// Features of tables.
     TableFeatures(List<'a, TableFeatures<'a>>),
-    /// Ports.
+    /// Descriptions of ports.
     PortDesc(List<'a, PortDesc>),
-    /// An experimenter's.
+    /// A reply of an experimenter.
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
-        /// The experimenter's data (in 1.3 its type comes first).
+        /// The experimenter's data (in 1.3 it starts with the type).
         data: Bytes<'a>,
     },
 }
 
 impl RequestBody<'_> {
-    /// What kind of request it is.
+    /// Returns the type of the request.
     #[must_use]
     pub const fn kind(&self) -> MultipartKind {
         match self {
@@ -144,7 +144,7 @@ impl RequestBody<'_> {
 }
 
 impl<'a> MultipartRequest<'a> {
-    /// A request in one part.
+    /// Makes a request in one part.
     #[must_use]
     pub const fn of(body: RequestBody<'a>) -> Self {
         MultipartRequest { more: false, body }
@@ -223,7 +223,7 @@ impl<'a> MultipartRequest<'a> {
 }
 
 impl<'a> ReplyBody<'a> {
-    /// What kind of reply it is.
+    /// Returns the type of the reply.
     #[must_use]
     pub const fn kind(&self) -> MultipartKind {
         match self {
@@ -245,8 +245,8 @@ impl<'a> ReplyBody<'a> {
         }
     }
 
-    /// Reads the bodies of all parts of a reply, one behind the other, as one body, liberally. Offsets
-    /// in errors count from the start of `bytes`.
+    /// Reads the concatenated bodies of all parts of a reply as one body, liberally. Offsets in
+    /// errors count from the start of `bytes`.
     ///
     /// # Errors
     /// As for a message.
@@ -294,17 +294,17 @@ impl<'a> ReplyBody<'a> {
 }
 
 impl<'a> MultipartReply<'a> {
-    /// A reply in one part.
+    /// Makes a reply in one part.
     #[must_use]
     pub const fn of(body: ReplyBody<'a>) -> Self {
         MultipartReply { more: false, body }
     }
 
-    /// The kind of a reply, whether more follows, and its body as bytes, without reading the
-    /// body: for putting parts together ([`ReplyBody::decode_parts`]).
+    /// Returns the type of a reply, whether more follows, and its body as bytes. The body is not
+    /// read. For joining parts ([`ReplyBody::decode_parts`]).
     ///
     /// # Errors
-    /// A message that is no multipart reply, or of a kind that the version does not have.
+    /// The message is not a multipart reply, or its type does not exist in this version.
     pub fn split(
         version: Version,
         message: &'a [u8],
@@ -345,7 +345,7 @@ impl<'a> MultipartReply<'a> {
     }
 }
 
-/// Reads type and flags, and the padding that 1.3 has behind them.
+/// Reads type and flags, and the padding after them in 1.3.
 fn open(version: Version, reader: &mut Reader<'_>) -> Result<(MultipartKind, bool), DecodeError> {
     let start = *reader;
     let wire: &wire::Multipart = reader.fixed("multipart")?;
@@ -372,7 +372,7 @@ fn put_head(
     if version == Version::V1_3 { out.zeros(4) } else { Ok(()) }
 }
 
-/// An experimenter's id and data. In 1.3 the data begins with its type, 4 bytes.
+/// Reads an experimenter's id and data. In 1.3 the data begins with its type, 4 bytes.
 fn experimenter<'a>(
     version: Version,
     reader: &mut Reader<'a>,
@@ -385,7 +385,7 @@ fn experimenter<'a>(
     Ok((experimenter, Bytes(reader.take_rest())))
 }
 
-/// A list that fills what is left.
+/// Reads the rest as a list.
 fn list<'a, T: Element<'a> + Clone>(
     version: Version,
     reader: &mut Reader<'a>,

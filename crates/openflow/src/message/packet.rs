@@ -1,4 +1,4 @@
-//! Packets: from a switch to the controller and back.
+//! Packets: from a switch to the controller, and back.
 
 use crate::list::List;
 use crate::reader::Reader;
@@ -7,7 +7,7 @@ use crate::{
     Action, Bytes, DecodeError, EncodeError, ErrorCode, MatchView, Out, Port, Reason, Version,
 };
 
-/// No buffer, on the wire (`OFP_NO_BUFFER`).
+/// Wire value for no buffer (`OFP_NO_BUFFER`).
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
 #[inline]
@@ -22,9 +22,9 @@ pub(crate) fn buffer_from_wire(id: u32) -> Option<u32> {
 pub enum PacketInReason {
     /// No flow matched it, or the table-miss entry did.
     NoMatch,
-    /// A flow sent it.
+    /// An action of a flow sent it.
     Action,
-    /// Its TTL ran out (1.3).
+    /// Its TTL expired (1.3).
     InvalidTtl,
     /// A reason that the specification does not name.
     Unknown(u8),
@@ -51,38 +51,38 @@ impl PacketInReason {
     }
 }
 
-/// A packet for the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
+/// A packet sent to the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PacketIn<'a> {
-    /// Where the switch keeps the packet, if it does.
+    /// Buffer of the packet at the switch, if it is buffered.
     pub buffer_id: Option<u32>,
-    /// Bytes of the whole packet.
+    /// Length of the whole packet in bytes.
     pub total_len: u16,
-    /// Why it came.
+    /// Why it was sent.
     pub reason: PacketInReason,
     /// The table whose flow sent it (0 in 1.0).
     pub table: u8,
-    /// The cookie of the flow that sent it; all ones where there is none, and in 1.0.
+    /// The cookie of the flow that sent it; all ones for none, and in 1.0.
     pub cookie: u64,
     /// Ingress port and other pipeline fields.
     pub matching: MatchView<'a>,
-    /// The packet, from its Ethernet header on; cut short where the switch buffers it.
+    /// The packet, from its Ethernet header on. It may be truncated if it is buffered.
     pub data: Bytes<'a>,
 }
 
 impl<'a> PacketIn<'a> {
-    /// `cookie` where there is none.
+    /// `cookie` for none.
     pub const NO_COOKIE: u64 = u64::MAX;
 
-    /// Where the packet came in. [`Port::ANY`] if the switch did not say.
+    /// Returns the ingress port; [`Port::ANY`] if the switch did not report it.
     #[must_use]
     #[inline]
     pub fn in_port(&self) -> Port {
         self.matching.in_port().unwrap_or(Port::ANY)
     }
 
-    /// Whether `data` is the whole packet.
+    /// Returns whether `data` is the whole packet.
     #[must_use]
     #[inline]
     pub fn is_whole(&self) -> bool {
@@ -106,7 +106,7 @@ impl<'a> PacketIn<'a> {
             Version::V1_3 => {
                 let wire: &v13::PacketIn = reader.fixed("packet_in")?;
                 let matching = MatchView::decode(version, reader)?;
-                // Two bytes put the packet's IP header on a 32-bit boundary.
+                // Two bytes align the packet's IP header to 32 bits.
                 reader.take(2, "packet_in padding")?;
                 Ok(PacketIn {
                     buffer_id: buffer_from_wire(wire.buffer_id.get()),
@@ -160,15 +160,16 @@ impl<'a> PacketIn<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PacketOut<'a> {
-    /// The packet that the switch keeps, or `None` when it is in `data`.
+    /// Buffer of the packet at the switch; `None` if the packet is in `data`.
     pub buffer_id: Option<u32>,
-    /// Where the packet came in, for [`Port::FLOOD`], [`Port::ALL`] and [`Port::IN_PORT`]. For a
-    /// packet of the controller's own: [`Port::ANY`] in 1.0 (`OFPP_NONE`), [`Port::CONTROLLER`]
-    /// in 1.3.
+    /// Ingress port of the packet, for [`Port::FLOOD`], [`Port::ALL`] and [`Port::IN_PORT`]. For
+    /// the controller's own packets: [`Port::ANY`] in 1.0 (`OFPP_NONE`), [`Port::CONTROLLER`] in
+    /// 1.3.
     pub in_port: Port,
-    /// What to do with it.
+    /// Actions on the packet.
     pub actions: List<'a, Action<'a>>,
-    /// The packet, when it is not in a buffer. Beside a buffer, a switch ignores it; it is not written.
+    /// The packet, if it is not buffered. With a buffer, a switch ignores it, and it is not
+    /// written.
     pub data: Bytes<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! A packet_in that is read where it stands: the one message that comes by the million.
+//! A packet_in that is read in place: the one message that comes by the million.
 
 use std::hint::cold_path;
 
@@ -10,16 +10,15 @@ use crate::template::InPort;
 use crate::wire::{v10, v13};
 use crate::{MAX_MESSAGE_LEN, Port, Version, frame};
 
-/// The first four bytes of a packet_in, with a length of zero: version, type and length.
+/// The first four bytes of a packet_in with a length of zero: version, type and length.
 const V10_PACKET_IN: u32 = u32::from_be_bytes([1, 10, 0, 0]);
 const V13_PACKET_IN: u32 = u32::from_be_bytes([4, 10, 0, 0]);
 
-/// A match of 1.3 (type OXM, 12 bytes) with nothing but an ingress port: all before the port.
+/// A match of 1.3 (type OXM, 12 bytes) with only an ingress port: the bytes before the port.
 const MATCH_IN_PORT: [u8; 8] = [0, 1, 0, 12, 0x80, 0, 0, 4];
 
-/// A checked packet_in, whose fields are read from its bytes when they are asked for. It says the
-/// same as the [`PacketIn`] that [`FromSwitch::decode`] makes of them; an app that looks at three
-/// fields of it pays for three.
+/// A checked packet_in. Fields are read from its bytes on demand, so an app that reads three fields
+/// pays for three. They equal those of the [`PacketIn`] that [`FromSwitch::decode`] returns.
 #[derive(Clone, Copy)]
 pub struct PacketInView<'a> {
     head: Head<'a>,
@@ -27,13 +26,13 @@ pub struct PacketInView<'a> {
     message: &'a [u8],
 }
 
-/// What is before the packet.
+/// The fields before the packet.
 #[derive(Clone, Copy)]
 enum Head<'a> {
-    /// It is at the start of the message, which is never shorter.
+    /// At the start of the message, which is long enough.
     V10,
     V13(&'a v13::PacketInHead),
-    /// Of 1.3, with another match. Read once.
+    /// 1.3 with another match, which was read once.
     Other {
         fixed: &'a v13::PacketInFixed,
         in_port: Port,
@@ -42,11 +41,11 @@ enum Head<'a> {
 }
 
 impl<'a> PacketInView<'a> {
-    /// The first message of a stream, if it is a packet_in of the form that nearly all have
-    /// ([`PacketInView::common`]), and what is behind it.
+    /// Splits off the first message of a stream, if it is a packet_in of the common form
+    /// ([`PacketInView::common`]). Returns it with the rest.
     ///
-    /// `None` is no judgement. It may be of another form, another message, of another version, not
-    /// be there as a whole, or be wrong; [`frame`] and [`FromSwitch::decode`] tell.
+    /// `None` does not mean an error. The message may have another form, type or version, be
+    /// incomplete, or be invalid; [`frame`] and [`FromSwitch::decode`] decide.
     #[must_use]
     #[inline(always)]
     pub fn split_common(version: Version, stream: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -60,7 +59,8 @@ impl<'a> PacketInView<'a> {
                 (size_of_val(head), V13_PACKET_IN)
             }
         };
-        // What is left is the length, if version and type are the right ones; otherwise it is no length.
+        // With the right version and type, the length remains; otherwise the number is no valid
+        // length.
         let len = u32::from_be_bytes(*stream.first_chunk()?).wrapping_sub(packet_in) as usize;
         if (head_len..=MAX_MESSAGE_LEN).contains(&len) {
             stream.split_at_checked(len)
@@ -69,8 +69,8 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// The packet_in that is a whole message, cut off by [`PacketInView::split_common`] or [`frame`], if
-    /// it has the form that nearly all have: in 1.3, a match of nothing but the ingress port.
+    /// Views a whole message, from [`PacketInView::split_common`] or [`frame`], as a packet_in of
+    /// the common form: in 1.3, with only the ingress port in its match.
     #[must_use]
     #[inline(always)]
     pub fn common(version: Version, message: &'a [u8]) -> Option<Self> {
@@ -87,8 +87,8 @@ impl<'a> PacketInView<'a> {
         Some(PacketInView { head, message })
     }
 
-    /// The packet_in at the start of a stream, whatever it matches. `None` if there is none, or not
-    /// a right one.
+    /// Views the packet_in at the start of a stream, with any match. `None` if there is none, or an
+    /// invalid one.
     #[must_use]
     pub fn of_any_form(stream: &'a [u8]) -> Option<Self> {
         let message = frame(stream).ok()??.bytes;
@@ -107,8 +107,8 @@ impl<'a> PacketInView<'a> {
         Some(PacketInView { head, message })
     }
 
-    /// Of a message of 1.0. That it is whole is looked at here, so that who has looked at the length of the
-    /// packet need not look again.
+    /// The fields of 1.0. The length check is here, so that callers that have checked the length of
+    /// the packet need no other check.
     #[inline(always)]
     fn v10(&self) -> v10::PacketIn {
         let Ok((head, _)) = v10::PacketInHead::ref_from_prefix(self.message) else {
@@ -118,7 +118,7 @@ impl<'a> PacketInView<'a> {
         head.packet_in
     }
 
-    /// What all forms of 1.3 have.
+    /// The fields that all forms of 1.3 have.
     #[inline(always)]
     fn v13(&self) -> Option<&'a v13::PacketIn> {
         match self.head {
@@ -128,7 +128,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// The version of its message.
+    /// Returns the version of its message.
     #[must_use]
     #[inline(always)]
     pub fn version(&self) -> Version {
@@ -138,7 +138,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// Its ingress port, as it stands in a flow_mod of the same version.
+    /// Returns the ingress port in the form of a flow_mod of the same version.
     #[inline(always)]
     pub(crate) fn wire_in_port(&self) -> InPort {
         match self.head {
@@ -148,7 +148,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// Its buffer, likewise.
+    /// Returns the `buffer_id` in the form of a flow_mod of the same version.
     #[inline(always)]
     pub(crate) fn wire_buffer_id(&self) -> [u8; 4] {
         let buffer_id = match self.head {
@@ -159,7 +159,7 @@ impl<'a> PacketInView<'a> {
         buffer_id.to_bytes()
     }
 
-    /// Bytes of the whole message.
+    /// Length of the whole message, in bytes.
     #[must_use]
     #[inline(always)]
     pub fn message_len(&self) -> usize {
@@ -206,7 +206,7 @@ impl<'a> PacketInView<'a> {
         self.v13().map_or(PacketIn::NO_COOKIE, |head| head.cookie.get())
     }
 
-    /// Where the packet came in; [`Port::ANY`] if the switch did not say.
+    /// Returns the ingress port; [`Port::ANY`] if the switch did not report it.
     #[must_use]
     #[inline(always)]
     pub fn in_port(&self) -> Port {
@@ -217,8 +217,8 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// The number of its ingress port, as its message has it: what [`Port`] has, but for the reserved ports of
-    /// 1.0, which have 16 bits there, and the numbers of no port in this form.
+    /// Returns the number of the ingress port as in the message. It equals that of [`Port`], except
+    /// for 1.0's reserved ports, which have 16 bits there, and for invalid numbers.
     #[must_use]
     #[inline(always)]
     pub fn in_port_number(&self) -> u32 {
@@ -229,7 +229,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// The packet, from its Ethernet header on; cut short where the switch buffers it.
+    /// Returns the packet, from its Ethernet header on. It may be truncated if it is buffered.
     #[must_use]
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
@@ -240,14 +240,14 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// Whether [`PacketInView::data`] is the whole packet.
+    /// Returns whether [`PacketInView::data`] is the whole packet.
     #[must_use]
     #[inline(always)]
     pub fn is_whole(&self) -> bool {
         self.data().len() >= usize::from(self.total_len())
     }
 
-    /// All fields, those of its match among them.
+    /// Decodes all fields, including those of the match.
     #[must_use]
     pub fn decode(&self) -> Option<PacketIn<'a>> {
         match FromSwitch::decode(self.message).ok()?.body {
@@ -304,7 +304,7 @@ mod tests {
                 stream.extend([0xa5; 7]);
                 let any = PacketInView::of_any_form(&stream).unwrap();
                 let split = PacketInView::split_common(version, &stream);
-                // In 1.0 there is no other form.
+                // 1.0 has no other form.
                 let is_common = version == Version::V1_0 || nth < 8;
                 assert_eq!(split.is_some(), is_common, "{version} {nth}");
                 let common = PacketInView::common(version, &stream[..len]);
@@ -341,7 +341,7 @@ mod tests {
                     other[at] ^= 0x40;
                     assert!(PacketInView::split_common(version, &other).is_none());
                 }
-                // A length that cuts into what is before the packet.
+                // A length that ends before the packet.
                 let mut short = message.clone();
                 short[2..4].copy_from_slice(&17_u16.to_be_bytes());
                 assert!(PacketInView::split_common(version, &short).is_none());

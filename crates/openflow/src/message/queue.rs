@@ -1,4 +1,4 @@
-//! Queues of ports, as they are configured (1.0 §5.2.2, §5.3.4; 1.3.5 §7.2.2, §7.3.6).
+//! Queues of ports and their configuration (1.0 §5.2.2, §5.3.4; 1.3.5 §7.2.2, §7.3.6).
 
 use crate::list::{Element, List};
 use crate::reader::Reader;
@@ -10,13 +10,13 @@ use crate::{Bytes, DecodeError, EncodeError, Out, Port, Version};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum QueueProperty<'a> {
-    /// Guaranteed rate, in tenths of a percent of the port's; above 1,000: disabled.
+    /// Guaranteed rate, in tenths of a percent of the port's rate; disabled above 1,000.
     MinRate(u16),
-    /// Largest rate, in the same unit (1.3).
+    /// Maximum rate, in the same unit (1.3).
     MaxRate(u16),
     /// An experimenter's property (1.3).
     Experimenter {
-        /// Whose.
+        /// The experimenter's id.
         experimenter: u32,
         /// The experimenter's data.
         data: Bytes<'a>,
@@ -25,7 +25,7 @@ pub enum QueueProperty<'a> {
     Unknown {
         /// The type.
         kind: u16,
-        /// What stands behind the head.
+        /// The bytes after the head.
         body: Bytes<'a>,
     },
 }
@@ -96,7 +96,7 @@ impl<'a> Element<'a> for QueueProperty<'a> {
 pub struct Queue<'a> {
     /// Its number at the port.
     pub queue: u32,
-    /// The port (1.3; [`Port::ANY`] in 1.0, which does not repeat it).
+    /// The port (1.3; [`Port::ANY`] in 1.0, which does not report it).
     pub port: Port,
     /// Its properties.
     pub properties: List<'a, QueueProperty<'a>>,
@@ -146,7 +146,7 @@ impl<'a> Element<'a> for Queue<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueConfig<'a> {
-    /// The port; [`Port::ANY`] for all of them (1.3).
+    /// The port; [`Port::ANY`] for all ports (1.3).
     pub port: Port,
     /// Its queues.
     pub queues: List<'a, Queue<'a>>,

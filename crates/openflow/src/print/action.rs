@@ -46,7 +46,7 @@ impl Display for Action<'_> {
     }
 }
 
-/// Actions with commas between them; `drop` for none.
+/// Prints actions, separated by commas; `drop` for none.
 pub(super) struct Actions<'a>(pub(super) List<'a, Action<'a>>);
 
 impl Display for Actions<'_> {
@@ -60,7 +60,7 @@ fn actions(actions: List<'_, Action<'_>>, f: &mut Formatter<'_>) -> fmt::Result 
     unread(actions.iter().next().is_some(), actions.unread(), f)
 }
 
-/// Bytes of a list that cannot be read, behind what can be.
+/// Prints the unreadable bytes at the end of a list.
 pub(super) fn unread(is_behind: bool, bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     if bytes.is_empty() {
         return Ok(());
@@ -68,7 +68,7 @@ pub(super) fn unread(is_behind: bool, bytes: &[u8], f: &mut Formatter<'_>) -> fm
     write!(f, "{}unread({})", if is_behind { "," } else { "" }, Hex(bytes))
 }
 
-/// Applied actions print as they are, all else by name.
+/// Applied actions print without a name, other instructions with their name.
 impl Display for Instruction<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
@@ -100,7 +100,7 @@ impl Display for Instruction<'_> {
     }
 }
 
-/// With commas between them; `drop` for none.
+/// Prints with commas between them; `drop` for none.
 impl Display for Instructions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let is_any = self.iter().next().is_some();
@@ -109,7 +109,7 @@ impl Display for Instructions<'_> {
         }
         commas(self.iter(), f)?;
         match self.iter().next() {
-            // Those of 1.0 are one list of actions, which has printed its rest.
+            // 1.0 has one list of actions, which has printed its unreadable bytes.
             Some(Instruction::ApplyActions(_)) if self.is_apply() => Ok(()),
             _ => unread(is_any, self.unread(), f),
         }
@@ -132,7 +132,7 @@ impl Display for Bucket<'_> {
     }
 }
 
-/// The number of a group, by name where it stands for more than one.
+/// Prints the number of a group, or its name if it is special.
 pub(super) struct GroupName(pub(super) u32);
 
 impl Display for GroupName {
@@ -145,7 +145,7 @@ impl Display for GroupName {
     }
 }
 
-/// The number of a meter, by name where it has a meaning of its own.
+/// Prints the number of a meter, or its name if it is special.
 pub(super) struct MeterName(pub(super) u32);
 
 impl Display for MeterName {

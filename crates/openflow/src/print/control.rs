@@ -11,12 +11,12 @@ use crate::{
     QueueConfig, QueueProperty, Role, RoleKind, SwitchConfig, TableMod, Version,
 };
 
-/// The versions that a hello names.
+/// Prints the versions in a hello.
 pub(super) fn hello(hello: &Hello<'_>, version: Version, f: &mut Formatter<'_>) -> fmt::Result {
     any_hello(hello, version.wire(), f)
 }
 
-/// A hello whose header says `version`, spoken here or not.
+/// Prints a hello with this version in its header, supported or not.
 pub(super) fn any_hello(hello: &Hello<'_>, version: u8, f: &mut Formatter<'_>) -> fmt::Result {
     let elements = hello.elements(version);
     if elements.iter().next().is_none() {
@@ -43,7 +43,7 @@ impl Display for HelloElement<'_> {
     }
 }
 
-/// Its elements. Those of a hello before 1.3 are bytes without a meaning.
+/// Prints its elements. In a hello before 1.3 these are bytes without a meaning.
 impl Display for Hello<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         any_hello(self, Version::V1_3.wire(), f)
@@ -51,8 +51,8 @@ impl Display for Hello<'_> {
 }
 
 impl<'a> Hello<'a> {
-    /// The whole line of a hello that [`Hello::decode_any`] has read: its version may be one that
-    /// no [`crate::Message`] can have.
+    /// Returns the whole line of a hello from [`Hello::decode_any`]. Its version may be one that a
+    /// [`crate::Message`] cannot have.
     #[must_use]
     pub fn display(self, header: Header) -> impl Display + use<'a> {
         fmt::from_fn(move |f| {
@@ -68,7 +68,7 @@ pub(super) fn echo(payload: &Bytes<'_>, f: &mut Formatter<'_>) -> fmt::Result {
     dump(payload, f)
 }
 
-/// The error by name, and what it is about: the name of the message at fault, or a text.
+/// Prints the name of the error and its subject: the name of the faulty message, or a text.
 pub(super) fn error(
     error: &ErrorMessage<'_>,
     version: Option<Version>,
@@ -253,7 +253,7 @@ impl Display for QueueConfig<'_> {
 impl Display for Queue<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "queue={}", self.queue)?;
-        // 1.0 does not repeat the port.
+        // 1.0 does not report the port.
         if self.port != crate::Port::ANY {
             write!(f, ", port={}", self.port)?;
         }
@@ -261,7 +261,7 @@ impl Display for Queue<'_> {
     }
 }
 
-/// Rates are tenths of a percent of the port's.
+/// Prints rates in percent of the port's rate.
 impl Display for QueueProperty<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -277,7 +277,7 @@ impl Display for QueueProperty<'_> {
     }
 }
 
-/// The largest rate that counts; above, it is switched off (1.0 §5.2.2; 1.3.5 §7.2.2).
+/// The maximum rate; higher values mean disabled (1.0 §5.2.2; 1.3.5 §7.2.2).
 const FULL_RATE: u16 = 1000;
 
 fn rate_of(name: &str, rate: u16, f: &mut Formatter<'_>) -> fmt::Result {

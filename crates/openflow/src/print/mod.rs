@@ -1,14 +1,14 @@
-//! How messages print: one line, and an indented line for each item of a list, in the spirit of
-//! `ovs-ofctl ofp-print`.
+//! Prints messages: one line, and an indented line for each item of a list, similar to `ovs-ofctl
+//! ofp-print`.
 //!
 //! ```text
 //! OFPT_PACKET_IN (OF1.3) (xid=0x0): table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)
 //! ```
 //!
-//! This is a layer of its own: it reads messages through their public faces only. What it writes
-//! is bounded by the message that it prints, texts from the network are escaped, and bytes without
-//! a meaning here are cut to [`INLINE_BYTES`]. With `{:#}` packets, payloads and data follow as
-//! hexadecimal lines, whole.
+//! This layer uses only the public interface of messages. The length of its output is limited by
+//! the length of the message. Texts from the network are escaped. Bytes without a meaning here are
+//! cut to [`INLINE_BYTES`]. With `{:#}`, packets, payloads and data follow in full, as hexadecimal
+//! lines.
 
 mod action;
 mod control;
@@ -22,11 +22,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 pub(crate) use self::ovs_match::OvsMatch;
 use crate::{FromSwitch, Message, MessageKind, ToSwitch, Version};
 
-/// Bytes of data that a line shows before it breaks off; `{:#}` shows the rest.
+/// Maximum bytes of data in a line; `{:#}` shows all.
 const INLINE_BYTES: usize = 64;
-/// Bytes in each line of a dump.
+/// Bytes per line of a dump.
 const DUMP_LINE: usize = 16;
-/// What starts a line for an item of a list, and for an item within an item.
+/// Start of the line of an item, and of an item within an item.
 const ITEM: &str = "\n  ";
 const SUBITEM: &str = "\n    ";
 
@@ -87,7 +87,7 @@ impl Display for Message<ToSwitch<'_>> {
     }
 }
 
-/// What the message says, without its header; nothing for messages that say nothing.
+/// Prints the content of the message, without its header; nothing for messages without content.
 impl Display for FromSwitch<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -111,7 +111,7 @@ impl Display for FromSwitch<'_> {
     }
 }
 
-/// What the message says, without its header; nothing for messages that say nothing.
+/// Prints the content of the message, without its header; nothing for messages without content.
 impl Display for ToSwitch<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,7 +149,7 @@ fn head<T>(message: &Message<T>, kind: MessageKind, f: &mut Formatter<'_>) -> fm
     f.write_str(": ")
 }
 
-/// Names with `|` between them, then the bits without a name; `0` for nothing at all.
+/// Prints names separated by `|`, then the unnamed bits; `0` for none.
 pub(crate) fn names<'n>(
     f: &mut Formatter<'_>,
     names: impl Iterator<Item = &'n str>,
@@ -167,7 +167,7 @@ pub(crate) fn names<'n>(
     }
 }
 
-/// A set of bits whose names stand in a list, the lowest bit first; `""` for one without a name.
+/// A set of bits with a list of names, the lowest bit first; `""` for an unnamed bit.
 struct Bits(u32, &'static [&'static str]);
 
 impl Display for Bits {
@@ -183,7 +183,7 @@ impl Display for Bits {
     }
 }
 
-/// Bytes in a line: in hexadecimal, cut where there are many.
+/// Prints bytes in a line, in hexadecimal, cut if there are many.
 struct Hex<'a>(&'a [u8]);
 
 impl Display for Hex<'_> {
@@ -197,7 +197,7 @@ impl Display for Hex<'_> {
     }
 }
 
-/// With `{:#}`, bytes in lines of their own, each with the offset of its first.
+/// With `{:#}`, prints bytes in separate lines, each with the offset of its first byte.
 fn dump(bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     if !f.alternate() {
         return Ok(());
@@ -209,7 +209,7 @@ fn dump(bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Items with commas between them.
+/// Prints items separated by commas.
 fn commas<T: Display>(items: impl Iterator<Item = T>, f: &mut Formatter<'_>) -> fmt::Result {
     for (i, item) in items.enumerate() {
         if i > 0 {
@@ -220,7 +220,7 @@ fn commas<T: Display>(items: impl Iterator<Item = T>, f: &mut Formatter<'_>) -> 
     Ok(())
 }
 
-/// Items in lines of their own, each behind `start`.
+/// Prints items in separate lines, each after `start`.
 fn lines<T: Display>(
     start: &str,
     items: impl Iterator<Item = T>,
@@ -232,12 +232,12 @@ fn lines<T: Display>(
     Ok(())
 }
 
-/// How many of what: `1 flow`, `3 flows`.
+/// Prints a number with its noun: `1 flow`, `3 flows`.
 fn count(n: usize, what: &str, f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Seconds and the nanoseconds beyond them; `?` where the switch does not know.
+/// Prints seconds with nanoseconds; `?` if the switch does not know.
 struct Duration(u32, u32);
 
 impl Display for Duration {
@@ -249,7 +249,7 @@ impl Display for Duration {
     }
 }
 
-/// The name of a version byte, of the versions that nobody speaks here too.
+/// Prints the name of a version byte, also for unsupported versions.
 pub(crate) struct VersionName(pub(crate) u8);
 
 impl Display for VersionName {

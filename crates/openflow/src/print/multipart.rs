@@ -12,7 +12,7 @@ use crate::{
     PortStats, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
 };
 
-/// Whether there is nothing to say but the kind.
+/// Returns whether the kind is the whole content.
 pub(super) fn is_bare(request: &MultipartRequest<'_>) -> bool {
     let nothing = match request.body {
         RequestBody::Desc
@@ -94,7 +94,7 @@ impl Display for ReplyBody<'_> {
     }
 }
 
-/// How many there are, then a line for each.
+/// Prints the number of items, then a line for each.
 fn listed<'a, T: Element<'a> + Clone + Display>(
     list: &List<'a, T>,
     what: &str,
@@ -104,7 +104,7 @@ fn listed<'a, T: Element<'a> + Clone + Display>(
     lines(ITEM, list.iter(), f)
 }
 
-/// Texts stand between quotes, escaped.
+/// Prints the texts in quotes, escaped.
 impl Display for Desc<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "manufacturer={:?}, hardware={:?}", self.manufacturer(), self.hardware())?;
@@ -163,7 +163,7 @@ impl Display for PortStats {
     }
 }
 
-/// A counter; `?` where the switch does not count.
+/// Prints a counter; `?` if the switch does not support it.
 struct Count(u64);
 
 impl Display for Count {
@@ -175,12 +175,12 @@ impl Display for Count {
     }
 }
 
-/// How long it has been there, which only 1.3 tells.
+/// Prints the age, which only 1.3 reports.
 fn age(sec: u32, nsec: u32, f: &mut Formatter<'_>) -> fmt::Result {
     if (sec, nsec) == (0, 0) { Ok(()) } else { write!(f, ", duration={}", Duration(sec, nsec)) }
 }
 
-/// The number of a queue, `ALL` for all.
+/// Prints the number of a queue; `ALL` for all.
 struct QueueName(u32);
 
 impl Display for QueueName {
@@ -214,7 +214,7 @@ impl Display for Counter {
     }
 }
 
-/// Items of an entry, and the bytes behind them that cannot be read.
+/// Prints the items of an entry, and its unreadable bytes at the end.
 fn items<'a, T: Element<'a> + Clone + Display>(
     list: List<'a, T>,
     f: &mut Formatter<'_>,
@@ -226,7 +226,7 @@ fn items<'a, T: Element<'a> + Clone + Display>(
     }
 }
 
-/// Counters of buckets or bands, each behind its place in the list.
+/// Prints counters of buckets or bands, each after its index.
 fn counters(name: &str, list: &List<'_, Counter>, f: &mut Formatter<'_>) -> fmt::Result {
     for (i, counter) in list.iter().enumerate() {
         write!(f, "{SUBITEM}{name} {i}: {counter}")?;
@@ -288,7 +288,7 @@ impl Display for MeterConfig<'_> {
 
 impl Display for MeterFeatures {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // The flags are numbered by bit here as in a meter_mod; band types start at 1.
+        // The flags have the bits of a meter_mod; band types start at 1.
         let capabilities = MeterFlags::from_bits_retain(self.capabilities as u16);
         write!(f, "max_meter={}", self.max_meter)?;
         write!(f, ", band_types={}", Bits(self.band_types, &["", "drop", "dscp_remark"]))?;

@@ -1,14 +1,15 @@
-//! A match as `ovs-ofctl` of Open vSwitch 3.1 prints it: `tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80`.
+//! Prints a match as `ovs-ofctl` of Open vSwitch 3.1: `tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80`.
 //!
-//! Names and order are those of Open vSwitch (`match_format` in its `lib/match.c`), so that flows of a capture can be
-//! compared with `ovs-ofctl dump-flows`, and used in `ovs-ofctl add-flow`. Fields that Open vSwitch does not know, or not
-//! without their prerequisites, print under their names of the specification, after the others.
+//! Names and order are those of Open vSwitch (`match_format` in its `lib/match.c`). So flows of a
+//! capture can be compared with `ovs-ofctl dump-flows`, and used in `ovs-ofctl add-flow`. Other
+//! fields follow, with their names of the specification: those unknown to Open vSwitch, and those
+//! without their prerequisites.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::{Field, Match};
 
-/// `dl_type` of the protocols that have a word of their own.
+/// `dl_type` of the protocols with a keyword.
 const IPV4: u128 = 0x0800;
 const ARP: u128 = 0x0806;
 const RARP: u128 = 0x8035;
@@ -16,7 +17,7 @@ const IPV6: u128 = 0x86dd;
 const MPLS: u128 = 0x8847;
 const MPLS_MULTICAST: u128 = 0x8848;
 
-/// `nw_proto` of the protocols that have a word of their own.
+/// `nw_proto` of the protocols with a keyword.
 const ICMPV4: u128 = 1;
 const TCP: u128 = 6;
 const UDP: u128 = 17;
@@ -29,13 +30,13 @@ const VLAN_TAGGED: u16 = 0x1000;
 const VLAN_PRIORITY: u16 = 0xe000;
 const VLAN_PRIORITY_SHIFT: u32 = 13;
 
-/// Bits of the type of service that hold the DSCP start here.
+/// Position of the DSCP in the type of service, in bits.
 const DSCP_SHIFT: u32 = 2;
 
-/// A match in the words of Open vSwitch.
+/// A match in the format of Open vSwitch.
 pub(crate) struct OvsMatch<'a> {
     pub(crate) matching: &'a Match,
-    /// Whether it stood in a message of 1.0, where "untagged" counts all bits of the tag.
+    /// Whether it is from a message of 1.0, where "untagged" includes all bits of the tag.
     pub(crate) is_v10: bool,
 }
 
@@ -57,12 +58,12 @@ impl Display for OvsMatch<'_> {
     }
 }
 
-/// Writes fields, with commas between them.
+/// Writes fields, separated by commas.
 struct Writer<'a, 'f, 'b> {
     matching: &'a Match,
     f: &'f mut Formatter<'b>,
     comma: &'static str,
-    /// Fields that have not been printed yet, by their bits.
+    /// Fields that are not printed yet, one bit each.
     left: u64,
 }
 
@@ -95,7 +96,7 @@ impl Writer<'_, '_, '_> {
         self.text(format_args!("{name}={}", fmt::from_fn(|f| matching.format_field(field, f))))
     }
 
-    /// The word for Ethernet type and IP protocol, where Open vSwitch has one.
+    /// Prints the keyword for Ethernet type and IP protocol, if Open vSwitch has one.
     fn protocol(&mut self) -> fmt::Result {
         let over_ip = [
             (ICMPV4, Some("icmp"), None),
@@ -133,7 +134,8 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Id and priority of the VLAN: `dl_vlan` and `dl_vlan_pcp`, or bits of the tag where neither says it.
+    /// Prints the VLAN: `dl_vlan` and `dl_vlan_pcp`, or the bits of the tag if neither expresses
+    /// it.
     fn vlan(&mut self, is_v10: bool) -> fmt::Result {
         let part = |field: Field| match self.has(field) {
             true => {
@@ -175,7 +177,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Addresses and other fields of IP, ARP and MPLS.
+    /// Prints addresses and other fields of IP, ARP and MPLS.
     fn network(&mut self) -> fmt::Result {
         for (name, field) in [
             ("ipv6_src", Field::Ipv6Src),
@@ -209,7 +211,7 @@ impl Writer<'_, '_, '_> {
         self.field("mpls_bos", Field::MplsBos)
     }
 
-    /// The flow label has five digits, however small it is.
+    /// Prints the flow label, always with five digits.
     fn flow_label(&mut self) -> fmt::Result {
         let field = Field::Ipv6Flabel;
         if !self.has(field) {
@@ -223,7 +225,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Ports of TCP, UDP and SCTP; types of ICMP; neighbour discovery.
+    /// Prints ports of TCP, UDP and SCTP, types of ICMP, and neighbour discovery.
     fn transport(&mut self) -> fmt::Result {
         for (name, field) in [
             ("icmp_type", Field::Icmpv4Type),
@@ -236,7 +238,7 @@ impl Writer<'_, '_, '_> {
         ] {
             self.field(name, field)?;
         }
-        // The word for the protocol says whose port it is.
+        // The keyword names the protocol, so the names of ports need not.
         for (protocol, source, destination) in [
             (TCP, Field::TcpSrc, Field::TcpDst),
             (UDP, Field::UdpSrc, Field::UdpDst),
@@ -250,7 +252,7 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// What Open vSwitch has no name for.
+    /// Prints fields without a name in Open vSwitch.
     fn rest(&mut self) -> fmt::Result {
         for field in self.matching.fields() {
             self.field(field.name(), field)?;

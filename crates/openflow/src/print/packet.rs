@@ -12,7 +12,7 @@ use crate::{
 
 impl Display for PacketIn<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // 1.0 tells neither table nor cookie.
+        // 1.0 has neither table nor cookie.
         if self.table != 0 || self.cookie != PacketIn::NO_COOKIE {
             write!(f, "table_id={} ", self.table)?;
         }
@@ -55,13 +55,13 @@ impl Display for PacketOut<'_> {
     }
 }
 
-/// `priority=100,in_port=1`: which packets, as flows print it.
+/// Prints priority and match of a flow: `priority=100,in_port=1`.
 pub(super) fn rule(priority: u16, matching: &MatchView<'_>, f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "priority={priority}")?;
     if matching.to_match().is_any() { Ok(()) } else { write!(f, ",{matching}") }
 }
 
-/// Table number, `ALL` for all.
+/// Prints a table number; `ALL` for all.
 pub(super) struct TableName(pub(super) u8);
 
 impl Display for TableName {
@@ -73,7 +73,7 @@ impl Display for TableName {
     }
 }
 
-/// Timeouts and flags, each only where it is set, with a comma behind.
+/// Prints timeouts and flags that are set, each followed by a comma.
 pub(super) fn ageing(
     idle_timeout: u16,
     hard_timeout: u16,
@@ -92,7 +92,7 @@ pub(super) fn ageing(
     Ok(())
 }
 
-/// A cookie and, where it counts, its mask, with a comma behind.
+/// Prints a cookie and, if relevant, its mask, followed by a comma.
 pub(super) fn cookie(cookie: u64, mask: u64, f: &mut Formatter<'_>) -> fmt::Result {
     match mask {
         0 => write!(f, "cookie={cookie:#x}, "),
@@ -100,7 +100,7 @@ pub(super) fn cookie(cookie: u64, mask: u64, f: &mut Formatter<'_>) -> fmt::Resu
     }
 }
 
-/// A filter on where flows send to, each only where it is set, with a comma behind.
+/// Prints the filters on the output of flows that are set, each followed by a comma.
 pub(super) fn towards(port: Port, group: u32, f: &mut Formatter<'_>) -> fmt::Result {
     if port != Port::ANY {
         write!(f, "out_port={port}, ")?;

@@ -1,11 +1,11 @@
-//! Tables: what they counted and what they can do.
+//! Tables: their counters and features.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Hex, SUBITEM, commas, lines};
 use crate::{ActionId, InstructionId, OxmId, TableFeatures, TableProperty, TableStats};
 
-/// Actions of 1.3, by number; `""` where it has none.
+/// Actions of 1.3, by number; `""` for unused numbers.
 pub(super) const ACTIONS: &[&str] = &[
     "output",
     "",
@@ -118,7 +118,7 @@ impl Display for TableProperty<'_> {
     }
 }
 
-/// Table numbers, with runs of them drawn together: `1-253`.
+/// Prints table numbers, with runs joined: `1-253`.
 fn runs(tables: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     let mut comma = "";
     for run in tables.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
@@ -132,7 +132,7 @@ fn runs(tables: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// A type by name, with the data of an experimenter's.
+/// Prints the name of a type, with the data of an experimenter's type.
 fn id(names: &[&str], kind: u16, body: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     match names.get(usize::from(kind)) {
         Some(name) if !name.is_empty() => f.write_str(name)?,
@@ -154,8 +154,8 @@ impl Display for InstructionId<'_> {
     }
 }
 
-/// The field's name, with `/mask` where masks are supported; the header where the field is not one
-/// of the basic ones.
+/// Prints the name of the field, with `/mask` if masks are supported; the header if it is not a
+/// basic field.
 impl Display for OxmId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (self.field(), self.experimenter) {

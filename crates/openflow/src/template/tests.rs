@@ -1,4 +1,4 @@
-//! What a filled template is, byte by byte, and what is refused.
+//! Filled templates, byte by byte, and rejected values.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 const OWNER: u8 = 3;
 const TO_ONE: &[Action<'_>] = &[Action::output(Port(1))];
 
-/// A buffer full of old bytes shows whether each one that counts is written.
+/// A buffer full of old bytes, which shows whether each relevant byte is written.
 fn dirty() -> Out {
     let mut out = Out::with_capacity(1024);
     out.append(&[0xa5; 1024]).unwrap();
@@ -23,7 +23,7 @@ fn written(version: Version, flow: FlowMod<'_>) -> Vec<u8> {
     out.as_slice().to_vec()
 }
 
-/// A match with every field that has a place in both versions, and one with a mask.
+/// A match with every field that has a place in both versions, and one field with a mask.
 fn tcp(port: u32, n: u8) -> Match {
     Match::any()
         .in_port(Port(port))

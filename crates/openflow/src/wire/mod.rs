@@ -1,15 +1,15 @@
-//! The fixed parts of messages as they stand on the wire: big-endian, unaligned, byte for byte.
+//! The fixed parts of messages on the wire: big-endian, unaligned, byte for byte.
 //!
-//! Nothing here means anything by itself; the modules above give meaning. Sections are those of
-//! the OpenFlow Switch Specification 1.0.0 ("1.0 §") and 1.3.5 ("1.3.5 §").
+//! Nothing here has a meaning by itself; the modules above give it one. Sections are those of the
+//! OpenFlow Switch Specification 1.0.0 ("1.0 §") and 1.3.5 ("1.3.5 §").
 
 pub(crate) mod v10;
 pub(crate) mod v13;
 
 pub(crate) use zerocopy::byteorder::network_endian::{U16, U32, U64};
 
-/// Defines `#[repr(C)]` structs that can be read from and written to bytes in place, each with an
-/// assertion of its size in bytes.
+/// Defines `#[repr(C)]` structs that are read from and written to bytes in place. Asserts the size
+/// of each, in bytes.
 macro_rules! wire {
     ($($(#[$doc:meta])* $name:ident: $size:literal { $($field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -57,7 +57,7 @@ wire! {
     /// four bytes of padding.
     Multipart: 4 { kind: U16, flags: U16, }
 
-    /// Type and length that start an action, an instruction, a property, a hello element.
+    /// Type and length at the start of an action, an instruction, a property, or a hello element.
     Tlv: 4 { kind: U16, length: U16, }
 
     /// `ofp_desc_stats` (1.0 §5.3.5; 1.3.5 §7.3.5.1).
@@ -84,6 +84,6 @@ wire! {
     /// The rest of `ofp_queue_prop_min_rate` and `_max_rate`.
     QueueRate: 8 { rate: U16, pad: [u8; 6], }
 
-    /// `ofp_queue_prop_experimenter` behind its header: experimenter, padding, data.
+    /// `ofp_queue_prop_experimenter` after its header: experimenter, padding, data.
     QueueExperimenter: 8 { experimenter: U32, pad: [u8; 4], }
 }

@@ -35,9 +35,9 @@ wire! {
         tp_dst: U16,
     }
 
-    /// `ofp_action_output` (§5.2.4), behind type and length.
+    /// `ofp_action_output` (§5.2.4), after type and length.
     ActionOutput: 4 { port: U16, max_len: U16, }
-    /// `ofp_action_output`, whole: most actions that are written are this.
+    /// `ofp_action_output`, whole: most actions written are this one.
     Output: 8 { kind: U16, length: U16, port: U16, max_len: U16, }
     /// The 16-bit argument of `ofp_action_vlan_vid` and `ofp_action_tp_port`.
     ActionU16: 4 { value: U16, pad: [u8; 2], }
@@ -48,7 +48,7 @@ wire! {
     /// `ofp_action_enqueue`.
     ActionEnqueue: 12 { port: U16, pad: [u8; 6], queue_id: U32, }
 
-    /// `ofp_flow_mod` behind its match (§5.3.3).
+    /// `ofp_flow_mod` after its match (§5.3.3).
     FlowMod: 24 {
         cookie: U64,
         command: U16,
@@ -75,12 +75,12 @@ wire! {
     /// `ofp_queue_get_config_reply` (§5.3.4).
     QueueGetConfigReply: 8 { port: U16, pad: [u8; 6], }
 
-    /// `ofp_flow_stats_request` and `ofp_aggregate_stats_request` behind the match (§5.3.5).
+    /// `ofp_flow_stats_request` and `ofp_aggregate_stats_request` after the match (§5.3.5).
     FlowStatsRequest: 4 { table_id: u8, pad: u8, out_port: U16, }
 
     /// `ofp_flow_stats` before the match (§5.3.5).
     FlowStatsHead: 4 { length: U16, table_id: u8, pad: u8, }
-    /// `ofp_flow_stats` behind the match.
+    /// `ofp_flow_stats` after the match.
     FlowStatsTail: 44 {
         duration_sec: U32,
         duration_nsec: U32,
@@ -118,10 +118,10 @@ wire! {
 
     /// `ofp_packet_in` (§5.4.1).
     PacketIn: 10 { buffer_id: U32, total_len: U16, in_port: U16, reason: u8, pad: u8, }
-    /// The same with its header (§5.1).
+    /// `ofp_packet_in` with its header (§5.1).
     PacketInHead: 18 { version_and_kind: [u8; 2], length: U16, xid: U32, packet_in: PacketIn, }
 
-    /// `ofp_flow_removed` behind its match (§5.4.2).
+    /// `ofp_flow_removed` after its match (§5.4.2).
     FlowRemoved: 40 {
         cookie: U64,
         priority: U16,

@@ -20,17 +20,17 @@ wire! {
         max_speed: U32,
     }
 
-    /// `ofp_match` before its fields (§7.2.3.1): the length leaves the padding out.
+    /// `ofp_match` before its fields (§7.2.3.1). The length does not include the padding.
     Match: 4 { kind: U16, length: U16, }
 
-    /// `ofp_instruction_goto_table` behind type and length (§7.2.4).
+    /// `ofp_instruction_goto_table` after type and length (§7.2.4).
     InstructionGotoTable: 4 { table_id: u8, pad: [u8; 3], }
-    /// `ofp_instruction_write_metadata` behind type and length.
+    /// `ofp_instruction_write_metadata` after type and length.
     InstructionWriteMetadata: 20 { pad: [u8; 4], metadata: U64, mask: U64, }
 
-    /// `ofp_action_output` behind type and length (§7.2.5).
+    /// `ofp_action_output` after type and length (§7.2.5).
     ActionOutput: 12 { port: U32, max_len: U16, pad: [u8; 6], }
-    /// `ofp_action_output`, whole: most actions that are written are this.
+    /// `ofp_action_output`, whole: most actions written are this one.
     Output: 16 { kind: U16, length: U16, port: U32, max_len: U16, pad: [u8; 6], }
     /// The 8-bit argument of `ofp_action_mpls_ttl` and `ofp_action_nw_ttl`.
     ActionU8: 4 { value: u8, pad: [u8; 3], }
@@ -77,7 +77,7 @@ wire! {
 
     /// `ofp_meter_mod` (§7.3.4.4).
     MeterMod: 8 { command: U16, flags: U16, meter_id: U32, }
-    /// `ofp_meter_band_header` and the four bytes behind it that each band has (§7.3.4.4).
+    /// `ofp_meter_band_header` and the four bytes after it that each band has (§7.3.4.4).
     MeterBand: 16 { kind: U16, length: U16, rate: U32, burst_size: U32, argument: [u8; 4], }
 
     /// `ofp_queue_get_config_request` and `_reply` (§7.3.6).
@@ -133,7 +133,8 @@ wire! {
     }
 
     /// `ofp_port_stats_request`, `ofp_group_stats_request` and `ofp_meter_multipart_request`
-    /// (§7.3.5.6, §7.3.5.9, §7.3.5.12): a number and padding; `ofp_port_stats` starts so too.
+    /// (§7.3.5.6, §7.3.5.9, §7.3.5.12): a number and padding. `ofp_port_stats` starts with the
+    /// same.
     NumberRequest: 8 { number: U32, pad: [u8; 4], }
 
     /// `ofp_queue_stats_request` (§7.3.5.8), and the head of `ofp_queue_stats`.
@@ -190,8 +191,9 @@ wire! {
         pad: [u8; 2],
     }
 
-    /// Experimenter id and type, which start `ofp_experimenter_header` (§7.5.4) behind the header,
-    /// `ofp_experimenter_multipart_header` (§7.3.5.15), and an experimenter error or property.
+    /// Experimenter id and type, at the start of `ofp_experimenter_header` (§7.5.4) after the
+    /// header, of `ofp_experimenter_multipart_header` (§7.3.5.15), and of an experimenter error or
+    /// property.
     Experimenter: 8 { experimenter: U32, kind: U32, }
 
     /// `ofp_packet_out` (§7.3.7).
@@ -205,9 +207,9 @@ wire! {
 
     /// `ofp_packet_in` before its match (§7.4.1).
     PacketIn: 16 { buffer_id: U32, total_len: U16, reason: u8, table_id: u8, cookie: U64, }
-    /// The same with its header (§7.1).
+    /// `ofp_packet_in` with its header (§7.1).
     PacketInFixed: 24 { version_and_kind: [u8; 2], length: U16, xid: U32, packet_in: PacketIn, }
-    /// All up to the packet where the match is nothing but an ingress port (§7.2.3).
+    /// Everything before the packet, if the match has only an ingress port (§7.2.3).
     PacketInHead: 42 {
         fixed: PacketInFixed,
         match_head: [u8; 8],
@@ -248,6 +250,6 @@ wire! {
     }
     /// `ofp_queue_stats` counters, the same in both versions (1.0 §5.3.5; §7.3.5.8).
     QueueCounters: 24 { tx_bytes: U64, tx_packets: U64, tx_errors: U64, }
-    /// How long a thing has been there (1.3 adds it to ports, queues, groups and meters).
+    /// Age (1.3 adds it to ports, queues, groups and meters).
     Duration: 8 { seconds: U32, nanoseconds: U32, }
 }

@@ -1,6 +1,6 @@
-//! Generators of messages: everything that a version can say, in its one canonical form.
+//! Generators of messages: everything that a version can express, in its canonical form.
 //!
-//! Messages borrow what they list. What they list is leaked here: some kilobytes a test run.
+//! Messages borrow their lists. The lists are leaked: some kilobytes per test run.
 
 use bellrock_openflow::*;
 use proptest::collection::vec;
@@ -11,9 +11,9 @@ use super::Direction;
 use super::generate_stats::{reply_body, request_body};
 use super::matches::{matching, packet_fields};
 
-/// Items of a list, at most; lists in lists multiply.
+/// Maximum number of items in a list; nested lists multiply.
 const ITEMS: usize = 4;
-/// Bytes of data without a meaning, at most.
+/// Maximum bytes of arbitrary data.
 const DATA: usize = 40;
 
 pub fn leak<T>(items: Vec<T>) -> &'static [T] {
@@ -30,7 +30,7 @@ pub fn bytes() -> impl Strategy<Value = Bytes<'static>> {
     vec(any::<u8>(), 0..DATA).prop_map(|bytes| Bytes(leak(bytes)))
 }
 
-/// Data whose length leaves `rest` when it is divided by eight: what fills a structure up.
+/// Data whose length modulo eight is `rest`, to fill up a structure.
 pub fn filling(rest: usize) -> impl Strategy<Value = Bytes<'static>> {
     (0..ITEMS)
         .prop_flat_map(move |words| vec(any::<u8>(), words * 8 + rest))
@@ -117,7 +117,7 @@ fn set_field(fields: Vec<Field>) -> impl Strategy<Value = Action<'static>> {
 }
 
 fn set_unknown_field() -> impl Strategy<Value = Action<'static>> {
-    // A class that is not basic, or a basic field behind the last one.
+    // A class other than basic, or a basic field after the last one.
     let head = prop_oneof![
         (0_u32..0x8000).prop_map(|class| class << 16),
         (40_u32..0x80).prop_map(|field| 0x8000 << 16 | field << 9),
@@ -540,7 +540,7 @@ fn to_switch_only13() -> impl Strategy<Value = ToSwitch<'static>> {
     ]
 }
 
-/// Any message, as it goes over the wire.
+/// Any message, encoded.
 pub fn encoded() -> impl Strategy<Value = (Direction, Vec<u8>)> {
     select(vec![Version::V1_0, Version::V1_3]).prop_flat_map(|version| {
         prop_oneof![

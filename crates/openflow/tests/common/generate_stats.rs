@@ -1,4 +1,4 @@
-//! Generators of what multipart messages carry.
+//! Generators of the contents of multipart messages.
 
 use bellrock_openflow::*;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ pub fn request_body(version: Version) -> BoxedStrategy<RequestBody<'static>> {
     }
 }
 
-/// Seconds and nanoseconds, where the version tells them.
+/// Seconds and nanoseconds, if the version has them.
 fn age(version: Version) -> BoxedStrategy<(u32, u32)> {
     match version {
         Version::V1_0 => Just((0, 0)).boxed(),

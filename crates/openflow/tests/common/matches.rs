@@ -1,4 +1,4 @@
-//! Generators of matches: any set of fields whose prerequisites hold, with any masks.
+//! Generators of matches: any set of fields with their prerequisites, with any masks.
 
 use bellrock_openflow::*;
 use proptest::prelude::*;
@@ -6,10 +6,10 @@ use proptest::sample::{select, subsequence};
 
 use super::generate::port;
 
-/// A field that others need, and the value that they need of it.
+/// A field that others depend on, and its required value.
 type Needed = (Field, u128);
 
-/// What a packet can be, and the fields that have a meaning then.
+/// Kinds of packets, and the fields that have a meaning in each.
 const PACKETS: &[(&[Needed], &[Field])] = {
     use Field::*;
     const IPV4: Needed = (EthType, 0x0800);
@@ -34,7 +34,7 @@ const PACKETS: &[(&[Needed], &[Field])] = {
     ]
 };
 
-/// Fields that need none.
+/// Fields without prerequisites.
 const FREE: [Field; 5] =
     [Field::InPort, Field::Metadata, Field::EthDst, Field::EthSrc, Field::TunnelId];
 
@@ -51,7 +51,7 @@ fn view(m: Match) -> MatchView<'static> {
     MatchView::from(m)
 }
 
-/// What a packet_in says of its packet: in 1.0, the port only.
+/// The match of a packet_in: in 1.0, only the port.
 pub fn packet_fields(version: Version) -> BoxedStrategy<MatchView<'static>> {
     let ingress = port(version).prop_map(MatchView::port);
     match version {

@@ -14,10 +14,11 @@ use bellrock_openflow::{
     DecodeError, EncodeError, FromSwitch, HEADER_LEN, Message, Out, Reading, ToSwitch,
 };
 
-/// Twice the longest message: what a message encodes to that was read, and room to see overruns.
+/// Twice the length of the longest message: space for any message that was read, and to detect
+/// overruns.
 pub const OUT_BYTES: usize = 2 * 65536;
 
-/// The way that a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     FromSwitch,
@@ -40,7 +41,7 @@ impl Vector {
     }
 }
 
-/// All vectors of a folder below `vectors/`, by name. A folder without any is a failure.
+/// Reads all vectors of a folder below `vectors/`, by name. Fails if there are none.
 pub fn vectors(folder: &str) -> Vec<Vector> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(folder);
     let mut paths: Vec<_> = fs::read_dir(&folder)
@@ -71,14 +72,14 @@ pub fn from_hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What `write` writes, which has to succeed.
+/// Returns the output of `write`, which has to succeed.
 pub fn encode(write: impl FnOnce(&mut Out) -> Result<(), EncodeError>) -> Vec<u8> {
     let mut out = Out::with_capacity(OUT_BYTES);
     write(&mut out).unwrap();
     out.as_slice().to_vec()
 }
 
-/// Messages of either direction behind one face.
+/// A message of either direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Any<'a> {
     From(Message<FromSwitch<'a>>),
@@ -102,13 +103,13 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// Whether it is a packet_out with a buffer and data, which is never written.
+    /// Returns whether it is a packet_out with a buffer and data, whose data is never written.
     pub fn has_data_beside_a_buffer(&self) -> bool {
         matches!(self, Any::To(Message { body: ToSwitch::PacketOut(packet), .. })
             if packet.buffer_id.is_some() && !packet.data.is_empty())
     }
 
-    /// The message as bytes; a message that was read can always be written.
+    /// Encodes the message. A message that was read can always be written.
     pub fn encode(&self) -> Vec<u8> {
         encode(|out| match self {
             Any::From(message) => message.body.encode(message.version, message.xid, out),
@@ -126,8 +127,9 @@ impl std::fmt::Display for Any<'_> {
     }
 }
 
-/// Reads bytes as a message of either direction, in both readings. What decodes has to print in both forms, and to
-/// encode to a message that says the same and encodes to itself. Returns whether any decoded.
+/// Decodes bytes as a message of either direction, strictly and liberally. A decoded message has to
+/// print in both forms, and to encode to an equal message with a stable encoding. Returns whether
+/// any decoding succeeded.
 pub fn exercise(bytes: &[u8]) -> bool {
     let mut valid = false;
     for direction in BOTH {
@@ -152,7 +154,7 @@ pub fn exercise(bytes: &[u8]) -> bool {
     valid
 }
 
-/// Writes the number of bytes into the header, as far as there is one.
+/// Writes the number of bytes into the length field of the header, if present.
 pub fn patch_length(bytes: &mut [u8]) {
     let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
     if bytes.len() >= HEADER_LEN {

@@ -1,4 +1,4 @@
-//! Flows and what they counted (1.0 §5.3.5; 1.3.5 §7.3.5.2, §7.3.5.3).
+//! Flows and their counters (1.0 §5.3.5; 1.3.5 §7.3.5.2, §7.3.5.3).
 
 use crate::list::Element;
 use crate::message::FlowFlags;
@@ -6,7 +6,7 @@ use crate::reader::Reader;
 use crate::wire::{self, U16, U32, U64, v10, v13};
 use crate::{DecodeError, EncodeError, FlowMod, Instructions, MatchView, Out, Port, Version};
 
-/// Which flows to tell of, one by one or summed up.
+/// Selects the flows to report, individually or as a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FlowStatsRequest<'a> {
@@ -16,16 +16,16 @@ pub struct FlowStatsRequest<'a> {
     pub out_port: Port,
     /// Only flows that send to this group; [`FlowMod::ANY_GROUP`] for all (1.3).
     pub out_group: u32,
-    /// Only flows with this cookie, in the bits of the mask (1.3).
+    /// Only flows whose cookie equals this in the bits of the mask (1.3).
     pub cookie: u64,
-    /// The bits of the cookie that count (1.3).
+    /// The bits of the cookie to compare (1.3).
     pub cookie_mask: u64,
     /// Only flows that this match covers.
     pub matching: MatchView<'a>,
 }
 
 impl<'a> FlowStatsRequest<'a> {
-    /// All flows that `matching` covers.
+    /// Selects all flows that `matching` covers.
     #[must_use]
     pub fn all(matching: impl Into<MatchView<'a>>) -> Self {
         FlowStatsRequest {
@@ -94,15 +94,15 @@ impl<'a> FlowStatsRequest<'a> {
     }
 }
 
-/// A flow, and what it counted.
+/// A flow with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FlowStats<'a> {
     /// Its table.
     pub table: u8,
-    /// How long it has been there, in whole seconds.
+    /// How long it has existed, in whole seconds.
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
     /// Its priority.
     pub priority: u16,
@@ -110,23 +110,23 @@ pub struct FlowStats<'a> {
     pub idle_timeout: u16,
     /// Its hard timeout in seconds; 0 for none.
     pub hard_timeout: u16,
-    /// How it behaves (empty in 1.0, which does not say).
+    /// Its flags (empty in 1.0, which does not report them).
     pub flags: FlowFlags,
     /// Its cookie.
     pub cookie: u64,
     /// Packets that it matched.
     pub packet_count: u64,
-    /// Bytes of those.
+    /// Bytes that it matched.
     pub byte_count: u64,
     /// Its match.
     pub matching: MatchView<'a>,
-    /// What happens to packets that match.
+    /// Its instructions.
     pub instructions: Instructions<'a>,
 }
 
 impl<'a> FlowStats<'a> {
-    /// Whether its match and its instructions have a meaning here, all of them. Every flow of this
-    /// controller has; others' need not ([`crate::Reading::Liberal`]).
+    /// Returns whether its match and instructions have a meaning here. This is true for every flow
+    /// of this controller, but not always for other flows ([`crate::Reading::Liberal`]).
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.matching.to_match().is_well_formed() && self.instructions.is_well_formed()
@@ -175,7 +175,7 @@ impl<'a> FlowStats<'a> {
     }
 }
 
-/// The rest of an entry that says its own length, of which `head` bytes are read.
+/// Returns the rest of an entry with a length field, of which `head` bytes are already read.
 pub(super) fn entry<'a>(
     start: &Reader<'a>,
     reader: &mut Reader<'a>,
@@ -242,7 +242,7 @@ impl<'a> Element<'a> for FlowStats<'a> {
     }
 }
 
-/// What flows counted together.
+/// Sums over flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Aggregate {

@@ -1,5 +1,4 @@
-//! Groups: what they counted, how they are set up, what a switch can do (1.3.5 §7.3.5.9 to
-//! §7.3.5.11).
+//! Groups: counters, configuration, and features of a switch (1.3.5 §7.3.5.9 to §7.3.5.11).
 
 use super::flow::entry;
 use crate::list::{Element, List};
@@ -8,7 +7,7 @@ use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v13};
 use crate::{DecodeError, EncodeError, Out, Version};
 
-/// Packets and bytes, of a bucket or of a band.
+/// Packets and bytes of a bucket or of a band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Counter {
@@ -32,23 +31,23 @@ impl<'a> Element<'a> for Counter {
     }
 }
 
-/// What a group counted.
+/// Counters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GroupStats<'a> {
     /// The group.
     pub group: u32,
-    /// Flows and groups that use it.
+    /// Number of flows and groups that use it.
     pub ref_count: u32,
     /// Packets that it processed.
     pub packet_count: u64,
-    /// Bytes of those.
+    /// Bytes that it processed.
     pub byte_count: u64,
-    /// How long it has been there, in whole seconds.
+    /// How long it has existed, in whole seconds.
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
-    /// What each of its buckets counted.
+    /// Counters of each of its buckets.
     pub buckets: List<'a, Counter>,
 }
 
@@ -84,11 +83,11 @@ impl<'a> Element<'a> for GroupStats<'a> {
     }
 }
 
-/// A group as it is set up.
+/// Configuration of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GroupDesc<'a> {
-    /// How it uses its buckets.
+    /// Its type.
     pub kind: GroupType,
     /// The group.
     pub group: u32,
@@ -117,17 +116,17 @@ impl<'a> Element<'a> for GroupDesc<'a> {
     }
 }
 
-/// What groups a switch can do. Arrays have an entry for each group type, by its number.
+/// Group features of a switch. Arrays are indexed by the number of the group type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GroupFeatures {
-    /// A bit for each group type.
+    /// One bit per supported group type.
     pub types: u32,
     /// `ofp_group_capabilities`: select by weight, by liveness, chaining, checks of chaining.
     pub capabilities: u32,
-    /// Groups of each type.
+    /// Maximum number of groups of each type.
     pub max_groups: [u32; 4],
-    /// A bit for each action type that groups of each type can do.
+    /// Supported actions of each group type, one bit per action type.
     pub actions: [u32; 4],
 }
 

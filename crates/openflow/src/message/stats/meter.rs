@@ -1,5 +1,4 @@
-//! Meters: what they counted, how they are set up, what a switch can do (1.3.5 §7.3.5.12 to
-//! §7.3.5.14).
+//! Meters: counters, configuration, and features of a switch (1.3.5 §7.3.5.12 to §7.3.5.14).
 
 use super::flow::entry;
 use super::group::Counter;
@@ -9,23 +8,23 @@ use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v13};
 use crate::{DecodeError, EncodeError, Out, Version};
 
-/// What a meter counted.
+/// Counters of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MeterStats<'a> {
     /// The meter.
     pub meter: u32,
-    /// Flows that use it.
+    /// Number of flows that use it.
     pub flow_count: u32,
-    /// Packets that passed through it.
+    /// Packets that it processed.
     pub packet_in_count: u64,
-    /// Bytes of those.
+    /// Bytes that it processed.
     pub byte_in_count: u64,
-    /// How long it has been there, in whole seconds.
+    /// How long it has existed, in whole seconds.
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
-    /// What each of its bands counted.
+    /// Counters of each of its bands.
     pub bands: List<'a, Counter>,
 }
 
@@ -61,11 +60,11 @@ impl<'a> Element<'a> for MeterStats<'a> {
     }
 }
 
-/// A meter as it is set up.
+/// Configuration of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MeterConfig<'a> {
-    /// How it counts.
+    /// Its flags.
     pub flags: MeterFlags,
     /// The meter.
     pub meter: u32,
@@ -94,19 +93,19 @@ impl<'a> Element<'a> for MeterConfig<'a> {
     }
 }
 
-/// What meters a switch can do.
+/// Meter features of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MeterFeatures {
-    /// Meters.
+    /// Maximum number of meters.
     pub max_meter: u32,
-    /// A bit for each band type.
+    /// One bit per supported band type.
     pub band_types: u32,
-    /// The flags that it knows, see [`MeterFlags`].
+    /// Supported flags, see [`MeterFlags`].
     pub capabilities: u32,
-    /// Bands of a meter.
+    /// Maximum number of bands of a meter.
     pub max_bands: u8,
-    /// Largest colour value.
+    /// Maximum colour value.
     pub max_color: u8,
 }
 

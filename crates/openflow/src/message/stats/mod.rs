@@ -1,4 +1,4 @@
-//! What multipart requests and replies carry.
+//! Contents of multipart requests and replies.
 
 mod flow;
 mod group;

@@ -1,11 +1,11 @@
-//! What ports and queues counted (1.0 §5.3.5; 1.3.5 §7.3.5.6, §7.3.5.8).
+//! Counters of ports and queues (1.0 §5.3.5; 1.3.5 §7.3.5.6, §7.3.5.8).
 
 use crate::list::Element;
 use crate::reader::Reader;
 use crate::wire::{U16, U32, U64, v10, v13};
 use crate::{DecodeError, EncodeError, Out, Port, Version};
 
-/// Twelve counters of a port. All ones where the switch does not count.
+/// Twelve counters of a port. All ones if the switch does not support a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "the names are the specification's")]
@@ -24,7 +24,7 @@ pub struct PortCounters {
     pub collisions: u64,
 }
 
-/// What a port counted.
+/// A port with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PortStats {
@@ -32,9 +32,9 @@ pub struct PortStats {
     pub port: Port,
     /// Its counters.
     pub counters: PortCounters,
-    /// How long it has been there, in whole seconds (0 in 1.0, which does not say).
+    /// How long it has existed, in whole seconds (0 in 1.0, which does not report it).
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Element<'a> for PortStats {
     }
 }
 
-/// Which queues to tell of.
+/// Selects the queues to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueStatsRequest {
@@ -136,7 +136,7 @@ impl QueueStatsRequest {
     }
 }
 
-/// What a queue counted.
+/// A queue with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueStats {
@@ -150,9 +150,9 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped because the queue was full.
     pub tx_errors: u64,
-    /// How long it has been there, in whole seconds (0 in 1.0, which does not say).
+    /// How long it has existed, in whole seconds (0 in 1.0, which does not report it).
     pub duration_sec: u32,
-    /// The nanoseconds beyond them.
+    /// Additional nanoseconds.
     pub duration_nsec: u32,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Element<'a> for QueueStats {
     }
 }
 
-/// Seconds and nanoseconds, which only 1.3 tells.
+/// Reads seconds and nanoseconds, which only 1.3 reports.
 fn duration(version: Version, reader: &mut Reader<'_>) -> Result<(u32, u32), DecodeError> {
     match version {
         Version::V1_0 => Ok((0, 0)),

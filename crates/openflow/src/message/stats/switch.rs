@@ -1,4 +1,4 @@
-//! What a switch is (1.0 §5.3.5; 1.3.5 §7.3.5.1).
+//! Description of a switch (1.0 §5.3.5; 1.3.5 §7.3.5.1).
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use crate::reader::Reader;
 use crate::wire;
 use crate::{DecodeError, EncodeError, FixedStr, Out};
 
-/// The description of a switch: five texts, in the maker's words.
+/// The description of a switch: five texts from its manufacturer.
 #[derive(Clone, Copy)]
 pub struct Desc<'a>(&'a wire::Desc);
 
 impl<'a> Desc<'a> {
-    /// Its maker.
+    /// Returns the manufacturer.
     #[must_use]
     pub fn manufacturer(&self) -> FixedStr<256> {
         FixedStr(self.0.manufacturer)
     }
 
-    /// Its hardware.
+    /// Returns the hardware.
     #[must_use]
     pub fn hardware(&self) -> FixedStr<256> {
         FixedStr(self.0.hardware)
     }
 
-    /// Its software.
+    /// Returns the software.
     #[must_use]
     pub fn software(&self) -> FixedStr<256> {
         FixedStr(self.0.software)
     }
 
-    /// Its serial number.
+    /// Returns the serial number.
     #[must_use]
     pub fn serial_number(&self) -> FixedStr<32> {
         FixedStr(self.0.serial_number)
     }
 
-    /// What its operator calls it.
+    /// Returns the name that its operator has given it.
     #[must_use]
     pub fn datapath(&self) -> FixedStr<256> {
         FixedStr(self.0.datapath)
@@ -60,12 +60,12 @@ impl<'a> Desc<'a> {
     }
 }
 
-/// The five texts, for a switch's end to answer with.
+/// The five texts, for the switch's end of a session to send.
 #[derive(Clone, Default)]
 pub struct DescBuf(Box<wire::Desc>);
 
 impl DescBuf {
-    /// These texts, each cut to its field.
+    /// Makes a description of these texts, each cut to the length of its field.
     #[must_use]
     pub fn new(
         manufacturer: &str,
@@ -83,7 +83,7 @@ impl DescBuf {
         }))
     }
 
-    /// As it goes into a reply.
+    /// Returns the description for a reply.
     #[must_use]
     pub fn view(&self) -> Desc<'_> {
         Desc(&self.0)

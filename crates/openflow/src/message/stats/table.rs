@@ -1,4 +1,4 @@
-//! Tables: what they counted and what they can do (1.0 §5.3.5; 1.3.5 §7.3.5.4, §7.3.5.5).
+//! Tables: their counters and features (1.0 §5.3.5; 1.3.5 §7.3.5.4, §7.3.5.5).
 
 use super::flow::entry;
 use crate::list::{Element, List};
@@ -6,31 +6,31 @@ use crate::reader::Reader;
 use crate::wire::{Tlv, U16, U32, U64, v10, v13};
 use crate::{Bytes, DecodeError, EncodeError, ErrorCode, Field, FixedStr, Out, Version, oxm};
 
-/// What a table counted.
+/// Counters of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableStats {
     /// The table.
     pub table: u8,
-    /// What only 1.0 says of it here; 1.3 says more in [`TableFeatures`].
+    /// Details that only 1.0 has here. 1.3 has more in [`TableFeatures`].
     pub v1_0: Option<TableDetails>,
-    /// Flows in it.
+    /// Number of its flows.
     pub active_count: u32,
-    /// Packets looked up.
+    /// Packets that were looked up.
     pub lookup_count: u64,
-    /// Packets that found a flow.
+    /// Packets that matched a flow.
     pub matched_count: u64,
 }
 
-/// What 1.0's table statistics say of the table itself.
+/// Details of a table in the statistics of 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableDetails {
     /// Its name.
     pub name: FixedStr<32>,
-    /// The wildcards that it supports (`ofp_flow_wildcards`).
+    /// Supported wildcards (`ofp_flow_wildcards`).
     pub wildcards: u32,
-    /// Flows that it can hold.
+    /// Maximum number of flows.
     pub max_entries: u32,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Element<'a> for TableStats {
     }
 }
 
-/// What a table can do, or is to do.
+/// Features of a table, reported or requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TableFeatures<'a> {
@@ -102,15 +102,15 @@ pub struct TableFeatures<'a> {
     pub table: u8,
     /// Its name.
     pub name: FixedStr<32>,
-    /// Bits of metadata that it can match.
+    /// Bits of metadata that it supports in matches.
     pub metadata_match: u64,
-    /// Bits of metadata that it can write.
+    /// Bits of metadata that it supports in writes.
     pub metadata_write: u64,
     /// Its settings (`ofp_table_config`).
     pub config: u32,
-    /// Flows that it can hold.
+    /// Maximum number of flows.
     pub max_entries: u32,
-    /// What it can do, property by property.
+    /// Its features, property by property.
     pub properties: List<'a, TableProperty<'a>>,
 }
 
@@ -150,62 +150,61 @@ impl<'a> Element<'a> for TableFeatures<'a> {
     }
 }
 
-/// A property of a table (`ofp_table_feature_prop_type`). `miss` tells that it is about the
-/// table-miss entry, where it differs from other flows.
+/// A property of a table (`ofp_table_feature_prop_type`). `miss` marks properties of the table-miss
+/// entry, if they differ from those of other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[allow(missing_docs, reason = "every `miss` is as said above")]
 pub enum TableProperty<'a> {
-    /// Instructions that it supports.
+    /// Supported instructions.
     Instructions { miss: bool, ids: List<'a, InstructionId<'a>> },
-    /// Tables that it can go to.
+    /// Tables that a flow can go to.
     NextTables {
         miss: bool,
         #[cfg_attr(feature = "serde", serde(serialize_with = "as_numbers"))]
         tables: Bytes<'a>,
     },
-    /// Actions that it can write to the action set.
+    /// Actions that a flow can write to the action set.
     WriteActions { miss: bool, ids: List<'a, ActionId<'a>> },
-    /// Actions that it can apply.
+    /// Actions that a flow can apply.
     ApplyActions { miss: bool, ids: List<'a, ActionId<'a>> },
-    /// Fields that it can match, as OXM headers.
+    /// Fields that flows can match, as OXM headers.
     Match { oxm: List<'a, OxmId> },
-    /// Fields that it can leave out, as OXM headers.
+    /// Fields that flows can leave out, as OXM headers.
     Wildcards { oxm: List<'a, OxmId> },
     /// Fields that `write_actions` can set, as OXM headers.
     WriteSetField { miss: bool, oxm: List<'a, OxmId> },
     /// Fields that `apply_actions` can set, as OXM headers.
     ApplySetField { miss: bool, oxm: List<'a, OxmId> },
-    /// An experimenter's, or a type that the specification does not name.
+    /// A property of an experimenter, or a type that the specification does not name.
     Unknown { kind: u16, body: Bytes<'a> },
 }
 
-/// An OXM header that stands for its field; its mask bit tells whether masks are supported
-/// (1.3.5 §7.3.5.5.2).
+/// An OXM header without a value. Its mask bit shows whether masks are supported (1.3.5
+/// §7.3.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OxmId {
     /// Class, field, mask bit and length.
     pub header: u32,
-    /// Whose field it is, where the class is that of experimenters: their headers are 64 bits long.
+    /// The experimenter's id, if the class is `OFPXMC_EXPERIMENTER`: such a header has 64 bits.
     pub experimenter: Option<u32>,
 }
 
 impl OxmId {
-    /// A basic field, with or without a mask.
+    /// Makes the header of a basic field, with or without a mask.
     #[must_use]
     pub const fn of(field: Field, masked: bool) -> Self {
         OxmId { header: oxm::header(field, masked), experimenter: None }
     }
 
-    /// The basic field that it stands for; `None` for other classes, and for fields that 1.3 does
-    /// not have.
+    /// Returns its basic field; `None` for other classes, and for fields that 1.3 does not have.
     #[must_use]
     pub fn field(self) -> Option<Field> {
         oxm::field(self.header)
     }
 
-    /// Whether its mask bit is set.
+    /// Returns whether its mask bit is set.
     #[must_use]
     pub const fn has_mask(self) -> bool {
         oxm::has_mask(self.header)
@@ -235,7 +234,7 @@ impl<'a> Element<'a> for OxmId {
 /// `OFPXMC_EXPERIMENTER`.
 const CLASS_EXPERIMENTER: u32 = 0xffff;
 
-/// As it prints: `eth_dst/mask`.
+/// Serialises as it prints: `eth_dst/mask`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for OxmId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -249,9 +248,9 @@ macro_rules! ids {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         pub struct $name<'a> {
-            /// The type's number.
+            /// The number of the type.
             pub kind: u16,
-            /// An experimenter's id and data; empty for all others.
+            /// An experimenter's id and data; empty for other types.
             pub body: Bytes<'a>,
         }
 
@@ -288,7 +287,7 @@ impl<'a> Element<'a> for TableProperty<'a> {
         let body = entry(&start, reader, head.length.get(), size_of::<Tlv>())?;
         reader.take(length.next_multiple_of(8) - length, "table property padding")?;
         let kind = head.kind.get();
-        // Each even type is followed by its twin for the table-miss entry.
+        // Each even type is followed by the same type for the table-miss entry.
         let miss = kind % 2 == 1;
         Ok(match kind {
             0 | 1 => TableProperty::Instructions { miss, ids: List::decode_within(version, body)? },
