@@ -1,4 +1,4 @@
-//! One reservation, from the request to its end.
+//! The life of one reservation, from the request to its end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,26 +14,27 @@ use super::{
     Kbps, Line, NotReleased, NotReserved, Order, Orders, Reservation, Reservations, State, next,
 };
 
-/// Paths that are tried, the shortest first.
+/// Maximum number of paths that are tried, shortest first.
 pub const ALTERNATIVES: usize = 8;
 
-/// How long the switches of a path may take to confirm a reservation.
+/// Time for the switches of a path to confirm a reservation.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long switches may take to have nothing left of what was reserved, before others can have it all the same.
+/// Maximum time for switches to remove a reservation's flows; then its bandwidth is released
+/// anyway.
 pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a reservation is kept on a path with a switch that is not connected, when there is no other path; and again,
-/// on one with a switch that is back and has not confirmed its part.
+/// Time for which a reservation stays on a path with a disconnected switch, when there is no other
+/// path. The same time applies again after the switch has reconnected, until it confirms its part.
 pub const AWAY_FOR: Duration = Duration::from_secs(30);
 
-/// After how long a switch that has not confirmed its part is waited for again.
+/// Time after which an unconfirmed switch is checked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// After how long a reservation that is lost is tried again, if nothing has changed before.
+/// Time after which a lost reservation is retried without a change of the network.
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
 
-/// A request that makes sense.
+/// A valid request.
 pub(super) struct Asked {
     pub(super) id: u32,
     pub(super) from: HostId,
@@ -43,23 +44,23 @@ pub(super) struct Asked {
     pub(super) orders: Orders,
 }
 
-/// What a reservation has while its flows are installed.
+/// The path of a reservation, and the bandwidth taken on it.
 struct Held {
     route: Route,
     way: Way,
     doubt: Option<Doubt>,
 }
 
-/// It is not known whether packets get through.
+/// State of a reservation while it is unknown whether packets get through.
 struct Doubt {
     why: String,
-    /// When it is looked at again, if nothing changes before.
+    /// Time of the next check, if nothing changes before.
     look_at: Duration,
-    /// When it is given up.
+    /// Time when the reservation is given up.
     until: Duration,
 }
 
-/// Reserves, answers, and keeps the reservation until it is released.
+/// Reserves, answers, and keeps the reservation until its release.
 pub(super) async fn hold(
     network: Network,
     book: Reservations,
@@ -85,7 +86,7 @@ pub(super) async fn hold(
             Order::Release(answer) => {
                 let released = match held {
                     Some(held) => task.let_go(held).await,
-                    // A switch that was away then may have its flows still.
+                    // Its flows may remain in a switch that was disconnected then.
                     None => task.withdraw().await,
                 };
                 task.book.close(task.asked.id);
@@ -96,10 +97,10 @@ pub(super) async fn hold(
     }
 }
 
-/// A route, and what each of its lines carries, in kbit/s.
+/// A route, and the capacity of each of its lines in kbit/s.
 type Candidate = (Route, Vec<(Line, u64)>);
 
-/// A route on which the bandwidth is taken.
+/// A route with bandwidth taken on all lines.
 type Found = (Route, Way);
 
 struct Holding {
@@ -110,7 +111,7 @@ struct Holding {
 }
 
 impl Holding {
-    /// The next order. What is not as it should be is looked at now and then without one.
+    /// Returns the next order. A lost or doubtful reservation is also checked from time to time.
     async fn next(&self, held: &Option<Held>) -> Order {
         let order = next(&self.asked.orders);
         let look_at = match held {
@@ -129,7 +130,7 @@ impl Holding {
         self.note(State::Installed(held.route.ports().collect()))
     }
 
-    /// Looks how it is after something has changed, and moves it to another path where it has to.
+    /// Checks a reservation after a change, and moves it to another path if necessary.
     async fn look(&self, held: Option<Held>) -> Option<Held> {
         let Some(held) = held else { return self.noted(self.reserve(Duration::ZERO).await) };
         let (why, look_at) = match held.route.standing(&self.network) {
@@ -138,7 +139,7 @@ impl Holding {
             Standing::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
             Standing::New(dpid, until) => (format!("switch {dpid} is just back"), until),
         };
-        // Flows may be in place all along: they stay until those of another path are confirmed.
+        // The flows may still be in place: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
             Ok((route, way)) => match self.lay((route, way.clone()), Some(&held)).await {
                 Ok(moved) => {
@@ -149,7 +150,8 @@ impl Holding {
                 Err(_) => {
                     let commit = self.commit(&held.route);
                     if commit.settled(&self.network, CLEAR_WITHIN).await.is_err() {
-                        // It cannot be told while a switch of it is away when the others have nothing left.
+                        // While a switch is disconnected, nothing shows when the other switches
+                        // have removed the flows.
                         self.network.sleep(CLEAR_WITHIN).await;
                     }
                     self.give_back(&way.without(&held.way)).await;
@@ -160,7 +162,8 @@ impl Holding {
         }
     }
 
-    /// Its path is there. Its flows may not be, where a switch was away or refuses something.
+    /// Handles an intact path. Flows may still be missing, if a switch was disconnected or refuses
+    /// a change.
     async fn stay(&self, held: Held) -> Option<Held> {
         let state = self.desired.state().load();
         let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
@@ -178,7 +181,7 @@ impl Holding {
         }
     }
 
-    /// Its path is not there any more.
+    /// Handles a broken path.
     async fn replace(&self, held: Held) -> Option<Held> {
         let found = match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {
             Ok(found) => found,
@@ -195,11 +198,11 @@ impl Holding {
         }
     }
 
-    /// Gives all back, also what was taken for another path, and looks for one from nothing: what is refused at one may go
-    /// by another.
+    /// Releases all bandwidth, also that taken on another path, and reserves anew: a flow refused
+    /// on one path may be accepted on another.
     async fn start_anew(&self, held: Held, other: Option<&Way>) -> Option<Held> {
         let other = other.map(|other| other.without(&held.way));
-        // Who refuses to remove a flow that leads nowhere does it no good and no harm.
+        // Ignored: a remaining flow that leads nowhere has no effect.
         let _ = self.let_go(held).await;
         if let Some(other) = other {
             self.give_back(&other).await;
@@ -208,11 +211,11 @@ impl Holding {
         self.noted(self.reserve(Duration::ZERO).await)
     }
 
-    /// Keeps it for a while.
+    /// Keeps a doubtful reservation for a while.
     async fn doubt(&self, held: Held, why: String, look_at: Duration) -> Option<Held> {
         let now = self.network.now();
         let until = match &held.doubt {
-            // Another doubt is another matter.
+            // A different reason restarts the time.
             Some(doubt) if doubt.why == why => doubt.until,
             _ => now + AWAY_FOR,
         };
@@ -223,15 +226,15 @@ impl Holding {
         Some(Held { doubt: Some(Doubt { why, look_at, until }), ..held })
     }
 
-    /// It holds nothing any more.
+    /// Ends the hold on all lines.
     async fn lose(&self, held: Held, why: NotReserved) -> Option<Held> {
-        // Who refuses to remove a flow that leads nowhere does it no good and no harm.
+        // Ignored: a remaining flow that leads nowhere has no effect.
         let _ = self.let_go(held).await;
         self.book.look_for_lost();
         self.noted(Err(why))
     }
 
-    /// Notes what came of it.
+    /// Records the result.
     fn noted(&self, held: Result<Held, NotReserved>) -> Option<Held> {
         match held {
             Ok(held) => {
@@ -245,15 +248,15 @@ impl Holding {
         }
     }
 
-    /// Takes the bandwidth on a path, and installs the flows. Where a switch refuses its part, paths without it
-    /// are tried.
+    /// Takes the bandwidth on a path, and installs the flows. If a switch refuses its part, tries
+    /// paths without this switch.
     async fn reserve(&self, wait: Duration) -> Result<Held, NotReserved> {
         let (mut refused, mut without) = (None, BTreeSet::new());
         loop {
             let wait = if without.is_empty() { wait } else { Duration::ZERO };
             let found = match (self.find(None, wait, &without).await, refused) {
                 (Ok(found), _) => found,
-                // What was refused first says more than that there is no path beside.
+                // The first refusal is a better reason than the lack of other paths.
                 (Err(_), Some(refused)) => return Err(NotReserved::NotInstalled(refused)),
                 (Err(why), None) => return Err(why),
             };
@@ -268,8 +271,8 @@ impl Holding {
         }
     }
 
-    /// Takes the bandwidth on the first path that has it, beside what it has on the path before. None of the path
-    /// passes `without`.
+    /// Takes the bandwidth on the first path that has it, except on lines of the previous path. No
+    /// path passes `without`.
     async fn find(
         &self,
         before: Option<&Held>,
@@ -283,12 +286,13 @@ impl Holding {
         }
     }
 
-    /// Installs the flows of a route, in the place of those of the path before. If that fails and there is no path before,
-    /// what was taken is given back; otherwise that is for the caller, when flows of both are gone or back.
+    /// Installs the flows of a route, in place of those of the previous path. If this fails without
+    /// a previous path, the bandwidth is released. Otherwise the caller releases it, when the flows
+    /// of both paths are removed or restored.
     async fn lay(&self, (route, way): Found, before: Option<&Held>) -> Result<Held, NotReserved> {
         let commit = self.commit(&route);
         let confirmed = commit.confirmed(&self.network, CONFIRM_WITHIN).await;
-        // What flows use is given back when they are gone, or have had their time.
+        // Bandwidth is released when its flows are gone, or after the time limit.
         match (confirmed, before) {
             (Ok(()), before) => {
                 if before.is_some() {
@@ -305,7 +309,7 @@ impl Holding {
         }
     }
 
-    /// Removes the flows, and gives back what was taken.
+    /// Removes the flows, and releases the bandwidth.
     async fn let_go(&self, held: Held) -> Result<(), NotCommitted> {
         let withdrawn = self.withdraw().await;
         self.give_back(&held.way).await;
@@ -321,8 +325,8 @@ impl Holding {
         self.desired.withdraw(self.asked.id).settled(&self.network, CLEAR_WITHIN).await
     }
 
-    /// The shortest paths whose lines carry so much and that do not pass these switches, and what each of their lines
-    /// carries.
+    /// Returns the shortest paths whose lines have the capacity and that avoid these switches, with
+    /// the capacity of each line.
     fn routes(&self, without: &BTreeSet<Dpid>) -> Result<Vec<Candidate>, NotReserved> {
         let Asked { from, to, rate, queue, .. } = self.asked;
         let (hosts, switches) = (self.network.hosts().load(), self.network.switches());
@@ -363,7 +367,7 @@ impl Holding {
         }
         routes.retain(|(route, _)| !route.switches().any(|dpid| without.contains(&dpid)));
         if routes.is_empty() {
-            // Is it for the rate, or does no path lead there at all?
+            // Decides whether the rate is too high or there is no path at all.
             let any = paths.k_shortest(first, last, 1, |_| true);
             for hop in any.iter().flat_map(|path| &path.hops) {
                 enough(Line::From(hop.from))?;
@@ -373,7 +377,7 @@ impl Holding {
         Ok(routes)
     }
 
-    /// Takes the bandwidth on the first of these paths that has it, but for lines that it has already.
+    /// Takes the bandwidth on the first of these paths that has it, except on lines held already.
     async fn take(
         &self,
         routes: &[Candidate],
@@ -397,7 +401,7 @@ impl Holding {
         Some((index, ways.get(index)?.clone()))
     }
 
-    /// What to say when others have what is missing.
+    /// The error when other reservations use the missing bandwidth.
     fn taken(&self, routes: &[Candidate]) -> NotReserved {
         let Asked { from, to, rate, .. } = self.asked;
         let ledger = &self.book.0.ledger;

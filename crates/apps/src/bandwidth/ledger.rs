@@ -1,7 +1,7 @@
-//! What of each line is promised to whom: the one place where bandwidth is given away.
+//! The reserved rate of each line. All bandwidth is reserved here.
 //!
-//! Each direction of a line has a variable, and a transaction changes those of a whole path, or none
-//! (McNettle, Fig. 6). So whatever happens at the same time, no line is promised beyond what it carries.
+//! Each direction of a line has a variable, and a transaction changes those of a whole path, or
+//! none (McNettle, Fig. 6). So concurrent requests never reserve more on a line than its capacity.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use bellrock_api::{Interrupt, SwitchPort, TVar, Transaction};
 
-/// A direction of a line, by the port of a switch where it begins or ends.
+/// A direction of a line, named by the switch port at its start or end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Line {
-    /// From this port to whatever is behind it.
+    /// From this port to the switch or host behind it.
     From(SwitchPort),
     /// From the host behind this port to the switch.
     To(SwitchPort),
@@ -27,26 +27,26 @@ impl fmt::Display for Line {
     }
 }
 
-/// What is promised of each line, in kbit/s.
+/// Reserved rate of each line, in kbit/s.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<BTreeMap<Line, TVar<u64>>>);
 
-/// One way from host to host.
+/// The lines of one path from host to host.
 #[derive(Clone, Debug)]
 pub(super) struct Way(Vec<Part>);
 
-/// A line of a way.
+/// A line of a path.
 #[derive(Clone, Debug)]
 struct Part {
     line: Line,
-    /// What is promised of it, in kbit/s.
+    /// Reserved rate, in kbit/s.
     promised: TVar<u64>,
-    /// What it carries, in kbit/s.
+    /// Capacity, in kbit/s.
     carries: u64,
 }
 
 impl Way {
-    /// Those of its lines that another way does not have.
+    /// The lines that another way does not have.
     pub(super) fn without(&self, other: &Way) -> Way {
         let is_other = |part: &&Part| !other.0.iter().any(|its| its.line == part.line);
         Way(self.0.iter().filter(is_other).cloned().collect())
@@ -54,7 +54,7 @@ impl Way {
 }
 
 impl Ledger {
-    /// A way over these lines, each with what it carries.
+    /// A way over these lines, each with its capacity.
     pub(super) fn way(&self, lines: impl IntoIterator<Item = (Line, u64)>) -> Way {
         let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let part = |(line, carries)| {
@@ -64,14 +64,14 @@ impl Ledger {
         Way(lines.into_iter().map(part).collect())
     }
 
-    /// What is promised of a line, in kbit/s.
+    /// Reserved rate of a line, in kbit/s.
     pub(super) fn promised(&self, line: Line) -> u64 {
         let promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         promised.get(&line).map_or(0, TVar::load)
     }
 }
 
-/// Takes `kbps` of each line of a way, or waits until all of them have so much.
+/// Reserves `kbps` on each line of a way, or waits until all lines have enough left.
 pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
     for Part { promised, carries, .. } in &way.0 {
         let taken = tx.read(promised)?.saturating_add(kbps);
@@ -81,7 +81,8 @@ pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Int
     Ok(())
 }
 
-/// Takes `kbps` of the first of several ways that has so much, or waits until one does. Tells which.
+/// Reserves `kbps` on the first of several ways that has enough left, or waits until one has.
+/// Returns its index.
 pub(super) fn take_one(
     tx: &mut Transaction<'_>,
     ways: &[Way],
@@ -94,7 +95,7 @@ pub(super) fn take_one(
     )
 }
 
-/// Gives back what was taken.
+/// Releases a rate on all lines of a way.
 pub(super) fn give_back(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Interrupt> {
     for Part { promised, .. } in &way.0 {
         tx.modify(promised, |promised| promised.saturating_sub(kbps))?;
@@ -117,7 +118,8 @@ mod tests {
         Line::From(SwitchPort::new(Dpid(1), Port(number.into())))
     }
 
-    /// What a thread does: reserves on one of two paths, and perhaps releases what it reserved before.
+    /// An operation of a thread: reserves on one of two paths, and may release its previous
+    /// reservation.
     #[derive(Clone, Debug)]
     struct Deed {
         paths: [Vec<u8>; 2],
@@ -134,8 +136,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Four threads make a thousand requests each. Whatever they do to each other, no line is ever
-        /// promised beyond what it carries, all that is promised is somebody's, and in the end nothing is.
+        /// Four threads make many requests each. At any time, no line is reserved beyond its
+        /// capacity, and each rate belongs to a reservation; in the end none is left.
         #[test]
         fn thousands_of_requests_at_a_time_never_oversubscribe_a_line(
             deeds in proptest::collection::vec(deed(), 50..100)

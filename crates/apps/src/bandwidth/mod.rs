@@ -1,13 +1,13 @@
-//! Bandwidth on demand: whoever asks for a rate from one host to another gets it on every line of a path,
-//! or is told why not, and nothing is changed.
+//! Bandwidth on demand: a request for a rate from one host to another gets it on every line of a
+//! path, or fails with a reason and changes nothing.
 //!
-//! - `ledger` is where bandwidth is given away: a transaction takes it on all lines of the first of
-//!   several paths that has so much, or on none (McNettle, Fig. 6).
-//! - `route` is such a path with its flows: packets from the one host to the other, kept to their rate by a
-//!   meter where they come in (1.3), or put into a queue that is set up in the switches.
-//! - `hold` is a reservation from the request to the release: it takes, installs, and moves to another
-//!   path when the one it has breaks. Each has a task of its own.
-//! - [`Reservations`] is the handle to ask by, for other apps and for the command.
+//! - `ledger` reserves bandwidth: a transaction takes it on all lines of the first of several paths
+//!   with enough left, or on none (McNettle, Fig. 6).
+//! - `route` is such a path with its flows. A meter at the ingress switch limits packets to their
+//!   rate (1.3), or they enter a queue that is set up in the switches.
+//! - `hold` is a reservation from request to release: it takes bandwidth, installs flows, and moves
+//!   to another path when its path breaks. Each reservation has its own task.
+//! - [`Reservations`] is the handle for requests, for other apps and for the command.
 
 mod hold;
 mod ledger;
@@ -32,85 +32,86 @@ pub use ledger::Line;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
 pub use route::LINKS_WITHIN;
 
-/// Most reservations at a time. Their numbers, 1 to this, are those of their meters too.
+/// Maximum number of reservations at a time. Their numbers, 1 to this, are also the numbers of
+/// their meters.
 pub const MAX_RESERVATIONS: u32 = 10_000;
 
-/// How long the flows of reservations of an earlier run are kept, from when the links are found.
+/// Time for which flows of reservations of an earlier run are kept, after the links are found.
 pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
 
-/// What can be set.
+/// Settings of the app.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BandwidthSettings {
-    /// What every line carries; `None`: what its port says.
+    /// Capacity of every line; `None`: the speed of its port.
     pub rate: Option<Kbps>,
-    /// What single lines carry, in both directions, by the port at either end, whatever else is said. Where both
-    /// ends are here, the less of the two.
+    /// Capacity of single lines, in both directions, by the port at either end; overrides `rate`.
+    /// If both ends are listed, the smaller value counts.
     pub lines: BTreeMap<SwitchPort, Kbps>,
     /// Queues that are set up in all switches, by name.
     pub queues: BTreeMap<String, u32>,
 }
 
-/// What is asked for.
+/// A request for a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The host that sends.
     pub from: HostName,
     /// The host that receives.
     pub to: HostName,
-    /// How much.
+    /// Requested rate.
     pub rate: Kbps,
-    /// The queue that its packets get; `None`: a meter keeps them to their rate.
+    /// Queue for its packets; `None`: a meter limits them to their rate.
     pub queue: Option<String>,
-    /// How long to wait for others to release what is missing.
+    /// How long to wait until other reservations release the missing bandwidth.
     pub wait: Duration,
 }
 
-/// What was reserved.
+/// A reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its number, to release it by.
+    /// Its number, used to release it.
     pub id: u32,
     /// The host that sends.
     pub from: HostId,
     /// The host that receives.
     pub to: HostId,
-    /// How much.
+    /// Reserved rate.
     pub rate: Kbps,
     /// The name of its queue.
     pub queue: Option<String>,
-    /// How it is.
+    /// Its state.
     pub state: State,
 }
 
-/// How a reservation is.
+/// State of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is being made.
+    /// It is being installed.
     Pending,
     /// Its flows are confirmed; packets leave switches by these ports.
     Installed(Vec<SwitchPort>),
-    /// Whether packets get through is not known, for this reason: a switch of its path is not connected, or just back, and
-    /// there is no other path. It is kept for [`AWAY_FOR`].
+    /// It is unknown whether packets get through, for this reason: a switch of its path is not
+    /// connected, or has just reconnected, and there is no other path. It is kept for [`AWAY_FOR`].
     Unknown(String),
-    /// Its path broke, and there is no other yet. It holds nothing; it is tried again when the network changes,
-    /// when another is released or lost, and after [`RETRY_LOST`].
+    /// Its path broke, and there is no other yet. It holds no bandwidth. It is retried when the
+    /// network changes, when another reservation is released or lost, and after [`RETRY_LOST`].
     Lost(String),
 }
 
-/// Why nothing was reserved.
+/// Reason why nothing was reserved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReserved {
-    /// The app is not in a running controller.
+    /// No controller runs with this app.
     #[error("no controller runs with this app")]
     NotRunning,
-    /// A name is not that of one host.
+    /// A name does not match exactly one host.
     #[error(transparent)]
     Host(#[from] NotOneHost),
-    /// It would be from a host to itself.
+    /// Source and destination are the same host.
     #[error("{0} is both ends; name two hosts")]
     SameHost(HostId),
-    /// They are in different VLANs, and nothing between them turns one into the other.
+    /// The hosts are in different VLANs, and nothing translates between them.
     #[error("{from} and {to} are in different VLANs; bandwidth is reserved within one")]
     OtherVlan {
         /// The host that sends.
@@ -118,53 +119,53 @@ pub enum NotReserved {
         /// The host that receives.
         to: HostId,
     },
-    /// They are at the same port, so that their packets do not pass the switch.
+    /// The hosts are at the same port, so their packets do not pass the switch.
     #[error("both hosts are at port {0}, so their packets do not pass the switch")]
     SamePort(SwitchPort),
-    /// There is one between these hosts already.
+    /// There is already a reservation between these hosts.
     #[error("from {from} to {to} there is reservation {id} already; release it first")]
     Reserved {
         /// The host that sends.
         from: HostId,
         /// The host that receives.
         to: HostId,
-        /// Its number.
+        /// The number of that reservation.
         id: u32,
     },
-    /// There are too many.
+    /// There are too many reservations.
     #[error("there are {MAX_RESERVATIONS} reservations already; release one first")]
     TooMany,
-    /// No queue has this name.
+    /// There is no queue with this name.
     #[error("there is no queue {name:?}; {}", known_queues(known))]
     UnknownQueue {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The existing queues.
         known: Vec<String>,
     },
-    /// The switch of a host is away.
+    /// The switch of a host is not connected.
     #[error("switch {0} is not connected, and a host is there")]
     NotConnected(Dpid),
-    /// The switch where packets come in speaks 1.0.
+    /// The ingress switch speaks 1.0.
     #[error(
         "unsupported: switch {0} speaks OpenFlow 1.0, which has no meters; name a queue that is set up in the \
          switches"
     )]
     NoMeters(Dpid),
-    /// It is not known what a line carries.
+    /// The capacity of a line is unknown.
     #[error("{0} does not say what it carries; set `rate`, or `lines` for this one")]
     NoRate(Line),
-    /// A line would carry less than what is asked for, if nobody had anything of it.
+    /// The whole capacity of a line is less than the requested rate.
     #[error("{line} carries {carries}, less than {rate}, and there is no path without such a line")]
     AboveRate {
-        /// What is asked for.
+        /// Requested rate.
         rate: Kbps,
         /// The line.
         line: Line,
-        /// What it carries.
+        /// Its capacity.
         carries: Kbps,
     },
-    /// No path leads there.
+    /// There is no path.
     #[error("no path leads from {from} to {to}")]
     NoPath {
         /// The host that sends.
@@ -172,25 +173,25 @@ pub enum NotReserved {
         /// The host that receives.
         to: HostId,
     },
-    /// Others have what is missing.
+    /// Other reservations use the missing bandwidth.
     #[error("{line} has {free} left of {carries}, less than {rate}, and no other path has so much")]
     Taken {
-        /// What is asked for.
+        /// Requested rate.
         rate: Kbps,
-        /// The line of the shortest path that has the least left.
+        /// The line of the shortest path with the minimum left.
         line: Line,
-        /// What is left of it.
+        /// Free rate on this line.
         free: Kbps,
-        /// What it carries.
+        /// Its capacity.
         carries: Kbps,
     },
-    /// A host has gone or moved meanwhile.
+    /// A host has disappeared or moved meanwhile.
     #[error("host {0} is not there any more")]
     Gone(HostId),
-    /// It was not known for too long whether packets get through.
+    /// For too long it was unknown whether packets get through.
     #[error("{0}, for too long")]
     Doubtful(String),
-    /// The flows could not be installed, and what was reserved is given back.
+    /// The flows could not be installed, and the bandwidth was released.
     #[error("{0}")]
     NotInstalled(#[from] NotCommitted),
 }
@@ -202,42 +203,42 @@ fn known_queues(known: &[String]) -> String {
     }
 }
 
-/// Why a reservation was not released as it should be.
+/// Reason why a reservation was not released completely.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReleased {
-    /// There is none with this number.
+    /// There is no reservation with this number.
     #[error("there is no reservation {0}; `bellrock reservations` lists those that there are")]
     Unknown(u32),
-    /// It is released, but flows of it are left.
+    /// It is released, but some of its flows may remain.
     #[error("it is released, but flows of it may be left: {0}")]
     FlowsLeft(NotCommitted),
 }
 
-/// The handle by which bandwidth is reserved. All clones are the same.
+/// The handle for requests. All clones share the same reservations.
 #[derive(Clone, Default)]
 pub struct Reservations(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     settings: BandwidthSettings,
-    /// Since the app has started.
+    /// Set when the app starts.
     network: OnceLock<Network>,
     ledger: Ledger,
     book: Mutex<BTreeMap<u32, Entry>>,
 }
 
-/// What the book has of a reservation.
+/// A reservation in the book.
 struct Entry {
     told: Reservation,
     orders: Orders,
 }
 
-/// What the task of a reservation is told to do.
+/// An order for the task of a reservation.
 enum Order {
-    /// The network has changed: look whether the path is still there.
+    /// The network has changed: check the path.
     Look,
-    /// Give all back, and end.
+    /// Release the bandwidth, and end.
     Release(Promise<Result<(), NotReleased>>),
 }
 
@@ -245,14 +246,14 @@ enum Order {
 type Orders = Arc<Mutex<(VecDeque<Order>, Option<Waker>)>>;
 
 impl Reservations {
-    /// A handle, for an app with these settings.
+    /// Creates a handle for an app with these settings.
     #[must_use]
     pub fn new(settings: BandwidthSettings) -> Self {
         Reservations(Arc::new(Inner { settings, ..Inner::default() }))
     }
 
-    /// Reserves. It goes on whether or not somebody waits for the answer; `None`: the controller has ended
-    /// meanwhile.
+    /// Makes a reservation, even if the answer is dropped. The answer is `None` if the controller
+    /// ends meanwhile.
     pub fn reserve(&self, request: Request) -> Answer<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
         match self.open(&request) {
@@ -275,19 +276,19 @@ impl Reservations {
         answer
     }
 
-    /// All reservations, by number.
+    /// Lists all reservations, by number.
     #[must_use]
     pub fn list(&self) -> Vec<Reservation> {
         self.book().values().map(|entry| entry.told.clone()).collect()
     }
 
-    /// What is reserved of a line.
+    /// Reserved rate on a line.
     #[must_use]
     pub fn reserved(&self, line: Line) -> Kbps {
         Kbps(self.0.ledger.promised(line))
     }
 
-    /// Finds out who and what is meant, and gives it a number.
+    /// Resolves the hosts and the queue of a request, and assigns a number.
     fn open(&self, request: &Request) -> Result<(&Network, u32, hold::Asked), NotReserved> {
         let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
         let queue = request.queue.as_deref().map(|name| self.queue(name)).transpose()?;
@@ -325,7 +326,7 @@ impl Reservations {
         })
     }
 
-    /// Notes how a reservation is; returns it.
+    /// Records the state of a reservation; returns the reservation.
     fn note(&self, id: u32, state: State) -> Option<Reservation> {
         let mut book = self.book();
         let told = &mut book.get_mut(&id)?.told;
@@ -333,7 +334,7 @@ impl Reservations {
         Some(told.clone())
     }
 
-    /// Ends a reservation. Who wanted it released meanwhile is told that there is none.
+    /// Ends a reservation. Waiting releases fail, as it no longer exists.
     fn close(&self, id: u32) {
         let closed = self.book().remove(&id);
         let Some(Entry { orders, .. }) = closed else { return };
@@ -345,7 +346,7 @@ impl Reservations {
         }
     }
 
-    /// Has every reservation that is lost look whether there is a path now: bandwidth was given back.
+    /// Makes every lost reservation look for a path: bandwidth was released.
     fn look_for_lost(&self) {
         for entry in self.book().values() {
             if matches!(entry.told.state, State::Lost(_)) {
@@ -354,7 +355,7 @@ impl Reservations {
         }
     }
 
-    /// Has every reservation look whether its path is still there, each time that something changes.
+    /// Makes every reservation check its path after each change.
     async fn look_whenever<T>(self, changes: Watch<T>) {
         let mut seen = changes.load().version();
         loop {
@@ -365,7 +366,8 @@ impl Reservations {
         }
     }
 
-    /// Has those reservations look that pass a switch which refuses something, each time that one does.
+    /// Makes the reservations that pass a switch check their path, each time that the switch
+    /// refuses a change.
     async fn look_whenever_refused(self, desired: Desired) {
         let mut before = desired.state().load();
         loop {
@@ -380,8 +382,8 @@ impl Reservations {
         }
     }
 
-    /// Has those reservations look that pass one of these switches. One that is lost is not among them: it would be made
-    /// to try again by its own refusal.
+    /// Makes the reservations that pass one of these switches check their path. Not the lost ones:
+    /// their own refusals would make them retry.
     fn look_at(&self, switches: &BTreeSet<Dpid>) {
         for entry in self.book().values() {
             if let State::Installed(ports) = &entry.told.state
@@ -403,7 +405,7 @@ fn lock(orders: &Orders) -> MutexGuard<'_, (VecDeque<Order>, Option<Waker>)> {
     orders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives an order. Whoever is to look already, looks once.
+/// Queues an order. Several waiting orders to look become one.
 fn give(orders: &Orders, order: Order) {
     let mut orders = lock(orders);
     let (waiting, waker) = &mut *orders;
@@ -430,8 +432,9 @@ async fn next(orders: &Orders) -> Order {
     .await
 }
 
-/// Reservations end with the controller, and what an earlier run left is nobody's. Its flows carry packets still, so they
-/// stay until whoever carries all others has found out where hosts are.
+/// Removes the flows of an earlier run's reservations, which ended with its controller. These flows
+/// still carry packets. So they stay until the app that forwards all other packets has found the
+/// hosts.
 async fn let_left_go(network: Network, desired: Desired) {
     let paths = paths(&network);
     let mut known = paths.load();
@@ -447,7 +450,7 @@ async fn let_left_go(network: Network, desired: Desired) {
 pub struct Bandwidth(Reservations);
 
 impl Bandwidth {
-    /// Serves the requests that come by this handle.
+    /// Creates an app that serves the requests of this handle.
     #[must_use]
     pub fn new(reservations: &Reservations) -> Self {
         Bandwidth(reservations.clone())

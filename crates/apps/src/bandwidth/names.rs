@@ -1,4 +1,4 @@
-//! Hosts and rates as operators write them.
+//! Text form of hosts and rates.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use bellrock_api::{Host, Hosts, MacAddr, SwitchPort};
 
-/// How an operator names a host. Written as an address, with `@VLAN` behind it where the same one is in
-/// several VLANs, or as the port that it is alone at.
+/// Name of a host, as operators write it: an address, followed by `@VLAN` if several VLANs use it,
+/// or the port where it is the only host.
 ///
 /// ```
 /// use bellrock_apps::bandwidth::HostName;
@@ -19,9 +19,9 @@ use bellrock_api::{Host, Hosts, MacAddr, SwitchPort};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostName {
-    /// The host with this Ethernet address; where said, in this VLAN.
+    /// The host with this Ethernet address, and optionally in this VLAN.
     Mac(MacAddr, Option<u16>),
-    /// The host with this Internet address; where said, in this VLAN.
+    /// The host with this IP address, and optionally in this VLAN.
     Ip(IpAddr, Option<u16>),
     /// The host at this port.
     At(SwitchPort),
@@ -36,26 +36,26 @@ pub enum HostName {
 )]
 pub struct NoHostName(pub String);
 
-/// Why a name is not that of one host.
+/// Reason why a name does not match exactly one host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOneHost {
-    /// Nobody has it.
+    /// No host has it.
     #[error(
         "no host {0} has been seen; `bellrock hosts` lists those that have, and one is seen when it sends"
     )]
     Unknown(HostName),
-    /// Several have it.
+    /// Several hosts have it.
     #[error("{name} may be any of {}; name one of these", hosts.join(", "))]
     Ambiguous {
         /// The name.
         name: HostName,
-        /// Their Ethernet addresses, with VLANs, as names that are not ambiguous.
+        /// Their Ethernet addresses with VLANs, as unambiguous names.
         hosts: Vec<String>,
     },
 }
 
 impl HostName {
-    /// The host with this name.
+    /// Finds the host with this name.
     pub(super) fn find(self, hosts: &Hosts) -> Result<&Host, NotOneHost> {
         let is_named = |host: &&Host| match self {
             HostName::Mac(mac, vlan) => {
@@ -121,7 +121,7 @@ impl fmt::Display for HostName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kbps(pub u64);
 
-/// The text is no rate.
+/// The text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no rate; give a whole number above 0 with k, M or G for kbit/s, Mbit/s or Gbit/s, such as 10M"
@@ -145,7 +145,7 @@ impl FromStr for Kbps {
     }
 }
 
-/// In the largest unit that says it exactly, as it would be read.
+/// In the largest unit that is exact; the text parses to the same rate.
 impl fmt::Display for Kbps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |(_, kbps): &&(char, u64)| self.0.is_multiple_of(*kbps) && self.0 >= *kbps;

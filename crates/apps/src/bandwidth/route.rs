@@ -1,4 +1,4 @@
-//! The way of a reservation from host to host, and what its lines carry.
+//! The route of a reservation from host to host, and the capacity of its lines.
 
 use std::time::Duration;
 
@@ -11,22 +11,23 @@ use bellrock_services::paths::{Path, Paths, paths};
 
 use super::{BandwidthSettings, Kbps, Line, NotReserved};
 
-/// How long the links of a switch that has come up may take to be found: two rounds of discovery.
+/// Time for discovery to find the links of a switch that has connected: two rounds.
 pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How a route is in the network as it is now.
+/// State of a route in the present network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The hosts are where they were, and the lines between are up.
+    /// The hosts have not moved, and the lines between them are up.
     Intact,
     /// This switch is not connected: packets may or may not pass it.
     Away(Dpid),
-    /// This switch has come up just now, and its ports or its links are not found yet. Until this time they may be.
+    /// This switch has just connected, and its ports or links are not found yet. This may take
+    /// until the given time.
     New(Dpid, Duration),
     Broken,
 }
 
-/// What a route makes of one switch.
+/// A route at one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     dpid: Dpid,
@@ -35,7 +36,7 @@ struct Step {
     out_port: Port,
 }
 
-/// A way from a host to another, switch by switch.
+/// A route from host to host, switch by switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     from: HostId,
@@ -44,7 +45,8 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// The route over a path between the switches of two hosts. `None` if one of them went down just now.
+    /// The route over a path between the switches of two hosts. `None` if a switch has just
+    /// disconnected.
     pub(super) fn over(path: &Path, [from, to]: [&Host; 2], switches: &Switches) -> Option<Self> {
         let ins = path.hops.iter().map(|hop| hop.to.port);
         let outs = path.hops.iter().map(|hop| hop.from.port);
@@ -56,24 +58,24 @@ impl Route {
         Some(Route { from: from.id, to: to.id, steps: steps.collect::<Option<_>>()? })
     }
 
-    /// The lines that it takes, that of the sending host included.
+    /// The lines of the route, including the line of the sending host.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> {
         let outs = self.ports().map(Line::From);
         let first = self.steps.first().map(|step| Line::To(step.from()));
         first.into_iter().chain(outs)
     }
 
-    /// The ports that it leaves switches by.
+    /// The output ports of the route.
     pub(super) fn ports(&self) -> impl Iterator<Item = SwitchPort> {
         self.steps.iter().map(Step::to)
     }
 
-    /// The switches that it passes.
+    /// The switches of the route.
     pub(super) fn switches(&self) -> impl Iterator<Item = Dpid> {
         self.steps.iter().map(|step| step.dpid)
     }
 
-    /// Whether packets still get through by it.
+    /// Returns whether packets still get through.
     pub(super) fn standing(&self, network: &Network) -> Standing {
         let (switches, hosts) = (network.switches(), network.hosts().load());
         let (topology, paths) = (network.topology().load(), paths(network).load());
@@ -87,8 +89,8 @@ impl Route {
         if (at(self.from), at(self.to)) != (first, last) || !self.steps.iter().all(speaks) {
             return Standing::Broken;
         }
-        // A switch that is not up has neither ports nor links in the topology, and one that has come up just now
-        // has them a little later.
+        // A disconnected switch has neither ports nor links in the topology, and a newly connected
+        // one gets them a little later.
         let is_down = |step: &&Step| !topology.is_up(step.from()) || !topology.is_up(step.to());
         let is_parted = |pair: &&[Step]| {
             let [step, next] = pair else { return false };
@@ -99,7 +101,7 @@ impl Route {
         let since = |dpid: Dpid| switches.get(dpid).map(|info| info.since + LINKS_WITHIN);
         let is_new = |dpid: &Dpid| since(*dpid).is_some_and(|until| network.now() < until);
         let away = self.switches().find(|dpid| switches.get(*dpid).is_none());
-        // A port that is down at a switch that has been up for long is no doubt.
+        // A down port is certain at a switch that has been connected for long.
         let is_certain = |dpid: &&Dpid| switches.get(**dpid).is_some() && !is_new(dpid);
         if down.iter().any(|dpid| is_certain(&dpid)) {
             return Standing::Broken;
@@ -113,15 +115,16 @@ impl Route {
         }
     }
 
-    /// What it needs in the switches, from the last to the first: who sends by a new flow finds all that follow it.
-    /// Without a queue the rate is kept where packets come in, by a meter with this number.
+    /// The entries of the route, from the last switch to the first: packets that enter by a new
+    /// flow then find all following flows. Without a queue, a meter with this number limits the
+    /// rate at the ingress switch.
     pub(super) fn entries(
         &self,
         meter: u32,
         rate: Kbps,
         queue: Option<u32>,
     ) -> Vec<(Dpid, Wanted)> {
-        // Rates have been read as 32 bits.
+        // Rates are parsed as 32 bits.
         let kbps = u32::try_from(rate.0).unwrap_or(u32::MAX);
         let limit = MeterEntry::drop_above_kbps(meter, kbps);
         let first = self.steps.first().filter(|_| queue.is_none());
@@ -148,7 +151,7 @@ impl Route {
         self.steps.iter().enumerate().rev().map(flow).chain(meters).collect()
     }
 
-    /// Whether the switch where packets come in has meters.
+    /// Checks that the ingress switch has meters.
     pub(super) fn check_meters(&self) -> Result<(), NotReserved> {
         match self.steps.first() {
             Some(step) if step.version == Version::V1_0 => Err(NotReserved::NoMeters(step.dpid)),
@@ -158,19 +161,19 @@ impl Route {
 }
 
 impl Step {
-    /// The port by which packets come in.
+    /// The ingress port.
     fn from(&self) -> SwitchPort {
         SwitchPort::new(self.dpid, self.in_port)
     }
 
-    /// The port by which they leave.
+    /// The output port.
     fn to(&self) -> SwitchPort {
         SwitchPort::new(self.dpid, self.out_port)
     }
 }
 
-/// What a line carries, in kbit/s: as it is set for a port at one of its ends, or for all lines, or else as its
-/// port says.
+/// Capacity of a line, in kbit/s: as configured for a port at one of its ends, else as configured
+/// for all lines, else the speed of its port.
 pub(super) fn carries(
     line: Line,
     settings: &BandwidthSettings,

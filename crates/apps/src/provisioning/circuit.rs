@@ -1,4 +1,4 @@
-//! Circuits as operators write them.
+//! Circuits, and their text form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 
 use bellrock_api::{MacAddr, SwitchPort};
 
-/// Most endpoints of a circuit.
+/// Maximum number of endpoints of a circuit.
 pub const MAX_ENDPOINTS: usize = 64;
 
-/// Where a circuit begins or ends. Written as `SWITCH:PORT`, `SWITCH:PORT:VLAN`, or a host's Ethernet address.
+/// An end of a circuit. Written as `SWITCH:PORT`, `SWITCH:PORT:VLAN`, or a host's Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
-    /// A port: its frames without a tag, or those of a VLAN.
+    /// A port: its untagged frames, or those of a VLAN.
     Port(SwitchPort, Option<u16>),
-    /// A host, wherever it is.
+    /// A host, at any port.
     Host(MacAddr),
 }
 
@@ -23,38 +23,38 @@ pub enum Endpoint {
 pub struct Circuit {
     /// Its name.
     pub name: String,
-    /// Its endpoints, two or more.
+    /// Its endpoints, at least two.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// The text is no circuit.
+/// The text is not a circuit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCircuit {
-    /// A part of it is no endpoint.
+    /// A part of it is not an endpoint.
     #[error(
         "{0:?} is no endpoint; give SWITCH:PORT (a1:4, port 4 of the switch whose datapath id is a1 in \
          hexadecimal), SWITCH:PORT:VLAN (a1:4:100; VLANs are 1 to 4094), or a host's Ethernet address"
     )]
     NoEndpoint(String),
-    /// It has too few or too many.
+    /// It has too few or too many endpoints.
     #[error(
         "the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints behind its name, and has {have}"
     )]
     Endpoints {
         /// Its name.
         name: String,
-        /// How many it has.
+        /// Number of its endpoints.
         have: usize,
     },
 }
 
-/// Circuits that cannot be together.
+/// Circuits that are incompatible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// Two have the same name.
     #[error("there are two circuits {0:?}; give each a name of its own")]
     Name(String),
-    /// An endpoint stands in two places.
+    /// An endpoint is used twice.
     #[error(
         "{endpoint} is an endpoint of {first:?} and of {second:?}; it can be in one place only"
     )]
@@ -63,19 +63,19 @@ pub enum Conflict {
         endpoint: Endpoint,
         /// A circuit that has it.
         first: String,
-        /// The other; the same if it has it twice.
+        /// The other circuit; the same if it has the endpoint twice.
         second: String,
     },
-    /// There are more than VLANs for them.
+    /// There are too few VLANs for the circuits.
     #[error(
         "the circuits (there are {circuits}) need {needed} VLANs, and `vlans` has {have}; make the range longer"
     )]
     Vlans {
-        /// How many circuits there are.
+        /// Number of circuits.
         circuits: usize,
-        /// How many VLANs they need.
+        /// Number of VLANs that they need.
         needed: usize,
-        /// How many there are.
+        /// Number of available VLANs.
         have: usize,
     },
 }
@@ -130,8 +130,8 @@ impl fmt::Display for Circuit {
     }
 }
 
-/// Circuits that cannot be together, as far as that can be known before the network is: each with what it has
-/// in common with one before it, and its place.
+/// Returns the conflicts that can be found without the network: each with the index of the circuit
+/// that conflicts with an earlier one.
 #[must_use]
 pub fn conflicts(circuits: &[Circuit]) -> Vec<(usize, Conflict)> {
     let mut names = BTreeSet::new();

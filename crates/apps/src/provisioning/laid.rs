@@ -1,7 +1,7 @@
-//! A circuit's way from one layout to the next.
+//! Moves a circuit from one layout to the next.
 //!
-//! Each layout is a generation with tags and groups of its own, and those are used again later. So the one
-//! before the last has to be gone from the switches before the next is laid.
+//! Each layout is a generation with its own tags and groups, which are used again later. So the
+//! layout before the last must be removed from the switches before the next is laid.
 
 use std::time::Duration;
 
@@ -11,26 +11,27 @@ use super::CircuitState;
 use super::circuit::Circuit;
 use super::layout::{Layout, Own, View, generations, lay};
 
-/// How long a circuit waits for its last change before it is laid anew with tags that may still be in use: a switch
-/// that does not answer must not hold it for ever. It waits longer while switches lack many flows, of whichever circuits.
+/// Maximum time that a circuit waits for its last change before it reuses tags that may still be in
+/// use: an unresponsive switch must not block it for ever. It waits longer while switches lack many
+/// flows of any circuits.
 pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
-/// What came of laying a circuit.
+/// State of laying a circuit.
 #[derive(Default)]
 pub(super) struct Laid {
-    /// What was committed last.
+    /// The last committed layout.
     last: Option<Last>,
     /// Its generation.
     generation: u16,
-    /// Earlier generations that switches may have still.
+    /// Number of earlier generations that switches may still have.
     leaving: u16,
-    /// Why it cannot be laid as the network is now.
+    /// Reason why the present network has no layout for it.
     problem: Option<String>,
-    /// It is to be laid anew at this time, or before, when the generations of before have gone.
+    /// Latest time of the next layout, which waits for earlier generations to be removed.
     waits_until: Option<Duration>,
 }
 
-/// What was committed, and when.
+/// A committed layout and its time.
 struct Last {
     layout: Layout,
     commit: Commit,
@@ -38,8 +39,8 @@ struct Last {
 }
 
 impl Laid {
-    /// Lays a circuit, which has a number and VLANs from a first one on. What is to be committed, if it is something
-    /// else than before; the switches were as far as `state` says.
+    /// Computes the layout of a circuit with this number and first VLAN. Returns it if it must be
+    /// committed, as it differs from the last one. `state` is the progress of the switches.
     pub(super) fn lay(
         &mut self,
         circuit: &Circuit,
@@ -49,7 +50,7 @@ impl Laid {
         now: Duration,
     ) -> Option<Layout> {
         let progress = self.last.as_ref().map(|last| last.commit.state_in(state));
-        // What a switch that is away has is found out when it is back.
+        // The flows of a disconnected switch are read when it returns.
         if matches!(progress, Some(IntentState::Settled | IntentState::Left(_))) {
             self.leaving = 0;
         }
@@ -78,12 +79,12 @@ impl Laid {
         Some(next)
     }
 
-    /// Notes that a layout was committed.
+    /// Records a committed layout.
     pub(super) fn committed(&mut self, layout: Layout, commit: Commit, since: Duration) {
         self.last = Some(Last { layout, commit, since });
     }
 
-    /// How the circuit is now.
+    /// Present state of the circuit.
     pub(super) fn state(&self) -> CircuitState {
         match (&self.problem, &self.last) {
             (Some(why), _) => CircuitState::Down(why.clone()),
@@ -102,22 +103,22 @@ impl Laid {
         }
     }
 
-    /// It was laid at some time since the controller started.
+    /// Returns whether it has been laid since the controller started.
     pub(super) fn was_laid(&self) -> bool {
         self.last.is_some()
     }
 
-    /// It is laid as the network is now, or waits for that.
+    /// Returns whether it is laid for the present network, or waits to be laid.
     pub(super) fn is_laid(&self) -> bool {
         self.problem.is_none()
     }
 
-    /// It is to be laid anew as soon as its last change has come to its end.
+    /// Returns whether it will be laid again as soon as its last change has ended.
     pub(super) fn waits(&self) -> bool {
         self.waits_until.is_some()
     }
 
-    /// When it is laid anew at the latest.
+    /// Latest time of the next layout.
     pub(super) fn waits_until(&self) -> Option<Duration> {
         self.waits_until
     }

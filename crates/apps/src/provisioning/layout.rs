@@ -1,16 +1,17 @@
-//! The flows and groups of a circuit, as the network is now.
+//! The flows and groups of a circuit in the present network.
 //!
-//! Between switches the frames of a circuit carry a VLAN tag of the circuit's own; where they leave, the tag
-//! becomes what the endpoint has. A circuit of two endpoints has a detour around each link of its path: at
-//! the switch before the link a fast-failover group (1.3.5 §5.6.1) sends to the detour what the link does
-//! not carry, under another tag, so that switches that both ways pass tell the two apart.
+//! Between switches the frames of a circuit carry a VLAN tag of the circuit; at the output port the
+//! tag becomes that of the endpoint. A circuit of two endpoints has a detour around each link of
+//! its path. At the switch before the link, a fast-failover group (1.3.5 §5.6.1) sends frames to
+//! the detour when the link is down. They get another tag, so that switches on both ways can
+//! distinguish the two.
 //!
-//! A circuit that is laid anew gets tags and groups that the one before has not: its *generation*. Nothing
-//! that frames pass is changed under them. The new flows lie beside the old ones, and where all of them are
-//! confirmed, the endpoints' own flows are changed, each at once.
+//! Each new layout of a circuit gets tags and groups that the previous one does not use: its
+//! *generation*. So no flow changes while frames use it. The new flows are installed beside the old
+//! ones. When all are confirmed, the flows of the endpoints are changed, each atomically.
 //!
-//! Where a tag is in use, frames that have it and do not come from the circuit's own ports are dropped: nobody
-//! else can send into a circuit.
+//! At switches that use a tag, frames with this tag from other ports are dropped: no other traffic
+//! can enter a circuit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,31 +27,32 @@ use bellrock_services::paths::{Path, Paths};
 use super::circuit::{Circuit, Endpoint};
 use super::places::Places;
 
-/// VLANs that each circuit has for itself.
+/// Number of VLANs of each circuit.
 pub const VLANS_PER_CIRCUIT: u16 = 8;
 
-/// Of these each generation of a circuit of two endpoints has so many: one for its path, the others for detours.
+/// Number of these VLANs for each generation of a circuit of two endpoints: one for its path, the
+/// others for detours.
 const VLANS_PER_PATH: u16 = 4;
 
-/// Most links of the path of a circuit.
+/// Maximum number of links of a circuit's path.
 pub const MAX_LINKS: usize = 64;
 
 /// The first number of the app's groups.
 const FIRST_GROUP: u32 = 0x0c00_0000;
 
-/// The priority of an endpoint that is a host. Another circuit may have the port where it is now.
+/// Priority of an endpoint that is a host. Another circuit may use the host's present port.
 const HOST_PRIORITY: u16 = PriorityBand::MIDDLE + 1;
 
-/// The priority of a drop of what has a circuit's tag and is not the circuit's.
+/// Priority of a drop of frames with a circuit's tag from elsewhere.
 const FENCE_PRIORITY: u16 = PriorityBand::MIDDLE - 1;
 
 /// The Ethernet type of a VLAN tag.
 const VLAN_TAG: u16 = 0x8100;
 
-/// What stands behind all flows of detours in the order of changes.
+/// Position behind all flows of detours in the order of changes.
 const AFTER_DETOURS: u32 = MAX_LINKS as u32 * 2;
 
-/// Why a circuit cannot be laid now.
+/// Reason why a circuit cannot be laid now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotLaid {
     #[error("host {0} has not been seen")]
@@ -73,26 +75,26 @@ pub(super) enum NotLaid {
     TooLong(Dpid, Dpid),
 }
 
-/// A circuit in the network as it is.
+/// The entries of a circuit in the present network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// What is wanted where, with its place in the order of changes.
+    /// Wanted entries, with their position in the order of changes.
     pub(super) entries: Vec<(u32, Dpid, Wanted)>,
-    /// Links that have no detour, one direction each.
+    /// Links without a detour, by direction.
     pub(super) bare: Vec<SwitchPort>,
 }
 
-/// What is known of the network.
+/// The state of the network.
 pub(super) struct View<'n> {
     pub(super) topology: &'n Topology,
     pub(super) hosts: &'n Hosts,
-    /// Where hosts are that are silent now.
+    /// Last places of silent hosts.
     pub(super) places: &'n Places,
     pub(super) switches: &'n Switches,
     pub(super) paths: &'n Paths,
 }
 
-/// An endpoint as it is now.
+/// The present place of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     at: SwitchPort,
@@ -100,7 +102,7 @@ struct Place {
     host: Option<MacAddr>,
 }
 
-/// How many generations of a circuit can be in the switches at a time.
+/// Number of generations of a circuit that can be in the switches at a time.
 pub(super) fn generations(circuit: &Circuit) -> u16 {
     match circuit.endpoints.len() {
         2 => VLANS_PER_CIRCUIT / VLANS_PER_PATH,
@@ -108,18 +110,18 @@ pub(super) fn generations(circuit: &Circuit) -> u16 {
     }
 }
 
-/// What a circuit has for itself.
+/// Numbers reserved for a circuit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
     /// Its number, from 0.
     pub(super) number: u32,
     /// The first of its VLANs.
     pub(super) first_vlan: u16,
-    /// Which of its [`generations`] is laid, from 0.
+    /// The generation to lay, from 0; see [`generations`].
     pub(super) generation: u16,
 }
 
-/// Lays a circuit.
+/// Computes the layout of a circuit.
 pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout, NotLaid> {
     let places = places(circuit, view)?;
     for (index, one) in places.iter().enumerate() {
@@ -151,13 +153,13 @@ pub(super) fn lay(circuit: &Circuit, own: Own, view: &View<'_>) -> Result<Layout
     Ok(laying.laid)
 }
 
-/// Where all endpoints are, or what is wrong with each that is nowhere.
+/// The places of all endpoints, or all problems of endpoints without a place.
 fn places(circuit: &Circuit, view: &View<'_>) -> Result<Vec<Place>, NotLaid> {
     let (mut places, mut wrong) = (Vec::new(), Vec::new());
     for endpoint in &circuit.endpoints {
         match place(*endpoint, view) {
             Ok(place) => places.push(place),
-            // A switch that is not up is told once, however many of its ports are endpoints.
+            // A disconnected switch is reported once, even if several of its ports are endpoints.
             Err(why) if wrong.contains(&why) => {}
             Err(why) => wrong.push(why),
         }
@@ -186,7 +188,7 @@ fn place(endpoint: Endpoint, view: &View<'_>) -> Result<Place, NotLaid> {
 }
 
 impl Place {
-    /// The frames that come in here, for these other ends.
+    /// Matches the frames that enter here, for these other ends.
     fn matching(&self, to: Option<MacAddr>) -> Match {
         let matching = Match::any().in_port(self.at.port);
         let matching = match self.vlan {
@@ -200,14 +202,14 @@ impl Place {
         }
     }
 
-    /// From its own form to the circuit's.
+    /// Sets the circuit's tag on frames of the endpoint.
     fn tagged(&self, version: Version, tag: u16) -> Vec<Action<'static>> {
         let push =
             (self.vlan.is_none() && version >= Version::V1_3).then_some(Action::PushVlan(VLAN_TAG));
         push.into_iter().chain([set_vlan(tag)]).collect()
     }
 
-    /// From the circuit's form to its own, and out.
+    /// Restores the endpoint's tag, and sends the frame out.
     fn out(&self, in_port: Port) -> [Action<'static>; 2] {
         let own = match self.vlan {
             Some(vlan) => set_vlan(vlan),
@@ -221,7 +223,7 @@ fn set_vlan(vlan: u16) -> Action<'static> {
     Action::SetField(Field::VlanVid, (Match::VLAN_PRESENT | vlan).into())
 }
 
-/// A frame goes back by the port that it came in by only if that is said.
+/// A switch sends a frame back by its ingress port only to the port `IN_PORT`.
 fn leave(port: Port, in_port: Port) -> Port {
     if port == in_port { Port::IN_PORT } else { port }
 }
@@ -229,17 +231,17 @@ fn leave(port: Port, in_port: Port) -> Port {
 struct Laying<'l, 'n> {
     view: &'l View<'n>,
     own: Own,
-    /// Those of this generation. The first is that of the path.
+    /// Tags of this generation. The first is that of the path.
     tags: Range<u16>,
     laid: Layout,
     /// Switches that send or receive frames with a tag.
     tagged: BTreeSet<(Dpid, u16)>,
-    /// What detours do under each tag with frames that come in by a port.
+    /// Actions of detours for each tag and ingress port.
     detours: BTreeMap<(u16, SwitchPort), Vec<Action<'static>>>,
 }
 
 impl Laying<'_, '_> {
-    /// One direction of a circuit of two endpoints.
+    /// Lays one direction of a circuit of two endpoints.
     fn way(&mut self, from: Place, to: Place, direction: u32) -> Result<(), NotLaid> {
         let path = self.path(from.at.dpid, to.at.dpid, |_| true)?;
         let length = path.hops.len() as u32;
@@ -270,7 +272,8 @@ impl Laying<'_, '_> {
         Ok(())
     }
 
-    /// How frames that came in by a port get over the next link, or around it by a group with this number.
+    /// Returns the action that sends frames from a port over the next link, or around it by a group
+    /// with this number.
     fn onward(
         &mut self,
         came_in: SwitchPort,
@@ -295,8 +298,8 @@ impl Laying<'_, '_> {
         Action::Group(group)
     }
 
-    /// A way to the end around a link, for frames that came in by a port of the switch before it: its tag
-    /// and its first port. `None`: there is none, or no tag for it.
+    /// Lays a detour around a link to the end, for frames from an ingress port of the switch before
+    /// it. Returns its tag and first port. `None` if there is no way, or no tag left.
     fn detour(
         &mut self,
         came_in: SwitchPort,
@@ -332,10 +335,11 @@ impl Laying<'_, '_> {
         Some((tag, first.from.port))
     }
 
-    /// A circuit of more endpoints: what comes in at one goes to all others, along a tree.
+    /// Lays a circuit of more than two endpoints: a frame from one endpoint goes to all others,
+    /// along a tree.
     fn tree(&mut self, places: &[Place]) -> Result<(), NotLaid> {
         let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
-        // Ports of the tree, with the distance of their switch from the root.
+        // Ports of the tree, by switch.
         let mut ports: BTreeMap<Dpid, BTreeSet<Port>> = BTreeMap::new();
         for place in places {
             let path = self.path(root, place.at.dpid, |_| true)?;
@@ -349,7 +353,7 @@ impl Laying<'_, '_> {
         let others = |dpid: Dpid, in_port: Port, but: Option<Place>| {
             let tree = ports.get(&dpid).into_iter().flatten().filter(|port| **port != in_port);
             let mut actions: Vec<_> = tree.map(|port| Action::output(*port)).collect();
-            // Those with a tag first: it cannot be set where it was taken off.
+            // Tagged endpoints first: a tag cannot be set after it was removed.
             let mut here: Vec<_> = places
                 .iter()
                 .filter(|place| place.at.dpid == dpid && Some(**place) != but)
@@ -366,7 +370,7 @@ impl Laying<'_, '_> {
             }
             actions
         };
-        // Inner flows first: what an endpoint sends finds all of them.
+        // Inner flows first: frames from an endpoint then find all of them.
         for (dpid, tree) in &ports {
             for port in tree {
                 let came_in = SwitchPort::new(*dpid, *port);
@@ -382,20 +386,20 @@ impl Laying<'_, '_> {
         Ok(())
     }
 
-    /// The number of the group before a link of the path. It has one in each generation.
+    /// The number of the group before a link of the path. Each generation has its own.
     fn group(&self, direction: u32, link: u32) -> u32 {
         let Own { number, generation, .. } = self.own;
         FIRST_GROUP | number << 8 | direction << 7 | u32::from(generation) << 6 | link
     }
 
-    /// The flow for frames of this circuit that come from another switch.
+    /// Adds the flow for frames of this circuit from another switch.
     fn inside(&mut self, order: u32, came_in: SwitchPort, tag: u16, actions: &[Action<'static>]) {
         self.tagged.insert((came_in.dpid, tag));
         let matching = Match::any().in_port(came_in.port).vlan_id(tag);
         self.entry(order, came_in.dpid, Flow::new(matching).actions(actions));
     }
 
-    /// Drops what comes with the circuit's tags from elsewhere, at the switches between which it has them.
+    /// Drops frames with the circuit's tags from other ports, at the switches that use the tags.
     fn fence(&mut self) {
         for (dpid, tag) in std::mem::take(&mut self.tagged) {
             let flow = Flow::new(Match::any().vlan_id(tag)).priority(FENCE_PRIORITY);
@@ -403,7 +407,7 @@ impl Laying<'_, '_> {
         }
     }
 
-    /// The flow of an endpoint.
+    /// Adds the flow of an endpoint.
     fn ingress(
         &mut self,
         order: u32,

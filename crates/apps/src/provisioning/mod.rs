@@ -1,13 +1,13 @@
-//! Named circuits between ports and hosts, as the configuration says, installed from end to end and kept.
+//! Named circuits between ports and hosts, as configured: installed from end to end, and kept.
 //!
-//! - `circuit` is how they are written, and which cannot be together.
-//! - `layout` is what a circuit is in the network as it is now: its flows, and on 1.3 a fast-failover
-//!   group with a detour at each link of a circuit of two endpoints.
-//! - `laid` is a circuit's way from one layout to the next.
-//! - `places` knows where the hosts of circuits are, or were last.
-//! - Here a task lays all circuits anew whenever the network changes, and commits what it laid to
-//!   [desired state](bellrock_services::desired), which installs the difference in an order without holes, each
-//!   flow confirmed, also after a restart.
+//! - `circuit` is their text form, and finds conflicts between them.
+//! - `layout` computes the flows of a circuit in the present network. On 1.3, a circuit of two
+//!   endpoints also gets a fast-failover group with a detour at each link.
+//! - `laid` moves a circuit from one layout to the next.
+//! - `places` stores the present or last places of circuits' hosts.
+//! - A task in this module computes all layouts whenever the network changes, and commits them to
+//!   [desired state](bellrock_services::desired). That service installs the difference, in an order
+//!   without gaps, with each flow confirmed, also after a restart.
 
 mod circuit;
 mod laid;
@@ -32,16 +32,17 @@ use layout::View;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
 use places::Places;
 
-/// How long flows of circuits that are not configured any more stay after a restart, if not all others can be laid before:
-/// those may share switches and ports with them. Flows of a circuit that is configured stay.
+/// Time for which flows of removed circuits stay after a restart, if the other circuits cannot all
+/// be laid before: those may share switches and ports with them. Flows of a configured circuit
+/// stay.
 pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
 
-/// What can be set.
+/// Settings of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvisioningSettings {
     /// The circuits.
     pub circuits: Vec<Circuit>,
-    /// The VLANs that their frames have between switches, and nobody else's.
+    /// VLANs of their frames between switches; no other traffic may use them.
     pub vlans: RangeInclusive<u16>,
 }
 
@@ -52,7 +53,7 @@ impl Default for ProvisioningSettings {
 }
 
 impl ProvisioningSettings {
-    /// Whether the circuits can be together.
+    /// Checks that the circuits are compatible.
     ///
     /// # Errors
     /// The first [`Conflict`].
@@ -66,31 +67,31 @@ impl ProvisioningSettings {
     }
 }
 
-/// A circuit, and how it is.
+/// A circuit and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CircuitStatus {
     /// The circuit.
     pub circuit: Circuit,
-    /// How it is.
+    /// Its state.
     pub state: CircuitState,
 }
 
-/// How a circuit is.
+/// State of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CircuitState {
     /// Its flows are confirmed.
     Up {
-        /// Links without a detour, one direction each. A circuit with none survives the loss of any one
-        /// link before the controller knows of it.
+        /// Links without a detour, counted by direction. A circuit with none survives the loss of
+        /// any single link before the controller notices it.
         bare_links: usize,
     },
     /// Its flows are being installed.
     Installing,
-    /// It is not there, or not as the configuration says; flows of before are left as they are.
+    /// It is not installed, or not as configured; earlier flows stay.
     Down(String),
 }
 
-/// The circuits, for whoever wants to look at them. All clones are the same.
+/// The circuits, for reading. All clones are the same.
 #[derive(Clone, Default)]
 pub struct Circuits(Arc<Inner>);
 
@@ -99,15 +100,15 @@ struct Inner {
     settings: ProvisioningSettings,
     /// Whether the app has started.
     is_kept: AtomicBool,
-    /// What came of laying each circuit, in the order of the settings; empty until that has been tried.
+    /// State of each circuit, in the order of the settings; empty before the first attempt.
     laid: Mutex<Vec<Laid>>,
 }
 
-/// The intent of a circuit: its place in the order of the settings, and its text. So what an earlier run has left is known to
-/// be of the same circuit, with the same VLANs. 0 is nobody's.
+/// The intent of a circuit: its position in the settings and a hash of its text. So flows of an
+/// earlier run are recognised as those of the same circuit, with the same VLANs. 0 is not used.
 fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
     const TEXT_BITS: u32 = 20;
-    // FNV-1a: flows in switches carry it, so it has to be the same in each run.
+    // FNV-1a: flows in switches contain it, so it must be the same in each run.
     let text = format!("{circuit} {first_vlan}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -117,7 +118,7 @@ fn intent(index: usize, circuit: &Circuit, first_vlan: u16) -> u32 {
 }
 
 impl Circuits {
-    /// These circuits.
+    /// Creates these circuits.
     ///
     /// # Errors
     /// [`Conflict`].
@@ -126,7 +127,7 @@ impl Circuits {
         Ok(Circuits(Arc::new(Inner { settings, ..Inner::default() })))
     }
 
-    /// All circuits, in the order of the settings.
+    /// Lists all circuits, in the order of the settings.
     #[must_use]
     pub fn list(&self) -> Vec<CircuitStatus> {
         let laid = self.laid();
@@ -190,7 +191,7 @@ impl Circuits {
         }
     }
 
-    /// When to lay again, if nothing changes before.
+    /// Lays all circuits that have changed. Returns when to do so again if nothing changes before.
     fn lay_all(
         &self,
         view: &View<'_>,
@@ -210,7 +211,7 @@ impl Circuits {
         laid.iter().filter_map(Laid::waits_until).min()
     }
 
-    /// The circuits with their places in the settings and the first of their VLANs.
+    /// The circuits with their positions in the settings and their first VLANs.
     fn circuits(&self) -> impl Iterator<Item = (usize, &Circuit, u16)> {
         let ProvisioningSettings { circuits, vlans } = &self.0.settings;
         let vlans = vlans.clone().step_by(usize::from(VLANS_PER_CIRCUIT));
@@ -218,7 +219,7 @@ impl Circuits {
         circuits.map(|((index, circuit), first_vlan)| (index, circuit, first_vlan))
     }
 
-    /// The intents of circuits that could not be laid since the controller started.
+    /// The intents of circuits that have not been laid since the controller started.
     fn not_laid(&self) -> Vec<u32> {
         let laid = self.laid();
         let unlaid = laid.iter().zip(self.circuits()).filter(|(laid, _)| !laid.was_laid());
@@ -230,7 +231,7 @@ impl Circuits {
     }
 
     fn laid(&self) -> MutexGuard<'_, Vec<Laid>> {
-        // A panic between two changes of one leaves a circuit that is laid again when the network changes.
+        // After a panic between two changes, the circuit is laid again when the network changes.
         self.0.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,7 +241,7 @@ impl Circuits {
 pub struct Provisioning(Circuits);
 
 impl Provisioning {
-    /// Keeps these circuits.
+    /// Creates an app that keeps these circuits.
     #[must_use]
     pub fn new(circuits: &Circuits) -> Self {
         Provisioning(circuits.clone())

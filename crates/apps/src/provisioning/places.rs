@@ -1,7 +1,7 @@
-//! Where the hosts of circuits are, or were when they were last heard.
+//! The places of circuits' hosts, now or when they last sent.
 //!
-//! A host that is silent is where it was: a circuit goes on to be kept for it. Where the hosts were before the controller
-//! started, the circuits' own flows say that an earlier run has left.
+//! A silent host keeps its place, and its circuit is kept. The flows that an earlier run has left
+//! show where hosts were before the controller started.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use bellrock_services::hosts::believe;
 
 use super::circuit::{Circuit, Endpoint};
 
-/// The hosts that are endpoints, and where each was last.
+/// The hosts that are endpoints, each with its last place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places(BTreeMap<MacAddr, Option<Place>>);
 
@@ -28,12 +28,12 @@ impl Places {
         Places(endpoints.filter_map(host).collect())
     }
 
-    /// Where a host is, or was last.
+    /// The present or last place of a host.
     pub(super) fn last(&self, mac: MacAddr) -> Option<Place> {
         self.0.get(&mac).copied().flatten()
     }
 
-    /// Notes where hosts are now.
+    /// Updates the places of hosts.
     pub(super) fn follow(&mut self, hosts: &Hosts) {
         for (mac, place) in &mut self.0 {
             let mut all = hosts.of_mac(*mac);
@@ -43,13 +43,13 @@ impl Places {
         }
     }
 
-    /// Whether a flow may be one by which such a host enters its circuit.
+    /// Returns whether a flow may be the entrance of such a host to its circuit.
     pub(super) fn is_looked_for(&self, matching: &Match) -> bool {
         entrance(matching).is_some_and(|(mac, _)| self.0.contains_key(&mac))
     }
 
-    /// Notes where hosts were that were not heard yet: where they entered their circuits. Host tracking asks there before it
-    /// believes that somebody else is the host.
+    /// Recalls the places of hosts that have not sent yet, from the flows by which they entered
+    /// their circuits. Host tracking probes these places before it accepts another place.
     pub(super) fn recall(&mut self, found: &FoundFlows, network: &Network) {
         let mut recalled = Vec::new();
         for (dpid, matches) in found {
@@ -67,7 +67,7 @@ impl Places {
     }
 }
 
-/// Who enters a circuit by a flow, and where: its source, ingress port and VLAN.
+/// Source, ingress port and VLAN of a flow by which a host enters a circuit.
 fn entrance(matching: &Match) -> Option<(MacAddr, (Port, Option<u16>))> {
     let value = |field| matching.value(field).filter(|_| !matching.is_masked(field));
     let mac = MacAddr::from_u64(value(Field::EthSrc)? as u64);

@@ -1,5 +1,5 @@
-//! The drops of one switch: a task brings them to what the lists say whenever they change, and looks now and then
-//! whether the switch has them still.
+//! The drops of one switch: a task updates them after each change of the lists, and periodically
+//! checks that the switch still has them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -14,24 +14,25 @@ use bellrock_services::wait::{First, first, until};
 use super::list::Blocked;
 use super::lists::{BlockLists, Gaps};
 
-/// How long it takes until a switch that has refused a drop is asked for it again, and one that has not told its
-/// flows for them.
+/// Time after which a refused drop is sent again, and after which an unreported flow table is
+/// requested again.
 pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Switches that tell their drops at a time: those of a long list are some megabytes.
+/// Maximum number of switches that report their drops at a time: those of a long list take some
+/// megabytes.
 pub const READS_AT_A_TIME: usize = 16;
 
-/// How long a switch has to tell them.
+/// Time for a switch to report them.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// Changes that are on their way to a switch at a time, so that a long list leaves room for others'
+/// Maximum number of changes on their way to a switch, so that a long list leaves space for other
 /// messages.
 const CHANGES_AT_A_TIME: usize = 1000;
 
-/// The drops of so many entries fit into the first bytes that a switch is sent, and leave room for other apps.
+/// Number of entries whose drops fit the first bytes sent to a switch, beside those of other apps.
 pub(super) const FIRST_ENTRIES: usize = 1000;
 
-/// Keeps the drops of a switch, for as long as it is up.
+/// Keeps the drops of a switch while it is connected.
 pub(super) async fn keep(
     network: Network,
     (dpid, version): (Dpid, Version),
@@ -46,7 +47,7 @@ pub(super) async fn keep(
     let mut asked_at = network.now();
     let mut telling = ask(asked_at);
     loop {
-        // Neither a change of the lists nor a drop that is to be tried again waits for what the switch tells.
+        // Changes of the lists and retries do not wait for the switch's report.
         let changed = lists.wanted().changed(wanted.version());
         let something = first(telling.as_mut(), first(changed, until(&network, again)));
         let something = something.await;
@@ -59,7 +60,7 @@ pub(super) async fn keep(
             drops.compare(told, asked_at, &known);
         }
         let mut gaps = drops.change(&known).await;
-        // Behind the drops that are wanted: a prefix may have come into the place of its parts.
+        // After the wanted drops: a prefix may have replaced its parts.
         drops.remove_left().await;
         again = (!gaps.is_empty()).then(|| network.now() + TRY_AGAIN_AFTER);
         if let Some(at) = drops.read_at.take() {
@@ -71,10 +72,10 @@ pub(super) async fn keep(
     }
 }
 
-/// What the switch tells.
+/// The flows that a switch reports, or the error.
 type Told = Result<HashMap<FlowKey, ToldFlow>, RequestError>;
 
-/// Has a switch tell its drops, when it is time and its turn.
+/// Requests the drops of a switch at the given time, when a turn is free.
 async fn told(network: Network, dpid: Dpid, version: Version, turns: Turns, at: Duration) -> Told {
     network.sleep_until(at).await;
     let _turn = turns.next().await;
@@ -87,21 +88,22 @@ struct Drops {
     app: AppId,
     dpid: Dpid,
     version: Version,
-    /// Who is dropped, as the switch has told or confirmed.
+    /// Blocked hosts whose drops the switch has reported or confirmed.
     confirmed: BTreeSet<Blocked>,
-    /// Who may be dropped in part: some of the flows were refused, or are not known to be there or to be gone.
+    /// Hosts that may be partly blocked: some flows were refused, or their state is unknown.
     partly: BTreeSet<Blocked>,
-    /// What it lacks of those of whom it has something, as it has just told.
+    /// Missing flows of wanted hosts, from the last report.
     missing: BTreeMap<Blocked, Vec<Flow>>,
-    /// Flows that it has told and nobody wants: of an earlier run, or listed before it came up and not any more.
+    /// Reported flows that are not wanted: from an earlier run, or taken off the list before the
+    /// switch connected.
     left: Vec<ToldFlow>,
-    /// Whether that is all that it has of the app: what it has otherwise is somebody else's doing.
+    /// Whether the switch has reported its flows: later differences come from other programs.
     is_known: bool,
-    /// When it was last sent a change: what it told at that time may be of before.
+    /// Time of the last change sent: a report requested before it may be out of date.
     changed_at: Option<Duration>,
-    /// It was told that it does not tell what it has.
+    /// Whether an event has reported that the switch does not report its flows.
     is_untold: bool,
-    /// When it is to tell its drops next, after it has told them, or failed to.
+    /// Time of the next report to request, after a report or a failure.
     read_at: Option<Duration>,
 }
 
@@ -123,8 +125,8 @@ impl Drops {
         }
     }
 
-    /// Finds out who of these is dropped, and which flows nobody wants. What was sent while the switch told may be in what it
-    /// tells or not: at worst it is sent again.
+    /// Compares a report with the wanted drops, and finds unwanted flows. It may contain changes
+    /// sent meanwhile or not: at worst they are sent again.
     fn compare(&mut self, told: Told, asked_at: Duration, known: &BTreeSet<Blocked>) {
         let now = self.network.now();
         let is_for_long = |why: &RequestError| *why == RequestError::TooLarge || why.is_none();
@@ -141,7 +143,7 @@ impl Drops {
                     let event = Event::TablesUntold { app, dpid, why };
                     self.network.events().publish(now, event);
                 }
-                // One that does not report its flows has none as far as is known, but what it has confirmed.
+                // A switch that does not report flows counts as having only the confirmed ones.
                 if !why.is_none() || self.is_known {
                     return;
                 }
@@ -179,10 +181,10 @@ impl Drops {
         }
     }
 
-    /// Changes whom the switch drops to these, and tells what it could not.
+    /// Changes the drops of the switch to these, and returns those that failed.
     async fn change(&mut self, wanted: &BTreeSet<Blocked>) -> Gaps {
         let mut missing = std::mem::take(&mut self.missing);
-        // First who comes, so that nobody slips through where a prefix takes the place of its parts.
+        // Additions first, so that no packet slips through when a prefix replaces its parts.
         let mut changes: Vec<(bool, Blocked, Change)> = Vec::new();
         for blocked in wanted.difference(&self.confirmed) {
             let flows = missing.remove(blocked).unwrap_or_else(|| drops(*blocked).collect());
@@ -210,7 +212,7 @@ impl Drops {
                 self.partly.remove(blocked);
             }
         }
-        // Where one flow of several was refused, all are tried again.
+        // If one of several flows was refused, all are sent again.
         for blocked in gaps.keys() {
             self.confirmed.remove(blocked);
             self.partly.insert(*blocked);
@@ -218,7 +220,7 @@ impl Drops {
         gaps
     }
 
-    /// Removes the flows that nobody wants. If it cannot, the switch is to tell again what it has.
+    /// Removes the unwanted flows. If this fails, requests a new report.
     async fn remove_left(&mut self) {
         let left = std::mem::take(&mut self.left);
         for some in left.chunks(CHANGES_AT_A_TIME) {
@@ -237,7 +239,7 @@ pub(super) fn drops(blocked: Blocked) -> impl Iterator<Item = Flow> {
     blocked.matches().into_iter().map(Flow::new)
 }
 
-/// Whose turn it is to tell its drops. All clones are the same.
+/// Limits the number of concurrent reports. All clones share the limit.
 #[derive(Clone, Debug)]
 pub(super) struct Turns(Sender<()>, Receiver<()>);
 
@@ -249,9 +251,9 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for a turn. It is over when what is returned is dropped.
+    /// Waits for a turn, which ends when the returned value is dropped.
     async fn next(&self) -> Turn {
-        // Both ends are held here: it cannot fail.
+        // It cannot fail: both ends are held here.
         let _ = self.0.send(()).await;
         Turn(self.1.clone())
     }

@@ -1,4 +1,4 @@
-//! Who is blocked, and how that is written.
+//! Blocked hosts, and their text form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,27 +7,27 @@ use std::str::FromStr;
 
 use bellrock_api::{Field, MacAddr, Match, Version};
 
-/// Most entries of a block list. Each takes two to four flows in every switch.
+/// Maximum number of entries of a block list. Each takes two to four flows in every switch.
 pub const MAX_BLOCKED: usize = 10_000;
 
-/// Most bad lines that are told of one text.
+/// Maximum number of bad lines reported for a text.
 pub const MAX_BAD_LINES_TOLD: usize = 20;
 
 /// A host, or the hosts of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocked {
-    /// The host with this Ethernet address.
+    /// The hosts whose IPv4 address begins with these bits. The other bits are zero.
     Mac(MacAddr),
     /// The hosts whose IPv4 address begins with these bits. The bits behind them are zero.
     Ipv4(Ipv4Addr, u8),
-    /// The hosts whose IPv6 address begins with these bits. The bits behind them are zero.
+    /// The hosts whose IPv6 address begins with these bits. The other bits are zero.
     Ipv6(Ipv6Addr, u8),
 }
 
-/// Why a text blocks nobody, and what would.
+/// Reason why a text cannot be blocked, and a correct form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBlockable {
-    /// It is no address at all.
+    /// It is not an address.
     #[error(
         "{0:?} is no address; give an Ethernet address (00:1b:21:3c:9d:f8), or an IPv4 or IPv6 address or \
          prefix (10.0.0.7, 10.1.0.0/16, 2001:db8::/32)"
@@ -38,34 +38,34 @@ pub enum NotBlockable {
         "{0} is no host's own address but a group's, or nobody's; give the address that a host sends from"
     )]
     NoStation(MacAddr),
-    /// It is an Internet address that no host sends from to another.
+    /// It is an IP address that no host sends from.
     #[error(
         "{0} is no host's own address but a group's, the loopback's, or nobody's; give the address that a host \
          sends from"
     )]
     NoHost(IpAddr),
-    /// The prefix has a length that its kind of address does not have, or would block everybody.
+    /// The prefix length is invalid for the kind of address, or would block all hosts.
     #[error(
         "/{length} is no length of such a prefix; give a whole number from 1 to {most}, as in {address}/{most}"
     )]
     Length {
         /// The address before it.
         address: String,
-        /// The length as it was written.
+        /// The length as written.
         length: String,
         /// Bits of such an address.
         most: u8,
     },
-    /// There are bits behind the prefix, so it is not clear what is meant.
+    /// There are bits set behind the prefix, so the meaning is unclear.
     #[error(
         "{address}/{length} has bits behind the prefix; give {prefix}/{length}, or {address} for that host alone"
     )]
     BitsBehind {
-        /// The address as it was written.
+        /// The address as written.
         address: String,
         /// Bits of the prefix.
         length: u8,
-        /// The same address, cut off behind the prefix.
+        /// The same address with the bits behind the prefix cleared.
         prefix: String,
     },
 }
@@ -87,7 +87,7 @@ impl FromStr for Blocked {
         };
         if let Ok(ip) = address.parse::<Ipv4Addr>() {
             let (bits, length) = prefix(u128::from(ip.to_bits()), 32, address, length, |bits| {
-                // It was 32 bits before.
+                // It was built from 32 bits.
                 Ipv4Addr::from_bits(bits as u32).to_string()
             })?;
             let ip = Ipv4Addr::from_bits(bits as u32);
@@ -103,13 +103,13 @@ impl FromStr for Blocked {
     }
 }
 
-/// Whether hosts can have an address like this. One that begins a prefix stands for all of it.
+/// Checks that hosts can have such an address. The first address of a prefix stands for all.
 fn host(ip: IpAddr) -> Result<(), NotBlockable> {
     let nobody = ip.is_multicast() || ip.is_loopback() || ip == Ipv4Addr::BROADCAST;
     if nobody { Err(NotBlockable::NoHost(ip)) } else { Ok(()) }
 }
 
-/// The bits of a prefix and how many count, of an address of `most` bits.
+/// Returns the bits of a prefix and their number, for an address of `most` bits.
 fn prefix(
     bits: u128,
     most: u8,
@@ -132,7 +132,7 @@ fn prefix(
     Ok((bits, length))
 }
 
-/// As it would be read; a prefix that is a whole address is shown without its length.
+/// The text parses to the same value. A prefix of full length is shown as an address.
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,14 +146,15 @@ impl fmt::Display for Blocked {
 }
 
 impl Blocked {
-    /// Whether switches of this version can drop it. OpenFlow 1.0 does not know IPv6 (§5.2.3).
+    /// Returns whether switches of this version can drop it. OpenFlow 1.0 does not support IPv6
+    /// (§5.2.3).
     #[must_use]
     pub fn is_known_to(self, version: Version) -> bool {
         version >= Version::V1_3 || !matches!(self, Blocked::Ipv6(..))
     }
 
-    /// The packets that are dropped: those from it and those to it. Of an IPv4 address that is ARP too,
-    /// or the host would go on answering for it.
+    /// Matches of the dropped packets, from and to the host. For an IPv4 address also ARP:
+    /// otherwise the host would still answer requests.
     pub(super) fn matches(self) -> Vec<Match> {
         const IPV4: u16 = 0x0800;
         const ARP: u16 = 0x0806;
@@ -182,33 +183,33 @@ impl Blocked {
     }
 }
 
-/// The first `length` of `bits` bits; `length` is at least 1.
+/// Mask of the first `length` of `bits` bits; `length` is at least 1.
 fn mask(bits: u8, length: u8) -> u128 {
     let behind = bits - length;
     u128::MAX >> (128 - bits) >> behind << behind
 }
 
-/// Who is blocked according to one text, and in which line each is first.
+/// The entries of one text, each with its first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList(BTreeMap<Blocked, usize>);
 
-/// A line that blocks nobody.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct BadLine {
     /// Its number, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and a correct form.
     pub problem: String,
 }
 
 impl BlockList {
-    /// Reads a list: an address or prefix a line. What follows a `#` is a comment, and empty lines are
+    /// Reads a list with one address or prefix a line. A `#` starts a comment; empty lines are
     /// skipped.
     ///
     /// # Errors
-    /// All bad lines in order, at most [`MAX_BAD_LINES_TOLD`]. A list with one bad line is no list at all:
-    /// who is blocked must not depend on a slip of the pen further up.
+    /// All bad lines in order, at most [`MAX_BAD_LINES_TOLD`]. One bad line makes the whole list
+    /// invalid: a typo must not silently unblock other hosts.
     pub fn parse(text: &str) -> Result<Self, Vec<BadLine>> {
         let (mut list, mut bad) = (BTreeMap::new(), Vec::new());
         for (line, text) in text.lines().enumerate().map(|(index, text)| (index + 1, text)) {
@@ -233,24 +234,24 @@ impl BlockList {
         if bad.is_empty() { Ok(BlockList(list)) } else { Err(bad) }
     }
 
-    /// The line where an entry stands.
+    /// The line of an entry.
     #[must_use]
     pub fn line(&self, blocked: &Blocked) -> Option<usize> {
         self.0.get(blocked).copied()
     }
 
-    /// The entries, in order.
+    /// The entries, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &Blocked> {
         self.0.keys()
     }
 
-    /// How many there are.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it blocks nobody.
+    /// True if it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

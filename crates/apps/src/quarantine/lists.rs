@@ -1,4 +1,4 @@
-//! Who is to be blocked, from both sources, and which switches cannot block whom.
+//! The hosts to block, from both sources, and the switches that do not block them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,27 +7,27 @@ use bellrock_api::{Dpid, Watch};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
 
-/// Tells a [`Quarantine`](super::Quarantine) whom to block, and asks it. Cheap to clone: all clones are the
+/// The hosts that a [`Quarantine`](super::Quarantine) blocks. Cheap to clone: all clones share the
 /// same lists.
 ///
-/// There are two sources. The file is replaced as a whole ([`BlockLists::set_file`]); single hosts come and go
-/// by [`BlockLists::add`] and [`BlockLists::remove`], and are forgotten when the controller ends. Who is in
-/// one of them is blocked.
+/// There are two sources. The file is replaced as a whole ([`BlockLists::set_file`]). Single
+/// entries are changed by [`BlockLists::add`] and [`BlockLists::remove`], and lost when the
+/// controller ends. Entries of either source are blocked.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLists(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     wanted: Watch<Wanted>,
-    /// What switches do not block though they should.
+    /// Entries that switches fail to block.
     gaps: Mutex<BTreeMap<Dpid, Gaps>>,
     file_problem: Mutex<Option<String>>,
 }
 
-/// Whom a switch does not block, and why.
+/// Entries that a switch does not block, with the reason.
 pub(super) type Gaps = BTreeMap<Blocked, String>;
 
-/// Both sources.
+/// Entries of both sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     file: BlockList,
@@ -35,43 +35,43 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Everybody who is to be blocked.
+    /// All entries to block.
     pub(super) fn all(&self) -> BTreeSet<Blocked> {
         self.file.iter().chain(&self.added).copied().collect()
     }
 }
 
-/// Who is blocked, and who says so.
+/// An entry and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Who.
+    /// The blocked host or prefix.
     pub blocked: Blocked,
-    /// The line of the file where it stands; `None` where it was added singly.
+    /// Its line in the file; `None` if it was added singly.
     pub line: Option<usize>,
-    /// The switches that do not block it, and why.
+    /// The switches that do not block it, with the reason.
     pub gaps: Vec<(Dpid, String)>,
 }
 
-/// Why the lists were not changed.
+/// Reason why the lists were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotChanged {
-    /// It is there already.
+    /// It is listed already.
     #[error("{0} is blocked already")]
     Listed(Blocked),
-    /// There are too many.
+    /// There are too many entries.
     #[error(
         "{MAX_BLOCKED} hosts and prefixes are blocked already, and more would not fit; use prefixes"
     )]
     Full,
-    /// It stands in the file, which is not ours to change.
+    /// It is in the file, which only the operator changes.
     #[error("{blocked} stands in the file, in line {line}; take it out there")]
     InFile {
-        /// Who.
+        /// The blocked host or prefix.
         blocked: Blocked,
-        /// Where.
+        /// Its line.
         line: usize,
     },
-    /// Nobody said that it is to be blocked. A prefix that covers it may be.
+    /// There is no such entry. A prefix that covers it may be listed.
     #[error(
         "{0} is not on the list, as it is written here; `bellrock quarantine list` shows who is"
     )]
@@ -96,7 +96,7 @@ impl BlockLists {
         })
     }
 
-    /// Lets a host or a prefix back that [`BlockLists::add`] blocked.
+    /// Unblocks a host or a prefix that [`BlockLists::add`] blocked.
     ///
     /// # Errors
     /// [`NotChanged`].
@@ -112,8 +112,8 @@ impl BlockLists {
         })
     }
 
-    /// Puts another list in the place of the file's. If it is too long, together with those that were
-    /// [added](BlockLists::add), the one of before stays in force, and [`BlockLists::file_problem`] says so.
+    /// Replaces the list of the file. If it is too long, together with the [added](BlockLists::add)
+    /// entries, the previous list stays in force, and [`BlockLists::file_problem`] reports it.
     pub fn set_file(&self, file: BlockList) {
         let set = self.change(|wanted| {
             let next = Wanted { file, added: wanted.added.clone() };
@@ -126,18 +126,18 @@ impl BlockLists {
         *self.lock_problem() = set.err().map(|full| full.to_string());
     }
 
-    /// Notes why there is another file but not another list. The one of before stays in force.
+    /// Records why a changed file was not accepted. The previous list stays in force.
     pub fn keep_file(&self, problem: String) {
         *self.lock_problem() = Some(problem);
     }
 
-    /// Why the present list is not what the file says now.
+    /// Reason why the present list differs from the file.
     #[must_use]
     pub fn file_problem(&self) -> Option<String> {
         self.lock_problem().clone()
     }
 
-    /// Everybody who is blocked, in order.
+    /// Lists all blocked hosts and prefixes, in order.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let (wanted, gaps) = (self.0.wanted.load(), self.gaps());
@@ -157,7 +157,7 @@ impl BlockLists {
         &self.0.wanted
     }
 
-    /// Notes what a switch does not block; nothing to note where it is gone or blocks all.
+    /// Records the entries that a switch does not block; none if it blocks all or has disconnected.
     pub(super) fn note_gaps(&self, dpid: Dpid, gaps: Gaps) {
         match gaps.is_empty() {
             true => self.gaps().remove(&dpid),

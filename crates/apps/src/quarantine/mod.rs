@@ -1,13 +1,13 @@
-//! Drops all packets of listed hosts at every switch, and lets them back.
+//! Drops all packets of listed hosts at every switch, until they are taken off the list.
 //!
-//! Who is listed, [`BlockLists`] says: whoever holds them changes them at any time. For each switch a task (`keep`)
-//! waits for that and changes the switch's drops by the difference. A switch that comes up gets all drops
-//! with the first bytes that are sent to it; then it tells what it has. Drops that it has from before
-//! are not taken away meanwhile, so that nobody slips through: they stay what they are, and go once it is
-//! known that nobody wants them. What somebody else removes is put back.
+//! [`BlockLists`] contains the hosts; any holder may change it at any time. A task for each switch
+//! (`keep`) waits for changes, and sends the difference to the switch. A switch that connects gets
+//! all drops in the first bytes sent to it; then its flows are read. Its old drops stay meanwhile,
+//! so no packet slips through. Unneeded ones are removed once the flows are known. Drops that
+//! another program removes are restored.
 //!
-//! The app has to stand before those whose flows it is to beat: its place in the chain gives its drops the higher
-//! priority, so that they also stop what those apps have installed long before.
+//! The app must come before the apps whose flows it overrides: its position in the chain gives its
+//! drops the higher priority, so they also override flows installed long before.
 
 mod keep;
 mod list;
@@ -32,7 +32,7 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// Blocks who is in these lists.
+    /// Creates an app that blocks the hosts of these lists.
     #[must_use]
     pub fn new(lists: &BlockLists) -> Self {
         Quarantine { lists: lists.clone(), turns: Turns::default() }
@@ -54,7 +54,7 @@ impl App for Quarantine {
         false
     }
 
-    /// Who is listed stays cut off while the controller is away, and while it comes back.
+    /// Listed hosts stay blocked while the controller is away, and while it restarts.
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Keep
     }
@@ -72,7 +72,7 @@ impl App for Quarantine {
 #[derive(Debug)]
 pub struct Drops {
     lists: BlockLists,
-    /// Keeps them up to the lists.
+    /// Keeps the drops equal to the lists.
     task: TaskHandle,
 }
 
@@ -81,12 +81,12 @@ impl Handler for Drops {
         let version = switch.version();
         let all = self.lists.wanted().load().all();
         let known = all.into_iter().filter(|blocked| blocked.is_known_to(version));
-        // The task sends the others.
+        // The task sends the rest.
         for blocked in known.take(FIRST_ENTRIES) {
             for flow in drops(blocked) {
                 let sent = flow.with_flow_mod(FlowCommand::Add, |flow| switch.install(flow));
                 if sent.is_err() {
-                    // What the buffer has no room for, the task sends.
+                    // The task sends what does not fit the buffer.
                     return Ok(());
                 }
             }
@@ -94,7 +94,7 @@ impl Handler for Drops {
         Ok(())
     }
 
-    /// Packets are the next app's.
+    /// Leaves packets to the next app.
     fn packet_ins(&mut self, _: &mut Switch<'_>, _: &mut Batch<'_>) {}
 
     fn switch_down(&mut self, info: &SwitchInfo) {
