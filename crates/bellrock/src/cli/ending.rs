@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM for commands that clean up after themselves: the first asks them to end, the
+//! SIGINT and SIGTERM for commands that clean up: the first signal asks the command to end, the
 //! second ends the process.
 //!
-//! A command with a prompt can let SIGINT interrupt only what it does at the moment
-//! ([`Ending::interrupt_only`]); it goes on with its next line.
+//! A command with a prompt can let SIGINT interrupt only the current line
+//! ([`Ending::interrupt_only`]). The prompt then continues.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// The shell reports a process that a signal ended by the signal's number and this.
+/// A shell reports this plus the signal's number for a process that a signal ended.
 const SIGNAL_STATUS: i32 = 128;
 
-/// Whether the command was asked to end.
+/// Whether the command is to end.
 #[derive(Clone)]
 pub(super) struct Ending(Arc<Flags>);
 
@@ -27,7 +27,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// Takes a signal; false if it is the second one of its kind.
+    /// Takes a signal. Returns false if it is the second one of its kind.
     fn take(&self, signal: i32) -> bool {
         let interrupts = signal == SIGINT && self.interrupt_only.load(Ordering::SeqCst);
         let flag = if interrupts { &self.interrupted } else { &self.asked };
@@ -36,8 +36,8 @@ impl Flags {
 }
 
 impl Ending {
-    /// From here on the first signal asks, and `wake` is called then; on the second, `give_up` is
-    /// called, and the process ends.
+    /// Watches for signals from now on. Each signal calls `wake`. The first one asks the command to
+    /// end. The second one calls `give_up` and ends the process.
     pub(super) fn watch(
         wake: impl Fn() + Send + 'static,
         give_up: impl FnOnce() + Send + 'static,
@@ -64,17 +64,17 @@ impl Ending {
         self.0.asked.load(Ordering::SeqCst)
     }
 
-    /// From here on SIGINT interrupts what is done, and does not end the command.
+    /// From here on SIGINT interrupts only the current action.
     pub(super) fn interrupt_only(&self) {
         self.0.interrupt_only.store(true, Ordering::SeqCst);
     }
 
-    /// Whether what is done at the moment is to stop.
+    /// Whether the current action is to stop.
     pub(super) fn is_interrupted(&self) -> bool {
         self.is_asked_for() || self.0.interrupted.load(Ordering::SeqCst)
     }
 
-    /// Begins something new, which has not been interrupted. Returns whether the last one was.
+    /// Begins a new action. Returns whether the previous one was interrupted.
     pub(super) fn begin(&self) -> bool {
         self.0.interrupted.swap(false, Ordering::SeqCst)
     }

@@ -1,7 +1,8 @@
-//! `bellrock flows`: what flows the switches have, and whose they are.
+//! `bellrock flows`: the flows of switches, and the app of each flow.
 //!
-//! The switches are asked when the question comes (`OFPMP_FLOW`, 1.3.5 §7.3.5.2; `OFPST_FLOW`, 1.0 §5.3.5), so the answer is
-//! what they have, and not what the controller thinks that they have. Whose a flow is, its cookie tells.
+//! Each question asks the switches (`OFPMP_FLOW`, 1.3.5 §7.3.5.2; `OFPST_FLOW`, 1.0 §5.3.5). So the
+//! answer lists the flows in the switches, not those that the controller believes to be there. The
+//! cookie names the app of a flow.
 //!
 //! The types are the JSON that `--json` prints, as in [`super::answers`].
 
@@ -22,22 +23,22 @@ use super::args::Ask;
 use super::show::{duration, printable, table};
 use super::wait::wait_until;
 
-/// Most flows of an answer.
+/// Maximum number of flows in an answer.
 const MAX_FLOWS: usize = 10_000;
 
-/// How many an answer has if nothing else is said.
+/// Default number of flows in an answer.
 const DEFAULT_FLOWS: usize = 1000;
 
-/// How long the switches may take together. The client waits a little longer.
+/// Time limit for all switches together. The client waits a little longer.
 const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Switches that are asked at a time: their tables are held together.
+/// Switches asked at a time. Their tables are in memory together.
 const AT_A_TIME: usize = 8;
 
-/// What stands for the flows of nobody whom the controller knows.
+/// Stands for flows of no app of this controller.
 const FOREIGN: &str = "foreign";
 
-/// What stands for any app.
+/// Stands for any app.
 const ANY_APP: &str = "-";
 
 /// List the flows of a switch, and whose they are; or how many each switch has
@@ -66,7 +67,7 @@ pub(super) struct Flows {
 
 #[cfg(feature = "cli")]
 impl Flows {
-    /// Whom to ask, and the words of the question.
+    /// The controller to ask, and the words of the question.
     pub(super) fn question(&self) -> (&Ask, Vec<String>) {
         let Some(switch) = self.switch else { return (&self.ask, Vec::new()) };
         let app = self.app.clone().unwrap_or_else(|| ANY_APP.to_owned());
@@ -80,45 +81,45 @@ fn number(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("give a whole number from 1 to {MAX_FLOWS}"))
 }
 
-/// What is answered.
+/// Answer to a question about flows.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum FlowsAnswer {
-    /// Of all switches, how many flows they have.
+    /// Numbers of flows of all switches.
     Switches(Vec<SwitchFlows>),
-    /// Of one, a page of its flows.
+    /// A page of the flows of one switch.
     Page(Page),
 }
 
-/// How many flows a switch has.
+/// Numbers of flows of a switch.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct SwitchFlows {
     dpid: String,
-    /// Why it is not known.
+    /// Why the numbers are unknown.
     problem: Option<String>,
     apps: Vec<AppFlows>,
 }
 
-/// How many flows somebody has in a switch, and what they counted together.
+/// Number of flows of one app in a switch, and sums of their counters.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct AppFlows {
-    /// `null` for all that are foreign.
+    /// `null` for all foreign flows.
     app: Option<String>,
     flows: u64,
-    /// How many the app's desired state has there; `null` for an app without one.
+    /// Number of flows in the app's desired state. `null` for an app without one.
     wanted: Option<u64>,
     packets: u64,
     bytes: u64,
 }
 
-/// Some of the flows of a switch: by table, then by priority, the highest first, then by match.
+/// Some flows of a switch, ordered by table, then by priority (highest first), then by match.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Page {
     dpid: String,
     version: String,
-    /// How many there are, on all pages.
+    /// Number of flows on all pages.
     flows_in_all: usize,
-    /// How many of them were left out before these.
+    /// Number of flows skipped before this page.
     skipped: usize,
     flows: Vec<FlowRow>,
 }
@@ -127,9 +128,9 @@ pub(super) struct Page {
 #[derive(Debug, Deserialize, Serialize)]
 struct FlowRow {
     table: u8,
-    /// As the switch has it.
+    /// As in the switch.
     priority: u16,
-    /// `null` if it is foreign.
+    /// `null` if the flow is foreign.
     app: Option<String>,
     /// 16 hexadecimal digits.
     cookie: String,
@@ -145,10 +146,10 @@ struct FlowRow {
     hard_timeout_seconds: u16,
 }
 
-/// Asks the switches.
+/// Asks switches for their flows.
 ///
 /// # Errors
-/// What is wrong with the question, or why the switch that it names tells nothing.
+/// What is wrong with the question, or why the switch does not report its flows.
 pub(super) fn answer(network: &Network, words: &[String]) -> Result<FlowsAnswer, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let until = Instant::now() + TIMEOUT;
@@ -169,7 +170,7 @@ pub(super) fn answer(network: &Network, words: &[String]) -> Result<FlowsAnswer,
     page(network, &info, whose, (limit, skip), until).map(FlowsAnswer::Page)
 }
 
-/// Whose flows are asked for: everybody's, or an app's, or those of nobody.
+/// Filter by app: all flows, or those of one app, or foreign ones.
 #[derive(Clone, Copy)]
 enum Whose {
     Everybody,
@@ -207,7 +208,7 @@ fn page(
                 Whose::One(app) => owner(flow) == app,
             })
             .collect();
-        // By the text too, so that pages fit together.
+        // By the text of the match too, so that pages fit together.
         flows.sort_by_cached_key(|flow| {
             (flow.table, Reverse(flow.priority), flow.matching.to_string())
         });
@@ -238,7 +239,7 @@ fn row(flow: &FlowStats<'_>, app: Option<&str>) -> FlowRow {
     }
 }
 
-/// How many flows all switches have, asked some at a time.
+/// Asks all switches for their flows, some at a time, and counts them.
 fn switches(network: &Network, until: Instant) -> Vec<SwitchFlows> {
     let dpids: Vec<Dpid> = network.switches().iter().map(|info| info.dpid).collect();
     let mut told = Vec::with_capacity(dpids.len());
@@ -256,7 +257,7 @@ fn switches(network: &Network, until: Instant) -> Vec<SwitchFlows> {
     told
 }
 
-/// Whose flows these are, those of the apps in order, and then foreign ones.
+/// Counts flows by app, in the order of the apps; foreign ones are last.
 fn count<'a>(
     network: &Network,
     dpid: Dpid,
@@ -287,7 +288,7 @@ fn ask(network: &Network, dpid: Dpid) -> Requested {
     network.request(dpid, RequestBody::Flow(FlowStatsRequest::all(&all)))
 }
 
-/// What is made of the flows that a switch tells, or why it tells none.
+/// Applies `make` to the flows that a switch reports, or returns why there are none.
 fn read<T>(
     asked: Requested,
     until: Instant,
@@ -302,7 +303,7 @@ fn read<T>(
     }
 }
 
-/// The answer, for people.
+/// Formats the answer as text.
 pub(super) fn show(answer: &FlowsAnswer) -> String {
     match answer {
         FlowsAnswer::Switches(switches) => show_switches(switches),
@@ -349,7 +350,7 @@ fn show_page(page: &Page) -> String {
     let row = |flow: &FlowRow| {
         let app = match &flow.app {
             Some(app) => printable(app),
-            // Whose it is, somebody may know by this.
+            // The cookie may identify the owner.
             None => format!("{FOREIGN} 0x{}", printable(&flow.cookie)),
         };
         let timeouts = [("idle", flow.idle_timeout_seconds), ("hard", flow.hard_timeout_seconds)];

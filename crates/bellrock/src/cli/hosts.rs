@@ -1,9 +1,10 @@
-//! `bellrock hosts`: where each host is, by all that know of it.
+//! `bellrock hosts`: the place of each host, from all sources that know it.
 //!
-//! Several apps know a host, and a learning app at each switch that the host's packets pass. Here all that becomes one row:
-//! the host at its edge. Host tracking knows the edge. Where it does not run, what discovery knows of links leaves out
-//! ports that lead to switches. Without both, the port with the fewest hosts is taken: a port to another switch has all
-//! hosts behind that.
+//! Several apps may know a host, and a learning app knows it at each switch that its packets pass.
+//! This module makes one row of that: the host at its edge port. Host tracking knows the edge port.
+//! Without host tracking, the links of discovery exclude ports that lead to switches. Without both,
+//! the port with the fewest hosts is chosen: all hosts behind another switch are seen at the port
+//! that leads to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,34 +15,35 @@ use serde::{Deserialize, Serialize};
 
 use super::show::{duration, printable, table};
 
-/// Most hosts in an answer. With more, an answer is cut there, and the command says so.
+/// Maximum number of hosts in an answer. Further hosts are left out, and the command says so.
 pub(super) const MAX_HOSTS: usize = 65_536;
 
-/// Sightings that are compared to find out which ports lead to switches, and those of one host among them. With more,
-/// only the numbers of hosts count.
+/// Maximum number of sightings compared to find ports between switches, and of those of one host.
+/// With more, only the numbers of hosts are compared.
 const SIGHTINGS_COMPARED: usize = 8192;
 const PLACES_COMPARED: usize = 64;
 
-/// A host, at its edge.
+/// A host at its edge port.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct HostRow {
     pub(super) dpid: String,
     pub(super) port: String,
     pub(super) mac: String,
     pub(super) vlan: Option<u16>,
-    /// Internet addresses, where host tracking runs.
+    /// IP addresses, if host tracking runs.
     pub(super) addresses: Vec<String>,
-    /// Seconds since an app that learns by itself saw it last; `null` if none has.
+    /// Seconds since a learning app saw it. `null` if none has.
     pub(super) age_seconds: Option<u64>,
-    /// It was seen at several ports in short turns, which looks like a loop.
+    /// Whether it changed between ports quickly, which looks like a loop.
     pub(super) flapping: bool,
-    /// Apps see it at several ports, and which of them is its own is not known.
+    /// Whether apps see it at several ports and its own port is unknown.
     pub(super) guessed: bool,
-    /// Who knows it: host tracking (`hosts`), and apps in alphabetical order.
+    /// Sources: host tracking (`hosts`), and apps in alphabetical order.
     pub(super) apps: Vec<String>,
 }
 
-/// The hosts of a running controller, by switch and port. Those that are ports of switches are left out.
+/// The hosts of a running controller, by switch and port. Addresses of the switches' own ports are
+/// left out.
 pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
     let seen = monitor.hosts(MAX_HOSTS);
     let ports = monitor.switches();
@@ -52,9 +54,9 @@ pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
 /// What is known of one host.
 #[derive(Default)]
 struct Known<'s> {
-    /// Where host tracking has it, and its Internet addresses.
+    /// Its port by host tracking, and its IP addresses.
     tracked: Option<(SwitchPort, Vec<String>)>,
-    /// Where apps have seen it.
+    /// Ports where apps have seen it.
     seen: Vec<(SwitchPort, &'static str, &'s HostEntry)>,
 }
 
@@ -85,11 +87,11 @@ fn all(
     rows.into_iter().map(|(_, row)| row).take(MAX_HOSTS).collect()
 }
 
-/// Ports that lead to other switches, as far as the hosts behind them show it.
+/// Finds ports that lead to other switches, from the hosts seen behind them.
 ///
-/// Hosts that are behind one port of a switch and behind several of another are at that other one or beyond: the first
-/// switch's port leads there. What the other sees of hosts behind further ports of the first, it sees by the port that leads
-/// back.
+/// If hosts behind one port of switch A are at several ports of switch B, they are at B or beyond
+/// it. So that port of A leads to B. B sees the hosts behind other ports of A at the port that
+/// leads back to A.
 fn between_switches(hosts: &BTreeMap<HostId, Known<'_>>) -> BTreeSet<SwitchPort> {
     let places = |known: &Known<'_>| -> BTreeMap<Dpid, Port> {
         let places = known.seen.iter().map(|(at, ..)| (at.dpid, at.port));
@@ -124,7 +126,8 @@ fn between_switches(hosts: &BTreeMap<HostId, Known<'_>>) -> BTreeSet<SwitchPort>
     inner
 }
 
-/// A host at its edge; `is_inner` says whether a port leads to another switch, `crowd` how many hosts are seen at it.
+/// Makes the row of a host. `is_inner` is whether a port leads to a switch, `crowd` the number of
+/// hosts at it.
 fn row(
     id: HostId,
     known: &Known<'_>,
@@ -135,12 +138,12 @@ fn row(
     let places: BTreeSet<SwitchPort> = seen.iter().map(|(at, ..)| *at).collect();
     let outside: BTreeSet<SwitchPort> =
         places.iter().copied().filter(|at| !is_inner(*at)).collect();
-    // A host that is only seen at links: it is behind a switch that nobody has heard it from.
+    // If a host is seen at links only, no app has seen it at its own switch.
     let candidates = if outside.is_empty() { &places } else { &outside };
     let age = |at: SwitchPort| seen.iter().filter(|(its, ..)| *its == at).map(|it| it.2.age).min();
     let likeliest = candidates.iter().copied().min_by_key(|at| (crowd(*at), age(*at), *at));
     let place = tracked.as_ref().map(|(at, _)| *at).or(likeliest);
-    // There is a place, since somebody knows it.
+    // There is always a place, because host tracking or an app has seen the host.
     let at = place.unwrap_or(SwitchPort::new(Dpid(0), Port(0)));
     let apps: BTreeSet<&str> = seen.iter().map(|(_, app, _)| *app).collect();
     let tracking = tracked.as_ref().map(|_| "hosts");
@@ -159,7 +162,7 @@ fn row(
     (at, row)
 }
 
-/// The hosts, for people.
+/// Formats the hosts as text.
 pub(super) fn show(hosts: &[HostRow]) -> String {
     if hosts.is_empty() {
         return "no host has been seen\n".to_owned();
@@ -221,7 +224,7 @@ mod tests {
         rows.iter().map(place).collect()
     }
 
-    /// Two switches that are linked at their ports 9; hosts 1 and 2 are at the first, 3 at the second.
+    /// Two switches, linked at their ports 9. Hosts 1 and 2 are at the first, host 3 at the second.
     fn learnt() -> Vec<SeenHost> {
         let mut all = vec![seen(1, at(1, 1), 5), seen(2, at(1, 2), 5), seen(3, at(2, 1), 5)];
         all.extend([seen(1, at(2, 9), 1), seen(2, at(2, 9), 1), seen(3, at(1, 9), 1)]);
@@ -239,10 +242,11 @@ mod tests {
         let expected = [row("01", "1:1", false), row("02", "1:2", false), row("03", "2:1", false)];
         assert_eq!(places(&rows), expected);
         assert_eq!((rows[0].age_seconds, &*rows[0].apps), (Some(5), &["learning".to_owned()][..]));
-        // Nobody knows of links: that 1 and 2 are behind one port of the second switch, and not of the first, shows it.
+        // Without known links: 1 and 2 are behind one port of the second switch, but not of the
+        // first.
         let rows = all(&learnt(), &Hosts::default(), &Topology::default(), &BTreeSet::new());
         assert_eq!(places(&rows), expected);
-        // With a host at each of two switches, either may be at either.
+        // With one host at each of two switches, each host may be at either switch.
         let two: Vec<_> = learnt().into_iter().filter(|(.., host)| host.mac != mac(2)).collect();
         let rows = all(&two, &Hosts::default(), &Topology::default(), &BTreeSet::new());
         assert!(rows.len() == 2 && rows.iter().all(|row| row.guessed), "{rows:?}");

@@ -1,10 +1,10 @@
-//! The log: lines on standard error, for people or for programs.
+//! The log: lines on standard error, as text or as JSON.
 
 use std::io::stderr;
 
 use super::config::{Config, LogFormat};
 
-/// Sends all that is logged from now on to standard error. Called once.
+/// Sends the log to standard error from now on. Called once.
 pub(super) fn start(config: &Config) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(config.log_level)

@@ -1,9 +1,10 @@
-//! The command `bellrock`, one module for each of its parts.
+//! The command `bellrock`, with one module for each part.
 //!
-//! `args` is the command line, `config` what can be set, `start` the running controller,
-//! `control` the socket by which it is asked, `answers` what it tells there, `flows` what it asks switches for it,
-//! `show` how that is printed, `decode` the reader of captures, `bench` the load generator, `emulate` a network to try a
-//! controller on, `demo` both in one, `own` the control socket of other programs. This is for the binary; programs use the library.
+//! `args` is the command line, `config` the settings, `start` runs the controller, `control` is the
+//! control socket, `answers` its answers, `flows` asks switches for their flows, `show` prints
+//! answers, `decode` reads captures, `bench` is the load generator, `emulate` an emulated network,
+//! `demo` a controller with such a network, and `own` the control socket of your own program. Only
+//! the binary uses this module; programs use the library.
 
 mod amounts;
 mod answers;
@@ -39,9 +40,9 @@ use config::{Config, FileError, Places, default_yaml};
 use control::{AskError, Question};
 pub(crate) use own::{ControlSocket, serve_control};
 
-/// How a command ended, if it did not end well.
+/// Failure of a command.
 enum Failure {
-    /// It could not be done.
+    /// The command failed.
     Failed(String),
     /// The command line or the configuration is wrong.
     Wrong(String),
@@ -73,7 +74,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Reads the command line, does what it says, and tells how it went.
+/// Runs the command line, prints failures, and returns the exit status.
 #[must_use]
 pub fn main() -> ExitCode {
     let command = match Cli::try_parse() {
@@ -81,7 +82,7 @@ pub fn main() -> ExitCode {
         Err(error) if error.use_stderr() => {
             return failed(Failure::Wrong(usage_error::text(&error)));
         }
-        // The help, or the version. That its reader has gone (`| head`) is no failure.
+        // The help or the version. A closed output (`| head`) is no failure.
         Err(help) => {
             let _ = help.print();
             return ExitCode::SUCCESS;
@@ -113,13 +114,13 @@ pub fn main() -> ExitCode {
         Command::Demo(asked) => demo::run(&asked),
         Command::Emulate(asked) => match emulate::run(&asked) {
             Ok(true) => Ok(()),
-            // What was lost, or could not be done, has been printed.
+            // Lost pings and failed commands have been printed.
             Ok(false) => return ExitCode::FAILURE,
             Err(failure) => Err(failure),
         },
         Command::Decode(asked) => match decode::command::run(&asked) {
             Ok(outcome) if outcome.faults == 0 => Ok(()),
-            // What is wrong has been printed where it was.
+            // Faults have been printed at their places.
             Ok(_) => return ExitCode::FAILURE,
             Err(failure) => Err(Failure::Failed(failure.to_string())),
         },
@@ -130,7 +131,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says why it failed, each line under our name.
+/// Prints a failure, with our name before each line.
 fn failed(failure: Failure) -> ExitCode {
     let (message, status) = match failure {
         Failure::Failed(message) => (message, 1),
@@ -149,7 +150,8 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Flags over the environment over the file over the defaults; and what is doubtful in it.
+/// Reads the settings: flags override the environment, which overrides the file. Also returns
+/// warnings.
 fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
     let (mut config, mut places) = match &run.config {
         Some(path) => Config::from_file(path)?,
@@ -195,13 +197,13 @@ fn check_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong in the files that a configuration names.
+/// Checks the files that a configuration names.
 fn wrong_files(config: &Config) -> impl Iterator<Item = String> {
     let key = services::settings(&config.services).err().map(|error| error.to_string());
     operate::check_files(config).into_iter().chain(key)
 }
 
-/// Has an app of the running controller do what the words say.
+/// Sends a command to an app of the running controller.
 fn tell(command: &'static str, (asked, words): (&Ask, Vec<String>)) -> Result<(), Failure> {
     ask(asked, &Question::app(command, words).map_err(Failure::Wrong)?)
 }
@@ -235,7 +237,7 @@ fn ask(asked: &Ask, question: &Question) -> Result<(), Failure> {
     })
 }
 
-/// Prints to standard output. That its reader has gone (`| head`) is no failure.
+/// Prints to standard output. A closed output (`| head`) is no failure.
 fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -1,4 +1,4 @@
-//! What a running controller tells of its network: switches and links, hosts, and what has happened.
+//! Answers about the network: switches and links, hosts, and events.
 //!
 //! The types are the JSON that `--json` prints, as in [`super::answers`].
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::show::{duration, printable, table};
 
-/// Most events in an answer: all that the controller keeps.
+/// Maximum number of events in an answer: all that the controller keeps.
 const MAX_EVENTS: usize = bellrock_api::EVENTS_KEPT;
 
-/// The switches and links that discovery has found.
+/// Switches and links found by discovery.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct TopologyAnswer {
-    /// Whether every port has been asked what is behind it.
+    /// Whether discovery has probed every port.
     pub(super) settled: bool,
     pub(super) switches: Vec<TopologySwitch>,
     pub(super) links: Vec<LinkRow>,
@@ -28,7 +28,7 @@ pub(super) struct TopologyAnswer {
 pub(super) struct TopologySwitch {
     pub(super) dpid: String,
     pub(super) ports_up: usize,
-    /// Those that hosts can be at.
+    /// Ports where hosts can be.
     pub(super) edge_ports: Vec<String>,
 }
 
@@ -45,16 +45,16 @@ pub(super) struct LinkRow {
     pub(super) both_ways: bool,
 }
 
-/// Something that has happened.
+/// An event.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct EventRow {
     pub(super) seconds_ago: u64,
     pub(super) event: String,
     pub(super) text: String,
-    /// Why a connection ended, in a word.
+    /// Why a connection ended, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// Whether an operator should look at it.
+    /// Whether the event is an alarm for operators.
     pub(super) alarming: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn events(network: &Network) -> Vec<EventRow> {
     network.events().latest(MAX_EVENTS).iter().map(|it| row(it.at, &it.event)).collect()
 }
 
-/// The topology, for people.
+/// Formats the topology as text.
 pub(super) fn show_topology(topology: &TopologyAnswer) -> String {
     if topology.switches.is_empty() {
         return "no switch is known to discovery; it runs if an app needs it, or with --services \
@@ -121,7 +121,7 @@ pub(super) fn show_topology(topology: &TopologyAnswer) -> String {
     text
 }
 
-/// The links, for people.
+/// Formats the links as text.
 pub(super) fn show_links(topology: &TopologyAnswer) -> String {
     if topology.links.is_empty() {
         return "no link is known\n".to_owned();
@@ -139,15 +139,15 @@ pub(super) fn show_links(topology: &TopologyAnswer) -> String {
     table(&["FROM", "TO", "SINCE (UTC)", "UP FOR", "BIT/S", ""], topology.links.iter().map(row))
 }
 
-/// When it was, so many seconds ago, on the clock of the logs: `hh:mm:ss`. Which day it was, the time since
-/// then tells.
+/// The time of day, `hh:mm:ss` in the clock of the logs, of a moment this many seconds ago. The
+/// column with the seconds shows the day.
 fn time_of_day(seconds_ago: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let at = now.saturating_sub(seconds_ago);
     format!("{:02}:{:02}:{:02}", at / 3600 % 24, at / 60 % 60, at % 60)
 }
 
-/// What has happened, for people.
+/// Formats the events as text.
 pub(super) fn show_events(events: &[EventRow]) -> String {
     if events.is_empty() {
         return "nothing has happened\n".to_owned();

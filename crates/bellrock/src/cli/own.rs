@@ -1,4 +1,4 @@
-//! The control socket of a program that is a controller of its own ([`crate::Controller`]).
+//! The control socket of your own program ([`crate::Controller`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use super::answers::Answers;
 use super::control::{Server, default_path};
 use super::operate::Commands;
 
-/// A control socket that answers until it is dropped.
+/// A control socket, open until this is dropped.
 pub(crate) struct ControlSocket {
     _server: Server,
 }
 
-/// Answers what the command `bellrock` asks, at `path` or where it looks by itself.
+/// Answers the questions of the command `bellrock`, at `path` or at the default path.
 ///
 /// # Errors
-/// Why there is no such socket, and what to do.
+/// Why the socket cannot be opened, and what to do.
 pub(crate) fn serve_control(
     path: Option<PathBuf>,
     engine: &Engine,

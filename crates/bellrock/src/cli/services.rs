@@ -1,4 +1,4 @@
-//! How the network services of a controller are set.
+//! Settings of a controller's network services.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use bellrock_services::discovery::{DiscoverySettings, Key, ParseKeyError};
 
 use super::config::services::ServiceConfig;
 
-/// Most bytes of a key file that are read.
+/// Maximum number of bytes read from a key file.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
-/// Why the key of discovery could not be had.
+/// Why the key of discovery cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyFileError {
     #[error("discovery_key_file {}: {error}", path.display())]
@@ -21,7 +21,7 @@ pub(super) enum KeyFileError {
     NoKey { path: PathBuf, error: ParseKeyError },
 }
 
-/// Settings of the services, with the key of the file that they name.
+/// The settings of the services, with the key from its file.
 pub(super) fn settings(config: &ServiceConfig) -> Result<ServiceSettings, KeyFileError> {
     Ok(ServiceSettings {
         always: config.always,

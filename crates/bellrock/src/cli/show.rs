@@ -1,7 +1,7 @@
-//! Answers of a controller, for people: aligned tables.
+//! Prints answers of a controller as aligned tables.
 //!
-//! What switches say of themselves is shown so that it cannot play tricks on a terminal: whatever
-//! is not a letter, a digit, punctuation or a plain space is written as an escape.
+//! Text from switches must not control a terminal: every character that is not a letter, a digit,
+//! punctuation or a plain space is written as an escape.
 
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ pub(super) fn switches(switches: &[SwitchRow]) -> String {
     table(&head, switches.iter().map(row))
 }
 
-/// What keeps a switch from being of use; `-` for nothing.
+/// Problems of a switch; `-` for none.
 fn problems(switch: &SwitchRow) -> String {
     let refused = switch.refused_flows.iter();
     let refused = refused.map(|it| printable(&format!("{} refused: {}", it.flow, it.reason)));
@@ -114,8 +114,8 @@ pub(super) fn tasks(tasks: &[TaskRow]) -> String {
     table(&head, tasks.iter().map(row))
 }
 
-/// All counters: the sums of the workers in the order of the manual, those of the tasks, and those of the
-/// apps.
+/// All counters: the sums of the workers in the order of the manual, then those of the tasks and of
+/// the apps.
 pub(super) fn counters(counters: &Counters) -> String {
     let sum =
         |name: &str| counters.workers.iter().filter_map(|worker| worker.get(name)).sum::<u64>();
@@ -136,7 +136,7 @@ pub(super) fn counters(counters: &Counters) -> String {
     text
 }
 
-/// Columns as wide as what is in them, two spaces apart.
+/// A table. Each column is as wide as its longest cell; columns are two spaces apart.
 pub(super) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
@@ -158,7 +158,7 @@ pub(super) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> S
     text
 }
 
-/// Seconds as people say them: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
+/// Formats seconds: `42s`, `3m 5s`, `2h 10m`, `12d 4h`.
 pub(super) fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match () {
@@ -169,7 +169,7 @@ pub(super) fn duration(seconds: u64) -> String {
     }
 }
 
-/// Text from elsewhere, harmless.
+/// Escapes text from outside for a terminal.
 pub(super) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -183,12 +183,12 @@ pub(super) fn printable(text: &str) -> String {
     shown
 }
 
-/// JSON as it came, indented, in ASCII: what is not, is written as `\u` escapes.
+/// Formats JSON, indented and in ASCII. Other characters become `\u` escapes.
 pub(super) fn json(value: &serde_json::Value) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut ascii = String::with_capacity(text.len() + 1);
     for char in text.chars() {
-        // DEL is the one control character that serde_json leaves.
+        // DEL is the one control character that serde_json does not escape.
         if char.is_ascii() && char != '\x7f' {
             ascii.push(char);
             continue;

@@ -1,4 +1,4 @@
-//! From a configuration to a running controller, until a signal ends it.
+//! Runs a controller from its configuration, until a signal ends it.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -65,12 +65,12 @@ impl RunError {
     }
 }
 
-/// Lets the system choose a port.
+/// Port number that lets the system choose a port.
 const FREE_PORT: u16 = 0;
 
 /// Runs the controller until SIGTERM, SIGINT or SIGHUP.
 pub(super) fn run(config: &Config) -> Result<(), RunError> {
-    // Before there are threads, and before anything that a signal would leave half done.
+    // Before any thread starts, and before anything that a signal would leave half done.
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let tables = Budget::new(config.table_memory_bytes);
     let parts = Chain::of(config, &tables)?;
@@ -82,7 +82,7 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     announce(config, &engine);
     let signal = signals.wait(&engine).ok_or(RunError::Failed)?;
     info!("{signal}: writing what waits, closing connections (a second signal ends at once)");
-    // First, so that nobody asks what is half gone.
+    // First, so that no client asks a half-stopped engine.
     drop((control, parts.block_list));
     engine.stop();
     info!("stopped");
@@ -94,7 +94,7 @@ fn settings(config: &Config) -> Settings {
         listen: config.listen.clone(),
         workers: config.workers.unwrap_or(match &config.pin {
             Pinning::Cores(cores) => cores.len(),
-            // The engine's word for "one for each core".
+            // For the engine, 0 means one for each core.
             Pinning::Auto | Pinning::None => 0,
         }),
         pin: config.pin.clone(),
@@ -108,12 +108,12 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// The apps, and what goes with them.
+/// The apps, with their commands and the file of the block list.
 #[derive(Default)]
 struct Chain {
     apps: Vec<Box<dyn DynApp>>,
     commands: Commands,
-    /// What the log tells of.
+    /// Circuits and reservations whose changes are logged.
     kept: Vec<Kept>,
     /// Watched as long as the controller runs.
     block_list: Option<BlockListFile>,
@@ -209,7 +209,7 @@ fn control(
     Ok(Some(server))
 }
 
-/// Says which apps run, where switches can connect, and what to do next.
+/// Logs which apps run, where switches can connect, and what to do next.
 fn announce(config: &Config, engine: &Engine) {
     let apps: Vec<_> = config.apps.iter().map(AppChoice::name).collect();
     let version = env!("CARGO_PKG_VERSION");

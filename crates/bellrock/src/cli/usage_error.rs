@@ -1,11 +1,11 @@
-//! What is wrong with a command line, in our words: what it is and what would be right, in at most two lines.
+//! Errors of a command line: what is wrong and what would be right, in at most two lines.
 
 use std::error::Error as _;
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Longest usage that is shown.
+/// Longest usage shown, in characters.
 const MAX_USAGE_CHARS: usize = 100;
 
 /// What is wrong and what would be right.
@@ -64,7 +64,7 @@ pub(super) fn text(error: &Error) -> String {
     }
 }
 
-/// What would be right, where a parser says only what is wrong.
+/// What would be right, for parsers that only say what is wrong.
 fn what_to_give(why: &str) -> &str {
     match why {
         "invalid digit found in string" | "cannot parse integer from empty string" => {
@@ -98,7 +98,8 @@ fn all(error: &Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// `bellrock check <FILE>`, where clap tells it: apart, or in a help that it prints as an error.
+/// The usage, `bellrock check <FILE>`. clap has it as a context, or in a help that it prints as an
+/// error.
 fn usage(error: &Error) -> Option<String> {
     let text = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),

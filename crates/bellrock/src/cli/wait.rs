@@ -1,4 +1,4 @@
-//! Waiting in a thread of the control socket for what tasks and switches answer.
+//! Waits in a thread of the control socket for answers of tasks and switches.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-/// What a future comes to, if it comes to it in time. It is dropped otherwise.
+/// Waits for a future until the time `until`, and returns its output. A later future is dropped.
 pub(super) fn wait_until<F: Future>(until: Instant, future: F) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {

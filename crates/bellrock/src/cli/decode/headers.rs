@@ -26,7 +26,7 @@ const NAMES: [(u16, &str); 6] = [
 /// Ethernet types below this are lengths of IEEE 802.3 frames.
 const FIRST_ETHER_TYPE: u16 = 0x0600;
 
-/// Bytes of an IPv6 address.
+/// Bytes of an IPv6 address. The payload of a neighbour discovery begins with its target address.
 const IPV6_BYTES: usize = 16;
 
 /// The headers of an Ethernet frame, as one line without its end.

@@ -184,7 +184,7 @@ impl Show {
                 (NewsKind::Good, format!("healed in {ms} ms: {}", lost(wound)))
             }
             Event::Counted(_, wound) => (NewsKind::Bad, format!("not healed: {}", lost(wound))),
-            // The mending of a link is no news, unless it costs something.
+            // The mending of a link is only shown if datagrams were lost.
             Event::CountedAfter(_, wound) if wound.lost == 0 => return,
             Event::CountedAfter(_, wound) => {
                 (NewsKind::Bad, format!("with the mending, {}", lost(wound)))
@@ -202,7 +202,7 @@ impl Show {
         self.view.tell(kind, text);
     }
 
-    /// Looks at everything, and brings the view up to date.
+    /// Updates the view from the network and the traffic.
     pub(super) fn look(&mut self) {
         let now = self.live.elapsed();
         let seconds = now.saturating_sub(self.last.at).as_secs_f64();
@@ -275,7 +275,7 @@ impl Show {
         }
     }
 
-    /// Pings that have come to their end since.
+    /// Takes the pings that have ended since the last call.
     fn hear_answers(&mut self) {
         let mut heard = Vec::new();
         self.traffic.over(self.live.network_mut(), |answer| heard.push(answer));
@@ -290,7 +290,7 @@ impl Show {
         }
     }
 
-    /// Who there is.
+    /// Fills in the names of switches, hosts and links.
     fn name_all(&mut self) {
         let topology = self.live.network().topology();
         let switch = |name: &str| SwitchView { name: name.to_owned(), ..SwitchView::default() };
@@ -318,7 +318,7 @@ impl Show {
     }
 }
 
-/// How much a counter has grown in a second, on the average.
+/// Average growth of a counter per second.
 fn per_second(now: u64, before: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! Hosts that talk: streams of datagrams, which show for how long a path is broken, and pings.
+//! Traffic of the hosts: streams of datagrams, which show how long a path is broken, and pings.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,67 +7,67 @@ use bellrock_emulator::host::{PingId, PingSettings, StreamSettings};
 use bellrock_emulator::network::Network;
 use bellrock_emulator::topology::HostId;
 
-/// Time between two datagrams of a stream; times of healing are multiples of it.
+/// Time between two datagrams of a stream. Times to heal are multiples of it.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long a datagram may be on its way before it counts as lost.
+/// Time after which a datagram counts as lost.
 const ON_THE_WAY: Duration = Duration::from_micros(500);
 
-/// Data of a datagram: 8 Mb/s a stream.
+/// Data bytes of a datagram: 8 Mb/s per stream.
 const DATA_BYTES: usize = 1000;
 
-/// Streams at most. Each sends a thousand datagrams a second.
+/// Maximum number of streams. Each sends a thousand datagrams a second.
 const MAX_STREAMS: usize = 16;
 
-/// Ports that streams go to: this one and those behind it, one a stream.
+/// Destination port of the first stream. Each further stream takes the next port.
 const FIRST_PORT: u16 = 5001;
 
 /// Time between two pings, of all hosts together.
 const PING_EVERY: Duration = Duration::from_millis(100);
 
-/// How long the first pings, by which the controller gets to know the hosts, may take before they are sent again.
+/// Time until the first pings, by which the controller learns the hosts, are sent again.
 const FIRST_PING: Duration = Duration::from_millis(500);
 
-/// A ping that is over, and between whom.
+/// A ping that has ended, and its hosts.
 pub(super) struct Answer {
     pub(super) from: HostId,
     pub(super) to: HostId,
-    /// None is no answer.
+    /// Round trip time. `None`: no answer.
     pub(super) trip: Option<Duration>,
 }
 
-/// Datagrams of all streams: how many each has sent, and how many have arrived.
+/// Datagrams of all streams: number sent per stream, and number received of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Datagrams {
-    /// So many of each stream.
+    /// Number sent by each stream.
     pub(super) sent: u64,
     pub(super) received: Vec<u64>,
 }
 
 impl Datagrams {
-    /// What each stream has lost since `before`.
+    /// Datagrams that each stream lost since `before`.
     pub(super) fn lost_since(&self, before: &Datagrams) -> Vec<u64> {
         let lost = self.lost_by_stream().zip(before.lost_by_stream());
         lost.map(|(now, before)| now.saturating_sub(before)).collect()
     }
 
-    /// What each stream has lost. One that has arrived although it could still be on its way is no gain.
+    /// Datagrams that each stream lost. One that arrived earlier than expected is no gain.
     fn lost_by_stream(&self) -> impl Iterator<Item = u64> {
         self.received.iter().map(|received| self.sent.saturating_sub(*received))
     }
 
-    /// All that were sent.
+    /// Datagrams sent by all streams.
     pub(super) fn total(&self) -> u64 {
         self.sent * self.received.len() as u64
     }
 
-    /// All that have not arrived.
+    /// Datagrams of all streams that did not arrive.
     pub(super) fn lost(&self) -> u64 {
         self.lost_by_stream().sum()
     }
 }
 
-/// The traffic of the demo. Times are the network's.
+/// The traffic of the demo. Times are those of the network.
 pub(super) struct Traffic {
     hosts: usize,
     chance: fastrand::Rng,
@@ -76,19 +76,19 @@ pub(super) struct Traffic {
     pings: VecDeque<(HostId, HostId, PingId)>,
 }
 
-/// How far it is.
+/// Stage of the traffic.
 enum Stage {
-    /// Both ends of each stream ping each other until all have answered.
+    /// The ends of each stream ping until all have answered. The next pings are at `again`.
     Meeting { again: Duration },
     /// Streams run since `began`.
     Talking { began: Duration, next_ping: Duration },
 }
 
 impl Traffic {
-    /// Between so many hosts, at least two.
+    /// Traffic between this number of hosts, at least two.
     pub(super) fn new(hosts: usize, seed: u64) -> Self {
         let host = |index: usize| HostId((index % hosts) as u32);
-        // Each host to the one that is farthest from it in a ring.
+        // Each host sends to the farthest one in a ring.
         let streams = (0..hosts.min(MAX_STREAMS)).map(|i| (host(i), host(i + hosts.div_ceil(2))));
         Traffic {
             hosts,
@@ -109,7 +109,7 @@ impl Traffic {
         matches!(self.stage, Stage::Talking { .. })
     }
 
-    /// When there is something to begin.
+    /// Time of the next action.
     pub(super) fn next(&self) -> Duration {
         match self.stage {
             Stage::Meeting { again } => again,
@@ -117,7 +117,7 @@ impl Traffic {
         }
     }
 
-    /// Begins what is due.
+    /// Starts what is due.
     pub(super) fn go_on(&mut self, network: &mut Network) {
         let now = network.now();
         match &mut self.stage {
@@ -128,7 +128,7 @@ impl Traffic {
             Stage::Talking { next_ping, .. } if *next_ping <= now => {
                 *next_ping = now + PING_EVERY;
                 let (from, to) = self.pair();
-                // A host that has no room for another one has pings enough.
+                // A host without space for another ping has enough of them.
                 if let Ok(ping) = network.ping(from, to, PingSettings::default()) {
                     self.pings.push_back((from, to, ping));
                 }
@@ -137,7 +137,7 @@ impl Traffic {
         }
     }
 
-    /// Begins the streams once all their hosts have met, and else lets them ping again.
+    /// Starts the streams if all their hosts have answered; otherwise pings again.
     fn meet(&mut self, network: &mut Network) {
         let pings: Vec<_> = self.pings.drain(..).collect();
         let mut answered = !pings.is_empty();
@@ -167,13 +167,13 @@ impl Traffic {
                 interval: INTERVAL,
                 count: u64::MAX,
             };
-            // One stream a host is never too many.
+            // A host always has space for one stream.
             let _ = network.udp_stream(from, settings);
         }
         self.stage = Stage::Talking { began, next_ping: began };
     }
 
-    /// What the streams have sent and received by now.
+    /// Datagrams that the streams have sent and received by now.
     pub(super) fn datagrams(&self, network: &Network) -> Datagrams {
         let Stage::Talking { began, .. } = self.stage else {
             return Datagrams { sent: 0, received: vec![0; self.streams.len()] };
@@ -185,13 +185,13 @@ impl Traffic {
             network.host(*to).udp_counters(port).unwrap_or_default().datagrams
         });
         Datagrams {
-            // The first one goes out at once.
+            // The first one is sent at once.
             sent: (since.as_nanos() / INTERVAL.as_nanos()) as u64 + 1,
             received: received.collect(),
         }
     }
 
-    /// Takes out the pings that are over.
+    /// Removes the pings that have ended, and passes them to `each`.
     pub(super) fn over(&mut self, network: &mut Network, mut each: impl FnMut(Answer)) {
         if !self.is_talking() {
             return;
@@ -207,7 +207,7 @@ impl Traffic {
         }
     }
 
-    /// Two different hosts.
+    /// Chooses two different hosts.
     fn pair(&mut self) -> (HostId, HostId) {
         let from = self.chance.usize(..self.hosts);
         let to = self.chance.usize(..self.hosts - 1);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_counted_for_each_stream() {
-        // The third has received one that the others still wait for.
+        // The third has received one more than counts as sent.
         let before = Datagrams { sent: 10, received: vec![10, 8, 11] };
         let now = Datagrams { sent: 30, received: vec![25, 28, 30] };
         assert_eq!(now.lost_since(&before), [5, 0, 0]);

@@ -1,4 +1,5 @@
-//! What the demo shows: plain data, taken from the network and the controller a few times a second.
+//! The view of the demo: plain data, taken from the network and the controller a few times a
+//! second.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,19 +8,19 @@ use std::time::Duration;
 use super::args::DemoApp;
 use crate::cli::amounts::{BitRate, Bytes, Clock, Short};
 
-/// Samples that the curves go back.
+/// Samples of a curve.
 const HISTORY: usize = 240;
 
-/// Lines of news that are kept.
+/// Number of news lines kept.
 const NEWS: usize = 100;
 
-/// All that is shown.
+/// All data of the display.
 pub(super) struct View {
     pub(super) controller: SocketAddr,
     pub(super) app: DemoApp,
     pub(super) topology: String,
     pub(super) elapsed: Duration,
-    /// When it ends by itself, since the start.
+    /// Time of the automatic end, since the start.
     pub(super) end: Option<Duration>,
     pub(super) switches: Vec<SwitchView>,
     pub(super) hosts: Vec<HostView>,
@@ -30,13 +31,13 @@ pub(super) struct View {
     /// Packet-ins and frames per second, oldest first.
     pub(super) packet_in_curve: VecDeque<u64>,
     pub(super) frame_curve: VecDeque<u64>,
-    /// What has happened, oldest first.
+    /// News, oldest first.
     pub(super) news: VecDeque<News>,
-    /// How much of it has happened since the start.
+    /// Number of news since the start.
     pub(super) news_count: usize,
 }
 
-/// Something that has happened.
+/// An event on the display.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct News {
     pub(super) at: Duration,
@@ -44,7 +45,7 @@ pub(super) struct News {
     pub(super) text: String,
 }
 
-/// How it looks.
+/// Style of news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewsKind {
     Plain,
@@ -56,7 +57,7 @@ pub(super) enum NewsKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SwitchView {
     pub(super) name: String,
-    /// The version that is spoken with the controller; None is no connection.
+    /// OpenFlow version of its connection. `None`: not connected.
     pub(super) version: Option<String>,
     pub(super) flows: usize,
     pub(super) packet_ins_per_second: f64,
@@ -68,11 +69,11 @@ pub(super) struct SwitchView {
 pub(super) struct HostView {
     pub(super) name: String,
     pub(super) ip: Ipv4Addr,
-    /// The switch and port that it is plugged into.
+    /// Its switch and port.
     pub(super) place: String,
     pub(super) sent_bits_per_second: f64,
     pub(super) received_bits_per_second: f64,
-    /// The round trip of its last ping that was answered.
+    /// Round trip of its latest ping. `None`: not answered.
     pub(super) round_trip: Option<Duration>,
 }
 
@@ -82,34 +83,34 @@ pub(super) struct LinkView {
     /// `s1:1 - s2:2`.
     pub(super) name: String,
     pub(super) is_up: bool,
-    /// Both ways together.
+    /// In both directions together.
     pub(super) frames_per_second: f64,
 }
 
-/// Per second, over the last moment.
+/// Rates per second, since the last update.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) packet_ins: f64,
     pub(super) frames: f64,
-    /// What hosts received, in bits.
+    /// Bits that hosts received.
     pub(super) bits: f64,
 }
 
-/// Since the start.
+/// Sums since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// Switches that are connected.
+    /// Connected switches.
     pub(super) connected: usize,
     /// Flows in all switches.
     pub(super) flows: usize,
     pub(super) packet_ins: u64,
-    /// Frames that switches took in.
+    /// Frames that switches received.
     pub(super) frames: u64,
     /// Bytes that hosts received.
     pub(super) bytes: u64,
     pub(super) pings: u64,
     pub(super) lost_pings: u64,
-    /// Datagrams of the streams, and those of them that did not arrive.
+    /// Datagrams of the streams, and how many of them were lost.
     pub(super) datagrams: u64,
     pub(super) lost_datagrams: u64,
 }
@@ -118,21 +119,21 @@ pub(super) struct Totals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CutTotals {
     pub(super) cuts: u32,
-    /// Those after which all streams arrived again.
+    /// Cuts after which all streams arrived again.
     pub(super) healed: u32,
     pub(super) shortest: Duration,
     pub(super) longest: Duration,
 }
 
 impl CutTotals {
-    /// A cut that the network has healed, after this time.
+    /// Counts a cut that healed after this time.
     pub(super) fn heal(&mut self, after: Duration) {
         self.shortest = if self.healed == 0 { after } else { self.shortest.min(after) };
         self.longest = self.longest.max(after);
         self.healed += 1;
     }
 
-    /// `3 cuts, healed in 4 to 12 ms`; empty where nothing was cut.
+    /// `3 cuts, healed in 4 to 12 ms`; empty without cuts.
     pub(super) fn text(&self) -> String {
         let Self { cuts, healed, shortest, longest } = *self;
         let (shortest, longest) = (shortest.as_millis(), longest.as_millis());
@@ -175,7 +176,7 @@ impl View {
         }
     }
 
-    /// Something has happened.
+    /// Adds a line of news.
     pub(super) fn tell(&mut self, kind: NewsKind, text: String) {
         if self.news.len() == NEWS {
             self.news.pop_front();
@@ -184,14 +185,14 @@ impl View {
         self.news_count += 1;
     }
 
-    /// What has happened since there were so many news, as lines.
+    /// The news after the first `count`, as lines.
     pub(super) fn news_since(&self, count: usize) -> String {
         let new = self.news_count.saturating_sub(count).min(self.news.len());
         let news = self.news.iter().skip(self.news.len() - new);
         news.map(|News { at, text, .. }| format!("{}  {text}\n", Clock(*at))).collect()
     }
 
-    /// These rates are those of the last moment.
+    /// Stores the current rates, also in the curves.
     pub(super) fn rate(&mut self, rates: Rates) {
         self.rates = rates;
         for (curve, rate) in
@@ -204,7 +205,7 @@ impl View {
         }
     }
 
-    /// One line of how it is.
+    /// The current state in one line.
     pub(super) fn line(&self) -> String {
         let Totals { connected, flows, pings, lost_pings, datagrams, lost_datagrams, .. } =
             self.totals;
@@ -220,7 +221,7 @@ impl View {
         )
     }
 
-    /// What there was, in the end.
+    /// The summary at the end.
     pub(super) fn summary(&self) -> String {
         let Totals { flows, packet_ins, frames, bytes, .. } = self.totals;
         let Totals { pings, lost_pings, datagrams, lost_datagrams, .. } = self.totals;

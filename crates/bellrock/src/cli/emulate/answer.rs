@@ -1,4 +1,4 @@
-//! What requests do, and what is printed of it.
+//! Carries out requests and prints the results.
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Write};
@@ -24,22 +24,22 @@ const PING_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two echo requests of a host's own `ping`, as on Linux.
 const HOST_PING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pairs of a `pingall` that ping at the same time. Their ARP requests go everywhere, and are to find room
-/// in the queues of the links.
+/// Pairs of a `pingall` that ping at the same time. Their ARP requests are flooded, and must fit
+/// into the queues of the links.
 const PAIRS_AT_A_TIME: usize = 64;
 const _: () = assert!(PAIRS_AT_A_TIME < QUEUE_FRAMES as usize);
 
-/// Pairs that did not reach each other, of a `pingall` of random ones, that are named.
+/// Maximum number of failed pairs that a `pingall` of random pairs names.
 const PAIRS_NAMED: usize = 20;
 
-/// Where a stream goes: the port of Mininet's iperf.
+/// Destination port of a stream, as in Mininet's iperf.
 const IPERF_PORT: u16 = 5001;
 
-/// How long a stream may take to end when its time is over.
+/// Time that a stream may take to end after its duration.
 const STREAM_END: Duration = Duration::from_secs(10);
 
 impl Emulator {
-    /// Does what is asked, and prints what came of it.
+    /// Carries out a request, and prints the result.
     pub(super) fn answer(&mut self, request: &Request) -> Result<Outcome, Failure> {
         match request {
             Request::Ping { from, to, count } => self.ping(*from, *to, *count),
@@ -79,7 +79,7 @@ impl Emulator {
         Ok(Outcome::Good)
     }
 
-    /// What could not be done: that is told, and the next command has its turn.
+    /// Prints why a request could not be carried out. The next one follows.
     fn refuse(&self, why: impl Display) -> Result<Outcome, Failure> {
         eprintln!("bellrock: {why}");
         Ok(Outcome::Bad)
@@ -93,8 +93,8 @@ impl Emulator {
         self.topology().name(node).to_owned()
     }
 
-    /// Lets the network run until `done`, or for so long, or until the command is to end. Says
-    /// whether it was done.
+    /// Runs the network until `done`, for at most `limit`, or until the command is to end. Returns
+    /// whether `done` was reached.
     pub(super) fn run_until(
         &mut self,
         limit: Duration,
@@ -104,7 +104,7 @@ impl Emulator {
         loop {
             let left = end.saturating_sub(self.live.elapsed());
             if self.ending.is_interrupted() {
-                // Behind the ^C.
+                // Ends the line with the ^C.
                 if self.at_terminal {
                     eprintln!();
                 }
@@ -113,7 +113,7 @@ impl Emulator {
             if left.is_zero() {
                 return Ok(done(&self.live));
             }
-            // Not longer, so that a signal that came just before the wait is seen.
+            // Waits in short steps, so that a signal just before the wait is seen.
             if self.live.run_until(left.min(LOOK), &mut done)? {
                 return Ok(true);
             }
@@ -134,7 +134,8 @@ impl Emulator {
         Ok(Outcome::good_if(statistics.complete()))
     }
 
-    /// A ping like that of a host's shell. It has a line for each answer; at a terminal it goes on until it is stopped.
+    /// Pings as a shell of the host would, with a line for each answer. At a terminal it continues
+    /// until it is stopped.
     fn host_ping(
         &mut self,
         from: HostId,
@@ -227,7 +228,7 @@ impl Emulator {
         Ok(Outcome::good_if(lost.is_empty() && tried == wanted.len()))
     }
 
-    /// Pairs of two different hosts.
+    /// Random pairs of two different hosts.
     fn random_pairs(&mut self, hosts: usize, count: usize) -> Vec<(HostId, HostId)> {
         let mut pair = || {
             let from = self.chance.usize(..hosts);
@@ -316,13 +317,14 @@ impl Emulator {
     }
 }
 
-/// The echo requests of one host, each a ping of its own.
+/// The echo requests of one host. Each is a ping.
 struct Echoes {
     from: HostId,
     to: HostId,
     address: Ipv4Addr,
     sent: u64,
-    /// Those without an answer yet, by their numbers. A request is lost after its time, which bounds them.
+    /// Requests without an answer yet, with their numbers. A request is lost after a time limit,
+    /// which limits the queue.
     waiting: VecDeque<(u64, PingId)>,
     all: PingStatistics,
 }
@@ -336,7 +338,7 @@ impl Echoes {
         Ok(())
     }
 
-    /// Prints what has come of those that are over.
+    /// Prints the pings that have ended.
     fn collect(&mut self, live: &mut Live) -> Result<(), Failure> {
         for _ in 0..self.waiting.len() {
             let Some((number, id)) = self.waiting.pop_front() else { break };
@@ -355,7 +357,7 @@ impl Echoes {
         Ok(())
     }
 
-    /// Ends those that are not over, which do not count, and says what came of the others.
+    /// Ends the pings without a result, which do not count, and returns the sums of the others.
     fn finish(&mut self, live: &mut Live) -> PingStatistics {
         for (_, id) in self.waiting.drain(..) {
             live.network_mut().end_ping(self.from, id);
@@ -446,7 +448,7 @@ fn switches(live: &Live) -> String {
     table(&["SWITCH", "DPID", "FLOWS", "PACKET-INS", "CONTROLLER"], rows)
 }
 
-/// Flows in all tables of a switch.
+/// Number of flows in all tables of a switch.
 pub(in crate::cli) fn flow_count(live: &Live, id: SwitchId) -> usize {
     let tables = live.network().switch(id).datapath().tables().iter();
     tables.map(|(_, table)| table.len()).sum()
@@ -469,7 +471,7 @@ fn hosts(live: &Live) -> String {
     table(&["HOST", "ADDRESS", "MAC", "AT", "FRAMES SENT", "FRAMES RECEIVED"], rows)
 }
 
-/// Where a host is plugged in: `s2:1`.
+/// Switch and port of a host: `s2:1`.
 pub(in crate::cli) fn place(live: &Live, host: HostId) -> String {
     let network = live.network();
     let at = network.place(host);
@@ -496,7 +498,7 @@ fn links(live: &Live) -> String {
     table(&["END", "END", "STATE", "FRAMES", "LOST", "QUEUE FULL"], rows)
 }
 
-/// The ends of a link as they are now.
+/// The present ends of a link.
 pub(in crate::cli) fn link_ends(live: &Live, link: LinkId) -> [String; 2] {
     let network = live.network();
     network.link_ends(link).map(|end| network.topology().end_name(end).to_string())
@@ -510,7 +512,7 @@ fn help() -> String {
     let words = |command: &CommandHelp| format!("{} {}", command.name, command.arguments);
     let mut rows: Vec<(String, &str)> =
         COMMANDS.iter().map(|command| (words(command), command.about)).collect();
-    // Behind the other ping.
+    // After the other ping.
     rows.insert(1, (HOST_PING.to_owned(), "as in Mininet: one a second, until Ctrl-C or COUNT"));
     let width = rows.iter().map(|(words, _)| words.len()).max().unwrap_or_default();
     let mut text = String::new();

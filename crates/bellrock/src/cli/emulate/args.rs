@@ -8,13 +8,13 @@ use clap::Args;
 
 use crate::cli::config::values;
 
-/// Where a controller is looked for if nothing is said, and its port if only that is missing.
+/// Port of a controller that is given without one.
 pub(super) const DEFAULT_PORT: u16 = 6653;
 
-/// What `--wait` may be.
+/// Allowed values of `--wait`.
 const WAIT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
-/// What `--retry` may be.
+/// Allowed values of `--retry`.
 const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(600);
 
 /// Emulate a network for any controller: switches, links and hosts, and a prompt

@@ -1,6 +1,6 @@
-//! Tab at the prompt: commands, hosts, switches, and the ends of links.
+//! Completion with Tab at the prompt: commands, hosts, switches, and the ends of links.
 //!
-//! What may follow is read from the table of commands, so that it is what the help says.
+//! The possible next words come from the table of commands, so they agree with the help.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::request::{COMMANDS, HOST_COMMANDS};
 pub(super) struct Names {
     hosts: Vec<String>,
     switches: Vec<String>,
-    /// What each switch and host has links to.
+    /// Names at the other ends of the links of each switch and host.
     neighbours: BTreeMap<String, Vec<String>>,
 }
 
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// Where the last word of a line begins, and the words that it may become.
+    /// Start of the last word of a line, and its possible completions.
     fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let (before, last) = line.split_at(start);
@@ -47,7 +47,7 @@ impl Names {
         (start, words)
     }
 
-    /// What may come behind these words.
+    /// Possible words after these words.
     fn next(&self, before: &[&str]) -> Vec<String> {
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let Some((&first, given)) = before.split_first() else {
@@ -79,7 +79,7 @@ impl Names {
                 Some(neighbours) => neighbours.clone(),
                 None => self.neighbours.keys().cloned().collect(),
             },
-            // Numbers, times.
+            // Numbers and times are not completed.
             word if word.chars().all(|c| c.is_ascii_uppercase()) => Vec::new(),
             words => words.split('|').map(str::to_owned).collect(),
         }
@@ -96,7 +96,7 @@ impl Completer for Names {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let (start, mut words) = self.complete(line.get(..at).unwrap_or(line));
-        // The next word can be typed at once.
+        // Adds a space, so that the next word can be typed at once.
         if let [word] = words.as_mut_slice() {
             word.push(' ');
         }

@@ -1,4 +1,4 @@
-//! Where the lines of the prompt are kept from one session to the next.
+//! The file with the history of the prompt.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,21 +6,22 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// Lines that are kept, in memory and in the file.
+/// Maximum number of lines in memory and in the file.
 pub(super) const MAX_LINES: usize = 1000;
 
-/// The folder is the user's own, as the file is, which has mode 0600.
+/// Mode of the folder: only its user has access, as to the file, which has mode 0600.
 const FOLDER_MODE: u32 = 0o700;
 
-/// The file of the history, in a folder that is there: `$XDG_STATE_HOME/bellrock/emulate-history`, or below
-/// `~/.local/state`. None where there is no such folder; then lines are kept for this session only.
+/// Makes the folder of the history, and returns the file in it:
+/// `$XDG_STATE_HOME/bellrock/emulate-history`, or the same below `~/.local/state`. `None` if that
+/// is impossible; then the history ends with the session.
 pub(super) fn file() -> Option<PathBuf> {
     let folder = folder(|name| env::var_os(name))?;
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder).ok()?;
     Some(folder.join("emulate-history"))
 }
 
-/// As the XDG base directory specification says; a relative path does not count.
+/// The folder by the XDG base directory specification. Relative paths are ignored.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")))?;

@@ -1,7 +1,8 @@
-//! `bellrock emulate`: an emulated network on real connections, and commands to try it with.
+//! `bellrock emulate`: an emulated network with real connections to controllers, and commands to
+//! test it.
 //!
-//! The network is `bellrock-emulator`'s; `request` reads commands, `answer` does them, `prompt` is
-//! where they come from.
+//! `bellrock-emulator` has the network. `prompt` reads lines, `request` parses them, and `answer`
+//! carries them out.
 
 mod answer;
 mod args;
@@ -30,20 +31,20 @@ use self::request::Request;
 use super::Failure;
 use super::ending::Ending;
 
-/// Frames that wait for a link that says nothing: as much as hosts usually have, and room for the
-/// window of a stream.
+/// Queue length of links without one in the topology, in frames: the usual length of a host's
+/// queue, and enough for the window of a stream.
 const QUEUE_FRAMES: u32 = 1000;
 
-/// When every controller has been silent for so long, it has set the switches up.
+/// Silence of all controllers after which the switches count as set up.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// After this nobody waits for silence any more: some controllers never are.
+/// Maximum time to wait for that silence. Some controllers are never silent.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
 
-/// How long it takes until somebody is told what is waited for.
+/// Time to connect after which a message says what is missing.
 const SAY_SO: Duration = Duration::from_millis(1500);
 
-/// How often a wait looks whether it is to end. A signal, and a line, wake it up too.
+/// Time between two checks whether a wait is to end. A signal or a line ends it too.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl From<LiveError> for Failure {
@@ -52,15 +53,15 @@ impl From<LiveError> for Failure {
     }
 }
 
-/// How the commands went.
+/// Result of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Good,
-    /// A ping was lost, or a command could not be done; that was printed.
+    /// A ping was lost, or a command failed. That was printed.
     Bad,
 }
 
-/// Does what the command line says. Whether all was well; what was not has been printed.
+/// Does what the command line says. Returns whether all succeeded. Failures have been printed.
 pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     let mut topology = topology(&args.topology, args.loop_free)?;
     topology.limit_links(args.bandwidth, QUEUE_FRAMES);
@@ -91,7 +92,7 @@ pub(super) fn run(args: &Emulate) -> Result<bool, Failure> {
     Ok(outcome == Outcome::Good)
 }
 
-/// The command that these words are.
+/// Parses these words as a command.
 fn request(words: &[String], topology: &Topology) -> Result<Option<Request>, Failure> {
     Request::parse(&words.join(" "), topology).map_err(|wrong| {
         let is_flag = |word: &&String| word.starts_with("--") && *word != "--pairs";
@@ -102,7 +103,7 @@ fn request(words: &[String], topology: &Topology) -> Result<Option<Request>, Fai
     })
 }
 
-/// The topology of this name, or of this file.
+/// The topology with this name, or in this file.
 pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure> {
     let file = |error: &dyn std::fmt::Display| Failure::Wrong(format!("{text}: {error}"));
     match fs::read_to_string(text) {
@@ -131,7 +132,7 @@ pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure>
     }
 }
 
-/// Whether it can only be meant as the name of a file.
+/// Whether the text can only be the name of a file.
 fn is_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some()
 }
@@ -163,28 +164,29 @@ fn controller(name: &str) -> Result<SocketAddr, Failure> {
     addresses.next().ok_or_else(|| wrong(&"it has no address"))
 }
 
-/// Every switch takes a file descriptor for each controller; the soft limit is often 1,024.
+/// Raises the soft limit of file descriptors, often 1,024: each switch needs one for each
+/// controller.
 pub(super) fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, connecting fails and says so.
+    // If that fails, connecting fails with an error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// The network, and what commands need besides.
+/// The network, and the state that commands need.
 struct Emulator {
     live: Live,
     ending: Ending,
-    /// How long switches may take to connect.
+    /// Time limit for switches to connect.
     wait: Duration,
-    /// Which pairs are chosen.
+    /// Chooses random pairs.
     chance: fastrand::Rng,
-    /// Whether somebody sits there, who sees what goes on and can stop it.
+    /// Whether a user at a terminal sees the output and can stop a command.
     at_terminal: bool,
 }
 
 impl Emulator {
-    /// Waits until all switches are connected and set up; false if it is to end before.
+    /// Waits until all switches are connected and set up. Returns false if the command is to end.
     fn connect(&mut self) -> Result<bool, Failure> {
         let topology = self.live.network().topology();
         let (switches, hosts) = (topology.switches().len(), topology.hosts().len());
@@ -209,7 +211,7 @@ impl Emulator {
         Ok(true)
     }
 
-    /// Waits until the controllers have set the switches up, as far as that can be seen.
+    /// Waits until the controllers have probably set the switches up.
     fn settle(&mut self) -> Result<(), Failure> {
         self.run_until(QUIET_WAIT, |live| live.quiet_for() >= QUIET)?;
         Ok(())
@@ -233,7 +235,7 @@ impl Emulator {
         lines.map(|(at, _)| at.to_string()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// What keeps the first switch that is not connected.
+    /// Why the first unconnected switch is not connected.
     fn trouble(&self) -> String {
         for (index, switch) in self.live.network().topology().switches().iter().enumerate() {
             for (_, state) in self.live.lines(SwitchId(index as u32)) {
@@ -249,7 +251,7 @@ impl Emulator {
         "all are connected".to_owned()
     }
 
-    /// Does what comes from standard input until it ends.
+    /// Carries out the lines of standard input until its end.
     fn prompt(&mut self) -> Result<Outcome, Failure> {
         let names = Names::of(self.live.network().topology());
         let prompt = Prompt::start(self.live.waker(), names)?;
@@ -266,7 +268,7 @@ impl Emulator {
             let line = match prompt.input() {
                 None => {
                     self.live.turn(LOOK)?;
-                    // Nothing is done that could be interrupted.
+                    // No command runs that a signal could interrupt.
                     self.ending.begin();
                     continue;
                 }
@@ -292,7 +294,7 @@ impl Emulator {
                     outcome = Outcome::Bad;
                 }
             }
-            // A signal that came meanwhile: no further prompt.
+            // A signal during the command ends the prompt.
             if !self.ending.is_asked_for() {
                 prompt.ask();
             }

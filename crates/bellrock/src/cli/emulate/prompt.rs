@@ -1,7 +1,7 @@
-//! Where commands come from: a terminal, with line editing, or a pipe.
+//! Reads commands from a terminal, with line editing, or from a pipe.
 //!
-//! Reading waits, and the network must not: lines are read on a thread of their own, which hands
-//! each over, wakes the network's thread, and reads the next one when it is told to.
+//! Reading blocks, and the network must not. So a separate thread reads a line, passes it on, wakes
+//! the network's thread, and waits until the next line is requested.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, IsTerminal};
@@ -20,13 +20,13 @@ use super::history;
 
 const PROMPT: &str = "bellrock> ";
 
-/// How long the reader may take, from being asked for a line, to begin to edit it.
+/// Maximum time from a request for a line until the reader edits it.
 const TAKES_TERMINAL: Duration = Duration::from_millis(500);
 
-/// What has come from the prompt.
+/// Input from the prompt.
 pub(super) enum Input {
     Line(String),
-    /// Ctrl-C: the line is given up.
+    /// Ctrl-C: the line is discarded.
     GivenUp,
     /// The end of the pipe, or Ctrl-D.
     End,
@@ -37,32 +37,33 @@ pub(super) enum Input {
 pub(super) struct Prompt {
     inputs: Receiver<Input>,
     next: SyncSender<()>,
-    /// The reader was asked for a line, and has not given it yet.
+    /// Whether a line was requested and has not come yet.
     reading: Cell<bool>,
     terminal: Saved,
 }
 
-/// A terminal as it was: the reader may be in the middle of a line when the command ends.
+/// Saved modes of a terminal. The reader may be in the middle of a line when the command ends.
 pub(super) struct Saved(Option<Termios>);
 
 impl Saved {
-    /// Standard input and output as they are now, if they are a terminal.
+    /// Saves the present modes, if standard input and output are a terminal.
     pub(super) fn now() -> Self {
         let interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
         Saved(interactive.then(|| tcgetattr(io::stdin()).ok()).flatten())
     }
 
-    /// Makes it so again.
+    /// Restores the saved modes.
     pub(super) fn give_back(&self) {
         if let Some(terminal) = &self.0 {
-            // Nobody is left to be told.
+            // Errors are ignored: the command ends.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
         }
     }
 }
 
 impl Prompt {
-    /// Starts to read; `waker` is called when there is something. At a terminal, Tab completes to `names`.
+    /// Starts the reader. `waker` is called for each input. At a terminal, Tab completes to
+    /// `names`.
     pub(super) fn start(waker: Waker, names: Names) -> io::Result<Self> {
         let terminal = Saved::now();
         let interactive = terminal.0.is_some();
@@ -76,18 +77,18 @@ impl Prompt {
         Ok(Prompt { inputs, next, reading: Cell::new(false), terminal })
     }
 
-    /// Whether somebody sits at a terminal.
+    /// Whether input and output are a terminal.
     pub(super) fn is_interactive(&self) -> bool {
         self.terminal.0.is_some()
     }
 
-    /// Asks for the next line.
+    /// Requests the next line.
     pub(super) fn ask(&self) {
-        // A reader that has ended has said so.
+        // Fails if the reader has ended, which it has reported.
         self.reading.set(self.next.try_send(()).is_ok());
     }
 
-    /// What has come, if something has.
+    /// The next input, if there is one.
     pub(super) fn input(&self) -> Option<Input> {
         match self.inputs.try_recv() {
             Ok(input) => {
@@ -102,7 +103,8 @@ impl Prompt {
 
 impl Drop for Prompt {
     fn drop(&mut self) {
-        // A reader that has just been asked is about to take the terminal: not behind our back.
+        // After a request the reader is about to change the terminal's modes: waits, to restore
+        // them afterwards.
         let began = Instant::now();
         while self.is_interactive()
             && self.reading.get()
@@ -115,7 +117,7 @@ impl Drop for Prompt {
     }
 }
 
-/// Whether the terminal gives whole lines, which it does not while one is edited.
+/// Whether the terminal is in line mode, which it is not while a line is edited.
 fn is_ours() -> bool {
     tcgetattr(io::stdin()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
@@ -147,13 +149,13 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) 
     editor.set_helper(Some(names));
     let file = history::file();
     if let Some(file) = &file {
-        // In the first session there is none. One that cannot be read does not keep anybody from working.
+        // Errors are ignored: in the first session the file does not exist.
         let _ = editor.load_history(file);
     }
     while told.recv().is_ok() {
         let input = match editor.readline(PROMPT) {
             Ok(line) => {
-                // A full disk costs the history, and nothing else.
+                // Errors are ignored: a full disk only loses the history.
                 let _ = file.as_ref().map(|file| editor.append_history(file));
                 Input::Line(line)
             }
@@ -168,7 +170,7 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) 
     }
 }
 
-/// An editor of lines with a history. It makes the file of its history with mode 0600.
+/// A line editor with a history. It creates the history file with mode 0600.
 fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
     let config = Config::builder()
         .auto_add_history(true)
@@ -179,7 +181,7 @@ fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
     Editor::with_config(config)
 }
 
-/// Whether more is wanted.
+/// Passes an input on. Returns whether more input is wanted.
 fn hand_over(input: Input, give: &Sender<Input>, waker: &Waker) -> bool {
     let more = matches!(input, Input::Line(_) | Input::GivenUp);
     let given = give.send(input).is_ok();

@@ -1,8 +1,8 @@
-//! What can be asked of an emulated network: the words of the prompt.
+//! Requests to an emulated network: the commands of the prompt.
 //!
-//! The table [`COMMANDS`] is the help and the usage that errors tell; [`Request::parse`] is the only
-//! reader of words, from the prompt, a pipe and the command line alike. Names are checked here, so
-//! that whoever carries a request out has nothing to check.
+//! The table [`COMMANDS`] is the help, and the usage in errors. [`Request::parse`] reads the words
+//! of the prompt, of a pipe and of the command line. It checks all names, so the code that carries
+//! out a request need not check them.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -12,19 +12,20 @@ use bellrock_emulator::topology::{HostId, MAX_PORT, Node, SwitchId, Topology};
 
 use crate::cli::config::values;
 
-/// Most echo requests of one `ping`.
+/// Maximum number of echo requests of one `ping`.
 const MAX_PINGS: u64 = 10_000;
 
-/// Echo requests of a `ping` that does not say how many.
+/// Default number of echo requests of a `ping`.
 pub(super) const DEFAULT_PINGS: u16 = 3;
 
-/// Most pairs of one `pingall`. All pairs of a thousand hosts are a million, and would take an hour.
+/// Maximum number of pairs of one `pingall`. All pairs of a thousand hosts are a million, and would
+/// take an hour.
 const MAX_PAIRS: u64 = 100_000;
 
-/// Shortest and longest `iperf` or `wait`.
+/// Minimum and maximum duration of `iperf` and `wait`.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 
-/// How long an `iperf` that does not say sends.
+/// Default duration of `iperf`.
 const DEFAULT_IPERF: Duration = Duration::from_secs(5);
 
 /// A command of the prompt, as the help shows it.
@@ -76,13 +77,13 @@ pub(super) const COMMANDS: &[CommandHelp] = &[
     command("quit", "", "end the network; so does Ctrl-D"),
 ];
 
-/// What can be said of a host in Mininet's way, `h1 ping h2`.
+/// Commands that can follow a host, as in Mininet: `h1 ping h2`.
 pub(super) const HOST_COMMANDS: &[&str] = &["ping", "iperf"];
 
-/// How that is written.
+/// The usage of that form.
 pub(super) const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 
-/// Something to do.
+/// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     Ping {
@@ -90,13 +91,14 @@ pub(super) enum Request {
         to: HostId,
         count: u16,
     },
-    /// As `ping` prints it on a host: a line for each answer. Without a count it goes on until it is stopped.
+    /// As `ping` on a host: a line for each answer. Without a count it continues until it is
+    /// stopped.
     HostPing {
         from: HostId,
         to: HostId,
         count: Option<u16>,
     },
-    /// All pairs, or so many random ones.
+    /// All pairs, or this number of random ones.
     PingAll {
         pairs: Option<usize>,
     },
@@ -105,7 +107,7 @@ pub(super) enum Request {
         to: HostId,
         time: Duration,
     },
-    /// All links between these two.
+    /// All links between these two nodes.
     Link {
         up: bool,
         ends: [Node; 2],
@@ -130,7 +132,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Reads the words of one line. What follows a `#` is a comment; None is an empty line.
+    /// Reads one line. Text after `#` is a comment. Returns `None` for an empty line.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
@@ -151,10 +153,10 @@ impl Request {
     }
 }
 
-/// Reads what a host is to do, as in Mininet: `h1 ping h2`, `h1 ping -c 3 10.0.0.2`, `h1 iperf h2`.
+/// Reads a command of a host, as in Mininet: `h1 ping h2`, `h1 ping -c 3 10.0.0.2`, `h1 iperf h2`.
 fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Request, String> {
     let command = |name| {
-        // Both names stand in the table.
+        // Both names are in the table.
         COMMANDS.iter().find(|command| command.name == name).unwrap_or(&COMMANDS[0])
     };
     let ping = Words { command: command("ping"), topology };
@@ -180,7 +182,7 @@ fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Reque
     }
 }
 
-/// The arguments of a command are read with these at hand.
+/// Reads the arguments of one command.
 struct Words<'t> {
     command: &'static CommandHelp,
     topology: &'t Topology,
@@ -268,7 +270,7 @@ impl Words<'_> {
         Ok((a, b))
     }
 
-    /// A host by its name or its address.
+    /// Finds a host by its name or its address.
     fn host(&self, name: &str) -> Result<HostId, String> {
         if let Ok(address) = name.parse::<Ipv4Addr>() {
             let none = || format!("no host has the address {address}; `hosts` lists all");
@@ -316,7 +318,7 @@ impl Words<'_> {
     }
 }
 
-/// " (did you mean h1?)", if one of the names is much like the word.
+/// " (did you mean h1?)", if a name is similar to the word.
 fn did_you_mean<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     values::nearest(word, &names)

@@ -1,4 +1,4 @@
-//! `bellrock reserve`, `release` and `reservations`: what the app `bandwidth` has reserved.
+//! `bellrock reserve`, `release` and `reservations`: the reservations of the app `bandwidth`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::super::show::{printable, table};
 use super::kept::How;
 use super::wait_for;
 
-/// Longest time that a request waits for others to release; clients of the control socket wait little
+/// Longest time that a request waits for a release. Clients of the control socket wait little
 /// longer.
 const MAX_WAIT_S: u64 = 5;
 
@@ -65,7 +65,7 @@ fn number(text: &str) -> Result<u32, String> {
 }
 
 impl Reserve {
-    /// Whom to ask, and the words of the question.
+    /// The controller to ask, and the words of the question.
     pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
         let ends = [self.from.to_string(), self.to.to_string(), self.rate.to_string()];
         let queue = self.queue.clone().unwrap_or_else(|| NO_QUEUE.to_owned());
@@ -75,16 +75,16 @@ impl Reserve {
 }
 
 impl Release {
-    /// Whom to ask, and the words of the question.
+    /// The controller to ask, and the words of the question.
     pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
         (&self.ask, vec![self.id.to_string()])
     }
 }
 
-/// What stands for no queue.
+/// Stands for no queue.
 const NO_QUEUE: &str = "-";
 
-/// A reservation. The JSON that `--json` prints.
+/// A reservation, as the JSON that `--json` prints.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     id: u32,
@@ -94,9 +94,9 @@ pub(crate) struct Row {
     queue: Option<String>,
     /// `pending`, `installed`, `unknown` or `lost`.
     state: String,
-    /// Why it is not known how it is, or why it is lost.
+    /// Why the state is unknown, or why the reservation is lost.
     why: Option<String>,
-    /// The ports by which packets leave switches.
+    /// The output ports of the switches on the path.
     path: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ fn row(reservation: &Reservation) -> Row {
     }
 }
 
-/// Reserves. The answer is the reservation, as the only one of a list.
+/// Reserves bandwidth. The answer is a list with only this reservation.
 ///
 /// # Errors
 /// Why nothing was reserved.
@@ -154,7 +154,7 @@ pub(crate) fn reserve(
     to_json(&[row(&reserved)])
 }
 
-/// Why nobody with this name is there, where more is known than that nobody was seen.
+/// Explains why this host is not found, if more is known than that it was not seen.
 fn absent(network: &Network, name: HostName) -> Option<String> {
     let elsewhere = |is_named: &dyn Fn(&Host) -> bool, vlan: u16| {
         let hosts = network.hosts().load();
@@ -186,10 +186,10 @@ fn absent(network: &Network, name: HostName) -> Option<String> {
     }
 }
 
-/// Releases. The answer is what is left.
+/// Releases a reservation. The answer lists those that are left.
 ///
 /// # Errors
-/// Why it was not released, or not wholly.
+/// Why it was not released, or only partly.
 pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, String> {
     let [id] = words else { return Err("give release ID".to_owned()) };
     let id = number(id)?;
@@ -198,15 +198,15 @@ pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, Stri
     list(book, &[])
 }
 
-/// All reservations.
+/// Lists all reservations.
 ///
 /// # Errors
-/// None but of JSON.
+/// Only errors of JSON.
 pub(crate) fn list(book: &Reservations, _: &[&str]) -> Result<Value, String> {
     to_json(&book.list().iter().map(row).collect::<Vec<_>>())
 }
 
-/// How the reservations are, for the log.
+/// The state of each reservation, for the log.
 pub(crate) fn kept(book: &Reservations) -> Vec<(String, How)> {
     let how = |reservation: &Reservation| {
         let Reservation { id, from, to, rate, .. } = reservation;
@@ -224,7 +224,7 @@ fn to_json(rows: &[Row]) -> Result<Value, String> {
     serde_json::to_value(rows).map_err(|error| error.to_string())
 }
 
-/// Reservations, for people.
+/// Formats reservations as text.
 pub(crate) fn show(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "nothing is reserved\n".to_owned();

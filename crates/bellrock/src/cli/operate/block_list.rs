@@ -1,11 +1,11 @@
-//! The file of the app `quarantine`: read at the start, watched while the controller runs.
+//! The file of the app `quarantine`: read at the start, and watched while the controller runs.
 //!
-//! The kernel tells when a file of its directory was written or put in its place (inotify), so a new list
-//! is read as soon as it is complete, and not before: when whoever wrote it has closed it, or has moved it
-//! there. A list that is half there would let those back who are on the other half. Where the kernel tells nothing
-//! (the name is a link to another directory, or the file system is on the network) a look once a second
-//! finds that the file is another, and later ones that it stays as it is. There an empty file is not
-//! believed, since most who write a file empty it first.
+//! The kernel reports when a file of the directory is written or replaced (inotify). So a new list
+//! is read as soon as it is complete: when its writer has closed it or moved it there. Half a list
+//! would let blocked hosts back. If the kernel reports nothing (the name is a link to another
+//! directory, or the file system is remote), the file is checked once a second, and read when it
+//! has changed and then stays the same. In that case an empty file is refused, since most programs
+//! empty a file before they write it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -23,16 +23,16 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tracing::{info, warn};
 
-/// Most bytes of a block list. A larger file is refused: it is something else.
+/// Maximum size of a block list, in bytes. A larger file is probably something else.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// How often the file is looked at where the kernel says nothing of it.
+/// Time between two checks of the file, for changes that the kernel does not report.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// How long a file has to stay as it is, where the kernel says nothing of it, until it counts as written.
+/// Time without a change after which such a file counts as complete.
 const AT_REST: Duration = Duration::from_secs(2);
 
-/// Bytes of the kernel's messages that are taken at once; one has less than 300.
+/// Bytes of inotify messages read at once. One message has less than 300.
 const EVENTS_BYTES: usize = 4096;
 
 /// Why a file is no block list.
@@ -56,7 +56,7 @@ pub(crate) enum BlockListError {
     Watch { path: PathBuf, error: io::Error },
 }
 
-/// `FILE:LINE: message`, one a line.
+/// Formats bad lines as `FILE:LINE: message`, one per line.
 fn lines(path: &Path, bad: &[BadLine]) -> String {
     let line = |bad: &BadLine| format!("{}:{}: {}", path.display(), bad.line, bad.problem);
     bad.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -65,7 +65,7 @@ fn lines(path: &Path, bad: &[BadLine]) -> String {
 /// Reads a block list.
 ///
 /// # Errors
-/// [`BlockListError`]; of bad lines it has all.
+/// [`BlockListError`], with all bad lines.
 pub(crate) fn read(path: &Path) -> Result<BlockList, BlockListError> {
     let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
     let mut bytes = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn read(path: &Path) -> Result<BlockList, BlockListError> {
     BlockList::parse(&text).map_err(|bad| BlockListError::Wrong { path: path.into(), bad })
 }
 
-/// A block list that is watched until this is dropped.
+/// A block list, watched until this is dropped.
 #[derive(Debug)]
 pub(crate) struct BlockListFile {
     end: std::sync::Arc<OwnedFd>,
@@ -86,11 +86,11 @@ pub(crate) struct BlockListFile {
 }
 
 impl BlockListFile {
-    /// Reads the list, gives it to `lists`, and from then on each list that takes its place. One that is
-    /// wrong is told in the log and in `lists`, and changes nothing else.
+    /// Reads the list into `lists`, and every later list that replaces it. A wrong list is reported
+    /// in the log and in `lists`, and changes nothing else.
     ///
     /// # Errors
-    /// [`BlockListError`], of the first list too.
+    /// [`BlockListError`], also of the first list.
     pub(crate) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListError> {
         let failed = |error: io::Error| BlockListError::Watch { path: path.into(), error };
         let mut watched = Watched::new(path, lists).map_err(failed)?;
@@ -116,7 +116,7 @@ impl Drop for BlockListFile {
     }
 }
 
-/// Tells one state of a file from another.
+/// Identifies one state of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     inode: (u64, u64),
@@ -124,7 +124,7 @@ struct Identity {
     bytes: u64,
 }
 
-/// `None`: it is not there.
+/// The state of a file. `None`: it does not exist.
 fn identity(path: &Path) -> Option<Identity> {
     let found = fs::metadata(path).ok()?;
     Some(Identity {
@@ -138,11 +138,11 @@ struct Watched {
     path: PathBuf,
     lists: BlockLists,
     notices: OwnedFd,
-    /// Somebody has changed the file and has not closed it yet.
+    /// A writer has changed the file and not closed it yet.
     being_written: bool,
-    /// What was read last.
+    /// State of the file that was read last.
     read: Option<Identity>,
-    /// What was there at the last look, and since when.
+    /// State at the last check, and the time since it has been the same.
     seen: (Option<Identity>, Instant),
 }
 
@@ -155,13 +155,13 @@ impl Watched {
         let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let what = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
         inotify::add_watch(&notices, directory, what)?;
-        // Before it is read: what is written meanwhile is read again.
+        // Before the file is read, so that a change meanwhile causes another read.
         let read = identity(path);
         let seen = (read, Instant::now());
         Ok(Watched { path: path.into(), lists, notices, being_written: false, read, seen })
     }
 
-    /// Reads each new list, until `end` can be read.
+    /// Reads each new list, until `end` becomes readable.
     fn follow(&mut self, end: &OwnedFd) {
         loop {
             let mut both =
@@ -178,8 +178,8 @@ impl Watched {
         }
     }
 
-    /// Whether the kernel says that the file is complete: written and closed, or put in its place, since
-    /// this was asked last.
+    /// Whether the kernel has reported since the last call that the file is complete: written and
+    /// closed, or replaced.
     fn take_notices(&mut self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_BYTES];
         let mut events = inotify::Reader::new(&self.notices, &mut buffer);
@@ -188,7 +188,7 @@ impl Watched {
         while let Ok(event) = events.next() {
             let what = event.events();
             if what.contains(ReadFlags::QUEUE_OVERFLOW) {
-                // That it was closed may be among what is lost: it counts as if nothing had been told.
+                // The lost messages may include the close, so the state counts as unknown.
                 (self.being_written, is_complete) = (false, false);
             } else if event.file_name().map(|its| its.to_bytes()) == name {
                 self.being_written = what.contains(ReadFlags::MODIFY);
@@ -214,7 +214,7 @@ impl Watched {
                 }
                 _ => read(&self.path),
             };
-            // Whoever has begun to write it meanwhile may have emptied it before it was read.
+            // A writer may have emptied the file before it was read.
             is_complete = self.take_notices();
             if self.being_written {
                 return;
@@ -297,7 +297,8 @@ mod tests {
         fs::remove_dir_all(place).unwrap();
     }
 
-    /// `slow-script > blocked`: it is empty for longer than any look takes, and then half there.
+    /// `slow-script > blocked`: the file is empty for longer than any check takes, and then half
+    /// written.
     #[test]
     fn a_list_that_is_being_written_is_not_read_before_it_is_closed() {
         let place = crate::cli::test_directory("block-list-slow");

@@ -1,5 +1,5 @@
-//! The log of what apps keep up for operators: circuits and reservations, and when they go down and come
-//! up again.
+//! Logs when circuits and reservations, which apps keep up for operators, go down and come up
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use bellrock_api::Network;
 use tracing::{info, warn};
 
-/// How often it is looked.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// When it is looked first. Before links are found, nothing is up, and that is no news.
+/// Time of the first check. Before links are found everything is down, which is not worth a line.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 
-/// How something is that an app keeps up.
+/// State of something that an app keeps up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum How {
     Up,
-    /// Neither yet.
+    /// Neither up nor down yet.
     UnderWay,
-    /// Why it is down.
+    /// Down, with the reason.
     Down(String),
 }
 
-/// Tells what an app keeps up, by names that stay the same.
+/// Lists the names and states of everything that an app keeps up. Names do not change.
 pub(in crate::cli) type Kept = Box<dyn Fn() -> Vec<(String, How)> + Send>;
 
-/// Has the log told, from now on, what goes down and what comes up.
+/// Logs changes between up and down from now on.
 pub(in crate::cli) fn log_changes(network: &Network, kept: Vec<Kept>) {
     if !kept.is_empty() {
         network.spawn("log of circuits and reservations", look(network.clone(), kept));
@@ -49,7 +49,7 @@ async fn look(network: Network, kept: Vec<Kept>) {
     }
 }
 
-/// What is up or down and was not before. What is under way is as it was.
+/// Returns what went up or down since `before`. `UnderWay` counts as no change.
 fn news(before: &mut BTreeMap<String, How>, now: Vec<(String, How)>) -> Vec<(String, How)> {
     let mut known = BTreeMap::new();
     let mut news = Vec::new();

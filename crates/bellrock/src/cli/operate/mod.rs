@@ -1,8 +1,8 @@
-//! What operators tell the apps of a running controller: the commands of each app, from the command
-//! line to the app and back to the terminal.
+//! Commands of operators to the apps of a running controller, from the command line to the app and
+//! back.
 //!
-//! A command goes over the control socket as words. In the controller, [`Commands`] leads them to the app,
-//! if it is in the chain.
+//! A command is sent over the control socket as words. In the controller, [`Commands`] passes them
+//! to the app, if it is in the chain.
 
 #[cfg(feature = "cli")]
 pub(super) mod bandwidth;
@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::config::{Config, apps::AppChoice};
 use super::wait::wait_until;
 
-/// The commands that apps have, whether they are in the chain or not, and the app of each.
+/// The commands of all apps, in the chain or not, and the app of each.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("quarantine", "quarantine"),
     ("reserve", "bandwidth"),
@@ -34,25 +34,25 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("circuits", "provisioning"),
 ];
 
-/// Does what the words after the command's name say. The answer is JSON; what cannot be done is a
-/// sentence that says why, and nothing of it is done.
+/// Carries out a command from the words after its name. The answer is JSON. An error is a sentence
+/// that says why nothing was done.
 type Handler = Box<dyn Fn(&Network, &[&str]) -> Result<Value, String> + Send + Sync>;
 
-/// The commands of the apps of a chain.
+/// The commands of the apps in a chain.
 #[derive(Default)]
 pub(super) struct Commands {
     handlers: BTreeMap<&'static str, Handler>,
-    /// The chain is that of a program of one's own, whose apps it calls itself.
+    /// Whether the chain belongs to your own program, which calls its apps itself.
     of_own_program: bool,
 }
 
 impl Commands {
-    /// Those that a program of one's own has: none of apps.
+    /// The commands of your own program: none.
     pub(super) fn of_own_program() -> Self {
         Commands { of_own_program: true, ..Commands::default() }
     }
 
-    /// Has `handler` do the command with this name.
+    /// Registers the handler of the command with this name.
     pub(super) fn add(
         &mut self,
         command: &'static str,
@@ -61,7 +61,7 @@ impl Commands {
         self.handlers.insert(command, Box::new(handler));
     }
 
-    /// Does a command.
+    /// Carries out a command.
     ///
     /// # Errors
     /// Why it could not be done.
@@ -75,7 +75,7 @@ impl Commands {
         handler(network, &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Why there is nobody to do a command.
+    /// Explains why no app takes a command.
     fn not_here(&self, command: &str) -> String {
         let app =
             COMMANDS.iter().find(|(name, _)| *name == command).map_or(command, |(_, app)| app);
@@ -93,13 +93,13 @@ impl Commands {
     }
 }
 
-/// How long a command of an app may take. The client waits a little longer.
+/// Time limit for a command of an app. The client waits a little longer.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Waits in this thread for what a task of an app answers.
+/// Waits in this thread for the answer of an app's task.
 ///
 /// # Errors
-/// That there is no answer.
+/// There is no answer in time, or at all.
 fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
     let answer = wait_until(Instant::now() + COMMAND_TIMEOUT, answer).ok_or_else(|| {
         let limit = COMMAND_TIMEOUT.as_secs();
@@ -108,7 +108,7 @@ fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
     answer.ok_or_else(|| "the controller is stopping".to_owned())
 }
 
-/// What is wrong in the files that the apps of a configuration read.
+/// Checks the files that the apps of a configuration read.
 #[cfg(feature = "cli")]
 pub(super) fn check_files(config: &Config) -> Option<String> {
     let file = config.apps.iter().find_map(|app| match app {
@@ -118,7 +118,7 @@ pub(super) fn check_files(config: &Config) -> Option<String> {
     file.and_then(|file| block_list::read(file).err()).map(|error| error.to_string())
 }
 
-/// An app's answer, for people.
+/// Formats an app's answer as text.
 #[cfg(feature = "cli")]
 pub(super) fn show(command: &str, answer: Value) -> serde_json::Result<String> {
     match command {

@@ -1,4 +1,4 @@
-//! `bellrock circuits`: the circuits of the app `provisioning`, and how they are.
+//! `bellrock circuits`: the circuits of the app `provisioning`, and their states.
 
 use bellrock_apps::provisioning::{CircuitState, CircuitStatus, Circuits};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::show::{printable, table};
 use super::kept::How;
 
-/// A circuit. The JSON that `--json` prints.
+/// A circuit, as the JSON that `--json` prints.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     name: String,
@@ -16,20 +16,20 @@ pub(crate) struct Row {
     state: String,
     /// Why it is down.
     why: Option<String>,
-    /// Links without a detour, where it is up.
+    /// Number of links without a detour, if the circuit is up.
     bare_links: Option<usize>,
 }
 
-/// All circuits.
+/// Lists all circuits.
 ///
 /// # Errors
-/// None but of JSON.
+/// Only errors of JSON.
 pub(crate) fn list(circuits: &Circuits, _: &[&str]) -> Result<Value, String> {
     let rows: Vec<Row> = circuits.list().into_iter().map(row).collect();
     serde_json::to_value(rows).map_err(|error| error.to_string())
 }
 
-/// How the circuits are, for the log.
+/// The state of each circuit, for the log.
 pub(crate) fn kept(circuits: &Circuits) -> Vec<(String, How)> {
     let how = |status: CircuitStatus| {
         let how = match status.state {
@@ -57,7 +57,7 @@ fn row(status: CircuitStatus) -> Row {
     }
 }
 
-/// Circuits, for people.
+/// Formats circuits as text.
 pub(crate) fn show(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "no circuit is configured\n".to_owned();

@@ -1,4 +1,4 @@
-//! `bellrock quarantine`: whom the app `quarantine` blocks.
+//! `bellrock quarantine`: the hosts that the app `quarantine` blocks.
 
 use bellrock_apps::quarantine::{BlockLists, Blocked};
 use clap::{Args, Subcommand};
@@ -38,7 +38,7 @@ struct One {
 }
 
 impl Quarantine {
-    /// Whom to ask, and the words of the question.
+    /// The controller to ask, and the words of the question.
     pub(crate) fn question(&self) -> (&Ask, Vec<String>) {
         match &self.what {
             What::Add(one) => (&one.ask, vec!["add".into(), one.host.to_string()]),
@@ -48,7 +48,7 @@ impl Quarantine {
     }
 }
 
-/// What the app says. The JSON that `--json` prints.
+/// Answer of the app, as the JSON that `--json` prints.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
@@ -56,16 +56,16 @@ pub(crate) enum Answer {
     LetBack(String),
     List {
         entries: Vec<Row>,
-        /// Why the file's present list is not in force.
+        /// Why the present list of the file is not in force.
         file_problem: Option<String>,
     },
 }
 
-/// Somebody who is blocked.
+/// A blocked host.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     host: String,
-    /// Of the file; `None` where it was added by a command.
+    /// Its line in the file. `None`: added by a command.
     line: Option<usize>,
     /// Switches that do not block it.
     gaps: Vec<Gap>,
@@ -77,7 +77,7 @@ struct Gap {
     why: String,
 }
 
-/// Does what the words say.
+/// Carries out the command in the words.
 ///
 /// # Errors
 /// Why it was not done.
@@ -120,7 +120,7 @@ fn rows(lists: &BlockLists) -> Vec<Row> {
     rows.collect()
 }
 
-/// The answer for people.
+/// Formats the answer as text.
 pub(crate) fn show(answer: Answer) -> String {
     let (rows, problem) = match answer {
         Answer::Blocked(host) => return format!("{} is blocked\n", printable(&host)),
