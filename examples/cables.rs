@@ -1,5 +1,5 @@
-//! Two cables in each switch, port 1 to 2 and port 3 to 4, that carry packets whether or not the
-//! controller runs: a restart of it touches no flow that is as it should be.
+//! Two cables in each switch, port 1 to 2 and port 3 to 4. They carry packets even while the
+//! controller is down: a restart changes no flow that is correct.
 
 use bellrock::prelude::*;
 
@@ -7,7 +7,7 @@ const CABLES: [(u32, u32); 2] = [(1, 2), (3, 4)];
 
 struct Cables;
 
-/// Nothing is kept of a switch.
+/// The handler of a switch. It has no state.
 struct Nothing;
 
 impl Handler for Nothing {}
@@ -23,7 +23,7 @@ impl App for Cables {
         false
     }
 
-    /// The flows of the last run are taken on.
+    /// Keeps the flows of the previous run.
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Keep
     }

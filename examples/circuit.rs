@@ -7,7 +7,7 @@ use bellrock::services::paths::{Path, paths};
 use bellrock::{Needs, SwitchPort};
 
 // ANCHOR: app
-/// What comes in at one end goes out at the other.
+/// The ends of the circuit. Packets that enter at one end leave at the other.
 struct Circuit([SwitchPort; 2]);
 
 impl App for Circuit {
@@ -46,7 +46,7 @@ async fn keep(network: Network, [one, other]: [SwitchPort; 2]) {
     }
 }
 
-/// From the end to the beginning, so that packets find the rest of the way.
+/// The flows of a path, last switch first, so that packets never enter a path without an end.
 fn flows(path: &Path, from: SwitchPort, to: SwitchPort) -> Vec<(Dpid, Flow)> {
     let ins = once(from.port).chain(path.hops.iter().map(|hop| hop.to.port));
     let outs = path.hops.iter().map(|hop| hop.from.port).chain(once(to.port));

@@ -1,5 +1,5 @@
-//! An app of one's own before one that comes with Bellrock: telnet is dropped in every switch, and all
-//! else goes the shortest way. `bellrock status`, `tasks` and `counters` can ask it.
+//! Your own app before one that comes with Bellrock: every switch drops telnet, and all other
+//! packets take the shortest path. It answers `bellrock status`, `tasks` and `counters`.
 
 use bellrock::apps::Routing;
 use bellrock::prelude::*;
@@ -11,7 +11,8 @@ struct Firewall;
 impl Handler for Firewall {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let telnet = Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(TELNET);
-        // No action: the packets are dropped. Flows of the first app are above those of the others.
+        // No action means drop. Flows of the first app have higher priorities than those of the
+        // next.
         switch.install(&FlowMod::add(&telnet))?;
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! A network with room for so many hosts at a time: all switches share the seats, and a background task ends
-//! each stay. `cargo test -p bellrock --features lab --test guests`
+//! A network for a limited number of hosts at a time. All switches share the seats, and a
+//! background task ends each stay. `cargo test -p bellrock --features lab --test guests`
 
 // ANCHOR: app
 use std::time::Duration;
 
 use bellrock::prelude::*;
 
-/// Hosts that may speak at a time.
+/// Maximum number of hosts that may send at a time.
 const SEATS: usize = 3;
 
-/// How long each may.
+/// Duration of a stay.
 const STAY: Duration = Duration::from_secs(10);
 
-/// Who has a seat and until when, the longest there first.
+/// Hosts with a seat and the ends of their stays, oldest first.
 #[derive(Clone, Default)]
 struct Guests(TVar<Vec<(MacAddr, Duration)>>);
 
@@ -55,7 +55,7 @@ impl Handler for Guests {
 
 async fn end_stays(network: Network, Guests(seats): Guests) {
     loop {
-        // Waits until somebody has a seat.
+        // Waits until a host has a seat.
         let (host, until) = network
             .transaction(|tx| match tx.read(&seats)?.first() {
                 Some(first) => Ok(*first),
@@ -66,7 +66,7 @@ async fn end_stays(network: Network, Guests(seats): Guests) {
         let from = Match::any().eth_src(host);
         let flow = ToSwitch::FlowMod(FlowMod::delete(&from).strict());
         for switch in network.switches().iter() {
-            // A switch that is gone has no flows either when it comes back.
+            // Errors are ignored: a switch that is gone comes back without flows.
             let _ = network.send(switch.dpid, &flow);
         }
         network

@@ -11,7 +11,7 @@ use bellrock::packet::arp_request;
 use bellrock::prelude::*;
 use bellrock::{BucketEntry, Change, GroupEntry};
 
-/// The virtual address, and the Ethernet address that clients find it at.
+/// The virtual address, and its Ethernet address.
 const VIP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 100);
 const VIP_MAC: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x64]);
 
@@ -20,12 +20,12 @@ const IPV4: u16 = 0x0800;
 /// Seconds without a packet until a client may get another backend.
 const IDLE_S: u16 = 60;
 
-/// Clients whose ports are kept.
+/// Maximum number of clients whose ports are remembered.
 const MAX_CLIENTS: usize = 10_000;
 
 struct LoadBalancer {
     backends: Vec<Ipv4Addr>,
-    /// Lets switches with OpenFlow 1.3 choose the backends, by a group.
+    /// Whether switches with OpenFlow 1.3 choose the backends, by a group.
     groups: bool,
 }
 
@@ -43,7 +43,7 @@ impl App for LoadBalancer {
     }
 }
 
-/// What is kept of one switch.
+/// State of one switch.
 struct Balancer {
     network: Network,
     backends: Vec<Backend>,
@@ -54,14 +54,14 @@ struct Balancer {
 
 struct Backend {
     ip: Ipv4Addr,
-    /// Where it is, once it has answered.
+    /// Its Ethernet address and port, once it has answered.
     at: Option<(MacAddr, Port)>,
 }
 // ANCHOR_END: app
 
 // ANCHOR: handler
 impl Handler for Balancer {
-    /// Asks each second for the backends that have not answered yet.
+    /// Once a second, asks for the backends that have not answered yet.
     fn tick(&mut self, switch: &mut Switch) -> Result {
         for backend in self.backends.iter().filter(|backend| backend.at.is_none()) {
             let question = arp_request(VIP_MAC, VIP, backend.ip);
@@ -92,8 +92,9 @@ impl Handler for Balancer {
 
 // ANCHOR: rewrite
 impl Balancer {
-    /// A client without flows: it gets a backend, by a flow in each direction. Its address decides which: its second
-    /// packet may come while the switch still installs the flows for the first.
+    /// Gives a backend to a client without flows, by a flow in each direction. The client's address
+    /// decides which: its second packet may come while the switch still installs the flows for the
+    /// first.
     fn balance(&mut self, switch: &mut Switch, packet: &PacketIn, client: Ipv4Addr) -> Result {
         let known: Vec<_> = self.backends.iter().filter(|backend| backend.at.is_some()).collect();
         let turn = u32::from(client).checked_rem(known.len() as u32);
@@ -115,14 +116,15 @@ fn to_vip() -> Match {
 }
 
 impl Backend {
-    /// What sends a packet for the virtual address to this backend. Nothing, while nobody knows where it is.
+    /// Actions that send a packet for the virtual address to this backend. None until it has
+    /// answered.
     fn rewritten_to_it(&self) -> Actions {
         let Some((mac, port)) = self.at else { return Actions::new() };
         Actions::new().set_eth_dst(mac).set_ipv4_dst(self.ip).output(port)
     }
 }
 
-/// Packets of a backend to a client come from the virtual address again.
+/// Installs the flow for packets of a backend to a client: they come from the virtual address.
 fn install_way_back(
     switch: &mut Switch,
     backend: &Backend,
@@ -142,7 +144,7 @@ fn install_way_back(
 const GROUP: u32 = 100;
 
 impl Balancer {
-    /// A backend has answered, or has moved.
+    /// Remembers a backend that has answered or moved.
     fn learn_backend(
         &mut self,
         switch: &mut Switch,
@@ -163,8 +165,8 @@ impl Balancer {
         Ok(())
     }
 
-    /// A client has asked for the virtual address. With a group, the controller will not see its packets, so
-    /// the ways back are laid now, from each backend.
+    /// Remembers a client that asked for the virtual address. With a group, the controller does not
+    /// see its packets, so the flows back from each backend are installed now.
     fn learn_client(&mut self, switch: &mut Switch, client: Ipv4Addr, port: Port) -> Result {
         if !self.groups || self.clients.len() == MAX_CLIENTS {
             return Ok(());
@@ -176,13 +178,14 @@ impl Balancer {
         Ok(())
     }
 
-    /// The switch spreads clients over all backends that have answered: a bucket for each.
+    /// Lets the switch spread clients over all backends that have answered, with a bucket for each.
     fn spread(&self, dpid: Dpid) {
         let mut group = GroupEntry::new(GROUP, GroupType::Select);
         for backend in self.backends.iter().filter(|backend| backend.at.is_some()) {
             group = group.bucket(BucketEntry::of(&backend.rewritten_to_it()).weight(1));
         }
-        // A group that is removed takes its flow along: clients go by the controller for that moment.
+        // Removing a group removes its flow too. In that moment, packets of clients go to the
+        // controller.
         let changes = vec![
             Change::RemoveGroup(GROUP),
             Change::AddGroup(group),
@@ -201,7 +204,7 @@ impl Balancer {
 // ANCHOR_END: group
 
 // ANCHOR: main
-/// All other packets: every one out of all ports.
+/// Floods all other packets.
 struct Hub;
 
 impl Handler for Hub {

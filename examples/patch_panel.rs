@@ -1,22 +1,22 @@
-//! A patch panel: what comes in by port 1 goes out by port 2, and back, without the controller.
+//! A patch panel: packets from port 1 leave at port 2, and back, without the controller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellrock::prelude::*;
 
-/// Ports that are connected with each other.
+/// The ports at the ends of the cable.
 const CABLE: (Port, Port) = (Port(1), Port(2));
 
-/// What all switches have in common.
+/// State of all switches.
 struct PatchPanel {
-    /// Packets that no cable carried, at all switches.
+    /// Packets of all switches that no cable carried.
     astray: Arc<AtomicU64>,
 }
 
-/// What is kept of one switch.
+/// State of one switch.
 struct Panel {
-    /// Packets that no cable carried, at this one.
+    /// Packets of this switch that no cable carried.
     astray_here: u64,
     astray: Arc<AtomicU64>,
 }

@@ -7,7 +7,7 @@ use bellrock::openflow::FlowCommand;
 use bellrock::prelude::*;
 
 // ANCHOR: app
-/// Who is listed, for all switches; whoever holds a clone changes it.
+/// The list of hosts, for all switches. Every clone can change it.
 struct Quarantine(Watch<BTreeSet<MacAddr>>);
 
 impl App for Quarantine {
@@ -22,7 +22,7 @@ impl App for Quarantine {
     }
 }
 
-/// A switch that comes up has the drops at once.
+/// Installs the drops in a switch that comes up.
 struct Drops(Watch<BTreeSet<MacAddr>>);
 
 impl Handler for Drops {
@@ -34,7 +34,7 @@ impl Handler for Drops {
     }
 }
 
-/// The others are changed whenever the list is.
+/// Changes the flows in all connected switches when the list changes.
 async fn follow(network: Network, list: Watch<BTreeSet<MacAddr>>) {
     let mut before = list.load();
     loop {

@@ -3,10 +3,10 @@
 use bellrock::prelude::*;
 
 // ANCHOR: reserve
-/// What is left of a link, in Mbit/s.
+/// Free bandwidth of a link, in Mbit/s.
 type Free = TVar<u64>;
 
-/// Takes `rate` from every link of a path, or waits until there is so much on all of them.
+/// Takes `rate` from every link of a path, or waits until all of them have enough.
 fn reserve(tx: &mut Transaction<'_>, path: &[Free], rate: u64) -> Result<(), Interrupt> {
     for free in path {
         tx.require(tx.read(free)? >= rate)?;
@@ -15,7 +15,7 @@ fn reserve(tx: &mut Transaction<'_>, path: &[Free], rate: u64) -> Result<(), Int
     Ok(())
 }
 
-/// The same on whichever of two paths has so much. If neither has, it waits until one has.
+/// Does the same on the first of two paths that has enough. Waits if neither has.
 fn reserve_either(
     tx: &mut Transaction<'_>,
     [one, other]: [&[Free]; 2],

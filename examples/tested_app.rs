@@ -8,7 +8,7 @@ use bellrock::prelude::*;
 /// Seconds after which a flow ends in any case.
 const HARD_TIMEOUT_S: u16 = 10;
 
-/// A small learning switch: it remembers behind which port it has seen each address.
+/// A small learning switch: it remembers the port of each address.
 #[derive(Default)]
 struct SmallSwitch {
     ports: HashMap<MacAddr, Port>,
@@ -90,7 +90,7 @@ mod tests {
         };
         assert_eq!(to_h2(&lab), 1, "{:#?}", lab.flows("s2"));
 
-        // Its port at s2 loses its link, and s2 tells so.
+        // Its port at s2 loses its link, and s2 reports it.
         lab.move_host("h2", "s4");
         lab.run_for(Duration::from_millis(10));
         assert_eq!(to_h2(&lab), 0, "{:#?}", lab.flows("s2"));

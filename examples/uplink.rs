@@ -1,5 +1,5 @@
-//! One port for everybody: what comes in anywhere goes to port 1, by a flow for each Ethernet
-//! source. The flows are alike but for two values, so they are prepared.
+//! An uplink: packets from all other ports leave at port 1, by a flow for each Ethernet source. The
+//! flows differ in two values only, so a template is prepared.
 
 use bellrock::prelude::*;
 
@@ -7,12 +7,12 @@ const PORT: Port = Port(1);
 
 #[derive(Default)]
 struct Uplink {
-    /// `None` if the switch's version could not say what the flow is.
+    /// `None` if the switch's version cannot express the flow.
     flow: Option<FlowTemplate>,
 }
 
 impl Handler for Uplink {
-    /// Prepares the flow of one host. Which one it names here does not matter: each copy gets its own.
+    /// Prepares the flow of one host. The address does not matter here: each copy gets its own.
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let host = Match::any().in_port(Port(2)).eth_src(MacAddr::ZERO);
         let flow = FlowMod::add(&host).idle_timeout(60).actions(const { &[Action::output(PORT)] });

@@ -1,11 +1,11 @@
-//! Uneven load (Maestro's case): two workers, and all busy switches on one of them. What the rate is
-//! while they stay there, and after the overloaded worker has handed half of them over.
+//! Uneven load (Maestro's case): two workers, with all busy switches on one of them. Measures the
+//! rate while they stay there, and after the overloaded worker has handed half of them over.
 //!
-//! `cargo bench -p bellrock --features cli --bench hand_over`, with `-- --pairs N` for so many pairs of
-//! runs. It needs two cores, and the generator takes
-//! some of them too, so the app does some microseconds of work for each packet, as one that computes
-//! paths does; the learning switch alone is faster than the generator's share of a second core. Every
-//! answer is verified. Workers that stay as they are and workers that hand over take turns.
+//! `cargo bench -p bellrock --features cli --bench hand_over`, with `-- --pairs N` for N pairs of
+//! runs. It needs two cores, which the generator shares. So the app does some microseconds of work
+//! for each packet, like one that computes paths; the learning switch alone is faster than the
+//! generator's share of a second core. Every answer is verified. Runs without and with hand-over
+//! take turns.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -23,20 +23,21 @@ use bellrock_tables::Budget;
 
 const SWITCHES: u32 = 16;
 
-/// Steps of work for each packet: each depends on the one before, and they take some 10 microseconds.
+/// Steps of work for each packet. Each depends on the one before; together they take some 10
+/// microseconds.
 const WORK_STEPS: u32 = 8000;
 
-/// Time for the switches to be put on one worker, and for that worker to notice.
+/// Time for all switches to move to one worker, and for that worker to notice its overload.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
 /// Longer than the generator waits for its switches to come up.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Pairs of runs if nothing else is said, and time that each run measures.
+/// Default number of pairs of runs, and measured time of each run.
 const PAIRS: usize = 5;
 const MEASURED: Duration = Duration::from_secs(1);
 
-/// The learning switch, with work added.
+/// The learning switch, with added work.
 struct Costly(Learning);
 
 struct CostlySwitch(<Learning as App>::Handler);
@@ -71,16 +72,16 @@ impl Handler for CostlySwitch {
     }
 }
 
-/// What one run showed.
+/// Results of a run.
 struct Measured {
     rate: f64,
-    /// Switches of each worker in the end.
+    /// Number of switches of each worker at the end.
     spread: Vec<usize>,
     handed_over: u64,
 }
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` when it only checks that the program runs.
     let test = std::env::args().any(|argument| argument == "--test");
     let (pairs, warm_up, measured) = match test {
         true => (1, Duration::ZERO, MEASURED / 20),
@@ -112,7 +113,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the command line says behind `--pairs`.
+/// The number after `--pairs` on the command line.
 fn asked_pairs() -> std::result::Result<usize, Box<dyn Error>> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--pairs").skip(1);
     let Some(number) = arguments.next() else { return Ok(PAIRS) };
@@ -173,7 +174,8 @@ fn measure(
     Ok(Measured { rate: report.summary.rate.median, spread, handed_over })
 }
 
-/// Waits until all switches are up, and puts them on the first worker. Returns how many were on another.
+/// Waits until all switches are up, and moves them to the first worker. Returns how many were on
+/// another.
 fn all_to_the_first(monitor: &Monitor) -> u64 {
     let deadline = Instant::now() + CONNECT_PATIENCE;
     while monitor.switches().len() < SWITCHES as usize && Instant::now() < deadline {

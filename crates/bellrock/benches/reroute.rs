@@ -1,17 +1,17 @@
-//! How long it takes from the failure of a link until all flows that went over it go another way, confirmed
-//! by their switches.
+//! Measures the time from the failure of a link until all its flows use another path, confirmed by
+//! their switches.
 //!
-//! `cargo bench -p bellrock --features cli --bench reroute`, with `-- --rounds N` for so many failures. The
-//! controller, with routing and the services that it needs, and a live emulated network share this machine, and
-//! speak over sockets. The load is the one behind the figures that ONOS published: 206 switches, 416 links,
-//! 16,000 routes, of which a failure moves 1,000. A route is the path of the packets from one host to another,
-//! with a flow at each switch.
+//! `cargo bench -p bellrock --features cli --bench reroute`, with `-- --rounds N` for N failures.
+//! The controller, with routing and its services, and a live emulated network share this machine
+//! and communicate over sockets. The load is that of the figures that ONOS published: 206 switches,
+//! 416 links, 16,000 routes, of which a failure moves 1,000. A route is the path of the packets
+//! from one host to another, with a flow at each switch.
 //!
-//! Time is taken from the moment at which the link goes down until all routes that went over it lead around it, each
-//! flow of them confirmed by a barrier at its switch. It is looked at every half millisecond. Old flows that are not
-//! needed any more carry nothing by then: they are removed when packets have had time to leave them ([`DRAIN`]), and
-//! that is not waited for. On the way it is noted when the link is known to be down, when paths are, and when
-//! the first and the last change is sent.
+//! The time starts when the link goes down. It ends when all routes over the link lead around it
+//! and barriers have confirmed each of their flows. This is checked every half millisecond. By then
+//! the old flows carry no packets. They are removed after a delay for packets in transit
+//! ([`DRAIN`]), which is not part of the time. The benchmark also notes when the failure is
+//! detected, when new paths are known, and when the first and the last change is sent.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,30 +31,31 @@ use fastrand::Rng;
 const SWITCHES: u32 = 206;
 const LINKS: usize = 416;
 
-/// Hosts, and how many share a switch: each sends to each other one, which makes 16,002 routes.
+/// Number of hosts, and hosts per switch. Each host sends to every other one, which makes 16,002
+/// routes.
 const HOSTS: u32 = 127;
 const HOSTS_PER_SWITCH: u32 = 8;
 
-/// Routes that a failure is to move.
+/// Routes that a failure should move.
 const MOVED: usize = 1000;
 
-/// Failures that are measured, if nothing else is said.
+/// Default number of measured failures.
 const ROUNDS: usize = 30;
 
-/// A network in which nothing has changed for so long has settled.
+/// Time without changes after which the network counts as settled.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// How often it is looked whether something has changed.
+/// Time between two checks for changes.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
-/// The longest wait for anything.
+/// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Pings that are under way at a time while routes are made.
+/// Maximum number of pings at a time while routes are made.
 const PINGS: usize = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` when it only checks that the program runs.
     let test = std::env::args().any(|argument| argument == "--test");
     let rounds = if test { 1 } else { asked_rounds()? };
     let topology = topology()?;
@@ -91,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the command line says behind `--rounds`.
+/// The number after `--rounds` on the command line.
 fn asked_rounds() -> Result<usize, Box<dyn Error>> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--rounds").skip(1);
     let Some(number) = arguments.next() else { return Ok(ROUNDS) };
@@ -99,7 +100,7 @@ fn asked_rounds() -> Result<usize, Box<dyn Error>> {
     number.ok_or_else(|| "--rounds needs a number, at least 1".into())
 }
 
-/// A circle through all switches, and further links drawn by lot.
+/// A ring of all switches, with random further links.
 fn topology() -> Result<Topology, Box<dyn Error>> {
     let mut rng = Rng::with_seed(1);
     let mut topology = Topology::new();
@@ -136,7 +137,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Waits for all switches and links, and has every host talk to every other one.
+    /// Waits for all switches and links, and sends traffic between all hosts.
     fn begin(&mut self) -> Result<(), Box<dyn Error>> {
         let network = self.monitor.network();
         let found = self.live.run_until(PATIENCE, |_| {
@@ -172,7 +173,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until all changes are confirmed, and none has come for a while. When the last came.
+    /// Waits until all changes are confirmed and no more come. Returns the time of the last one.
     fn settle(&mut self) -> Result<Instant, Box<dyn Error>> {
         let began = Instant::now();
         let mut last = (self.changes(), began);
@@ -192,13 +193,13 @@ impl Bench {
         changes(&self.monitor)
     }
 
-    /// How many flows the app has.
+    /// Number of the app's flows.
     fn flows(&self) -> usize {
         let switches = self.topology.switches().iter();
         switches.map(|switch| self.flows_ending(&switch.name, "")).sum()
     }
 
-    /// The link over which most nearly so many routes go, and how many do.
+    /// The link whose number of routes is nearest to `routes`, and that number.
     fn link_of_most_like(&self, routes: usize) -> (LinkId, usize) {
         let mut best: Option<(LinkId, usize)> = None;
         for (one, other) in self.pairs_of_switches() {
@@ -214,7 +215,7 @@ impl Bench {
         best.unwrap_or_else(|| unreachable!("there are links"))
     }
 
-    /// How many of the app's flows lead into a link, at either end.
+    /// Number of the app's flows that lead into a link, at either end.
     fn flows_over(&self, link: LinkId) -> usize {
         let ends = self.live.network().link_ends(link);
         let flows = ends.map(|end| {
@@ -224,7 +225,7 @@ impl Bench {
         flows.iter().sum()
     }
 
-    /// How many of the app's flows at a switch end with this, as text.
+    /// Number of the app's flows at a switch that end with this text.
     fn flows_ending(&self, switch: &str, text: &str) -> usize {
         let Some(id) = self.topology.switch(switch) else { return 0 };
         let dump = dump_flows(self.live.network().switch(id), self.live.network().now());
@@ -237,7 +238,7 @@ impl Bench {
         links.filter(switches).collect()
     }
 
-    /// Takes a link down, and up again when all is well; what happened when until then.
+    /// Cuts a link, and mends it after all routes have moved. Returns the times of the events.
     fn fail(&mut self, link: LinkId) -> Result<Times, Box<dyn Error>> {
         let network = self.monitor.network();
         let (known, paths) = (network.topology().clone(), paths(&network));
@@ -246,8 +247,8 @@ impl Bench {
         let began = Instant::now();
         self.live.network_mut().set_link(link, false);
         let mut last = (before, before);
-        // Old flows go after the drain delay. Before, nothing comes for a while when all have moved; if that is missed, the
-        // removals are counted with them.
+        // Old flows are removed after the drain delay. Before it there is a pause when all flows
+        // have moved. If the pause is missed, the removals are counted too.
         while times.moved == 0 || began.elapsed() < times.confirmed + DRAIN / 2 {
             self.live.turn(LOOK_EVERY)?;
             let (now, changes) = (began.elapsed(), self.changes());
@@ -260,7 +261,7 @@ impl Bench {
             }
             if changes != last {
                 times.confirmed = now;
-                // Those that are under way have not moved yet.
+                // Unconfirmed changes do not count as moved yet.
                 times.moved = if changes.0 == changes.1 { changes.1 - before } else { 0 };
             }
             last = changes;
@@ -281,7 +282,7 @@ impl Bench {
     }
 }
 
-/// When what happened after a failure.
+/// Times of the events after a failure.
 #[derive(Clone, Copy, Default)]
 struct Times {
     detected: Duration,
@@ -289,7 +290,7 @@ struct Times {
     first_sent: Duration,
     last_sent: Duration,
     confirmed: Duration,
-    /// Changes that move flows, and those that remove old ones.
+    /// Changes that move flows, and changes that remove old ones.
     moved: u64,
     removed: u64,
 }
@@ -300,7 +301,7 @@ fn note(when: &mut Duration, has_happened: bool, now: Duration) {
     }
 }
 
-/// Changes that were sent, and those of them that have come to an end.
+/// Number of changes sent, and number of those that are done.
 fn changes(monitor: &Monitor) -> (u64, u64) {
     let all = monitor.worker_counters();
     let sum = |name: &str| -> u64 {

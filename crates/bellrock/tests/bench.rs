@@ -1,5 +1,5 @@
-//! The load generator against this controller, both as the commands that users run: every answer of
-//! the learning switch is verified, in every mode.
+//! The load generator against this controller, both run as commands. Every answer of the learning
+//! switch is verified, in every mode.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail it by panicking")]
 
@@ -14,7 +14,8 @@ use serde_json::Value;
 
 const BELLROCK: &str = env!("CARGO_BIN_EXE_bellrock");
 
-/// Short runs, and patience: others may keep the machine busy, and what comes is tested, not when.
+/// Short runs with long time limits: the machine may be busy, and the tests check results, not
+/// times.
 const SHORT: [&str; 12] = [
     "--runs",
     "2",
@@ -34,7 +35,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-/// What `bellrock bench` says: exit status, standard output, standard error.
+/// Exit status, standard output and standard error of `bellrock bench`.
 fn bench(arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(BELLROCK);
     command.arg("bench").args(arguments).args(SHORT).stdin(Stdio::null());
@@ -43,7 +44,7 @@ fn bench(arguments: &[&str]) -> (i32, String, String) {
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
-/// A configuration of the learning switch, removed in the end.
+/// A configuration of the learning switch, removed at the end.
 struct Config(PathBuf);
 
 impl Config {
@@ -63,7 +64,7 @@ impl Drop for Config {
     }
 }
 
-/// Runs the generator against a controller that it starts and ends itself.
+/// Runs the generator against a controller that the generator starts and ends.
 fn against_bellrock(config: &Config, arguments: &[&str]) -> Value {
     let address = free_address().to_string();
     let controller = format!(
@@ -76,7 +77,8 @@ fn against_bellrock(config: &Config, arguments: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|wrong| panic!("{wrong}: {out}"))
 }
 
-/// The switches of cbench answer no question for flows, and tell where the destinations are before they are set up.
+/// cbench's switches do not answer requests for flows, and announce their destinations before they
+/// are set up.
 #[test]
 fn the_switches_of_cbench_get_their_flows() {
     let address = free_address().to_string();
@@ -136,7 +138,7 @@ fn switches_connect_again_and_again() {
     }
 }
 
-/// A responder that was started, and is ended with the test.
+/// A started responder, which ends with the test.
 struct Running(Child, String);
 
 impl Running {
@@ -211,7 +213,7 @@ fn a_controller_is_compared_with_a_peer_that_is_started_for_it() {
 fn sides_that_have_not_enough_files_for_both_connect_for_each_run() {
     let responder = Running::responder(&[]);
     let short = SHORT[..10].join(" ");
-    // 64 files are for other things, so 36 switches can be there at a time.
+    // 64 files are for other purposes, so 36 switches can connect at a time.
     let line = format!(
         "ulimit -n 100; exec {BELLROCK} bench --connect {} --pairs 3 {short} --switches 30",
         responder.1
@@ -238,7 +240,7 @@ fn idle_switches_are_answered_by_a_bare_loop() {
 #[test]
 fn a_controller_that_takes_too_long_to_learn_is_told_of() {
     let responder = Running::responder(&[]);
-    // More than anybody reads in the time between two looks at the clock.
+    // Too many to be learnt between two checks of the time.
     let many = ["--macs", "10000000", "--dst", "uniform", "--learn-timeout", "0.001"];
     let (status, out, error) = bench(&[&["--connect", &responder.1], &many[..]].concat());
     assert_eq!((status, out.as_str()), (1, ""), "{error}");

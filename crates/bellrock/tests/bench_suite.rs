@@ -1,5 +1,5 @@
-//! `bellrock bench suite` as users run it: real traffic on loopback, for moments, and what is then in
-//! the folder; and what it says where it cannot be done.
+//! `bellrock bench suite` as a command: short runs with real traffic on loopback, the files in its
+//! folder, and its errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail it by panicking")]
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 const BELLROCK: &str = env!("CARGO_BIN_EXE_bellrock");
 
-/// Moments: what comes is tested, not how much.
+/// Very short runs: the tests check that there are results, not their values.
 const SHORT: [&str; 7] = ["--quick", "--duration", "0.1", "--warm-up", "0.05", "--runs", "2"];
 
-/// A folder that is not there yet, removed in the end.
+/// The path of a new folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -41,10 +41,10 @@ impl Drop for Folder {
     }
 }
 
-/// What a command of `bellrock bench` says: exit status, standard output, standard error.
+/// Exit status, standard output and standard error of a command of `bellrock bench`.
 fn bench(arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(BELLROCK);
-    // No peers but those that a test brings along.
+    // No peers except those of the test.
     command.arg("bench").args(arguments).env("BELLROCK_PEERS", "/nowhere").env("PATH", "/bin");
     let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -101,7 +101,8 @@ fn an_experiment_leaves_raw_data_plots_and_a_report() {
     redrawing_gives_the_same(&folder);
 }
 
-/// The one address in a report is the name of SVG's namespace, which nobody fetches.
+/// Asserts that a report loads nothing. Its only address is the name of SVG's namespace, which is
+/// never fetched.
 fn assert_loads_nothing(text: &str) {
     let rest = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for word in ["http://", "https://", "src=", "<link", "<script", "@import", "url("] {
@@ -132,7 +133,7 @@ fn redrawing_gives_the_same(folder: &Folder) {
 #[test]
 fn rates_are_drawn_and_cores_that_are_shared_are_told() {
     let folder = Folder::new();
-    // One round: where cores are shared, a run may take its whole time to drain.
+    // One round: on shared cores a run may take its whole time to drain.
     let once = ["--quick", "--duration", "0.1", "--warm-up", "0.05", "threads", "energy"];
     let (status, out, error) = suite(&folder.0, &once);
     assert_eq!(status, 0, "{out}{error}");
@@ -142,7 +143,7 @@ fn rates_are_drawn_and_cores_that_are_shared_are_told() {
     assert_eq!(threads.fold(0.0, f64::max), cores as f64, "as many as there are cores, no more");
     assert!(raw["notes"].to_string().contains("shares cores"), "{}", raw["notes"]);
     assert!(folder.text("threads/rate.svg").contains("NUST 2013"));
-    // Whether it can be measured depends on the machine; what is shown has to be said.
+    // Energy can be measured on some machines only. The report must say which is the case.
     let measured = folder.0.join("energy/per-joule.svg").is_file();
     let told = folder.text("energy/report.html").contains("Energy was not measured");
     assert!(measured != told, "either measured or told");

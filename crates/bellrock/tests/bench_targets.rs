@@ -1,5 +1,5 @@
-//! `bellrock bench targets`: rows are measured with processes of their own, and what cannot be
-//! measured says why. What the figures are is no matter of a test.
+//! `bellrock bench targets`: rows are measured in separate processes, and a row that cannot be
+//! measured says why. The tests do not check the figures.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail it by panicking")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 /// Exit status, standard output, standard error.
 fn targets(arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellrock"));
-    // One core is enough to see that it works.
+    // One core is enough for this test.
     command.args(["bench", "targets", "--controller-core", "0"]);
     if !arguments.contains(&"--core") {
         command.args(["--core", "0"]);
@@ -66,7 +66,7 @@ fn full_tables_and_workers_are_what_their_commands_say() {
     assert!(page.contains("| 0.02 percent, 3 locked | MISSED |"), "{page}");
     let (_, page, _) = targets(&["workers-instructions"]);
     assert!(page.contains("with --workers-bench, as `make bench` does"), "{page}");
-    // A command is told how much is asked of it.
+    // The command gets the number of pairs.
     let (_, page, _) = targets(&["uneven", "--uneven-bench", "echo 1.7 times in {pairs} pairs"]);
     assert!(page.contains("| 1.7 times in 3 pairs | met |"), "{page}");
 }

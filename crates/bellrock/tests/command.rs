@@ -1,4 +1,4 @@
-//! The command as its users meet it: a process, its standard streams and its exit status.
+//! The command as a process, with its standard streams and its exit status.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,10 +21,10 @@ use bellrock_engine::session::SwitchDescription;
 use fake_switch::FakeSwitch;
 use serde_json::Value;
 
-/// Everything that is waited for happens within this, or the test has failed.
+/// Time limit of every wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The command, with no settings of ours in its environment.
+/// The command, without our settings in its environment.
 fn bellrock(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellrock"));
     let ours =
@@ -42,7 +42,7 @@ fn output(command: &mut Command) -> (i32, String, String) {
     (status.code().expect("it exits by itself"), text(stdout), text(stderr))
 }
 
-/// A directory for a test, removed in the end.
+/// A directory for a test, removed at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -63,7 +63,7 @@ impl Drop for Place {
     }
 }
 
-/// A running controller on a free port, ended with the test.
+/// A running controller on a free port, which ends with the test.
 struct Controller {
     process: Child,
     control: String,
@@ -74,7 +74,7 @@ impl Controller {
         Controller::start_by(place, bellrock(&["run"]), arguments)
     }
 
-    /// With `bellrock run` started by another command, which becomes it.
+    /// Starts `bellrock run` through another command, which becomes that process.
     fn start_by(place: &Place, mut command: Command, arguments: &[&str]) -> Self {
         let control = place.file("control.sock");
         command.args(["--listen", "127.0.0.1:0", "--control", &control]).args(arguments);
@@ -114,7 +114,7 @@ impl Controller {
         }
     }
 
-    /// What it has logged; only after its end.
+    /// Its log. Only after its end.
     fn log(&mut self) -> String {
         let mut text = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -135,7 +135,7 @@ fn it_runs_answers_and_stops_on_either_signal() {
         let place = Place::new(&format!("run-{signal}"));
         let mut controller = Controller::start_by(
             &place,
-            // Whoever runs the tests may ignore it.
+            // The tests may have been started with this signal ignored.
             with_signals("--default-signal"),
             &["--workers", "2", "--pin", "none"],
         );
@@ -218,7 +218,7 @@ fn a_switch_and_its_hosts_are_told_and_cannot_command_the_terminal() {
     };
     let mut switch = FakeSwitch::connect(&address, description);
     switch.serve_until(PATIENCE, || controller.ask("switches") != serde_json::json!([]));
-    // A broadcast of a host behind port 7, in VLAN 5.
+    // A broadcast from a host behind port 7, in VLAN 5.
     let mut packet = b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x81\0\0\x05\x88\xb5".to_vec();
     packet.resize(64, 0);
     switch.packet_in(7, &packet);
@@ -389,7 +389,7 @@ fn what_hardly_is_meant_is_a_warning_and_no_error() {
     assert_eq!(controller.exit_status(), Some(0));
     let log = controller.log();
     assert!(log.contains("WARN") && log.contains("no app forwards packets, "), "{log}");
-    // Flags that cure it.
+    // Flags that solve the problem.
     let cured = ["--config", &file, "--app", "learning", "--services", "hosts"];
     let mut controller = Controller::start(&place, &cured);
     controller.signal("TERM");

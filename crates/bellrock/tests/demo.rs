@@ -1,4 +1,4 @@
-//! `bellrock demo` as its users meet it: as lines, on a terminal, and when it is ended.
+//! `bellrock demo` as a process: with lines, on a terminal, and how it ends.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::process::Stdio;
 use running::{Running, bellrock, output};
 use terminal::Pty;
 
-/// The terminal's other screen is entered, and left.
+/// Enters and leaves the alternate screen of the terminal.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
@@ -37,7 +37,7 @@ fn without_a_terminal_it_prints_lines_and_a_summary() {
     }
 }
 
-/// Links are cut, the network heals, and all of it is counted.
+/// Links are cut, the network heals, and the output counts both.
 #[test]
 fn a_ring_heals_when_its_links_are_cut() {
     let mut command = bellrock(&["demo", "--plain", "--for", "60s"]);
@@ -73,7 +73,7 @@ fn a_signal_ends_it_with_the_summary() {
 
 #[test]
 fn on_a_terminal_it_shows_the_network_and_gives_the_terminal_back() {
-    // By the key that Ctrl-C is there, by the one that is shown, by itself, and by a signal.
+    // Ends by Ctrl-C, by the key `q`, by its time limit, and by a signal.
     for end in ["\x03", "q", "--for", "TERM"] {
         let mut pty = Pty::open(100, 30);
         let before = pty.modes();
@@ -83,13 +83,13 @@ fn on_a_terminal_it_shows_the_network_and_gives_the_terminal_back() {
         }
         let mut demo = pty.start(command);
         pty.read_until(ENTER);
-        // Words: between them the cursor is moved.
+        // Single words, because the cursor moves between them.
         for part in ["Bellrock", "switches", "hosts", "10.0.0.6", "packet-ins:"] {
             pty.read_until(part);
         }
         assert_ne!(pty.modes(), before, "keys come at once");
         if end == "q" {
-            // By hand, or by the clock: whichever comes first.
+            // A cut by hand or an automatic one, whichever comes first.
             pty.read_until("begin");
             pty.type_text("l");
             pty.read_until("cut");

@@ -1,6 +1,7 @@
-//! What the compiler says of two mistakes that authors make first, and that a control socket brings no screens.
+//! Compiler errors for two likely first mistakes of authors, and the packages that the control
+//! socket adds.
 //!
-//! The library is checked as authors get it, without features, and programs that are wrong are compiled against it.
+//! The tests compile wrong programs against the library without features, as authors get it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The library without features, and the folder of what it depends on.
+/// The library without features, and the folder of its dependencies.
 fn library() -> (PathBuf, PathBuf) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -32,7 +33,7 @@ fn library() -> (PathBuf, PathBuf) {
     (library, dependencies)
 }
 
-/// What the compiler says of a program; empty if nothing is wrong with it.
+/// The errors of the compiler for a program; empty if there are none.
 fn errors_of(program: &str) -> String {
     let (library, dependencies) = library();
     let name =
@@ -41,7 +42,7 @@ fn errors_of(program: &str) -> String {
         std::env::temp_dir().join(format!("bellrock-mistake-{}-{name}.rs", std::process::id()));
     std::fs::write(&source, program).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    // A file of its own: as root, the compiler would replace a device like /dev/null by a file.
+    // Not /dev/null: as root, the compiler would replace the device by a file.
     let output_file = source.with_extension("rmeta");
     let output = Command::new(rustc)
         .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata", "-o"])
@@ -55,7 +56,7 @@ fn errors_of(program: &str) -> String {
         .output()
         .unwrap();
     std::fs::remove_file(source).unwrap();
-    // Not there if the program has errors.
+    // The file does not exist if the program has errors.
     let _ = std::fs::remove_file(output_file);
     let said = String::from_utf8(output.stderr).unwrap();
     if output.status.success() { String::new() } else { said }
@@ -103,7 +104,7 @@ fn a_control_socket_without_its_feature_names_the_feature() {
     }
 }
 
-/// The package names that a feature brings.
+/// Names of the packages of a feature.
 fn packages(feature: &str) -> Vec<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -123,7 +124,7 @@ fn packages(feature: &str) -> Vec<String> {
 
 #[test]
 fn a_control_socket_brings_few_packages_and_no_screens() {
-    /// Packages that the socket may add to those of every program.
+    /// Maximum number of packages that the socket may add.
     const MOST_MORE: usize = 12;
     let (without, with) = (packages(""), packages("control"));
     let more: Vec<_> = with.iter().filter(|name| !without.contains(name)).collect();

@@ -1,5 +1,5 @@
-//! `bellrock emulate` as its users meet it: against a running controller, from the command line, from
-//! a pipe and at a terminal, and when something is wrong.
+//! `bellrock emulate` as a process: with a running controller, from the command line, from a pipe
+//! and at a terminal, and its errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -125,7 +125,7 @@ fn a_cycle_is_refused_where_it_must_not_be() {
     let file = place.write("ring.topo", ring);
     let reason = format!("{file}: line 6: the link s3:2 s1:2 closes the cycle");
     let emulate = ["emulate", "--topology", &file, "--loop-free"];
-    // A learning switch cannot take one.
+    // A learning switch cannot work with a cycle.
     for command in [&emulate[..], &["demo", "--app", "learning", "--topology", &file]] {
         let (status, _, error) = output(&mut bellrock(command));
         assert_eq!(status, 2, "{error}");
@@ -180,7 +180,7 @@ fn a_signal_ends_it_in_peace() {
     let at = controller.address.to_string();
     for signal in ["INT", "TERM"] {
         let mut command = bellrock(&["emulate", "--controller", &at]);
-        // A pipe that says nothing.
+        // A pipe without input.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut emulator = Running(command.spawn().unwrap());
         running::until("four switches", || {
@@ -250,7 +250,7 @@ fn at_a_terminal_ctrl_c_ends_the_command_and_not_the_network() {
     command.env("XDG_STATE_HOME", place.file("state"));
     let mut emulator = pty.start_session(command);
     pty.read_until("bellrock> ");
-    // Of a line that is typed, Ctrl-C gives up the line.
+    // While a line is typed, Ctrl-C discards the line.
     pty.type_text("nonsense\x03");
     pty.read_until("bellrock> ");
     for (line, begun, end) in [
@@ -291,7 +291,7 @@ fn at_a_terminal_tab_completes_and_lines_are_kept_for_the_next_session() {
     pty.read_until("bellrock> ");
     pty.type_text("link down s1 \t\t");
     pty.read_until("s2  s3  s4");
-    // What they have in common is typed already.
+    // The common part of the completions is typed already.
     pty.type_text("3\r");
     pty.read_until("s1:2 - s3:4: down");
     pty.read_until("bellrock> ");
@@ -302,7 +302,7 @@ fn at_a_terminal_tab_completes_and_lines_are_kept_for_the_next_session() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let mut emulator = start(&pty);
     pty.read_until("bellrock> ");
-    // Two up: behind `quit` is the link.
+    // Two lines up: before `quit` is the link.
     pty.type_text("\x1b[A\x1b[A\r");
     pty.read_until("s1:2 - s3:4: down");
     pty.read_until("bellrock> ");

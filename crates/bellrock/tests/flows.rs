@@ -1,4 +1,4 @@
-//! `bellrock flows`: what the switches of an emulated network have, and whose it is.
+//! `bellrock flows`: the flows in the switches of an emulated network, and their apps.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use running::{PATIENCE, Place, bellrock, free_address, told};
 
-/// Telnet is dropped, and so is what has not been seen for a minute of something else.
+/// Drops telnet, and rlogin by a flow that ends after a minute without packets.
 struct Fence;
 
 impl Handler for Fence {
@@ -37,7 +37,7 @@ impl Handler for Fence {
     }
 }
 
-/// One switch with two hosts, which can be asked about.
+/// One switch with two hosts, and a control socket.
 struct Asked {
     place: Place,
     net: Live,
@@ -57,7 +57,7 @@ impl Asked {
         controller.control_socket_at(self.place.file("control.sock")).start().unwrap()
     }
 
-    /// Runs the network until it has a switch.
+    /// Runs the network until its switch is connected.
     fn connect(&mut self, controller: &Running) {
         let up = |_: &Live| controller.network().switches().len() == 1;
         assert!(self.net.run_until(PATIENCE, up).unwrap(), "the switch does not come up");
@@ -74,7 +74,7 @@ impl Asked {
         assert!(self.net.network_mut().end_ping(from, ping).unwrap().complete());
     }
 
-    /// Asks while the network runs: the switch has to answer.
+    /// Runs `bellrock flows` while the network runs, because the switch must answer.
     fn ask(&mut self, words: &[&str]) -> (i32, String, String) {
         let control = self.place.file("control.sock");
         let mut command = bellrock(&["flows"]);
@@ -174,7 +174,7 @@ fn flows_are_told_with_whose_they_are() {
             "{error}"
         );
 
-        // The next controller does not know that app: its flows are somebody's, and stay.
+        // The next controller does not know that app. Its flows are foreign, and stay.
         controller.stop();
         let controller = asked.controller(Controller::new(), address);
         asked.connect(&controller);
@@ -187,7 +187,7 @@ fn flows_are_told_with_whose_they_are() {
     }
 }
 
-/// The entries of all flow statistics in this folder of vectors, which a strict reading refuses.
+/// The entries of all flow statistics in this folder of vectors. A strict reading refuses them.
 fn odd_flows(folder: &str, head: usize) -> Vec<u8> {
     let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

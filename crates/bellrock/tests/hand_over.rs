@@ -1,5 +1,5 @@
-//! The load generator verifies every answer while the switches go from worker to worker all the time:
-//! none is wrong, missing or given twice, and the learning switch forgets nothing on the way.
+//! The load generator verifies every answer while the switches move between workers all the time.
+//! No answer is wrong, missing or doubled, and the learning switch forgets nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail it by panicking")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use bellrock_tables::Budget;
 const WORKERS: usize = 3;
 const SWITCHES: u32 = 8;
 
-/// How often all switches are handed on.
+/// Time between two moves of all switches.
 const EVERY: Duration = Duration::from_millis(2);
 
 /// Far more than any answer takes, however busy the machine is.
@@ -36,7 +36,7 @@ fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
     let mover = std::thread::spawn(move || {
         for round in 0.. {
             for info in monitor.switches() {
-                // One that is gone meanwhile is none of the test's business.
+                // Errors are ignored: the switch may be gone meanwhile.
                 let to = (round + info.dpid.0 as usize) % WORKERS;
                 let _ = monitor.hand_over(info.dpid, to);
             }

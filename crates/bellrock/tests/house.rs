@@ -1,8 +1,8 @@
-//! The rules of the house that a compiler does not keep: which crate may use what, where `unsafe`
-//! may be, which licences come in, how long a file may get. docs/adr/0002 says why.
+//! House rules that the compiler does not check: the dependencies of each crate, where `unsafe` may
+//! be, licences, and the length of files. docs/adr/0002 gives the reasons.
 //!
-//! Everything is read from the manifests, from `cargo metadata` and `cargo tree` (both offline),
-//! and from the sources. A new crate has to be given its row here before the test passes.
+//! The tests read the manifests, `cargo metadata` and `cargo tree` (both offline), and the sources.
+//! A new crate needs a row here.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,8 +18,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The crates of ours that each crate may use (normal and build dependencies), itself or through
-/// others. `bellrock` and `python` stand on top: they may use all others, and none uses them.
+/// Our crates that each crate may use (normal and build dependencies), directly or indirectly.
+/// `bellrock` and `python` may use all others, and no crate may use them.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("openflow", &[]),
     ("tables", &[]),
@@ -47,7 +47,7 @@ const COMMAND: &[&str] =
     &["clap", "serde-saphyr", "serde_json", "pcap-parser", "tracing-subscriber"];
 const PLOTS: &[&str] = &["plotters"];
 
-/// What crates of others each crate may not use, itself or through others.
+/// External crates that each crate may not use, directly or indirectly.
 const NEVER: &[(&str, &[&[&str]])] = &[
     ("openflow", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, COMMAND]),
     ("session", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, COMMAND]),
@@ -61,11 +61,11 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("bench", &[HTTP, STORES, PYTHON]),
     ("northbound", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
-    // Its default features: what every author of an app compiles.
+    // Its default features, which every author of an app compiles.
     ("bellrock", &[ASYNC, HTTP, STORES, PYTHON, COMMAND, PLOTS]),
 ];
 
-/// Words that do I/O, start threads, read a clock or print, in crates that may not.
+/// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] = &["openflow", "session", "tables", "api", "services", "apps", "worker"];
 const IMPURE_WORDS: &[&str] = &[
     "std::thread",
@@ -80,10 +80,10 @@ const IMPURE_WORDS: &[&str] = &[
     "dbg!",
 ];
 
-/// The crates whose sources may hold `unsafe`.
+/// Crates whose sources may contain `unsafe`.
 const UNSAFE: &[&str] = &["engine", "tables", "python"];
 
-/// Longest source file, in lines. At some 600 it is usually two; this is where it certainly is.
+/// Maximum length of a source file, in lines. From some 600 on it is usually two things.
 const MAX_FILE_LINES: usize = 650;
 
 #[test]
@@ -159,7 +159,7 @@ fn unsafe_is_where_it_may_be_and_says_why() {
     }
 }
 
-/// Whether a line of code begins something unsafe. (`unsafe_code` is the name of the lint.)
+/// Whether a line of code has the keyword `unsafe`. (`unsafe_code` is the name of the lint.)
 fn is_unsafe(line: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
 }
@@ -195,8 +195,8 @@ fn licences_of_others_are_on_the_list() {
     assert!(seen > 20, "the tree was read");
 }
 
-/// Evaluates an SPDX expression. `A OR B` is allowed if one is, `A AND B` if both are; `/` is an
-/// old way to write OR. Parentheses bind.
+/// Evaluates an SPDX expression. `A OR B` needs one allowed licence, `A AND B` needs both. `/` is
+/// an old way to write OR. Parentheses group.
 fn licence_allowed(expression: &str, allowed: &[&str]) -> bool {
     let expression = expression.trim();
     if let Some((left, right)) = split_outside(expression, &[" OR ", "/"]) {
@@ -274,7 +274,7 @@ fn a_whole_controller_has_less_than_15_lines() {
 /// The workspace, as cargo describes it.
 struct House {
     root: PathBuf,
-    /// By folder name.
+    /// Manifests by the name of the folder.
     crates: BTreeMap<String, Manifest>,
 }
 
@@ -308,7 +308,7 @@ impl House {
 }
 
 impl Manifest {
-    /// Direct dependencies of these kinds that are crates of ours, by folder.
+    /// Direct dependencies of these kinds on our crates, by folder.
     fn ours(&self, kinds: &[&str]) -> BTreeSet<String> {
         let dependencies = self.0["dependencies"].as_array().expect("dependencies");
         let wanted = |dependency: &&Value| {
@@ -330,7 +330,7 @@ fn package_name(folder: &str) -> String {
     if folder == "bellrock" { folder.to_owned() } else { format!("bellrock-{folder}") }
 }
 
-/// All packages that a package is built from, with their licences.
+/// All packages that a package depends on, with their licences.
 fn packages(package: &str, arguments: &[&str]) -> BTreeMap<String, String> {
     let mut all = vec!["tree", "-p", package, "--prefix", "none", "--format", "{p}|{l}"];
     all.extend(arguments);
@@ -340,7 +340,7 @@ fn packages(package: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         .map(|line| {
             let (package, licence) = line.split_once('|').expect("the format that was asked for");
             let name = package.split(' ').next().expect("a name");
-            // Seen before, a package has a mark behind it.
+            // A package that was listed before has a mark after it.
             (name.to_owned(), licence.trim_end_matches(" (*)").to_owned())
         })
         .collect()

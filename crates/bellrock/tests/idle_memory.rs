@@ -1,8 +1,8 @@
-//! What an idle switch costs in memory.
+//! The memory of an idle switch.
 //!
-//! The command, as it was built, in a process of its own; the switches are the session's switch
-//! ends on TCP. What counts is what the kernel says is resident before and after many of them have
-//! connected, so it includes whatever the allocator and the tables of the worker waste.
+//! The controller is the built command in its own process. The switches are the session's switch
+//! ends on TCP. The test compares the resident memory that the kernel reports before and after many
+//! switches connect. So it includes unused memory of the allocator and of the worker's tables.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -20,34 +20,34 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What an idle switch may cost.
+/// Maximum memory of an idle switch.
 const MAX_BYTES: u64 = 8 << 10;
 /// Ports of each switch.
 const PORTS: u32 = 48;
-/// Switches that are there before it is measured: the first ones pay for what all share.
+/// Switches connected before the measurement. The first ones pay for what all share.
 const FIRST: u64 = 50;
-/// Switches whose cost is measured.
+/// Switches in the measurement.
 const MEASURED: u64 = 1_000;
-/// The limit on open files that two tests at once need on this side.
+/// Limit of open files that two tests at once need in this process.
 const OPEN_FILES: u64 = 4_096;
-/// Longer it takes neither to start nor to get all switches up.
+/// Time limit for the start, and for all switches to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether something has come.
+/// Time between two checks for input.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long the switches are idle before it is measured: some turns of every timer that runs by
-/// the second.
+/// Time that the switches are idle before the measurement: several turns of every timer that runs
+/// each second.
 const IDLE: Duration = Duration::from_secs(3);
-/// What can be read from a switch, and written to it, at a time.
+/// Maximum number of bytes read or written at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// A controller with a control socket of its own; ends with the test.
+/// A controller with its own control socket, which ends with the test.
 struct Controller {
     process: Child,
     control: PathBuf,
 }
 
 impl Controller {
-    /// Starts it on a port that is free.
+    /// Starts it on a free port.
     fn start(name: &str) -> Result<Controller> {
         let file = format!("bellrock-idle-{name}-{}.sock", std::process::id());
         let control = std::env::temp_dir().join(file);
@@ -58,7 +58,7 @@ impl Controller {
         Ok(Controller { process, control })
     }
 
-    /// What `bellrock status` tells; an error as long as nobody answers.
+    /// The output of `bellrock status`, or an error until the controller answers.
     fn status(&self) -> Result<serde_json::Value> {
         let answer = Command::new(env!("CARGO_BIN_EXE_bellrock"))
             .args(["status", "--json", "--control"])
@@ -70,7 +70,7 @@ impl Controller {
         Ok(serde_json::from_slice(&answer.stdout)?)
     }
 
-    /// Where it listens, when it does.
+    /// The address on which it listens. Waits until it does.
     fn address(&self) -> Result<SocketAddr> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -84,8 +84,8 @@ impl Controller {
         }
     }
 
-    /// Its resident memory. The sums in `status` and `statm` are allowed to lag; this one is
-    /// counted when it is read.
+    /// Its resident memory. The sums in `status` and `statm` may lag; `smaps_rollup` is counted
+    /// when it is read.
     fn resident_bytes(&self) -> Result<u64> {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.process.id()))?;
         let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).ok_or("no Rss")?;
@@ -95,14 +95,14 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // If it has ended already, that is what the test has failed of.
+        // Errors are ignored: if it has ended already, the test has failed for that reason.
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_file(&self.control);
     }
 }
 
-/// A switch on its connection.
+/// A switch with its connection.
 struct Connected {
     stream: TcpStream,
     switch: switch::Switch,
@@ -119,7 +119,7 @@ impl Connected {
         Ok(connected)
     }
 
-    /// Answers what has come; whether anything has.
+    /// Answers all input. Returns whether there was any.
     fn turn(&mut self, buffer: &mut [u8], out: &mut Out) -> Result<bool> {
         let read = match self.stream.read(buffer) {
             Ok(0) => return Err("the controller closed a connection".into()),
@@ -133,7 +133,7 @@ impl Connected {
             && let Some((bytes, event)) = self.switch.next(rest, out)?
         {
             taken += bytes;
-            // It has no flows: that is what it says when it is asked for them.
+            // It has no flows, and says so when it is asked.
             if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(request) } = event
                 && let RequestBody::Flow(_) = request.body
             {
@@ -146,7 +146,7 @@ impl Connected {
         Ok(true)
     }
 
-    /// The few bytes that a switch says always fit into the empty buffers of its connection.
+    /// Writes to the connection, whose empty buffers always have space for these few bytes.
     fn write(&mut self, out: &mut Out) -> Result<()> {
         self.stream.write_all(out.as_slice())?;
         out.clear();
@@ -154,7 +154,7 @@ impl Connected {
     }
 }
 
-/// All the switches of a test.
+/// All switches of a test.
 struct Switches<'c> {
     controller: &'c Controller,
     version: Version,
@@ -171,7 +171,7 @@ impl<'c> Switches<'c> {
         Ok(Switches { controller, version, address, all: Vec::new(), buffer, out })
     }
 
-    /// Connects so many more, waits until they are up and have been idle for a while.
+    /// Connects `more` switches, waits until they are up, and lets them be idle for a while.
     fn connect(&mut self, more: u64) -> Result<()> {
         let first = self.all.len() as u64 + 1;
         for dpid in first..first + more {
@@ -194,12 +194,12 @@ impl<'c> Switches<'c> {
         Ok(())
     }
 
-    /// How many the controller has.
+    /// Number of switches of the controller.
     fn up(&self) -> Result<u64> {
         Ok(self.controller.status()?["switches"].as_u64().ok_or("no number of switches")?)
     }
 
-    /// Looks at each once; whether any had something to do.
+    /// Serves each switch once. Returns whether any had input.
     fn turn(&mut self) -> Result<bool> {
         let mut moved = false;
         for connected in &mut self.all {
@@ -209,7 +209,7 @@ impl<'c> Switches<'c> {
     }
 }
 
-/// A switch that says as much of itself as real ones do.
+/// A description as long as those of real switches.
 fn description(dpid: u64) -> SwitchDescription {
     let port = |number: u32| {
         PortDesc::new(
@@ -244,7 +244,7 @@ fn idle_switch(version: Version) -> Result<()> {
     let after = controller.resident_bytes()?;
     let each = after.saturating_sub(before) / MEASURED;
     println!("OpenFlow {version}: {each} bytes for an idle switch of {PORTS} ports");
-    // Less than what it has to know of the ports' names and addresses would mean that nothing was measured.
+    // Less than the names and addresses of the ports would mean that nothing was measured.
     assert!(each > 1_000, "{each} bytes a switch, {before} before and {after} after");
     assert!(each <= MAX_BYTES, "{each} bytes a switch, {before} before and {after} after");
     Ok(())

@@ -1,30 +1,30 @@
-//! What a packet-in costs a worker with the learning switch, in user instructions: it may not become
-//! more unnoticed. Instructions do not depend on what else the machine does, as times do.
+//! Counts the user instructions of a worker with the learning switch for each packet-in, so that an
+//! increase is noticed. Unlike times, they do not depend on the load of the machine.
 //!
-//! Valgrind counts them, in a build as releases have it. Where it is not installed this says so, and
-//! under CI it is a failure. Who makes a packet-in cheaper, or has a reason to make it dearer, writes
-//! the new numbers here.
+//! Valgrind counts them in a build like a release. Without valgrind the test says so, and fails
+//! under CI. If a change makes a packet-in cheaper, or more expensive for a good reason, the new
+//! numbers are written here.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use bellrock_bench::callgrind::{CallgrindError, benchmark, per_unit};
 
-/// Version, kind of match, and user instructions for each packet-in: reading it, learning its source,
+/// Version, kind of match, and user instructions per packet-in: reading it, learning its source,
 /// finding its destination, writing the flow_mod.
 const KNOWN: [(&str, &str, f64); 6] = [
     ("1.0", "l2", 177.0),
     ("1.0", "exact", 194.0),
     ("1.3", "l2", 198.0),
     ("1.3", "exact", 232.0),
-    // Global learning, with its one table for all switches, and what each keeps at hand of it.
+    // Global learning, with one table for all switches and a cache at each switch.
     ("1.0", "exact@lock_free", 201.0),
     ("1.3", "exact@lock_free", 238.0),
 ];
 
-/// So much more than that is let through: other compilers, other processors.
+/// Allowed factor above these numbers, for other compilers and processors.
 const SLACK: f64 = 1.05;
 
-/// Packets that are counted, and then twice as many.
+/// Number of packets of the first count. The second has twice as many.
 const PACKETS: u64 = 50_000;
 
 #[test]

@@ -1,14 +1,14 @@
-//! The programs of the manual's page on listings have as many lines as it says, and none has many.
+//! Checks the numbers of lines on the manual's page of listings, and that no program has many.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::fs;
 use std::path::Path;
 
-/// No idea takes more lines of logic than this.
+/// Maximum number of lines of logic.
 const MOST: usize = 40;
 
-/// Program, and the anchor of what is counted; none: all of it.
+/// Program, and the anchor of its counted part. `None`: all of it.
 const PROGRAMS: &[(&str, Option<&str>)] = &[
     ("hub", None),
     ("tested_app", Some("app")),
@@ -18,7 +18,7 @@ const PROGRAMS: &[(&str, Option<&str>)] = &[
     ("circuit", Some("app")),
 ];
 
-/// Lines that do something: no comments, no imports, none that only close what others have opened.
+/// Lines of logic: without comments, imports, and lines that only close blocks.
 fn logic(text: &str) -> usize {
     let lines = text.lines().map(str::trim).filter(|line| {
         let closes = line.chars().all(|c| "{}()[];,".contains(c));

@@ -1,6 +1,6 @@
-//! What the learning app is for, on emulated switches over real sockets: a controller in a process of
-//! its own, and the network in the test's. The scenarios are those of `tests/system`, which has them
-//! on Open vSwitch and in real time, and have the same names.
+//! The purpose of the learning app, on emulated switches over real sockets. The controller is a
+//! separate process; the network is in the test's process. The scenarios have the names of those in
+//! `tests/system`, which use Open vSwitch and real time.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,19 +23,20 @@ use bellrock_engine::session::Versions;
 
 use running::{Controller, PATIENCE, Place};
 
-/// Switches look for their controller so often.
+/// Time between two tries of a switch to connect.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// When the controller has been silent for so long, it has set up the switches.
+/// Silence of the controller after which the switches count as set up.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Room in the links' queues for the window of a stream, so that it takes nobody's.
+/// Length of the links' queues: enough for the window of a stream, so that it displaces no other
+/// frames.
 const QUEUE_FRAMES: u32 = 1000;
 
 const PING_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Packet-ins of ARP, a ping and a stream over three switches; a stream that goes over the controller
-/// has more in its first millisecond.
+/// Maximum number of packet-ins of ARP, a ping and a stream over three switches. A stream over the
+/// controller has more in its first millisecond.
 const MAX_PACKET_INS: u64 = 20;
 
 /// An emulated network, connected.
@@ -74,7 +75,7 @@ impl Net {
         pings.finish(self.0.network_mut())
     }
 
-    /// Whether one ping is answered in this time.
+    /// Whether one ping is answered within `timeout`.
     fn ping(&mut self, from: &str, to: &str, timeout: Duration) -> bool {
         let (from, to) = (self.host(from), self.host(to));
         let settings = PingSettings { timeout, ..PingSettings::default() };
@@ -83,7 +84,7 @@ impl Net {
         self.0.network_mut().end_ping(from, id).unwrap().complete()
     }
 
-    /// Pings that go on.
+    /// Starts pings that continue.
     fn keep_pinging(&mut self, from: &str, to: &str) -> (HostId, PingId) {
         let (from, to) = (self.host(from), self.host(to));
         let settings =
@@ -91,12 +92,12 @@ impl Net {
         (from, self.0.network_mut().ping(from, to, settings).unwrap())
     }
 
-    /// How many of the pings so far were answered.
+    /// Number of answered pings so far.
     fn answers(&self, (host, ping): (HostId, PingId)) -> u32 {
         self.0.network().host(host).ping_statistics(ping).unwrap().received
     }
 
-    /// Waits until the pings are answered again, and then that a number of them are in turn.
+    /// Waits until the pings are answered again, and then for several more answers.
     fn answered_again(&mut self, pings: &[(HostId, PingId)]) {
         for pings in pings {
             let before = self.answers(*pings);
@@ -112,7 +113,7 @@ impl Net {
         switches.map(|id| self.0.network().switch(SwitchId(id)).counters().packet_ins).sum()
     }
 
-    /// Flows of a switch that come from a port or go out of it.
+    /// Number of flows of a switch that match on a port or output to it.
     fn flows_at(&self, switch: &str, port: u32) -> usize {
         flows_at(&self.0, switch, port)
     }
@@ -136,7 +137,7 @@ fn controller(scenario: &str, version: Version) -> (Place, Controller) {
     (place, controller)
 }
 
-/// Hosts of a tree reach each other, over flows and not over the controller.
+/// Hosts of a tree reach each other by flows, not by the controller.
 mod reach {
     use super::*;
 
@@ -152,7 +153,7 @@ mod reach {
         assert!(net.packet_ins() > 0, "nothing was asked: the switches forward by themselves");
     }
 
-    /// A stream over three switches goes over installed flows.
+    /// A stream over three switches uses installed flows.
     fn iperf(version: Version) {
         let (_place, controller) = controller("iperf", version);
         let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
@@ -171,16 +172,16 @@ mod reach {
     }
 }
 
-/// The host h1 moves while others ping it. Its old link goes down with it, as a cable does, or its
-/// old port stays up.
+/// The host h1 moves while other hosts ping it. Its old link goes down, as when a cable is pulled,
+/// or its old port stays up.
 mod moves {
     use super::*;
 
     const HARD_TIMEOUT_S: u16 = 2;
     const MAX_AGE_S: u32 = 2;
-    /// How long the moved host says nothing.
+    /// Time that the moved host sends nothing.
     const SILENCE: Duration = Duration::from_millis(400);
-    /// What is on its way to its peers when it moves has arrived by then.
+    /// Time for frames in transit to its peers to arrive before it moves.
     const UNDER_WAY: Duration = Duration::from_millis(20);
 
     on_both_versions!(
@@ -212,13 +213,13 @@ mod moves {
         assert_ne!(net.flows_at("s1", 1), 0, "flows to the host");
         let (host, to) = (net.host("h1"), SwitchId(switches - 1));
         net.0.network_mut().move_host(host, to, None, announce).unwrap();
-        // Its peers go on sending to its address, so no flow to the old port ends for idleness; only
-        // the event of the port can tell.
+        // Its peers continue to send to its address, so no flow to the old port ends by idle
+        // timeout. Only the event of the port removes them.
         net.until("no flows of the old port", |live| flows_at(live, "s1", 1) == 0);
         net.answered_again(&pings);
     }
 
-    /// The host moves, its old port stays up, and it says nothing for a while and then something.
+    /// The host moves, its old port stays up, and it sends nothing until `speak`.
     fn move_unseen(
         version: Version,
         switches: u32,
@@ -248,16 +249,18 @@ mod moves {
         net.0.network_mut().with(host, |host, _, out| host.announce(out));
     }
 
-    /// Same switch, old port still up: its first packet, a unicast one, tells.
+    /// To another port of the same switch. The old port is still up; the first packet, a unicast,
+    /// shows the move.
     fn to_another_port(version: Version) {
         move_unseen(version, 1, "{}", |net| {
             let (from, to) = (net.host("h1"), net.host("h2"));
-            // Whether this one is answered is not asked.
+            // This ping need not be answered.
             net.0.network_mut().ping(from, to, PingSettings::default()).unwrap();
         });
     }
 
-    /// To another switch, old port still up: its broadcast tells, and no flow outlives its time.
+    /// To another switch. The old port is still up; a broadcast shows the move, and flows end by
+    /// hard timeout.
     fn to_another_switch_port_up(version: Version) {
         let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S} }}");
         let net = move_unseen(version, 2, &settings, announce);
@@ -270,8 +273,8 @@ mod moves {
         assert!(!timeouts.is_empty() && timeouts.iter().all(|time| *time == HARD_TIMEOUT_S));
     }
 
-    /// The same, but it talks to h3 only, which the old switch does not hear: what that knows must
-    /// become too old.
+    /// The same, but it sends only to h3, which the old switch does not see. The old switch's entry
+    /// must age out.
     fn to_another_switch_unheard(version: Version) {
         let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S}, max_age: {MAX_AGE_S} }}");
         move_unseen(version, 2, &settings, |net| {
@@ -279,18 +282,18 @@ mod moves {
         });
     }
 
-    /// To another port of the same switch, and it does not say a word by itself.
+    /// To another port of the same switch. The host sends nothing by itself.
     fn to_another_port_link_down(version: Version) {
         move_h1(version, 1, false);
     }
 
-    /// To another switch, which it tells everybody.
+    /// To another switch, which the host announces.
     fn to_another_switch_link_down(version: Version) {
         move_h1(version, 2, true);
     }
 }
 
-/// The controller goes away under running traffic and comes back.
+/// The controller stops under running traffic and starts again.
 mod restart {
     use super::*;
 
@@ -300,7 +303,8 @@ mod restart {
         let (place, controller) = controller("restart", version);
         let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
         let address = controller.address;
-        // Each host talks to its neighbour; no other pair has spoken when the controller goes.
+        // Each host sends to its neighbour. No other pair has communicated when the controller
+        // stops.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));
         let running: Vec<_> = neighbours.map(|(one, other)| net.keep_pinging(one, other)).collect();
@@ -318,7 +322,7 @@ mod restart {
     }
 }
 
-/// A switch that restarts comes back, and learns again what it forgot.
+/// A switch that restarts reconnects, and gets the flows again that it lost.
 #[test]
 fn a_switch_that_forgot_its_flows_gets_them_again() {
     let version = Version::V1_3;

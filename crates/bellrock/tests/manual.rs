@@ -1,5 +1,4 @@
-//! The manual says what there is: every setting, every counter, every command, and links that lead
-//! somewhere.
+//! The manual is complete: every setting, every counter, every command. Its links lead to a target.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,8 +26,8 @@ fn help(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The keys of the default configuration with their values: those at the left margin, and those of
-/// the learning switch.
+/// The keys and values of the default configuration: those at the left margin, and those of the
+/// learning switch.
 fn settings() -> [Vec<(String, String)>; 2] {
     let text = help(&["config"]);
     let keys = |indent: &str| -> Vec<(String, String)> {
@@ -84,7 +83,7 @@ fn the_manual_has_every_setting_with_its_default() {
     }
 }
 
-/// The settings of each app in the default configuration, commented out or not.
+/// Checks the settings of each app in the default configuration, commented out or not.
 #[test]
 fn the_manual_has_every_setting_of_every_app_with_its_default() {
     let (text, page) = (help(&["config"]), page("reference/configuration.md"));

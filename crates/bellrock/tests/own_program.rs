@@ -1,5 +1,5 @@
-//! A controller in a program of one's own: apps in a chain, the services that they need, and what the
-//! command can ask it.
+//! A controller in your own program: a chain of apps, the services that they need, and the answers
+//! to the command.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use bellrock_emulator::topology::{HostId, tree};
 
 use running::{PATIENCE, Place, bellrock, output};
 
-/// Fails at each packet, which the next app gets then.
+/// Fails at each packet. The next app gets the packet then.
 struct Failing;
 
 impl Handler for Failing {
@@ -58,7 +58,7 @@ fn a_chain_of_ones_own_runs_with_its_services_and_can_be_asked() {
         net.run_for(Duration::from_millis(10)).unwrap();
         assert!(began.elapsed() < PATIENCE, "discovery finds no links");
     }
-    // Who pings before the first round of discovery is over is not heard.
+    // Pings before the end of the first round of discovery get no answer.
     let began = Instant::now();
     while !pings(&mut net, from, to) {
         assert!(began.elapsed() < PATIENCE, "routing does not get what the first app fails at");

@@ -1,8 +1,8 @@
-//! The code in the manual is the code of the examples. It stands in the pages, so that they can be read anywhere; this
-//! compares it. `BLESS=1 cargo test -p bellrock --test pages` writes it into the pages.
+//! Compares the code in the manual with the examples. The pages contain the code, so that they can
+//! be read anywhere. `BLESS=1 cargo test -p bellrock --test pages` writes the code into the pages.
 //!
-//! A block of code is an example's when a comment stands above it: `<!-- code: examples/hub.rs -->`, or
-//! `<!-- code: examples/routing.rs:app -->` for what is between `// ANCHOR: app` and `// ANCHOR_END: app`.
+//! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or `<!-- code:
+//! examples/routing.rs:app -->` for the part between `// ANCHOR: app` and `// ANCHOR_END: app`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -33,8 +33,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What a comment names: a whole file without the marks of its parts, or one part, with its lines moved to
-/// the left.
+/// The code that a comment names: a whole file without its anchors, or one part without its
+/// indentation.
 fn code(named: &str) -> String {
     let (file, part) = named.split_once(':').unwrap_or((named, ""));
     let text =
@@ -49,7 +49,7 @@ fn code(named: &str) -> String {
         }
     };
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().starts_with("// ANCHOR")).collect();
-    // What is left of the line of the end mark goes too.
+    // Removes the rest of the line with the end anchor too.
     let lines = match lines.split_last() {
         Some((last, rest)) if last.trim() == "//" => rest,
         _ => &lines[..],
@@ -60,7 +60,7 @@ fn code(named: &str) -> String {
     lines.collect::<String>().trim_matches('\n').to_owned()
 }
 
-/// The page with the code that its comments name, and how many these are.
+/// The page with the current code, and the number of its comments.
 fn fresh(page: &str) -> (String, usize) {
     let (mut fresh, mut count) = (String::new(), 0);
     let mut lines = page.lines().peekable();

@@ -1,4 +1,4 @@
-//! The switch's end of a connection, on a real socket, for tests of the command.
+//! A switch on a real socket, for tests of the command.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bellrock_api::openflow::{Bytes, FromSwitch, MatchView, Out, PacketIn, PacketInReason, Port};
 use bellrock_engine::session::{Switch, SwitchDescription, Versions};
 
-/// How long a read waits before the test looks at what it waits for.
+/// Time limit of a read, between two checks of the test's condition.
 const GRAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct FakeSwitch {

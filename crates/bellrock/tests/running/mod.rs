@@ -1,4 +1,4 @@
-//! Processes of the command under test, ended with the test.
+//! Processes of the command under test, which end with the test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Everything that is waited for happens within this, or the test has failed.
+/// Time limit of every wait of a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether it has.
+/// Time between two checks of a wait.
 pub(crate) const GRAIN: Duration = Duration::from_millis(10);
 
-/// The command, with no settings of ours in its environment.
+/// The command, without our settings in its environment.
 pub(crate) fn bellrock(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellrock"));
     for (name, _) in std::env::vars_os() {
@@ -49,13 +49,13 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A port of the loopback where nobody listens.
+/// A free port of the loopback.
 pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap()
 }
 
-/// A directory for a test, removed in the end.
+/// A directory for a test, removed at the end.
 pub(crate) struct Place(PathBuf);
 
 impl Place {
@@ -81,7 +81,7 @@ impl Drop for Place {
     }
 }
 
-/// A process, killed with the test if it has not ended by then.
+/// A process, killed at the end of the test if it still runs.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -115,7 +115,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// On a free port.
+    /// Starts it on a free port.
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         Self::start_at("127.0.0.1:0".parse().unwrap(), place, arguments)
     }
@@ -147,7 +147,7 @@ impl Controller {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Ends it as service managers do.
+    /// Ends it with SIGTERM, as service managers do.
     pub(crate) fn stop(mut self) {
         self.process.signal("TERM");
         assert_eq!(self.process.ended().code(), Some(0), "exit status after SIGTERM");

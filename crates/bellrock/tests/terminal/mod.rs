@@ -1,4 +1,4 @@
-//! A terminal for a process of the test: a pseudo-terminal of the kernel's.
+//! A terminal for a process of a test: a pseudo-terminal of the kernel.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -14,11 +14,11 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::running::{GRAIN, PATIENCE, Running};
 
-/// Both ends of a terminal. Its process has the slave, the test the master.
+/// Both ends of a terminal: the slave for the process, and the master for the test.
 pub(crate) struct Pty {
     master: File,
     slave: OwnedFd,
-    /// All that was written to the terminal, and how much of it was looked at.
+    /// All output of the process, and the length that was examined.
     seen: String,
     looked: usize,
 }
@@ -45,7 +45,7 @@ impl Pty {
         Running(command.spawn().unwrap())
     }
 
-    /// Starts a process with this as its controlling terminal, so that its keys make signals.
+    /// Starts a process with this as its controlling terminal, so that keys cause signals.
     pub(crate) fn start_session(&self, command: Command) -> Running {
         let mut session = Command::new("setsid");
         session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
@@ -58,7 +58,7 @@ impl Pty {
         self.start(session)
     }
 
-    /// Waits until keys make signals, which they do not while a line is edited.
+    /// Waits until keys cause signals, which they do not while a line is edited.
     pub(crate) fn until_cooked(&self) {
         crate::running::until("signals", || {
             let modes = tcgetattr(&self.slave).unwrap().local_modes;
@@ -66,8 +66,8 @@ impl Pty {
         });
     }
 
-    /// How the terminal is set: echo, line editing, signals. Its speed, which means nothing here, the
-    /// kernel writes out when the rest is set.
+    /// The modes of the terminal: echo, line editing, signals. The speed is left out: it means
+    /// nothing here, and the kernel changes it when other modes are set.
     pub(crate) fn modes(&self) -> String {
         let Termios { input_modes, output_modes, local_modes, .. } =
             tcgetattr(&self.slave).unwrap();
@@ -78,7 +78,7 @@ impl Pty {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits until the process has written this, behind what was waited for before.
+    /// Waits until the process has written this text, after the text of the previous wait.
     pub(crate) fn read_until(&mut self, text: &str) {
         let began = Instant::now();
         loop {
@@ -92,17 +92,17 @@ impl Pty {
         }
     }
 
-    /// The end of what was written, for the message of a test that fails.
+    /// The end of the output, for the message of a failed test.
     fn tail(&self) -> &str {
         let start = self.seen.len().saturating_sub(2000);
         self.seen.get(start..).unwrap_or(&self.seen)
     }
 
-    /// All that was written so far.
+    /// Reads and returns all output so far.
     pub(crate) fn read(&mut self) -> &str {
         let mut bytes = [0; 4096];
         while let Ok(n @ 1..) = self.master.read(&mut bytes) {
-            // What is cut in the middle of a character is not looked for.
+            // A character that is cut in the middle does not matter to any test.
             self.seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
         }
         &self.seen
