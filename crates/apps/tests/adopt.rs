@@ -40,7 +40,7 @@ with_each_app!(
     flows_of_a_port_that_went_down_meanwhile_go
 );
 
-/// Makes an app with these settings.
+/// Creates an app with these settings.
 type Make<A> = fn(LearningSettings) -> A;
 
 fn learning(settings: LearningSettings) -> Learning {
@@ -53,14 +53,14 @@ fn global_learning(settings: LearningSettings) -> GlobalLearning<SharedTable> {
 
 const PING_INTERVAL: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
-/// Switches have tried their controller 1 and 3 s after it stopped, and try again after 4 s.
+/// Switches retry 1 and 3 s after the controller stopped, and again after 4 s.
 const AWAY: Duration = Duration::from_secs(4);
 const BACK: Duration = Duration::from_secs(5);
-/// Global learning learns no host from what it sends to stations while flows that contradict it are being removed.
+/// Global learning learns no host from packets to stations while wrong flows are being removed.
 const SETTLED: Duration = Duration::from_secs(3);
 const SWITCHES: [&str; 2] = ["s1", "s2"];
 
-/// Two hosts at different switches talk, and so do two others.
+/// Two hosts at different switches talk, and so do two other hosts.
 fn talking(make: Make<impl App>, version: Version) -> (Lab, [Pings; 2]) {
     let app = make(LearningSettings::default());
     let mut lab = Lab::seeded(7).topology(linear(2, 2)).version(version).run(app);
@@ -72,7 +72,7 @@ fn talking(make: Make<impl App>, version: Version) -> (Lab, [Pings; 2]) {
     (lab, pings)
 }
 
-/// Since when each flow is there, by what it matches; the table-miss entry left out.
+/// Creation time of each flow, by match, without the table-miss entry.
 fn flows(lab: &Lab) -> Vec<(String, Duration)> {
     let of = |name: &&str| {
         let tables = lab.switch(name).datapath().tables().iter();
@@ -96,7 +96,7 @@ fn flows_about(lab: &Lab, mac: MacAddr) -> usize {
     flows(lab).iter().filter(|(flow, _)| flow.contains(&mac.to_string())).count()
 }
 
-/// Every ping was answered, but for one that is under way.
+/// Every ping was answered, except one under way.
 fn assert_none_lost(lab: &Lab, pings: &[Pings]) {
     for pings in pings {
         let statistics = lab.statistics(pings);
@@ -107,7 +107,7 @@ fn assert_none_lost(lab: &Lab, pings: &[Pings]) {
     }
 }
 
-/// No packet comes to the controller while they go on.
+/// No packet comes to the controller meanwhile.
 fn assert_quiet(lab: &mut Lab, pings: &[Pings]) {
     let before = lab.counter("packet_ins");
     lab.run_for(SECOND);
@@ -137,7 +137,7 @@ fn a_switch_that_comes_back_keeps_its_flows(make: Make<impl App>, version: Versi
     assert_eq!(counter(&mut lab, "flow_mods"), installed);
     let at_s1 = before.iter().filter(|(flow, _)| flow.starts_with("s1")).count() as u64;
     assert_eq!((lab.counter("flows_adopted"), lab.counter("stale_flows_removed")), (at_s1, 0));
-    // What it learnt by them it knows: each switch by itself, or all together.
+    // The hosts of the flows are known: to each switch alone, or to all together.
     let known = lab.hosts_known();
     assert_eq!(known.len(), if known[0].1 == "learning" { 8 } else { 4 });
 }
@@ -154,7 +154,7 @@ fn a_controller_that_comes_back_takes_the_flows_on(make: Make<impl App>, version
     }
 }
 
-/// The entries of all flow statistics that a strict reading refuses.
+/// The entries of all flow statistics that strict reading rejects.
 fn odd_flows(version: Version) -> Vec<u8> {
     let (folder, head, kind) = match version {
         Version::V1_0 => ("v10", 12, "stats_reply_flow"),
@@ -178,7 +178,7 @@ fn odd_flows(version: Version) -> Vec<u8> {
     entries
 }
 
-/// The same with the cookies of an app that would be asked about them.
+/// The same entries with the cookies of an app, which is then asked about them.
 fn odd_flows_of(version: Version, app: &str) -> Vec<u8> {
     let (mut entries, mut at) = (odd_flows(version), 0);
     let cookie = bellrock_api::Cookie::of_app(app).with(0).to_be_bytes();
@@ -228,7 +228,7 @@ fn a_host_that_has_moved_meanwhile_is_reached_again(make: Make<impl App>, versio
     let moving = &lab.topology().hosts()[0];
     let (name, mac) = (moving.name.clone(), moving.mac);
     restart(&mut lab, make(LearningSettings::default()), |lab| lab.move_host_unseen(&name, "s2"));
-    // It sends its next ping within the interval, and the answer comes to where it is.
+    // The host sends its next ping within the interval, and the answer reaches it.
     lab.run_for(SECOND);
     let [pings, other] = pings;
     let answered = lab.statistics(&pings).received;
@@ -249,7 +249,7 @@ fn flows_of_a_port_that_went_down_meanwhile_go(make: Make<impl App>, version: Ve
     };
     assert_eq!(at_s1(&lab), 0);
     assert_none_lost(&lab, &[other]);
-    // And are there again when it is.
+    // They return with the link.
     lab.link_up("s1", &name);
     lab.run_for(SETTLED);
     assert!(at_s1(&lab) > 0);

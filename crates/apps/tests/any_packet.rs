@@ -1,5 +1,6 @@
-//! Whatever the bytes of a packet: no panic, messages that decode in their version, every match with
-//! its prerequisites (which decoding checks), and the same answers from a batch as one by one.
+//! Packets with arbitrary bytes: no panic, messages that decode in their version, every match with
+//! its prerequisites (which decoding checks), and the same answers for a batch as for single
+//! packets.
 
 mod lab;
 
@@ -8,7 +9,7 @@ use bellrock_apps::{LearningSettings, MatchKind};
 use lab::{Lab, Packet, tagged, udp};
 use proptest::prelude::*;
 
-/// Few hosts, so that they meet, and addresses that are none.
+/// Few hosts, so that they meet, and addresses of no host.
 fn address() -> impl Strategy<Value = MacAddr> {
     prop_oneof![
         8 => (0u8..6).prop_map(|n| MacAddr([2, 0, 0, 0, 0, n])),
@@ -18,7 +19,7 @@ fn address() -> impl Strategy<Value = MacAddr> {
     ]
 }
 
-/// What stands behind the addresses: headers that a parser follows a while, with bytes changed.
+/// The bytes behind the addresses: headers that a parser follows for a while, with changes.
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     let types: [[u8; 2]; 8] = [
         [8, 0],
@@ -45,7 +46,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
                     *byte = value;
                 }
             }
-            // The next header of IPv6 and the protocol of IPv4; lengths that agree most of the time.
+            // The next header of IPv6 and the protocol of IPv4; lengths that are mostly right.
             if ip_start == 0x60 && rest.len() > 40 {
                 rest[4] = 0;
                 rest[5] = len - 40;
@@ -109,7 +110,7 @@ proptest! {
         for version in lab::VERSIONS {
             let mut lab = Lab::new(version, settings);
             for (n, frame) in frames.iter().enumerate() {
-                // Two ports in turn, so that hosts meet; a move takes flows away and is fine.
+                // Two ports in turn, so that hosts meet; flows removed by a move are fine.
                 lab.packet_in(&Packet::new(1 + n as u32 % 2, frame.clone()));
             }
         }

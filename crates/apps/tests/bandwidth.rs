@@ -1,5 +1,5 @@
-//! The app `bandwidth` in a lab: what is asked for is reserved on a whole path, or nothing is; what breaks is
-//! moved.
+//! The app `bandwidth` in a lab: a request gets its rate on a whole path, or nothing; broken paths
+//! are replaced.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -40,7 +40,7 @@ fn the_first_path_that_has_so_much_is_taken_and_what_is_released_can_be_had_agai
 
 #[test]
 fn another_path_is_taken_where_the_shortest_is_full() {
-    // The hosts' own lines carry ten times what those between switches do.
+    // The hosts' lines have ten times the capacity of lines between switches.
     let mut settings = BandwidthSettings { rate: "100M".parse().ok(), ..Default::default() };
     let hosts = (1..=4).map(|dpid| (SwitchPort::new(Dpid(dpid), Port(1)), "1G".parse().unwrap()));
     settings.lines.extend(hosts);
@@ -65,7 +65,7 @@ fn another_path_is_taken_where_the_shortest_is_full() {
     let kbps: u64 = reserved(&book).iter().map(|(_, kbps)| kbps).sum();
     assert_eq!(kbps, 60_000 * (3 + 4));
 
-    // Who waits gets what is released.
+    // A waiting request gets the released bandwidth.
     let patient = Request { wait: PATIENCE, ..request("10.0.0.1", "10.0.0.4", "60M") };
     let mut patient = book.reserve(patient);
     lab.run_for(Duration::from_secs(1));
@@ -98,7 +98,7 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
     lab.run_for(SETTLED);
     assert_eq!(switches(&book.list()[0]).len(), 3);
 
-    // A switch that starts anew has lost flows and meter, and gets them again.
+    // A switch that restarts has lost flows and meter, and gets them again.
     lab.restart("s1", false);
     lab.run_for(SETTLED * 2);
     assert_eq!(switches(&book.list()[0]).len(), 3, "{:?}", book.list());
@@ -134,7 +134,7 @@ fn what_cannot_be_done_is_said_and_nothing_is_half_done() {
     assert_eq!(flows_of(&lab, "enqueue"), 0);
 }
 
-/// The path's switches are asked for a queue that they do not have: what was reserved is given back.
+/// The switches of the path do not have the queue: the bandwidth is released.
 #[test]
 fn a_refused_flow_gives_everything_back() {
     let queues = [("gold".to_owned(), 7)].into();
@@ -173,13 +173,13 @@ fn requests_of_one_moment_share_what_there_is() {
     assert_eq!(reserved(&book), []);
 }
 
-/// A frame to everybody from this address, with a VLAN tag or without.
+/// A broadcast frame from this address, optionally with a VLAN tag.
 fn frame(from: [u8; 6], vlan: Option<u16>) -> Vec<u8> {
     let tag = vlan.map(|vlan| [&[0x81, 0x00], &vlan.to_be_bytes()[..]].concat());
     [&[0xff; 6][..], &from, &tag.unwrap_or_default(), &[0x88, 0xb5], &[0; 46]].concat()
 }
 
-/// Flows match the sender's VLAN, and a switch sends nothing back by the port that it came in by.
+/// Flows match the sender's VLAN, and a switch sends no packet back by its ingress port.
 #[test]
 fn hosts_that_no_flow_would_join_are_refused() {
     let (mut lab, book) = lab(Version::V1_3, BandwidthSettings::default());
@@ -196,7 +196,7 @@ fn hosts_that_no_flow_would_join_are_refused() {
     assert_eq!((reserved(&book), book.list()), (vec![], vec![]));
 }
 
-/// Both have the same number, and what is released is gone for the second.
+/// Both releases have the same number; the second finds no reservation.
 #[test]
 fn who_releases_what_is_gone_meanwhile_is_told_so() {
     let settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
@@ -214,7 +214,7 @@ fn who_releases_what_is_gone_meanwhile_is_told_so() {
     assert_eq!(wait(&mut lab, release), Err(NotReleased::Unknown(2)));
 }
 
-/// No path changes, and nobody moves: what another releases is enough.
+/// No path changes, and no host moves: a release is enough.
 #[test]
 fn what_is_lost_is_tried_again_when_another_is_released() {
     let mut settings = BandwidthSettings { rate: "1G".parse().ok(), ..Default::default() };
@@ -237,7 +237,7 @@ fn what_is_lost_is_tried_again_when_another_is_released() {
     assert_eq!(switches(&book.list()[0]), [1, other, 3]);
 }
 
-/// Whoever sets what a line carries names one of its ends; packets go over it both ways.
+/// A setting names one end of a line, and applies to both directions.
 #[test]
 fn what_a_line_carries_is_known_from_either_end() {
     let ends = [2, 3].map(|port| (SwitchPort::new(Dpid(3), Port(port)), "10M".parse().unwrap()));

@@ -1,4 +1,5 @@
-//! The app `bandwidth` in a lab where switches, connections and controllers come and go, and refuse.
+//! The app `bandwidth` in a lab where switches, connections and controllers fail and return, and
+//! switches refuse changes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -41,13 +42,13 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
     let after = flow_of_first(&lab, "s2").unwrap();
     assert!(after.0 == before.0 && after.1 > before.1, "it is the same flow: {before:?} {after:?}");
 
-    // Who comes back without its flows gets them again.
+    // A switch that returns without its flows gets them again.
     lab.restart("s2", false);
     lab.run_for(SETTLED * 2);
     assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
     assert!(flow_of_first(&lab, "s2").is_some());
 
-    // Who stays away has had his time.
+    // A switch that stays away loses the reservation.
     lab.disconnect("s2");
     lab.run_for(AWAY_FOR - Duration::from_secs(5));
     assert_eq!(book.list()[0].state, away);
@@ -74,7 +75,7 @@ fn what_somebody_else_removes_is_put_back() {
     assert!(matches!(book.list()[0].state, State::Installed(_)));
 }
 
-/// Nobody has promised the next run what this one has.
+/// The next run does not continue the reservations of this one.
 #[test]
 fn reservations_end_with_the_controller_and_their_flows_go_without_a_gap() {
     let (mut lab, book) = line_lab();
@@ -102,7 +103,7 @@ fn reservations_end_with_the_controller_and_their_flows_go_without_a_gap() {
     assert_eq!((first.id, switches(&first)), (1, vec![1, 2, 3, 4]));
 }
 
-/// Somebody fills the table of a switch with flows of his own, in the place of the reservation's.
+/// Another program fills the table of a switch with its flows, replacing those of the reservation.
 #[test]
 fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and_then() {
     const CAPACITY: u32 = 50;
@@ -139,7 +140,7 @@ fn a_switch_that_has_no_room_any_more_loses_the_reservation_and_is_asked_now_and
     assert_eq!(switches(&book.list()[0]), [1, 2, 3, 4]);
 }
 
-/// Connections of all switches come back together, and their ports and links a little later.
+/// All switches reconnect together; their ports and links are found a little later.
 #[test]
 fn many_switches_that_come_back_together_lose_no_reservation() {
     const SWITCHES: u32 = 40;
@@ -165,7 +166,7 @@ fn many_switches_that_come_back_together_lose_no_reservation() {
     assert_eq!(ask(&mut other), None, "who waits has got what it had");
 }
 
-/// Fills the table of a switch with somebody else's flows.
+/// Fills the table of a switch with flows of another program.
 fn fill(lab: &Lab, dpid: u64) {
     for port in 0..CAPACITY {
         let matching = Match::any().in_port(Port(1000 + port));
@@ -199,7 +200,8 @@ fn where_a_switch_refuses_a_path_without_it_is_taken() {
     assert_eq!((book.list().len(), reserved(&book).len()), (1, 4));
 }
 
-/// A switch of its path is away, packets get through all the same, and the other path cannot be had.
+/// A switch of the path is disconnected, but packets still get through, and the other path is
+/// refused.
 #[test]
 fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
     let (mut lab, book) = ring_lab();
@@ -214,7 +216,7 @@ fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
     for switch in ["s1", "s3"] {
         assert!(flow_of_first(&lab, switch).is_some(), "{switch}");
     }
-    // What was tried for the other path is given back when nobody uses it.
+    // Bandwidth taken on the other path is released when its flows are gone.
     lab.run_for(2 * CLEAR_WITHIN);
     assert_eq!(reserved(&book), had);
     lab.reconnect(&format!("s{by}"));
@@ -237,7 +239,7 @@ fn what_is_released_while_its_switch_is_away_is_told_to_be_left_there() {
     lab.reconnect("s1");
     assert!(lab.run_until(PATIENCE, |lab| flow_of_first(lab, "s1").is_none()));
 
-    // One that is lost meanwhile has left them there too.
+    // A reservation that is lost meanwhile has left its flows there too.
     lab.run_for(SETTLED);
     reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.4", "600M")).unwrap();
     lab.disconnect("s1");

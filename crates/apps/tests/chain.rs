@@ -1,4 +1,4 @@
-//! The order of apps decides whose flows count, whoever installed first.
+//! The order of apps decides whose flows take effect, whatever the order of installation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -15,7 +15,7 @@ use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::tree;
 use bellrock_tables::Budget;
 
-/// Drops what a host sends, at every switch, from when it is told to.
+/// Drops all packets of a host at every switch, while `blocks` is set.
 #[derive(Clone)]
 struct Blocker {
     host: MacAddr,
@@ -36,7 +36,7 @@ impl Handler for Blocker {
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let from_host = Match::any().eth_src(self.host);
         if self.blocks.load(Ordering::Relaxed) {
-            // The lowest of its own priorities is above the highest of the next app's.
+            // Its lowest priority is above the highest priority of the next app.
             switch.install(&FlowMod::add(&from_host).priority(0))?;
         } else {
             switch.remove(&from_host, Port::ANY)?;
@@ -55,8 +55,8 @@ fn learnt(lab: &Lab) -> usize {
 fn an_app_placed_first_beats_flows_that_the_next_has_installed_and_leaves_them_alone() {
     for version in [Version::V1_0, Version::V1_3] {
         for matching in [MatchKind::L2, MatchKind::Exact] {
-            // To the letter of 1.0 (§3.4), and so here, no priority is above a flow without wildcards.
-            // Open vSwitch goes by priority alone.
+            // By the letter of 1.0 (§3.4), which the emulator follows, a flow without wildcards is
+            // above all priorities. Open vSwitch uses the priority alone.
             if (version, matching) == (Version::V1_0, MatchKind::Exact) {
                 continue;
             }
@@ -75,7 +75,7 @@ fn an_app_placed_first_beats_flows_that_the_next_has_installed_and_leaves_them_a
             assert!(!lab.ping("h1", "h2"), "{version} {matching:?}");
             assert!(learnt(&lab) >= flows, "they are still there");
 
-            // It takes back its own flow and no other.
+            // It removes only its own flow.
             blocker.blocks.store(false, Ordering::Relaxed);
             lab.run_for(Duration::from_secs(2));
             assert!(learnt(&lab) >= flows, "{version} {matching:?}");

@@ -1,4 +1,4 @@
-//! The ends of circuits in a lab: who takes them over, and what comes in and goes out there.
+//! The ends of circuits: who may take them over, and which frames enter and leave there.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -13,15 +13,15 @@ use bellrock_emulator::topology::{Named, ring, single};
 use bellrock_services::chain::ServiceSettings;
 use bellrock_services::hosts::HostSettings;
 
-/// By then discovery has asked all ports.
+/// By then discovery has probed all ports.
 const SETTLED: Duration = Duration::from_secs(12);
 const SECOND: Duration = Duration::from_secs(1);
-/// After how long a host is asked whether it is there.
+/// Time after which a silent host is probed.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// A host that has no Internet address, so that it answers no question.
+/// A host without an IP address, so that it answers no probe.
 const SILENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);
 const OF_SILENT: &str = "silent 02:00:00:00:00:99 3:1";
 
@@ -40,13 +40,13 @@ fn is_up(all: &Circuits) -> bool {
     all.list().iter().all(|circuit| matches!(circuit.state, CircuitState::Up { .. }))
 }
 
-/// A frame with a text in it that makes it known.
+/// A frame with a text that identifies it.
 fn frame(to: MacAddr, from: MacAddr, vlan: Option<u16>, text: &str) -> Vec<u8> {
     let tag = vlan.map(|vlan| [[0x81, 0], vlan.to_be_bytes()].concat()).unwrap_or_default();
     [&to.0[..], &from.0, &tag, &[0x88, 0xb5], &[0; 40], text.as_bytes()].concat()
 }
 
-/// How many frames with a text a host has received since it was last asked.
+/// Number of frames with a text that a host has received since the last capture.
 fn received(lab: &mut Lab, host: &str, text: &str) -> usize {
     let frames = lab.capture(host);
     frames.iter().filter(|frame| frame.ends_with(text.as_bytes())).count()
@@ -56,7 +56,7 @@ fn of_host(n: u8) -> MacAddr {
     MacAddr([0, 0, 0, 0, 0, n])
 }
 
-/// Where the controller takes a host to be: the number of the switch.
+/// The place of a host as the controller knows it: the number of its switch.
 fn place(lab: &Lab, mac: MacAddr) -> Option<u64> {
     let hosts = lab.controller().unwrap().hosts().load();
     hosts.get(mac, None).map(|host| host.at.dpid.0)
@@ -82,8 +82,8 @@ fn nobody_takes_over_a_circuit_by_frames_from_its_host() {
     }
 }
 
-/// Its own flow in the circuit carries what it sends: it is known as long as that carries something, and its circuit is
-/// kept also when it does not.
+/// The host's own flow in the circuit carries its packets. It is known as long as the flow is in
+/// use. Its circuit stays in any case.
 #[test]
 fn a_circuit_is_kept_for_a_host_that_only_its_flows_hear() {
     for version in VERSIONS {
@@ -104,7 +104,7 @@ fn a_circuit_is_kept_for_a_host_that_only_its_flows_hear() {
         assert_eq!((place(&lab, SILENT), received(&mut lab, "h3", "on my way")), (Some(1), 10));
         let asked = lab.app_counter("hosts", "packet_counts_asked").unwrap();
         assert!((1..=6).contains(&asked), "{version} {asked}");
-        // Now it says nothing at all. Then links fail, one after the other.
+        // Now it sends nothing at all. Then links fail, one after the other.
         lab.run_for(MAX_AGE * 4);
         assert_eq!((place(&lab, SILENT), is_up(&all)), (None, true), "{version}");
         for (a, b) in [("s1", "s2"), ("s1", "s4")] {
@@ -119,7 +119,7 @@ fn a_circuit_is_kept_for_a_host_that_only_its_flows_hear() {
     }
 }
 
-/// The new controller hears nothing of the host, and attackers speak for it at once.
+/// The new controller sees no packet of the host, while attackers use its address at once.
 #[test]
 fn a_restart_leaves_a_circuit_to_a_host_that_only_its_flows_hear() {
     for version in VERSIONS {
@@ -182,13 +182,13 @@ fn what_a_circuit_has_stays_until_it_is_configured_otherwise() {
     }
 }
 
-/// h1 and h2 are the ends of a circuit at the switch where h3 and h4 are too.
+/// h1 and h2 are the ends of a circuit at one switch, which also has h3 and h4.
 fn ends_are_apart(all: &Circuits, mut lab: Lab, of: &str) {
     let vlan = if all.list()[0].circuit.to_string().ends_with(":100") { Some(100) } else { None };
     let to_all = |from: u8, text: &str| frame(MacAddr::BROADCAST, of_host(from), vlan, text);
     let hosts = ["h1", "h2", "h3", "h4"];
     hosts.iter().for_each(|host| drop(lab.capture(host)));
-    // Before the circuit is there.
+    // Before the circuit is installed.
     lab.send_frame("h1", &to_all(1, "early"));
     lab.run_for(SECOND);
     let got = hosts.map(|host| received(&mut lab, host, "early"));
@@ -209,7 +209,7 @@ fn ends_are_apart(all: &Circuits, mut lab: Lab, of: &str) {
         let wanted = [1, 2, 3, 4].map(|host| host == own);
         assert_eq!(got, wanted, "{of}: what h{from} sends {:#?}", lab.flows("s1"));
     }
-    // Other VLANs of the ports belong to nobody.
+    // Other VLANs of the ports belong to no circuit.
     lab.send_frame("h3", &frame(MacAddr::BROADCAST, of_host(3), Some(7), "tagged"));
     lab.run_for(SECOND);
     let got = hosts.map(|host| received(&mut lab, host, "tagged"));
@@ -235,7 +235,7 @@ fn other_apps_leave_the_ends_of_circuits_alone() {
     }
 }
 
-/// Whoever speaks as the controller's own address is dropped and reported, and no circuit is touched by it.
+/// Frames from the controller's own address are dropped and reported, and affect no circuit.
 #[test]
 fn the_address_of_probes_is_nobodys() {
     for version in VERSIONS {

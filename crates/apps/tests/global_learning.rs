@@ -1,4 +1,4 @@
-//! Global learning in emulated networks, with its table kept in each of the three ways.
+//! Global learning in emulated networks, with each of the three tables.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -15,7 +15,7 @@ use bellrock_tables::{Budget, SharedTable};
 const SEED: u64 = 42;
 const PING_INTERVAL: Duration = Duration::from_millis(50);
 const SETTLE: Duration = Duration::from_secs(1);
-/// A packet of a host that its switch has seen so lately passes by; and a second for letters.
+/// The time in which a packet of a host counts as passing, and a second for letters.
 const MOVED: Duration = Duration::from_secs(4);
 const STEADY: Duration = Duration::from_secs(1);
 
@@ -88,7 +88,7 @@ fn counter(lab: &mut Lab, name: &str) -> u64 {
     lab.app_counter("global_learning", name).unwrap()
 }
 
-/// Flows of a switch to a host or from it.
+/// Number of flows of a switch to or from a host.
 fn flows_about(lab: &Lab, switch: &str, mac: MacAddr) -> usize {
     let tables = lab.switch(switch).datapath().tables().iter();
     let flows = tables.flat_map(|(_, table)| table.flows());
@@ -99,7 +99,7 @@ fn flows_about(lab: &Lab, switch: &str, mac: MacAddr) -> usize {
     about.count()
 }
 
-/// Where the app says that a host is.
+/// The places of a host as the app lists them.
 fn places(lab: &mut Lab, mac: MacAddr) -> Vec<(u64, Port)> {
     let hosts = lab.hosts_known();
     let its = hosts.into_iter().filter(|(_, _, entry)| entry.mac == mac);
@@ -121,7 +121,7 @@ fn assert_steady(lab: &mut Lab, pings: &[Pings]) {
     }
 }
 
-/// Each host is attached once, and a stream over three switches goes over flows.
+/// Each host is attached once, and a stream over three switches uses flows.
 fn all_reach_each_other_over_flows<T: GlobalTable>(version: Version) {
     const STREAM_BYTES: u64 = 2_000_000;
     let mut lab = lab::<T>(seeded().topology(tree(2, 3)), version);
@@ -135,12 +135,13 @@ fn all_reach_each_other_over_flows<T: GlobalTable>(version: Version) {
     assert_eq!(counter(&mut lab, "moves"), 0);
 }
 
-/// One packet from a switch tells the way to all of its hosts, so less is flooded than with local learning.
+/// One packet from a switch shows the way to all its hosts, so fewer packets are flooded than with
+/// local learning.
 fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
     fn flooded(app: impl App, version: Version) -> u64 {
         let name = app.name();
         let mut lab = seeded().topology(line(4)).version(version).run(app);
-        // Everybody is heard of, each by its neighbour at the same switch and by broadcast.
+        // Every host has been seen: by its neighbour at the same switch, and by broadcast.
         for (one, two) in [("h1", "h2"), ("h3", "h4"), ("h5", "h6"), ("h7", "h8")] {
             assert!(lab.ping(one, two));
         }
@@ -160,7 +161,7 @@ fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
     assert!(local > 0, "without the others' knowledge");
 }
 
-/// The old port stays up. The switches on the way and the old one remove their flows.
+/// The old port stays up. The old switch and those on the way remove their flows.
 fn a_host_moves_to_another_switch<T: GlobalTable>(version: Version) {
     let mut lab = lab::<T>(seeded().topology(line(3)), version);
     let moving = mac(&lab, "h1");
@@ -205,7 +206,7 @@ fn a_port_that_goes_down_takes_its_hosts_with_it<T: GlobalTable>(version: Versio
     for switch in ["s1", "s2", "s3"] {
         assert_eq!(flows_about(&lab, switch, gone), 0, "{switch}");
     }
-    // A link between switches: the ways over it go, and come back.
+    // A link between switches: the ways over it are forgotten, and found again.
     lab.link_down("s2", "s3");
     lab.run_for(SETTLE);
     assert!(!lab.ping("h2", "h6") && lab.ping("h2", "h4"));

@@ -1,4 +1,4 @@
-//! Global learning when the controller starts anew: its table is empty, its flows are there.
+//! Global learning when the controller restarts: its table is empty, its flows remain.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -23,10 +23,10 @@ on_both_versions!(
 
 const PING_INTERVAL: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
-/// Switches have tried their controller 1 and 3 s after it stopped, and try again after 4 s.
+/// Switches retry 1 and 3 s after the controller stopped, and again after 4 s.
 const AWAY: Duration = Duration::from_secs(4);
 const BACK: Duration = Duration::from_secs(5);
-/// Letters are read, and wrong flows gone.
+/// By then letters are read, and wrong flows removed.
 const SETTLED: Duration = Duration::from_secs(4);
 const SWITCHES: usize = 3;
 
@@ -46,7 +46,7 @@ fn line() -> Topology {
     Topology::parse(&text).unwrap()
 }
 
-/// The first hosts of the switches talk with each other, and so do the second.
+/// The first hosts of the switches talk with each other, and so do the second hosts.
 fn talking(settings: LearningSettings, version: Version) -> (Lab, Vec<Pings>) {
     let mut lab = Lab::seeded(11).topology(line()).version(version).run(app(settings));
     let pairs =
@@ -69,7 +69,7 @@ fn counter(lab: &mut Lab, name: &str) -> u64 {
     lab.app_counter("global_learning", name).unwrap()
 }
 
-/// Since when each flow is there, by its switch and what it matches; the table-miss entries left out.
+/// Creation time of each flow, by switch and match, without the table-miss entries.
 fn flows(lab: &Lab) -> Vec<(String, Option<u128>, Option<u128>, Duration)> {
     let mut flows = Vec::new();
     for name in ["s1", "s2", "s3"] {
@@ -84,7 +84,7 @@ fn flows(lab: &Lab) -> Vec<(String, Option<u128>, Option<u128>, Duration)> {
     flows
 }
 
-/// The flows of a switch to a host or from it.
+/// Number of flows of a switch to or from a host.
 fn flows_about(lab: &Lab, switch: &str, mac: MacAddr) -> usize {
     let is = |value: &Option<u128>| *value == Some(mac.to_u64().into());
     let all = flows(lab).into_iter().filter(|(name, ..)| name.starts_with(switch));
@@ -95,7 +95,7 @@ fn mac(lab: &Lab, host: &str) -> MacAddr {
     lab.topology().hosts().iter().find(|its| its.name == host).unwrap().mac
 }
 
-/// Every host is known, at its own switch and at no other; one has moved, perhaps.
+/// Checks that every host is known, only at its own switch; one may have moved.
 #[track_caller]
 fn assert_known(lab: &mut Lab, moved: Option<(&str, usize)>) {
     let dpids: Vec<_> = lab.topology().switches().iter().map(|switch| switch.dpid).collect();
@@ -110,7 +110,7 @@ fn assert_known(lab: &mut Lab, moved: Option<(&str, usize)>) {
     }
 }
 
-/// For a second every ping is answered, but for one that is under way at each end of it.
+/// Checks for a second that every ping is answered, except one under way at each end.
 #[track_caller]
 fn assert_steady(lab: &mut Lab, pings: &[Pings]) {
     let before: Vec<u32> = pings.iter().map(|pings| lab.statistics(pings).received).collect();
@@ -140,7 +140,7 @@ fn a_host_is_known_again_by_its_first_broadcast_and_its_flows_stay(version: Vers
     assert_known(&mut lab, None);
     assert_eq!(flows(&lab), before);
     assert_none_lost(&lab, &pings);
-    // Flows and letters are as if there had been no restart.
+    // Flows and letters work as without a restart.
     let pinged = lab.ping_all();
     assert!(pinged.is_complete(), "{pinged}");
     lab.move_host_unseen("h1", "s3");
@@ -156,7 +156,7 @@ fn a_host_is_known_again_by_its_first_broadcast_and_its_flows_stay(version: Vers
 fn hosts_that_are_not_known_again_get_flows_without_a_flood(version: Version) {
     let (mut lab, pings) = talking(LearningSettings::default(), version);
     restart(&mut lab, LearningSettings::default(), |_| ());
-    // They have not talked before.
+    // These hosts have not talked before.
     let frame = [&mac(&lab, "h6").0[..], &mac(&lab, "h1").0, &[0x88, 0xb5], &[0; 46]].concat();
     lab.capture("h6");
     lab.send_frame("h1", &frame);
@@ -164,7 +164,7 @@ fn hosts_that_are_not_known_again_get_flows_without_a_flood(version: Version) {
     assert!(lab.capture("h6").contains(&frame));
     assert_eq!((counter(&mut lab, "floods"), counter(&mut lab, "flow_mods")), (0, 3));
     assert!(lab.hosts_known().is_empty());
-    // When they are known these flows stay, as those do that were taken on.
+    // When the hosts are known, these flows stay, and so do the adopted ones.
     let before = flows(&lab);
     lab.announce_all();
     lab.run_for(SETTLED);

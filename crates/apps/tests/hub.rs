@@ -26,7 +26,7 @@ fn on_a_switch_without_flood_packets_go_to_all_ports_after_the_first() {
         let lab = bellrock_emulator::lab::Lab::seeded(3).version(version).topology(topology);
         let mut lab = lab.run(Hub);
         lab.refuse_flood("s2");
-        // What is refused is lost; what comes after it arrives.
+        // The refused packet is lost; later packets arrive.
         lab.ping_all();
         let errors = lab.counter("errors_received");
         assert!(errors > 0, "{version}");

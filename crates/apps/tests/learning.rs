@@ -1,4 +1,4 @@
-//! What the learning switch does, sentence by sentence, on both versions.
+//! Behaviour of the learning switch, one statement a test, on both versions.
 
 mod lab;
 
@@ -139,7 +139,7 @@ fn lldp_and_link_local_destinations_are_not_forwarded_but_their_sources_learnt()
         assert_eq!(lab.packet_in(&buffered), ["packet buffer 3 from 1 to nowhere"]);
         assert_eq!(lab.counter("link_local"), 18);
         assert_eq!(lab.hosts().len(), 1);
-        // The next address is an ordinary group.
+        // The next address is an ordinary group address.
         assert_eq!(lab.see(1, A, MacAddr([1, 0x80, 0xc2, 0, 0, 0x10])).len(), 1);
     });
 }
@@ -160,7 +160,7 @@ fn a_truncated_packet_that_is_not_buffered_is_never_sent_on() {
     on_both(|mut lab| {
         let cut = |src, dst| Packet::new(if src == A { 1 } else { 2 }, udp(src, dst)).cut_to(60);
         assert_eq!(lab.packet_in(&cut(B, A)), NONE);
-        // The flow needs no more than the addresses.
+        // The flow needs only the addresses.
         assert_eq!(lab.packet_in(&cut(A, B)), [flow_a_to_b("")]);
         assert_eq!(lab.packet_in(&cut(A, MacAddr::BROADCAST)), NONE);
         assert_eq!(lab.counter("truncated"), 3);
@@ -202,7 +202,7 @@ fn a_host_that_moves_takes_its_flows_with_it() {
         assert!(sent[2].starts_with("flow in_port=3,"), "{sent:?}");
         assert_eq!((lab.counter("moves"), lab.counter("flaps")), (1, 0));
         assert_eq!(lab.hosts()[0].port, Port(3));
-        // What is for it now goes to its new place.
+        // Packets for it now go to its new port.
         assert!(lab.see(2, B, A)[0].contains("to 3"));
     });
 }
@@ -237,7 +237,7 @@ fn an_address_that_moves_to_and_fro_is_reported_and_gets_no_flows_until_it_is_ca
         }
         assert_eq!((lab.counter("moves"), lab.counter("flaps")), (4, 1));
         assert_eq!(lab.hosts().iter().map(|host| host.flapping).collect::<Vec<_>>(), [true, false]);
-        // Packets from it and to it are still sent to where it was last seen.
+        // Packets from it and to it still use its last port.
         assert_eq!(lab.see(3, A, B), [format!("packet {UDP_LEN} bytes from 3 to 2")]);
         assert_eq!(lab.see(2, B, A), [format!("packet {UDP_LEN} bytes from 2 to 3")]);
         assert_eq!(lab.counter("flaps"), 1, "one loop is reported once");
@@ -288,7 +288,7 @@ fn a_full_flow_table_leads_to_packet_outs_with_back_off() {
         for pause in [1, 2, 4] {
             lab.refuse(ErrorCode::FlowModTableFull);
             assert_eq!(lab.see(1, A, B), by_packet_out);
-            // The packet's buffer is good.
+            // The packet's buffer is valid.
             let buffered = lab.packet_in(&Packet::new(1, udp(A, B)).buffered(7));
             assert_eq!(buffered, ["packet buffer 7 from 1 to 2"]);
             lab.now += Duration::from_secs(pause) - Duration::from_millis(1);
@@ -306,14 +306,14 @@ fn an_unknown_buffer_leads_to_packet_outs_without_buffers() {
         on_both(|mut lab| {
             lab.see(2, B, A);
             lab.refuse(code);
-            // All of it came, so its buffer is not needed.
+            // The whole packet came, so its buffer is not needed.
             let mut whole = Packet::new(1, udp(A, B));
             whole.buffer_id = Some(7);
             assert_eq!(lab.packet_in(&whole), [format!("packet {UDP_LEN} bytes from 1 to 2")]);
-            // Of this one the switch alone has all.
+            // Only the switch has this packet in full.
             let cut = Packet::new(1, udp(A, B)).buffered(8);
             assert_eq!(lab.packet_in(&cut), ["packet buffer 8 from 1 to 2"]);
-            // A buffer that may be another packet's by now is not freed.
+            // A buffer that may hold another packet by now is not freed.
             assert_eq!(lab.packet_in(&Packet::new(1, udp(A, A)).buffered(9)), NONE);
             lab.wait(1);
             assert_eq!(lab.packet_in(&whole), [flow_a_to_b(" buffer 7")]);
@@ -341,7 +341,7 @@ fn a_full_table_forgets_an_old_host_for_a_new_one() {
             lab.now += Duration::from_secs(1);
         }
         assert_eq!((lab.hosts().len(), lab.counter("evicted")), (8, 12));
-        // A host that goes takes its flows with it.
+        // A forgotten host loses its flows.
         lab.see(2, B, A);
         lab.see(1, A, B);
         lab.now += Duration::from_secs(30);
@@ -363,15 +363,15 @@ fn a_port_has_no_more_hosts_than_it_may_and_forwards_for_others_all_the_same() {
             assert_eq!(lab.see(1, MacAddr([2, 0, 0, 0, 1, n]), C), flooded);
         }
         assert_eq!((lab.hosts().len(), lab.counter("over_port_limit")), (2, 3));
-        // Other ports have room of their own.
+        // Other ports have their own limit.
         lab.see(2, B, A);
         assert_eq!(lab.hosts().len(), 3);
-        // No flow from a host that is not known: it would hide where the host is.
+        // No flow from an unknown host: it would hide the host's port from the controller.
         assert_eq!(lab.see(1, A, B), [format!("packet {UDP_LEN} bytes from 1 to 2")]);
-        // A host that comes from another port is not known any more.
+        // A host that comes from another port is forgotten.
         assert_eq!(lab.see(1, B, A).len(), 1);
         assert_eq!((lab.hosts().len(), lab.counter("moves")), (2, 0));
-        // Room comes back when the port's hosts go.
+        // The limit has space again when the port's hosts are forgotten.
         lab.port_status(PortReason::Delete, 1, PortState::empty());
         lab.see(1, A, B);
         assert_eq!(lab.hosts().len(), 1);
@@ -453,7 +453,7 @@ fn hosts_tell_their_age() {
         lab.wait(12);
         let ages: Vec<_> = lab.hosts().iter().map(|host| host.age.as_secs()).collect();
         assert_eq!(ages, [42, 12]);
-        // A flow to a host says nothing of the host.
+        // A flow to a host does not refresh the host.
         lab.see(2, B, A);
         assert_eq!(lab.hosts()[0].age, Duration::from_secs(42));
     });
@@ -488,7 +488,7 @@ fn when_a_removal_is_lost_all_flows_go_at_the_next_second() {
     on_both(|mut lab| {
         lab.see(2, B, A);
         lab.see(1, A, B);
-        // Room for the removals, but not for what follows them.
+        // Space for the removals, but not for the messages after them.
         let mut small = Out::with_capacity(200);
         std::mem::swap(&mut lab.out, &mut small);
         let packet = Packet::new(3, udp(A, B));
@@ -526,7 +526,7 @@ fn exact_flows_are_one_for_each_connection() {
         let sent = lab.see(1, A, B);
         let link = format!("in_port=1,eth_dst={B},eth_src={A},eth_type=0x0800,vlan_vid=0x0");
         let end = "ip_proto=17,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,udp_src=1000,udp_dst=2000";
-        // On 1.0 a flow that leaves nothing open would be above all priorities.
+        // On 1.0 a flow without wildcards would be above all priorities.
         let flows = ["", "ip_dscp=0,"].map(|dscp| format!("flow {link},{dscp}{end} to 2 {LIMITS}"));
         assert!(flows.contains(&sent[0]), "{sent:?}");
     });

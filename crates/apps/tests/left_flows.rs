@@ -1,4 +1,4 @@
-//! Which flows of an earlier run a learning switch takes on, and what it knows by them.
+//! Which flows of an earlier run a learning switch adopts, and what it learns from them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
@@ -21,13 +21,13 @@ fn exact() -> LearningSettings {
     LearningSettings { matching: MatchKind::Exact, ..l2() }
 }
 
-/// From A at one port to B at another.
+/// A flow from A at one port to B at another.
 fn between(from: u32, to: u32) -> FlowStats<'static> {
     let matching = Match::any().in_port(Port(from)).eth_src(A).eth_dst(B).untagged();
     flow(&l2(), leak(matching), leak([Action::output(Port(to))]))
 }
 
-/// The flow that is installed for a packet from port 1, to somebody at port 2, as its switch tells of it.
+/// The flow for a packet from port 1 to a host at port 2, as its switch reports it.
 fn left(version: Version, settings: LearningSettings, frame: &[u8]) -> FlowStats<'static> {
     let mut lab = Lab::new(version, settings);
     let back = [&frame[6..12], &frame[..6], &frame[12..]].concat();
@@ -64,12 +64,12 @@ fn flow(
     }
 }
 
-/// For the few bytes of a test.
+/// Leaks the few bytes of a test.
 fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
-/// Whether a flow is taken on. Nothing is sent for it.
+/// Returns whether a flow is adopted. No message may be sent for it.
 fn adopts(lab: &mut Lab, flow: &FlowStats<'_>) -> bool {
     let adopted = lab.with(|handler, switch| handler.adopt(switch, flow)).unwrap();
     assert_eq!(lab.sent(), [""; 0]);
@@ -81,7 +81,7 @@ fn hosts(lab: &Lab) -> Vec<(MacAddr, u32)> {
     lab.hosts().iter().map(|host| (host.mac, host.port.0)).collect()
 }
 
-/// Whether a flow is refused, and nothing learnt from it.
+/// Checks that a flow is refused, and nothing is learnt from it.
 #[track_caller]
 fn assert_refused(lab: &mut Lab, flow: &FlowStats<'_>) {
     let before = hosts(lab);
@@ -106,7 +106,7 @@ fn a_flow_as_it_would_be_installed_today_stays_and_tells_where_its_hosts_are() {
             let mut lab = Lab::new(version, settings);
             assert!(adopts(&mut lab, &left(version, settings, frame)), "{version} {frame:x?}");
             assert_eq!(hosts(&lab), [(A, 1), (B, 2)]);
-            // The other way is one flow, without a flood.
+            // The other direction takes one flow, without a flood.
             let back = [&frame[6..12], &frame[..6], &frame[12..]].concat();
             let sent = lab.packet_in(&Packet::new(2, back).buffered(7));
             assert!(sent.len() == 1 && sent[0].starts_with("flow in_port=2,"), "{sent:?}");
@@ -165,7 +165,7 @@ fn a_flow_that_contradicts_what_is_known_goes() {
         assert_refused(&mut lab, &between(1, 2));
         assert!(adopts(&mut lab, &between(1, 3)));
         assert_refused(&mut lab, &between(2, 3));
-        // The same again says nothing new.
+        // The same flow again changes nothing.
         assert!(adopts(&mut lab, &between(1, 3)));
         assert_eq!(hosts(&lab), [(A, 1), (B, 3)]);
     }
@@ -254,7 +254,7 @@ fn nobody_goes_for_a_flow_that_is_taken_on_and_limits_are_kept() {
 #[test]
 fn a_place_at_a_port_that_is_given_back_is_free() {
     for version in VERSIONS {
-        // The other end has no place, so the one that was taken for the first is given back.
+        // The other end has no place, so the place taken for the first end is released.
         let mut lab = Lab::new(version, LearningSettings { max_macs_per_port: 1, ..l2() });
         lab.see(2, C, A);
         for _ in 0..3 {

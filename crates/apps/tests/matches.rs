@@ -35,7 +35,7 @@ fn udp() -> Vec<u8> {
     with(|bytes| ethernet().ipv4(FROM, TO, 64).udp(1000, 53).write(bytes, &[0; 10]).unwrap())
 }
 
-/// IPv4 with this protocol, as `change` makes it.
+/// An IPv4 packet with this protocol and a changed header.
 fn ipv4(protocol: u8, payload: &[u8], change: impl FnOnce(&mut Ipv4Header)) -> Vec<u8> {
     let mut header =
         Ipv4Header::new(payload.len() as u16, 64, IpNumber(protocol), FROM, TO).unwrap();
@@ -84,7 +84,7 @@ fn arp(operation: u16) -> Vec<u8> {
     with(|bytes| ethernet().arp(packet).write(bytes).unwrap())
 }
 
-/// The match that a packet from A at port 1 to B gets, without what all have.
+/// The match for a packet from A at port 1 to B, without the common fields.
 fn exact(version: Version, packet: &Packet) -> String {
     let settings = LearningSettings { matching: MatchKind::Exact, ..Default::default() };
     let mut lab = Lab::new(version, settings);
@@ -108,13 +108,13 @@ fn expect(frame: Vec<u8>, on_1_0: &str, on_1_3: &str) {
     }
 }
 
-/// The same on both versions, except what is left open on 1.0.
+/// Expects the same match on both versions, except fields omitted on 1.0.
 #[track_caller]
 fn expect_on_both(frame: Vec<u8>, expected: &str) {
     expect(frame, &on_1_0(expected), expected);
 }
 
-/// Without the fields that are left open on 1.0, where a flow that leaves nothing open is above all priorities.
+/// Removes the fields omitted on 1.0, where a flow without wildcards is above all priorities.
 fn on_1_0(expected: &str) -> String {
     let is_open = |field: &&str| {
         ["vlan_pcp=", "ip_dscp=", "arp_op="].iter().any(|open| field.starts_with(open))
@@ -209,7 +209,7 @@ fn ipv6_counts_in_1_3_as_far_as_its_headers_go() {
         (ipv6(17, &UDP), ",ip_proto=17", ",udp_src=1000,udp_dst=53"),
         (ipv6(58, &ICMP), ",ip_proto=58", ",icmpv6_type=8,icmpv6_code=0"),
         (ipv6(132, &SCTP), ",ip_proto=132", ",sctp_src=1000,sctp_dst=53"),
-        // ICMP of the other version is a protocol like any other.
+        // ICMP of the other version is an ordinary protocol.
         (ipv6(1, &ICMP), ",ip_proto=1", ""),
         (ipv6(59, &[0; 8]), ",ip_proto=59", ""),
         // Behind hop-by-hop and destination options.
@@ -218,11 +218,11 @@ fn ipv6_counts_in_1_3_as_far_as_its_headers_go() {
         // Fragments, first and later.
         (ipv6(44, &fragment(17, 1)), "", ""),
         (ipv6(44, &fragment(17, 8)), "", ""),
-        // An extension header that is cut, and one that cannot be looked behind.
+        // An extension header that is cut, and one that hides the headers behind it.
         (ipv6(60, &[17, 9, 0, 0]), "", ""),
         (ipv6(50, &[0; 32]), "", ""),
     ] {
-        // The fields are in the order of their numbers: ports before IPv6 addresses before ICMPv6.
+        // The fields are ordered by number: ports before IPv6 addresses before ICMPv6.
         let (ports, icmp) = if end.starts_with(",icmp") { ("", end) } else { (end, "") };
         let on_1_3 = format!("{on_1_0},ip_dscp=46{ip_proto}{ports},{addresses}{icmp}");
         expect(frame, on_1_0, &on_1_3);
@@ -243,7 +243,7 @@ fn arp_has_operation_and_addresses() {
     expect_on_both(arp(2), &format!("{arp_type},arp_op=2,{addresses}"));
     // 1.0 has eight bits for the operation, and Open vSwitch reads eight in 1.3 too.
     expect_on_both(arp(258), &format!("{arp_type},{addresses}"));
-    // Addresses of another kind, and a packet that is cut.
+    // Addresses of another type, and a cut packet.
     let mut other = arp(1);
     other[14] = 1;
     expect_on_both(other, arp_type);
@@ -258,7 +258,7 @@ fn a_vlan_counts_with_its_priority() {
         (0x8100, 5 << 13 | 7, "vlan_vid=0x1007,vlan_pcp=5"),
         (0x8100, 3 << 13, "vlan_vid=0x1000,vlan_pcp=3"),
         (0x88a8, 8, "vlan_vid=0x1008,vlan_pcp=0"),
-        // The drop eligible bit does not count.
+        // The drop eligible bit is ignored.
         (0x8100, 1 << 12 | 7, "vlan_vid=0x1007,vlan_pcp=0"),
     ] {
         let frame = tagged(udp(), tpid, tci);
@@ -291,8 +291,8 @@ fn a_length_is_no_type() {
 
 #[test]
 fn of_malformed_headers_what_can_be_read_counts() {
-    // IPv4: not even a header; a version or header length that cannot be; a length beyond the end or
-    // within the header.
+    // IPv4: no whole header; an impossible version or header length; a total length beyond the end
+    // or within the header.
     expect_on_both(udp()[..14 + 19].to_vec(), IPV4);
     for (at, value) in [(14, 0x65), (14, 0x44), (16, 0xff), (17, 12)] {
         let mut frame = udp();
@@ -303,7 +303,7 @@ fn of_malformed_headers_what_can_be_read_counts() {
     let mut frame = udp();
     frame[12..14].copy_from_slice(&[0x86, 0xdd]);
     expect_on_both(frame, "eth_type=0x86dd,vlan_vid=0x0");
-    // UDP and TCP headers that are not there.
+    // UDP and TCP headers that are cut.
     let no_ports = |protocol| format!("{IPV4},ip_dscp=0,ip_proto={protocol},{ADDRESSES}");
     expect_on_both(ipv4(17, &UDP[..7], |_| ()), &no_ports(17));
     expect_on_both(ipv4(6, &UDP, |_| ()), &no_ports(6));

@@ -11,7 +11,7 @@ use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, linear, ring, single, tree};
 
-/// By then discovery has asked all ports.
+/// By then discovery has probed all ports.
 const SETTLED: Duration = Duration::from_secs(12);
 const EVERY: Duration = Duration::from_millis(5);
 
@@ -73,7 +73,8 @@ fn ports_of_one_switch_and_more_than_two_are_joined_too() {
     }
 }
 
-/// On 1.3 the switch before the link goes around by itself; on 1.0 the controller moves the circuit.
+/// On 1.3 the switch before the link uses the detour by itself; on 1.0 the controller moves the
+/// circuit.
 #[test]
 fn a_circuit_survives_each_link_of_its_path() {
     for version in VERSIONS {
@@ -100,7 +101,8 @@ fn a_circuit_survives_each_link_of_its_path() {
     }
 }
 
-/// Three tags for detours in each generation are enough where data centres need them: within a pod, and between pods.
+/// Three tags for detours in each generation are enough in data centres: within a pod, and between
+/// pods.
 #[test]
 fn every_link_has_a_detour_in_leaf_spine_and_fat_trees() {
     for (topology, ends) in [
@@ -115,8 +117,8 @@ fn every_link_has_a_detour_in_leaf_spine_and_fat_trees() {
     }
 }
 
-/// While the controller moves a circuit, also where each switch takes its own time, no frame is lost. (None is on
-/// the link when it fails.)
+/// No frame is lost while the controller moves a circuit, even if each switch has its own delay.
+/// (No frame is on the link when it fails.)
 #[test]
 fn no_frame_is_lost_by_moving_a_circuit() {
     const COUNT: u16 = 8000;
@@ -139,7 +141,7 @@ fn no_frame_is_lost_by_moving_a_circuit() {
     }
 }
 
-/// Whichever switches have their part of a new tree, no frame runs in circles.
+/// No frame circles, whichever switches have their part of a new tree.
 #[test]
 fn no_frame_circles_while_a_tree_changes() {
     const STEP: Duration = Duration::from_millis(2);
@@ -170,7 +172,7 @@ fn no_frame_circles_while_a_tree_changes() {
     }
 }
 
-/// Without the controller the detours carry on, whichever link fails.
+/// Without the controller the detours still work, whichever link fails.
 #[test]
 fn detours_need_no_controller() {
     for (a, b) in [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1")] {
@@ -224,8 +226,8 @@ fn a_circuit_that_cannot_be_says_why_and_the_others_stay() {
     );
 }
 
-/// A new controller finds the circuits as they are, and their frames notice nothing; also where they have the tags
-/// of a later layout than its first.
+/// A new controller adopts the circuits, and no frame is affected; also when they use the tags of a
+/// later layout than its first.
 #[test]
 fn a_restart_of_the_controller_is_not_noticed() {
     for (version, is_moved) in VERSIONS.into_iter().flat_map(|v| [(v, false), (v, true)]) {
@@ -251,12 +253,12 @@ fn a_restart_of_the_controller_is_not_noticed() {
     }
 }
 
-/// What a host sends with a circuit's tag does not come out of it, wherever it is sent in.
+/// A host's frame with a circuit's tag does not leave the circuit, wherever it enters.
 #[test]
 fn a_circuit_cannot_be_entered_from_outside() {
     for version in VERSIONS {
         let all = circuits(&["blue 1:1 3:1"]);
-        // Two hosts at each of four switches in a line; what is not the circuit's is flooded.
+        // Two hosts at each of four switches in a line; frames outside the circuit are flooded.
         let lab = Lab::seeded(3).topology(linear(4, 2)).version(version);
         let mut lab = lab.app(Provisioning::new(&all)).run(Learning::default());
         lab.run_for(SETTLED);
@@ -278,7 +280,7 @@ fn a_circuit_cannot_be_entered_from_outside() {
 const INTRUDER: &[u8] = b"let me in";
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// A frame to everybody with a VLAN tag.
+/// A broadcast frame with a VLAN tag.
 fn tagged(vlan: u16) -> Vec<u8> {
     let (to, from) = ([0xff; 6], [2, 0, 0, 0, 0, 0x66]);
     let [high, low] = vlan.to_be_bytes();
@@ -286,8 +288,8 @@ fn tagged(vlan: u16) -> Vec<u8> {
     [&to[..], &from, &tag, &ETHER_TYPE, &[0; 40], INTRUDER].concat()
 }
 
-/// Where a host of one circuit is at a port of another, its frames are those of the host's circuit, whichever
-/// is configured first.
+/// If a host of one circuit is at a port of another, its frames belong to the host's circuit, in
+/// any order of configuration.
 #[test]
 fn a_hosts_circuit_goes_before_its_ports() {
     for version in VERSIONS {
@@ -296,7 +298,7 @@ fn a_hosts_circuit_goes_before_its_ports() {
             let all = circuits(&texts);
             let lab = Lab::seeded(3).topology(ring(4, 1)).version(version);
             let mut lab = lab.run(Provisioning::new(&all));
-            // A port's circuit that is there before would have its host unheard.
+            // If the port's circuit came first, the host's frames would not reach the controller.
             lab.link_down("h2", "s2");
             lab.run_for(SETTLED);
             lab.announce("h1");
@@ -310,7 +312,7 @@ fn a_hosts_circuit_goes_before_its_ports() {
     }
 }
 
-/// What a switch refuses of one circuit is no matter of another.
+/// A refused flow of one circuit does not affect another.
 #[test]
 fn a_circuit_is_down_for_its_own_flows_only() {
     let one = circuits(&["one 1:1 1:2"]);
@@ -325,7 +327,8 @@ fn a_circuit_is_down_for_its_own_flows_only() {
     assert!(down(&states[1]).contains("refuses"), "{states:?}");
 }
 
-/// Switches, links and control connections fail in all ways; afterwards all is as if nothing had been.
+/// Switches, links and control connections fail in all ways; afterwards the state is the same as
+/// before.
 #[test]
 fn circuits_come_back_whatever_goes_wrong() {
     // Three leaves, s1 to s3, with two hosts each, under three spines.

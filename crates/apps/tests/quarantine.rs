@@ -1,4 +1,4 @@
-//! The app `quarantine` in a lab: who is listed is cut off at once, everywhere, and comes back.
+//! The app `quarantine` in a lab: listed hosts are cut off at once, everywhere, and come back.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -18,11 +18,11 @@ use bellrock_worker::Settings;
 
 const SEED: u64 = 42;
 
-/// What is promised: from the change of a list until no packet of the host passes any switch.
+/// Promised maximum time from a change of the list until no packet of the host passes any switch.
 const CUT_OFF_WITHIN: Duration = Duration::from_millis(50);
 const PING_INTERVAL: Duration = Duration::from_millis(5);
 const WHILE: Duration = Duration::from_secs(1);
-/// Switches look for their controller every 8 seconds.
+/// Switches retry their controller every 8 seconds.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
 
 on_both_versions!(
@@ -52,7 +52,7 @@ fn answered(lab: &mut Lab, pings: &Pings, time: Duration) -> u32 {
     lab.statistics(pings).received - before
 }
 
-/// Flows of the learning app are there already, and lead to it; the drops stand above them.
+/// Flows of the learning app to the host exist already; the drops override them.
 fn a_listed_host_is_cut_off_within_50_ms_and_comes_back(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);
@@ -87,12 +87,12 @@ fn addresses_and_prefixes_are_cut_off_too(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);
     assert!(lab.ping_all().is_complete());
-    // h1 to h3 are 10.0.0.1 to 10.0.0.3, and the rest are not in 10.0.0.0/30.
+    // h1 to h3 are 10.0.0.1 to 10.0.0.3; the others are outside 10.0.0.0/30.
     lists.set_file(BlockList::parse("10.0.0.0/30\n10.0.0.9\n").unwrap());
     lab.run_for(CUT_OFF_WITHIN);
     assert!(!lab.ping("h1", "h5") && !lab.ping("h5", "h3") && !lab.ping("h9", "h5"));
     assert!(lab.ping("h4", "h8"));
-    // A prefix in the place of its parts, and an IPv6 address, which 1.0 does not know.
+    // A prefix replaces its parts; an IPv6 address, which 1.0 does not support.
     lists.set_file(BlockList::parse("10.0.0.0/29\n2001:db8::1\n").unwrap());
     lab.run_for(CUT_OFF_WITHIN);
     assert!(!lab.ping("h1", "h8") && !lab.ping("h8", "h7") && lab.ping("h8", "h9"));
@@ -100,8 +100,8 @@ fn addresses_and_prefixes_are_cut_off_too(version: Version) {
     assert_eq!(gaps, if version == Version::V1_0 { 4 } else { 0 }, "{:?}", lists.entries());
 }
 
-/// On 1.0 a flow without wildcards is above all priorities: connections that are there go on, unless their flows leave
-/// something open.
+/// On 1.0 a flow without wildcards is above all priorities: existing connections would continue, if
+/// their flows had no wildcards.
 fn drops_are_above_flows_of_single_connections(version: Version) {
     let lists = BlockLists::default();
     let exact = LearningSettings { matching: MatchKind::Exact, ..LearningSettings::default() };
@@ -163,7 +163,7 @@ fn a_switch_that_comes_up_has_the_drops_before_anything_else(version: Version) {
     let lists = BlockLists::default();
     lists.set_file(BlockList::parse("10.0.0.1\n00:00:00:00:00:02").unwrap());
     let lab = lab(version, &lists);
-    // Behind the removal of what an earlier run left, and the entry for packets that match nothing.
+    // Skips the removal of an earlier run's flows, and the table-miss entry.
     let is_own = |message: &String| message.contains(" ADD ") && !message.contains("priority=0 ");
     let sent: Vec<String> = lab.messages("s2").map(ToString::to_string).filter(is_own).collect();
     assert!(sent.len() >= 6, "{sent:#?}");
@@ -181,8 +181,8 @@ fn a_list_with_a_bad_line_changes_nothing(version: Version) {
     assert!(!lab.ping("h1", "h5") && lab.ping("h2", "h5"));
 }
 
-/// The flows that carry the hosts' packets stay in the switches while the controller changes: the later one has no
-/// app that would remove them.
+/// The flows for the hosts' packets stay in the switches while the controller changes: the later
+/// controller has no app that would remove them.
 fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(version: Version) {
     let lists = BlockLists::default();
     let for_ever = LearningSettings { idle_timeout_s: 0, ..LearningSettings::default() };
@@ -234,7 +234,8 @@ fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(ver
     }
 }
 
-/// Somebody removes drops and adds one in the app's name; nobody else's flows are touched when that is put right.
+/// Another program removes drops and adds one with the app's cookie; the repair affects only flows
+/// of the app.
 fn drops_that_somebody_removes_are_put_back(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);
@@ -273,7 +274,7 @@ fn drops_that_somebody_removes_are_put_back(version: Version) {
     assert!(!lab.ping("h1", "h9") && lab.ping("h3", "h9"));
 }
 
-/// How many drops the switches were sent.
+/// Number of drops sent to the switches.
 fn drops_added(lab: &Lab) -> usize {
     let is_one = |message: &&LoggedMessage| {
         let text = message.to_string();
@@ -282,7 +283,8 @@ fn drops_added(lab: &Lab) -> usize {
     ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
-/// How many removals of the app's flows the switches were sent: one by one, or all at once by their cookie (1.3).
+/// Number of removals of the app's flows sent to the switches: single ones, or one for all by their
+/// cookie (1.3).
 fn drops_removed(lab: &Lab) -> usize {
     let app = AppId::new(0, "quarantine").unwrap();
     let priority = app.band().lift(Flow::new(Match::any()).priority).unwrap();
@@ -294,7 +296,8 @@ fn drops_removed(lab: &Lab) -> usize {
     ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
-/// A switch with a full table says so; what it refused is shown, and done when there is room.
+/// A switch with a full table refuses drops. They are listed, and installed when the table has
+/// space.
 #[test]
 fn what_a_switch_refuses_is_told_and_tried_again() {
     let lists = BlockLists::default();
@@ -315,7 +318,7 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
     lists.remove(hosts[1]).unwrap();
     lab.run_for(WHILE + CUT_OFF_WITHIN);
     assert_eq!(refused(&lists), 0, "{:?}", lists.entries());
-    // Of one that has a flow of its two, that one goes too.
+    // If one of two flows of an entry was installed, it is removed too.
     lists.add(hosts[0]).unwrap();
     lab.run_for(WHILE);
     assert_eq!(refused(&lists), 1, "{:?}", lists.entries());
@@ -325,13 +328,14 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
     assert_eq!(left, 0, "{:#?}", lab.flows("s1"));
 }
 
-/// Requests for flows that a switch was sent.
+/// Number of requests for flows sent to a switch.
 fn asked(lab: &Lab, switch: &str) -> usize {
     let is_one = |message: &&LoggedMessage| message.kind() == Some(MessageKind::MultipartRequest);
     lab.messages(switch).filter(is_one).count()
 }
 
-/// A reply takes longer than what is refused waits for another try, and than the list stays the same.
+/// A reply takes longer than the retry of refused drops, and than the interval between changes of
+/// the list.
 #[test]
 fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
     const SLOW: Duration = Duration::from_millis(600);
@@ -361,7 +365,7 @@ fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
     assert!((2..=4).contains(&(asked(&lab, "s2") - before)), "{}", asked(&lab, "s2") - before);
 }
 
-/// With others' flows: whose are whose, 1.0 cannot say in a question.
+/// Including flows of other apps: a request of 1.0 cannot select by cookie.
 #[test]
 fn a_switch_that_has_too_much_to_tell_is_told_of() {
     let lists = BlockLists::default();

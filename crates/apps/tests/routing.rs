@@ -1,5 +1,5 @@
-//! Routing in networks with cycles: everybody reaches everybody, nothing runs in circles, and what fails is
-//! gone around.
+//! Routing in networks with cycles: every host reaches every other host, no packet circles, and
+//! failures are bypassed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -17,7 +17,7 @@ use known::{SETTLED, known};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// Everything works in each of these.
+/// Everything works in each of these cases.
 const ALL: [(Version, RoutingMode); 4] = [
     (Version::V1_0, Reactive),
     (Version::V1_3, Reactive),
@@ -48,7 +48,7 @@ fn everybody_reaches_everybody_in_networks_with_cycles() {
     }
 }
 
-/// With flows by destination, whatever it sends meets one.
+/// With flows by destination, every packet that it sends matches a flow.
 #[test]
 fn a_host_that_only_answers_is_found() {
     for (version, mode) in ALL {
@@ -89,7 +89,7 @@ fn any_link_of_a_ring_can_be_cut_under_a_running_ping() {
                 );
             }
             assert_eq!(lab.findings(), [""; 0], "{version} {mode:?} {a} {b}");
-            // Nothing moves for it that does not have to, and nothing is lost.
+            // A returning link moves only the flows that must move, and no packet is lost.
             let pings = lab.start_pings("h1", "h3", 300, EVERY);
             lab.link_up(a, b);
             lab.run_for(Duration::from_secs(12));
@@ -135,13 +135,13 @@ fn hosts_that_are_not_known_are_reached_by_flooding_and_nothing_comes_twice() {
     }
 }
 
-/// A request by ARP, sent to everybody.
+/// A broadcast ARP request.
 fn arp_request(from: MacAddr, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     let head: [u8; 10] = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
     [&[0xff; 6], &from.0[..], &head, &from.0, &sender, &[0; 6], &target].concat()
 }
 
-/// Whether this is an answer by ARP that this address is somebody's.
+/// Returns whether this is an ARP answer for this address.
 fn is_arp_answer(frame: &[u8], ip: [u8; 4]) -> bool {
     frame[12..14] == [8, 6] && frame[20..22] == [0, 2] && frame[28..32] == ip
 }
@@ -152,7 +152,7 @@ fn an_address_that_nobody_has_any_more_can_be_taken_and_one_that_is_taken_is_def
         let mut lab = lab(ring(4, 1), version, mode);
         let mac = |lab: &Lab, n: usize| lab.topology().hosts()[n].mac;
         let (h1, h3) = (mac(&lab, 0), mac(&lab, 2));
-        // h1 has had another address beside 10.0.0.1, and the controller saw it.
+        // h1 has used another address beside 10.0.0.1, and the controller saw it.
         let before = [10, 0, 0, 99];
         lab.send_frame("h1", &arp_request(h1, before, before));
         lab.run_for(Duration::from_secs(1));
@@ -160,7 +160,7 @@ fn an_address_that_nobody_has_any_more_can_be_taken_and_one_that_is_taken_is_def
         assert_eq!(known.map(|host| host.id.mac), Some(h1), "{version} {mode:?}");
         for (ip, is_taken) in [(before, false), ([10, 0, 0, 1], true)] {
             lab.capture("h3");
-            // What h3 asks before it takes the address (RFC 5227 §2.1.1).
+            // The probe that h3 sends before it takes the address (RFC 5227 §2.1.1).
             lab.send_frame("h3", &arp_request(h3, [0; 4], ip));
             lab.run_for(Duration::from_secs(1));
             let answers = lab.capture("h3");
@@ -239,7 +239,7 @@ fn flows_that_an_earlier_run_left_carry_traffic_on_and_nothing_is_sent_that_is_t
         assert_eq!(statistics.received, 4000, "{version} {mode:?}: {statistics:?}");
         assert_eq!(lab.counter("changes_sent"), 0, "{version} {mode:?}");
         assert!(before > 0 && flows(&lab) == before, "{version} {mode:?}");
-        // They are followed from now on: what fails is gone around.
+        // The flows are maintained from now on: a failure is bypassed.
         let pings = lab.start_pings("h1", "h3", 300, Duration::from_millis(10));
         lab.link_down("s1", "s2");
         lab.run_for(Duration::from_secs(1));
@@ -247,7 +247,7 @@ fn flows_that_an_earlier_run_left_carry_traffic_on_and_nothing_is_sent_that_is_t
         lab.link_down("s4", "s1");
         lab.run_for(Duration::from_secs(3));
         let statistics = lab.statistics(&pings);
-        // The one link that is left has to be found first.
+        // The one remaining link must be found first.
         assert!(statistics.received >= 296, "{version} {mode:?}: {statistics:?}");
     }
 }
@@ -267,7 +267,7 @@ fn proactive_flows_are_there_before_anybody_talks_and_spread_over_all_shortest_p
         let floods = |lab: &mut Lab| lab.app_counter("routing", "floods").unwrap();
         let before = (delivered(&mut lab), floods(&mut lab));
         assert!(lab.ping_all().is_complete());
-        // No packet needs the controller, and no question is flooded.
+        // No packet needs the controller, and no address request is flooded.
         assert_eq!((delivered(&mut lab), floods(&mut lab)), before);
     }
 }

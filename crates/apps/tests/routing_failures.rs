@@ -1,5 +1,5 @@
-//! Reactive routing with switches that refuse flows or are slow to confirm: each is asked again, seldom, and holds up
-//! nobody else.
+//! Reactive routing with switches that refuse flows or are slow to confirm: each gets rare retries,
+//! and delays only its own pairs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -18,7 +18,7 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
 const PING_EVERY: Duration = Duration::from_millis(10);
 
-/// The lab when all hosts are known, in reactive mode.
+/// A lab in reactive mode, in which all hosts are known.
 fn reactive(lab: LabBuilder, idle_timeout_s: u16) -> Lab {
     let settings = RoutingSettings { idle_timeout_s, ..RoutingSettings::default() };
     known(lab.run(Routing::new(settings)))
@@ -68,7 +68,7 @@ fn a_flow_that_is_refused_is_asked_for_seldom_and_is_there_when_there_is_room() 
     for version in VERSIONS {
         let own = reactive(Lab::seeded(1).topology(ring(4, 3)).version(version), IDLE_S);
         let own = own.flows("s4").len() as u32;
-        // There is room for the flows of the three hosts of s4 to each other, and for no more.
+        // The table has space only for the flows between the three hosts of s4.
         let network = NetworkSettings { table_capacity: own + 6, ..NetworkSettings::default() };
         let lab = Lab::seeded(1).topology(ring(4, 3)).version(version).network(network);
         let mut lab = reactive(lab, IDLE_S);
@@ -96,7 +96,7 @@ fn a_flow_that_is_refused_is_asked_for_seldom_and_is_there_when_there_is_room() 
         let sent = lab.app_counter("routing", "flow_mods").unwrap() - before;
         assert!((1..=16).contains(&sent), "{version}: {sent}");
         assert_eq!(at(&lab, "s4"), 0, "{version}: {:?}", lab.flows("s4"));
-        // Those of s4 are silent, and their flows go.
+        // The hosts of s4 are silent, and their flows time out.
         lab.run_for(Duration::from_secs(60));
         assert_eq!(at(&lab, "s4"), 1, "{version}: {:?}", lab.flows("s4"));
         let statistics = lab.statistics(&pings);

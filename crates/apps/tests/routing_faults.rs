@@ -1,12 +1,12 @@
-//! Routing under faults, in networks with cycles: whatever goes wrong for a while, afterwards all is well again.
+//! Routing under faults, in networks with cycles: after a period of faults, everything works again.
 //!
-//! Each seed draws a network, a version of OpenFlow, a mode, traffic and faults. After the last fault
-//! hosts get the time that the constants promise; then
-//! - every host reaches every other one,
-//! - no packet would run in a circle or into a hole,
+//! Each seed selects a network, a version of OpenFlow, a mode, traffic and faults. After the last
+//! fault the hosts get the recovery time that the constants promise. Then
+//! - every host reaches every other host,
+//! - no packet would circle or be lost,
 //! - no ping was answered twice, at any time.
 //!
-//! A seed that fails is named, and what happened; `LAB_SEED=N` plays it alone.
+//! A failing seed is printed with what happened; `LAB_SEED=N` runs it alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -21,17 +21,16 @@ use bellrock_emulator::topology::{Named, fat_tree, leaf_spine, ring, waxman};
 use fastrand::Rng;
 use seeds::{ONE_SEED, number, play_all};
 
-/// Seeds that are played.
+/// Number of seeds.
 const SEEDS: u64 = 300;
 
-/// Between two datagrams or pings of hosts that talk while things go wrong.
+/// Interval between datagrams or pings of hosts during the faults.
 const TALK_EVERY: Duration = Duration::from_millis(150);
 
-/// Until a link that nobody has said to be down is missed, and one that is up is found: four rounds of
-/// discovery.
+/// Time to notice a silent link failure, or to find a link that is up: four rounds of discovery.
 const DISCOVERY: Duration = Duration::from_secs(20);
 
-/// What a seed draws, beside its faults.
+/// Settings that a seed selects, beside its faults.
 #[derive(Clone, Debug)]
 struct Drawn {
     topology: Named,
@@ -74,7 +73,7 @@ impl Drawn {
     }
 }
 
-/// Plays a seed; what is wrong in the end.
+/// Runs a seed; returns an error that describes what is wrong.
 fn play(seed: u64) -> Result<u64, String> {
     let mut rng = Rng::with_seed(seed);
     let drawn = Drawn::draw(&mut rng);
@@ -92,7 +91,7 @@ fn play(seed: u64) -> Result<u64, String> {
     if !lab.findings().is_empty() {
         return failed(format!("{:?}", lab.findings()), &plan);
     }
-    // An answer that came too late is counted with those that came twice.
+    // A late answer counts like a second answer.
     let is_twice = |ping: &&Pings| {
         let statistics = lab.statistics(ping);
         statistics.received + statistics.duplicates > statistics.sent
@@ -104,7 +103,7 @@ fn play(seed: u64) -> Result<u64, String> {
     Ok(lab.digest())
 }
 
-/// Hosts talk for so long: some send datagrams, which nobody answers, and some ping.
+/// Lets hosts talk for this time: some send datagrams, which no host answers, and some ping.
 fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) -> Vec<Pings> {
     let mut pings = Vec::new();
     let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();

@@ -1,5 +1,5 @@
-//! Routing when the controller starts again: what an earlier run has left stays until the network is all there, and
-//! is then changed as hosts and paths have changed.
+//! Routing when the controller restarts: flows of an earlier run stay until the network is
+//! complete, and are then changed to match the hosts and paths.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -11,20 +11,21 @@ use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::{Lab, LabBuilder};
 use bellrock_emulator::topology::ring;
 
-/// By then discovery has asked all ports, and flows have been waited for.
+/// By then discovery has probed all ports, and flows have been read.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// Switches have tried their controller 1, 3, 7, 15 and 23 s after it stopped, and try again after 8 s.
+/// Switches retry 1, 3, 7, 15 and 23 s after the controller stopped, and then every 8 s.
 const LONG_GONE: Duration = Duration::from_secs(24);
 
-/// By then a restarted controller has taken any network to be all there.
+/// By then a restarted controller counts any network as complete.
 const WAITED: Duration = Duration::from_secs(90);
 
 fn app(mode: RoutingMode) -> Routing {
     Routing::new(RoutingSettings { mode, idle_timeout_s: 0, ..RoutingSettings::default() })
 }
 
-/// A ring with a host at each switch, in which everybody has talked to everybody; then the controller was stopped.
+/// A ring with a host at each switch, in which every host has talked to every other; then the
+/// controller was stopped.
 fn left(mode: RoutingMode) -> Lab {
     left_in(Lab::seeded(1), mode)
 }
@@ -40,7 +41,7 @@ fn left_in(lab: LabBuilder, mode: RoutingMode) -> Lab {
     lab
 }
 
-/// The flows to hosts: what they match, and where they lead.
+/// The flows to hosts: their matches and output ports.
 fn flows(lab: &Lab, switch: &str) -> Vec<String> {
     let of_hosts = lab.flows(switch).into_iter().filter(|flow| flow.contains("dl_dst=00:00"));
     let told = |word: &&str| word.starts_with("eth_") || word.starts_with("output:");
@@ -75,7 +76,7 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
         let mut lab = left(mode);
         let before = OTHERS.map(|switch| flows(&lab, switch));
         assert!(before.iter().all(|flows| !flows.is_empty()), "{mode:?}");
-        // It tries again at once, the others after up to 8 s.
+        // It reconnects at once, the others after up to 8 s.
         lab.restart("s1", false);
         lab.start_controller(app(mode));
         let alone = |lab: &Lab| lab.is_up("s1") && OTHERS.iter().all(|switch| !lab.is_up(switch));
@@ -87,13 +88,13 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
         }
         for second in 0..8 {
             if second == 4 {
-                // No flow leads to it any more. It is found when it speaks.
+                // No flow leads to it any more. It is found when it sends a packet.
                 lab.announce("h1");
             }
             lab.run_for(Duration::from_secs(1));
             assert_eq!(OTHERS.map(|switch| flows(&lab, switch)), before, "{mode:?}");
         }
-        // What it has lost it gets again, and what others have they keep.
+        // It gets its lost flows again, and the other switches keep their flows.
         lab.run_for(SETTLED);
         let changed = lab.counter("changes_sent");
         assert!(!flows(&lab, "s1").is_empty(), "{mode:?}");
@@ -105,9 +106,9 @@ fn flows_stay_if_the_first_switch_to_come_back_has_none_and_is_alone_for_long() 
 
 #[test]
 fn flows_to_a_switch_that_leaves_before_it_has_told_its_own_stay() {
-    /// Longer than a network has to stay as it is, shorter than it is waited at most.
+    /// Longer than the time without changes, shorter than the maximum wait.
     const AWAY: Duration = Duration::from_secs(30);
-    /// So long bytes are under way to a switch: it is up before it can have told its flows.
+    /// Delay of bytes to a switch: it is connected before it can have reported its flows.
     const DELAY: Duration = Duration::from_millis(20);
     const ALL: [&str; 4] = ["s1", "s2", "s3", "s4"];
     for mode in [Reactive, Proactive] {
@@ -127,7 +128,7 @@ fn flows_to_a_switch_that_leaves_before_it_has_told_its_own_stay() {
 
 #[test]
 fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
-    /// A host that says nothing is forgotten after five minutes.
+    /// A silent host is forgotten after five minutes.
     const FORGOTTEN: Duration = Duration::from_secs(400);
     const H3: &str = "dl_dst=00:00:00:00:00:03";
     for mode in [Reactive, Proactive] {
@@ -136,11 +137,11 @@ fn a_host_that_is_gone_is_not_taken_to_be_where_flows_of_an_earlier_run_lead() {
         lab.run_for(SETTLED);
         lab.announce_all();
         lab.run_for(Duration::from_secs(1));
-        // Nothing tells that it has moved: the port that it was at stays up.
+        // The move is invisible: the old port stays up.
         lab.move_host_unseen("h3", "s1");
         lab.run_for(FORGOTTEN);
         assert!(flows(&lab, "s2").iter().all(|flow| !flow.contains(H3)), "{mode:?}");
-        // Somebody asks for it, it answers, and is found.
+        // A host sends a request for it, it answers, and is found.
         lab.ping("h2", "h3");
         let hosts = lab.controller().unwrap().hosts().load();
         assert!(lab.ping("h2", "h3"), "{mode:?}: {:?} {hosts:?}", flows(&lab, "s2"));

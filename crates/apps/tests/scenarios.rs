@@ -1,6 +1,6 @@
-//! What the learning app is for, in a lab: the scenarios of `tests/system`, which has them in Mininet
-//! on Open vSwitch and in real time, and of `crates/bellrock/tests/live.rs`, over real sockets. They
-//! have the same names in all three places.
+//! The purpose of the learning app, in a lab: the scenarios of `tests/system`, which runs them in
+//! Mininet on Open vSwitch and in real time, and of `crates/bellrock/tests/live.rs`, over real
+//! sockets. They have the same names in all three places.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -19,15 +19,15 @@ use bellrock_tables::Budget;
 
 const SEED: u64 = 42;
 const PING_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the peers ping before the move, and the moved host stays silent after it.
+/// How long the peers ping before the move; below, how long the moved host stays silent after it.
 const SETTLE: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_millis(400);
-/// After the host is to be reachable again, pings go on for so long, and none may be lost.
+/// Duration of pings after the host is reachable again; none may be lost.
 const STEADY: Duration = Duration::from_secs(1);
-/// What is promised when the controller hears of the move.
+/// Promised maximum time after the controller has noticed the move.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// Every ping of a time is answered, but for one that is under way at each end of it.
+/// Every ping of a period is answered, except one under way at each end.
 fn assert_steady(lab: &mut Lab, pings: &[Pings], interval: Duration) {
     let before: Vec<u32> = pings.iter().map(|pings| lab.statistics(pings).received).collect();
     lab.run_for(STEADY);
@@ -38,7 +38,7 @@ fn assert_steady(lab: &mut Lab, pings: &[Pings], interval: Duration) {
     }
 }
 
-/// Flows of a switch that come from a port or go out of it.
+/// Number of flows of a switch that match a port or send to it.
 fn flows_at(lab: &Lab, switch: &str, port: u32) -> usize {
     let tables = lab.switch(switch).datapath().tables().iter();
     let flows = tables.flat_map(|(_, table)| table.flows());
@@ -49,11 +49,11 @@ fn flows_at(lab: &Lab, switch: &str, port: u32) -> usize {
     at_port.count()
 }
 
-/// Hosts of a tree reach each other, over flows and not over the controller.
+/// Hosts of a tree reach each other by flows, not by the controller.
 mod reach {
     use super::*;
 
-    /// ARP and a ping need 10 to 16 on their way over three switches.
+    /// ARP and a ping over three switches need 10 to 16.
     const MAX_PACKET_INS: usize = 20;
     const STREAM_BYTES: u64 = 10_000_000;
 
@@ -69,7 +69,7 @@ mod reach {
         messages.filter(|message| message.to_string().starts_with("OFPT_PACKET_IN")).count()
     }
 
-    /// All pairs, and nothing was malformed.
+    /// All pairs reach each other, and no packet was malformed.
     fn pingall(version: Version) {
         let mut lab = lab(version);
         let pinged = lab.ping_all();
@@ -80,7 +80,7 @@ mod reach {
         assert!(lab.message_count("s1", Way::ToSwitch) > 0);
     }
 
-    /// A stream over three switches goes over installed flows.
+    /// A stream over three switches uses installed flows.
     fn iperf(version: Version) {
         let mut lab = lab(version);
         assert!(lab.ping("h1", "h9"));
@@ -96,8 +96,7 @@ mod moves {
 
     const HARD_TIMEOUT_S: u16 = 2;
     const MAX_AGE_S: u32 = 2;
-    /// Flows end when their time is over, and the controller looks for hosts that are too old once a
-    /// second.
+    /// Time for flows to time out; the controller looks for old hosts once a second.
     const EXPIRY: Duration = Duration::from_millis(1500);
     /// The port of h1 before it moves.
     const OLD_PORT: u32 = 1;
@@ -128,7 +127,7 @@ mod moves {
         (lab, pings)
     }
 
-    /// Nobody is answered in this time.
+    /// No ping is answered in this time.
     fn assert_silent(lab: &mut Lab, pings: &[Pings], time: Duration) {
         let received = |lab: &Lab| pings.iter().map(|pings| lab.statistics(pings).received).sum();
         let before: u32 = received(lab);
@@ -145,8 +144,8 @@ mod moves {
         LearningSettings { hard_timeout_s, max_age_s, ..LearningSettings::default() }
     }
 
-    /// Same switch, old port still up: back within a second of the host's first packet, a unicast
-    /// one.
+    /// Same switch, old port still up: reachable within a second of the host's first packet, which
+    /// is unicast.
     fn to_another_port(version: Version) {
         let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
         lab.move_host_unseen("h1", "s1");
@@ -155,9 +154,9 @@ mod moves {
         assert_back(&mut lab, &pings, PROMPT);
     }
 
-    /// Same switch, old link down: back within a second of that, though the host does not say a word
-    /// by itself. Its peers go on sending to its address, so no flow to the old port ends for
-    /// idleness; only the event of the port can tell.
+    /// Same switch, old link down: reachable within a second, although the host sends nothing by
+    /// itself. Its peers still send to its address, so no flow to the old port becomes idle; only
+    /// the port event shows the move.
     fn to_another_port_link_down(version: Version) {
         let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
         lab.move_host("h1", "s1");
@@ -165,8 +164,8 @@ mod moves {
         assert_eq!(flows_at(&lab, "s1", OLD_PORT), 0);
     }
 
-    /// The old link goes down: its flows go, and the host is back within a second of its first
-    /// broadcast.
+    /// The old link goes down: its flows are removed, and the host is reachable within a second of
+    /// its first broadcast.
     fn to_another_switch_link_down(version: Version) {
         let (mut lab, pings) = prepare(version, 2, LearningSettings::default());
         lab.move_host("h1", "s2");
@@ -176,8 +175,8 @@ mod moves {
         assert_back(&mut lab, &pings, PROMPT);
     }
 
-    /// The old port stays up: back within the hard timeout of the flows, and under traffic that never
-    /// pauses no flow grows older.
+    /// The old port stays up: reachable within the hard timeout of the flows. Traffic without a
+    /// pause does not extend it.
     fn to_another_switch_port_up(version: Version) {
         let (mut lab, pings) = prepare(version, 2, settings(HARD_TIMEOUT_S, 300));
         lab.move_host_unseen("h1", "s2");
@@ -194,9 +193,9 @@ mod moves {
         }
     }
 
-    /// As before, but the host talks to h3 only, so the old switch hears nothing: back when what it
-    /// knew is too old. A hard timeout alone would not do: the flow that ends would be made again, out
-    /// of the table of hosts.
+    /// As before, but the host talks only to h3, so the old switch sees none of its packets:
+    /// reachable when the old entry has aged out. A hard timeout alone would not be enough: the
+    /// table of hosts would install the flow again.
     fn to_another_switch_unheard(version: Version) {
         let (mut lab, pings) = prepare(version, 2, settings(HARD_TIMEOUT_S, MAX_AGE_S));
         lab.move_host_unseen("h1", "s2");
@@ -206,16 +205,16 @@ mod moves {
     }
 }
 
-/// The controller goes away under running traffic and comes back.
+/// The controller stops under running traffic and comes back.
 mod restart {
     use super::*;
 
-    /// From the start of the new controller until every pair is reachable.
+    /// Maximum time from the start of the new controller until every pair is reachable.
     const BACK_LIMIT: Duration = Duration::from_secs(5);
-    /// How long nobody is in control.
+    /// Time without a controller.
     const AWAY: Duration = Duration::from_secs(3);
     const PING_INTERVAL: Duration = Duration::from_millis(200);
-    /// Switches look for their controller so often.
+    /// Interval at which switches retry their controller.
     const RETRY: Duration = Duration::from_secs(1);
 
     on_both_versions!(under_traffic);
@@ -223,7 +222,7 @@ mod restart {
     fn under_traffic(version: Version) {
         let lab = Lab::seeded(SEED).topology(tree(2, 3)).version(version);
         let mut lab = lab.backoff(Backoff { first: RETRY, most: RETRY }).run(Learning::default());
-        // Each host talks to its neighbour; no other pair has spoken when the controller goes.
+        // Each host talks to its neighbour; no other pair has talked when the controller stops.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));
         let running: Vec<Pings> = neighbours
@@ -243,7 +242,7 @@ mod restart {
     }
 }
 
-/// Names in `text` behind `before`, of the lines that the one above allows.
+/// Names in `text` behind `before`, in lines whose previous line is `allowed`.
 fn names<'t>(text: &'t str, before: &str, allowed: impl Fn(&str) -> bool) -> BTreeSet<&'t str> {
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.windows(2).filter(|pair| allowed(pair[0]));
@@ -259,9 +258,9 @@ fn mininet_the_lab_and_live_have_the_same_scenarios() {
     let files = ["test_reach.py", "test_moves.py", "test_restart.py"];
     let texts = files.map(|file| read(&format!("tests/system/{file}")));
     for text in &texts {
-        // The class Stop is about the command, not about the app.
+        // The class Stop is about the command, not the app.
         let text = text.split("\nclass Stop").next().unwrap();
-        // Decorators in any order; the one of the versions is on each of them.
+        // Decorators in any order; each scenario has the one for the versions.
         let is_scenario = |above: &str| {
             above.contains("@on_both_versions") || above.contains("@under_all_tcp_buffers")
         };

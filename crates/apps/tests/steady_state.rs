@@ -1,5 +1,5 @@
-//! In the steady state no packet costs an allocation: hits, floods, inserts, evictions, packets with
-//! and without buffers, both kinds of match, both versions.
+//! In the steady state no packet causes an allocation: hits, floods, inserts, evictions, packets
+//! with and without buffers, both kinds of match, both versions.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 mod lab;
@@ -17,8 +17,8 @@ fn host(n: u32) -> MacAddr {
     MacAddr([2, 0, a, b, c, d])
 }
 
-/// A mix: hosts that come again talk to each other, strangers come once, groups, moves, packets
-/// that are dropped, every third in a buffer.
+/// A mix: known hosts talk to each other, strangers appear once, group packets, moves, dropped
+/// packets; every third packet is buffered.
 fn traffic() -> Vec<Packet> {
     (0..4 * HOSTS)
         .map(|n| {
@@ -39,7 +39,7 @@ fn traffic() -> Vec<Packet> {
         .collect()
 }
 
-/// What the switch sends, read by read.
+/// The bytes that the switch sends, read by read.
 fn reads(packets: &[Packet], version: Version) -> Vec<Vec<u8>> {
     let read = |packets: &[Packet]| packets.iter().flat_map(|p| p.message(version)).collect();
     packets.chunks(40).map(read).collect()

@@ -1,4 +1,5 @@
-//! Storms are noticed, reported once, slowed down, and their end is noticed; and nothing else is taken for a storm.
+//! Storms are detected, reported once and slowed down, and their end is detected. Nothing else
+//! counts as a storm.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -16,10 +17,10 @@ use lab::{A, B, Lab, Packet, VERSIONS, udp};
 
 const SEED: u64 = 42;
 
-/// After the last sign of a storm it is over.
+/// Time from the last sign of a storm to its end.
 const CALM: Duration = Duration::from_secs(30);
 
-/// What has been said of storms, in order.
+/// The events about storms, in order.
 fn reports(network: &Network) -> Vec<Event> {
     let events = network.controller().unwrap().events().latest(usize::MAX);
     let of_storms = events.into_iter().map(|happened| happened.event);
@@ -31,8 +32,8 @@ fn reports(network: &Network) -> Vec<Event> {
 mod on_a_ring {
     use super::*;
 
-    /// Packet-ins of four switches until each has noticed the storm, with the frames that are still under way then. The
-    /// storm is 9,000 a second without that.
+    /// Maximum number of packet-ins of four switches until each has detected the storm, including
+    /// frames under way then. Without detection, the storm causes 9,000 a second.
     const MAX_PACKET_INS_TO_NOTICE: u64 = 1_000;
 
     on_both_versions!(learning, global_learning, hub);
@@ -56,7 +57,7 @@ mod on_a_ring {
         let noticed = network.counter("packet_ins");
         assert!(noticed < MAX_PACKET_INS_TO_NOTICE, "{noticed} packet-ins in 10 s");
 
-        // Broadcasts go on to arrive, though each only once.
+        // Broadcasts still arrive, each only once.
         for _ in 0..10 {
             network.announce("h3");
             network.run_for(Duration::from_secs(1));
@@ -79,7 +80,7 @@ mod on_a_ring {
         let [_, Event::StormOver { lasted, .. }] = said[..] else { panic!("{said:?}") };
         assert!((9..=21).contains(&lasted.as_secs()), "{lasted:?}");
 
-        // The loop is gone: it is as on a tree.
+        // The loop is gone: the network works like a tree.
         assert!(network.ping_all().is_complete());
         network.run_for(Duration::from_secs(60));
         assert_eq!(reports(&network).len(), 2);
@@ -91,7 +92,7 @@ mod on_a_ring {
         let mut pings = network.start_pings("h1", "h3", u16::MAX, Duration::from_millis(100));
         network.run_for(Duration::from_secs(2));
         network.link_up("s1", "s2");
-        // A frame of another host; those two have flows.
+        // A frame of another host; the two pinging hosts have flows.
         network.announce("h2");
         network.run_for(Duration::from_secs(10));
         assert_eq!(reports(&network).len(), 3, "{:?}", reports(&network));
@@ -99,7 +100,7 @@ mod on_a_ring {
         network.run_for(Duration::from_secs(10));
         let answered = network.statistics(&pings).received - before;
         assert!(answered >= 99, "{answered} of 100 pings between settled hosts");
-        // Hosts that have never talked find each other in spite of the loop.
+        // Hosts that have never talked find each other despite the loop.
         pings = network.start_pings("h4", "h2", u16::MAX, Duration::from_millis(100));
         network.run_for(Duration::from_secs(20));
         let received = network.statistics(&pings).received;
@@ -123,7 +124,7 @@ mod no_alarm {
                 0 => (network.run(Learning::default()), "learning"),
                 _ => (network.run(Hub), "hub"),
             };
-            // All 125 at once, and again: the same frames.
+            // All 125 at once, repeated with the same frames.
             for _ in 0..20 {
                 network.announce_all();
                 network.run_for(Duration::from_millis(100));
@@ -165,7 +166,8 @@ mod no_alarm {
     }
 }
 
-/// As benchmarks do: the same few frames of known hosts to a destination that nobody knows, as fast as they can.
+/// Like a benchmark: a few frames of known hosts to an unknown destination, repeated at maximum
+/// rate.
 fn a_benchmark_is_no_storm<H: Handler>(app: &impl App<Handler = H>) {
     const FRAMES: u32 = 50_000;
     for version in VERSIONS {
@@ -188,7 +190,7 @@ fn a_benchmark_is_no_storm_for_a_learning_switch_or_a_hub() {
     a_benchmark_is_no_storm(&Hub);
 }
 
-/// A loop in switches that are not controlled, behind one port.
+/// A loop in switches without a controller, behind one port.
 #[test]
 fn one_broadcast_over_and_over_is_a_storm_and_its_copies_free_their_buffers() {
     for version in VERSIONS {
@@ -210,7 +212,7 @@ fn one_broadcast_over_and_over_is_a_storm_and_its_copies_free_their_buffers() {
     }
 }
 
-/// The frames themselves are not remembered here: they go to a known host.
+/// Nothing remembers the frames themselves here: their destination is known.
 #[test]
 fn hosts_that_move_to_and_fro_at_a_high_rate_are_a_storm() {
     for version in VERSIONS {
@@ -224,12 +226,12 @@ fn hosts_that_move_to_and_fro_at_a_high_rate_are_a_storm() {
             lab.see(1 + n % 2, A, B);
         }
         assert_eq!(lab.counter("storms"), 1);
-        // What is known goes on.
+        // Traffic between known hosts continues.
         assert_eq!(lab.see(1, A, B).len(), 1);
     }
 }
 
-/// Of a storm of a thousand different frames only so many are flooded.
+/// In a storm of a thousand different frames, only a limited number are flooded.
 #[test]
 fn a_switch_in_a_storm_floods_a_bounded_number_of_frames() {
     const WITHIN_800_MS: usize = 100;

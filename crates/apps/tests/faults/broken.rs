@@ -1,4 +1,4 @@
-//! The learning switch with a mistake each, of the kind that shows only when a switch comes back.
+//! Learning switches with one mistake each, which shows only when a switch comes back.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,12 +10,12 @@ use bellrock_api::{
 use bellrock_apps::Learning;
 use bellrock_apps::learning::LearningSwitch;
 
-/// What is done wrong when a switch comes that was there before.
+/// The mistake made when a known switch connects again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// It is taken for set up: whatever it asks, nothing is done.
+    /// The switch counts as set up: all its packets are ignored.
     TakenForSetUp,
-    /// Its packets are flooded as well, in case that a flow of it leads astray.
+    /// Its packets are also flooded, in case a flow leads to a wrong port.
     FloodedToo,
 }
 
@@ -34,7 +34,7 @@ impl Mistaken {
 
 pub(crate) struct MistakenSwitch {
     inner: LearningSwitch,
-    /// None for a switch that is there for the first time.
+    /// `None` for a switch that connects for the first time.
     mistake: Option<Mistake>,
 }
 

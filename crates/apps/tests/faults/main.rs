@@ -1,11 +1,11 @@
-//! The learning switches under faults: whatever goes wrong for a while, afterwards all is well again.
+//! The learning switches under faults: after a period of faults, everything works again.
 //!
-//! Each seed draws a network, a version of OpenFlow, settings, traffic and faults. After the last
-//! fault hosts get the time that the constants promise ([`Lab::recovery_time`]); then
-//! - every host reaches every other one,
+//! Each seed selects a network, a version of OpenFlow, settings, traffic and faults. After the last
+//! fault the hosts get the recovery time that the constants promise ([`Lab::recovery_time`]). Then
+//! - every host reaches every other host,
 //! - no host has received a unicast frame twice, at any time.
 //!
-//! A seed that fails prints what happened, and the command that repeats it.
+//! A failing seed prints what happened, and the command that repeats it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -22,20 +22,20 @@ use broken::{Mistake, Mistaken};
 use run::{Broken, Failure, Passed, Settings, Trial, play, play_with};
 use seeds::{ONE_SEED, number, play_all};
 
-/// Seeds that are played.
+/// Number of seeds.
 const SEEDS: u64 = 1000;
 
-/// Seeds that are played in other trials. (With one table for all switches the controller's start is not safe in all of 4,000: the page
-/// about the app tells why.)
+/// Number of seeds of the other trials. (With one table for all switches, not all of 4,000
+/// controller starts are safe: the page about the app explains why.)
 const MORE_TRIALS: u64 = 250;
 
-/// Of [`SEEDS`], each kind of fault is in so many at least.
+/// Minimum number of [`SEEDS`] that contain each kind of fault.
 const SEEDS_PER_KIND: u64 = 100;
 
-/// Seeds that a broken app is given to be found.
+/// Number of seeds within which a broken app must be found.
 const SEEDS_TO_FIND: u64 = 50;
 
-/// The variable that says how many seeds to play instead of those, for those who hunt.
+/// Variable with another number of seeds, for longer runs.
 const MORE_SEEDS: &str = "LAB_SEEDS";
 
 fn learning(settings: &Settings) -> Learning {
@@ -46,7 +46,7 @@ fn global_learning(settings: &Settings) -> GlobalLearning<SharedTable> {
     GlobalLearning::new(settings.learning, &Budget::unlimited())
 }
 
-/// Plays the seeds of a test, or the one that is asked for; none may fail.
+/// Runs the seeds of a test, or the requested seed; none may fail.
 fn pass<A: App>(
     test: &str,
     seeds: u64,
@@ -100,7 +100,7 @@ fn so_they_do_with_one_table_when_the_controller_starts_anew() {
     pass(NAME, MORE_TRIALS, global_learning, Trial::Restart);
 }
 
-/// The first failure that an app shows.
+/// The first failure of an app.
 fn find<A: App>(app: impl Fn(&Settings) -> A) -> Box<Failure> {
     let found = (0..SEEDS_TO_FIND).find_map(|seed| play(seed, &app).err());
     found.unwrap_or_else(|| panic!("{SEEDS_TO_FIND} seeds have not found what is wrong"))

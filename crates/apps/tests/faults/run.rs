@@ -1,4 +1,4 @@
-//! One seed, from its network to its verdict.
+//! Runs one seed, from its network to its verdict.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use bellrock_emulator::lab::{FaultPlan, Faults, Lab};
 use bellrock_emulator::topology::{Named, leaf_spine, linear, ring, single, tree, waxman};
 use fastrand::Rng;
 
-/// Between two datagrams of hosts that talk while things go wrong.
+/// Interval between datagrams of hosts during the faults.
 const TALK_EVERY: Duration = Duration::from_millis(150);
 
-/// So long there is no controller at most. Until then switches try it ever more seldom.
+/// Maximum time without a controller. Until then switches retry at growing intervals.
 const MAX_AWAY: Duration = Duration::from_secs(10);
 
-/// What a seed draws, beside its faults.
+/// Settings that a seed selects, beside its faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     topology: Named,
@@ -52,7 +52,7 @@ impl Settings {
     }
 }
 
-/// What a seed that passes tells.
+/// Result of a passing seed.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) plan: FaultPlan,
@@ -66,17 +66,17 @@ impl fmt::Display for Passed {
     }
 }
 
-/// What was to hold and did not.
+/// A property that does not hold.
 #[derive(Debug)]
 #[expect(dead_code, reason = "what it holds is printed")]
 pub(crate) enum Broken {
-    /// Some hosts do not reach others after the faults.
+    /// Some hosts do not reach other hosts after the faults.
     Unreachable { within: Duration, pairs: Vec<(String, String)> },
     /// Hosts received unicast frames a second time.
     Duplicates { hosts: Vec<(String, u64)> },
 }
 
-/// A seed that fails.
+/// A failing seed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     seed: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What happened, and how to see it again.
+    /// A description of the failure, and the command that repeats it.
     pub(crate) fn told(&self, test: &str) -> String {
         let Failure { seed, settings, plan, broken } = self;
         format!(
@@ -96,7 +96,7 @@ impl Failure {
     }
 }
 
-/// Plays a seed with the app that `app` makes for its settings.
+/// Runs a seed with the app that `app` creates for its settings.
 pub(crate) fn play<A: App>(
     seed: u64,
     app: impl Fn(&Settings) -> A,
@@ -104,20 +104,20 @@ pub(crate) fn play<A: App>(
     play_with(seed, app, Trial::Faults)
 }
 
-/// What an app is put to.
+/// The kind of trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trial {
-    /// Faults, and time to recover, as much as the constants promise.
+    /// Faults, and the recovery time that the constants promise.
     Faults,
-    /// The same, and among the faults the controller stops and starts anew.
+    /// The same, with a restart of the controller among the faults.
     Restart,
     /// Faults, and no time to recover.
     NoRecovery,
-    /// Traffic, for as long, but no faults.
+    /// Traffic for the same time, without faults.
     NoFaults,
 }
 
-/// The same, in another trial.
+/// Runs a seed in another kind of trial.
 pub(crate) fn play_with<A: App>(
     seed: u64,
     app: impl Fn(&Settings) -> A,
@@ -164,7 +164,7 @@ pub(crate) fn play_with<A: App>(
     Err(Box::new(Failure { seed, settings, plan, broken }))
 }
 
-/// Hosts talk for so long: some send datagrams, which nobody answers, and some ping.
+/// Lets hosts talk for this time: some send datagrams, which no host answers, and some ping.
 fn talk(lab: &mut Lab, time: Duration, rng: &mut Rng) {
     let hosts: Vec<String> = lab.topology().hosts().iter().map(|host| host.name.clone()).collect();
     let end = lab.now() + time;

@@ -1,5 +1,5 @@
-//! A learning switch without a network: packets and events go in, what it sends is read back from
-//! the bytes.
+//! A learning switch without a network: tests pass in packets and events, and decode its answers
+//! from their bytes.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
 
@@ -27,7 +27,7 @@ pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xa]);
 pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 pub const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 
-/// The learning switch asks for no answers, but for those by which its flows are removed in 1.0.
+/// The learning switch sends no requests, except those that remove its flows in 1.0.
 pub struct NoRequests;
 
 impl Requests for NoRequests {
@@ -53,7 +53,7 @@ impl Requests for NoRequests {
     }
 }
 
-/// A packet-in, before it is one.
+/// The contents of a packet_in.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub port: Port,
@@ -63,12 +63,12 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Came in whole, and is not kept by the switch.
+    /// A whole packet without a buffer.
     pub fn new(port: u32, data: Vec<u8>) -> Self {
         Packet { port: Port(port), buffer_id: None, total_len: data.len() as u16, data }
     }
 
-    /// The switch keeps it and sent its first 128 bytes (1.0's default `miss_send_len`).
+    /// The switch buffers it and sends its first 128 bytes (1.0's default `miss_send_len`).
     pub fn buffered(self, buffer_id: u32) -> Self {
         let mut packet = Packet { buffer_id: Some(buffer_id), ..self };
         packet.data.truncate(128);
@@ -81,7 +81,7 @@ impl Packet {
         self
     }
 
-    /// The packet_in that brings it.
+    /// The encoded packet_in.
     pub fn message(&self, version: Version) -> Vec<u8> {
         let packet = openflow::PacketIn {
             buffer_id: self.buffer_id,
@@ -98,7 +98,7 @@ impl Packet {
     }
 }
 
-/// All packet_ins of a stream, which a handler gets together.
+/// The batch of all packet_ins of a stream.
 pub fn batch(version: Version, stream: &[u8]) -> Batch<'_> {
     let mut batch = Batch::new(stream);
     batch.begin(version);
@@ -106,7 +106,7 @@ pub fn batch(version: Version, stream: &[u8]) -> Batch<'_> {
     batch
 }
 
-/// A UDP packet of 200 bytes and more, so that a buffered one comes cut.
+/// A UDP packet of more than 200 bytes, so that a buffered one is cut.
 pub fn udp(src: MacAddr, dst: MacAddr) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(src.0, dst.0)
         .ipv4(Ipv4Addr::new(10, 0, 0, 1).octets(), Ipv4Addr::new(10, 0, 0, 2).octets(), 64)
@@ -116,7 +116,7 @@ pub fn udp(src: MacAddr, dst: MacAddr) -> Vec<u8> {
     bytes
 }
 
-/// The same with a VLAN tag.
+/// A UDP packet with a VLAN tag.
 pub fn udp_in_vlan(src: MacAddr, dst: MacAddr, id: u16, pcp: u16) -> Vec<u8> {
     tagged(udp(src, dst), 0x8100, pcp << 13 | id)
 }
@@ -163,13 +163,13 @@ impl<H: Handler> Lab<H> {
         }
     }
 
-    /// One event.
+    /// Handles one event.
     pub fn with<T>(&mut self, event: impl FnOnce(&mut H, &mut Switch<'_>) -> T) -> T {
         let Lab { info, out, xids, now, handler, app } = self;
         event(handler, &mut Switch::new(info, out, xids, &mut NoRequests, *now, *app))
     }
 
-    /// One packet, by the method for one; what it sends.
+    /// Handles one packet by `packet_in`; returns the messages.
     pub fn packet_in(&mut self, packet: &Packet) -> Vec<String> {
         let message = packet.message(self.info.version);
         let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
@@ -177,12 +177,12 @@ impl<H: Handler> Lab<H> {
         self.sent()
     }
 
-    /// A whole packet that the switch does not keep; what it sends.
+    /// Handles a whole packet without a buffer; returns the messages.
     pub fn see(&mut self, port: u32, src: MacAddr, dst: MacAddr) -> Vec<String> {
         self.packet_in(&Packet::new(port, udp(src, dst)))
     }
 
-    /// Packets that come together.
+    /// Handles a batch of packets.
     pub fn batch(&mut self, packets: &[Packet]) -> Vec<String> {
         let version = self.info.version;
         let stream: Vec<u8> = packets.iter().flat_map(|packet| packet.message(version)).collect();
@@ -193,7 +193,7 @@ impl<H: Handler> Lab<H> {
         self.sent()
     }
 
-    /// A second after the other; what it sends.
+    /// Lets seconds pass, with a tick for each; returns the messages.
     pub fn wait(&mut self, seconds: u64) -> Vec<String> {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
@@ -214,7 +214,7 @@ impl<H: Handler> Lab<H> {
         assert!(self.out.is_empty());
     }
 
-    /// What it sent since the last call, a line each.
+    /// The messages since the last call, one a line.
     pub fn sent(&mut self) -> Vec<String> {
         let lines = messages(self.out.as_slice(), self.info.version, self.app);
         self.out.clear();
@@ -261,7 +261,7 @@ pub fn messages(mut bytes: &[u8], version: Version, app: AppId) -> Vec<String> {
                 format!("remove {} to {}", flows.matching.to_match(), flows.out_port)
             }
             ToSwitch::PacketOut(packet) => packet_line(&packet),
-            // Behind the question for the flows that are to be removed, which may stay without an answer.
+            // It follows the request for the flows to remove, which may stay unanswered.
             ToSwitch::BarrierRequest if version == Version::V1_0 => continue,
             other => panic!("not a message that a learning switch sends: {other:?}"),
         });

@@ -1,4 +1,4 @@
-//! Labs with the app `bandwidth` in them, and what tests ask of it.
+//! Labs with the app `bandwidth`, and helpers for its tests.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -19,7 +19,7 @@ use crate::known::known;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Four switches in a ring with a host each, on ports that say 10 Gbit/s.
+/// Four switches in a ring with a host each; all ports report 10 Gbit/s.
 pub fn lab(version: Version, settings: BandwidthSettings) -> (Lab, Reservations) {
     let reservations = Reservations::new(settings);
     let lab = Lab::seeded(7).topology(ring(4, 1)).version(version);
@@ -39,7 +39,7 @@ pub fn ask<T>(answer: &mut Answer<T>) -> Option<T> {
     }
 }
 
-/// Lets time pass until there is an answer.
+/// Runs the lab until there is an answer.
 pub fn wait<T>(lab: &mut Lab, mut answer: Answer<T>) -> T {
     let mut told = None;
     lab.run_until(PATIENCE, |_| {
@@ -58,13 +58,13 @@ pub fn reserve(
     wait(lab, answer)
 }
 
-/// The switches that a reservation passes.
+/// The switches of a reservation.
 pub fn switches(reservation: &Reservation) -> Vec<u64> {
     let State::Installed(ports) = &reservation.state else { panic!("{reservation:?}") };
     ports.iter().map(|port| port.dpid.0).collect()
 }
 
-/// All lines of all switches.
+/// Reserved rate of all lines of all switches.
 pub fn reserved(book: &Reservations) -> Vec<(Line, u64)> {
     let ports = (1..=4).flat_map(|dpid| (1..=4).map(move |port| (Dpid(dpid), Port(port))));
     let lines = ports.flat_map(|(dpid, port)| {
@@ -88,7 +88,7 @@ pub fn line_lab() -> (Lab, Reservations) {
     (lab, reservations)
 }
 
-/// The flow of the first reservation in a switch, as it is told, and how many packets it has seen.
+/// The match of the first reservation's flow in a switch, and its packet count.
 pub fn flow_of_first(lab: &Lab, switch: &str) -> Option<(String, u64)> {
     let cookie = Cookie::of_app("bandwidth");
     let tables = lab.switch(switch).datapath().tables();

@@ -1,4 +1,4 @@
-//! Many seeds, played by as many threads as the machine runs at a time.
+//! Runs many seeds, on as many threads as the machine has cores.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The variable that names a single seed to play.
+/// Variable that selects a single seed.
 pub(crate) const ONE_SEED: &str = "LAB_SEED";
 
-/// A variable that holds a number, if it is set.
+/// Reads a number from a variable, if it is set.
 pub(crate) fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// Plays the seeds from 0 on, so many. What each came to, in their order.
+/// Runs `seeds` seeds from 0 on. Returns their results in order.
 pub(crate) fn play_all<R: Send>(seeds: u64, play: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicU64::new(0), Mutex::new(BTreeMap::new()));
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
