@@ -1,8 +1,8 @@
-# The commands of this repository. `make help` lists them; the work is done by cargo and by scripts/.
+# The commands of this repository. `make help` lists them; cargo and scripts/ do the work.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-# Steps of `make test` to run, by name, e.g. `make test STEPS="format system"`. Empty: all of them.
+# Names of steps that `make test` runs, e.g. `make test STEPS="format system"`. Empty: all steps.
 STEPS ?=
 
 .DEFAULT_GOAL := help

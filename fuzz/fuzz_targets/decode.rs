@@ -1,4 +1,4 @@
-//! Everything that reads bytes from the network takes any bytes: it says what is wrong, and ends.
+//! All decoders of network input accept any bytes: they return an error and end.
 #![no_main]
 
 use bellrock_openflow::{
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         message(frame.bytes);
         stream = &stream[frame.bytes.len()..];
     }
-    // With the length put right, so that what follows it is looked at too.
+    // With the right length, so that the rest is checked too.
     let mut whole = bytes.to_vec();
     if let (Ok(length), Some(field)) = (u16::try_from(whole.len()), whole.get_mut(2..4)) {
         field.copy_from_slice(&length.to_be_bytes());

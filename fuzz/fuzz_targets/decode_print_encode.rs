@@ -1,4 +1,4 @@
-//! A message that decodes prints, and encodes to a message that says the same and encodes to itself.
+//! A decoded message prints, and encodes to an equal message with a stable encoding.
 #![no_main]
 
 use std::fmt::{self, Write};
@@ -6,10 +6,10 @@ use std::fmt::{self, Write};
 use bellrock_openflow::{FromSwitch, Message, Out, ToSwitch};
 use libfuzzer_sys::fuzz_target;
 
-/// The most that may be printed for each byte of a message: a list of port names is escaped, an entry of a list has a
-/// line of its own.
+/// Maximum bytes printed per byte of a message: names are escaped, and list items have lines of
+/// their own.
 const PRINTED_PER_BYTE: usize = 64;
-/// What a message without content may print.
+/// Maximum bytes printed for a message without content.
 const PRINTED_BARE: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -39,7 +39,7 @@ fn write(encode: impl FnOnce(&mut Out) -> Result<(), bellrock_openflow::EncodeEr
     out.as_slice().to_vec()
 }
 
-/// Counts what is printed, and takes no character that a terminal acts on.
+/// Counts the printed bytes. Panics on characters that a terminal acts on.
 struct Count(usize);
 
 impl Write for Count {

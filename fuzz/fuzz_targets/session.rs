@@ -1,7 +1,7 @@
-//! A controller's end takes any bytes in any chunks, before the handshake is over and after.
+//! A controller's end accepts any bytes in any chunks, before and after the handshake.
 //!
-//! The first byte of the input says how it goes: whether a switch shakes hands first, in which version, and how large
-//! the chunks are. The rest is what the peer sends.
+//! The first byte of the input decides whether a switch completes a handshake first, in which
+//! version, and the size of chunks. The other bytes come from the peer.
 #![no_main]
 
 use std::time::Duration;
@@ -12,9 +12,9 @@ use bellrock_session::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// Small enough that answers sometimes do not fit.
+/// Small, so that answers sometimes do not fit.
 const OUT_BYTES: usize = 2048;
-/// Messages that a handshake may take; more would be an endless conversation.
+/// Maximum number of rounds of a handshake; more would mean that it never ends.
 const HANDSHAKE_ROUNDS: usize = 32;
 const TICK: Duration = Duration::from_millis(700);
 
@@ -47,7 +47,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Takes all whole messages off `stream`; says how many bytes that was, or `None` when the connection closes.
+/// Takes all whole messages from `stream`. Returns their length in bytes; `None` if the connection
+/// closes.
 fn take(controller: &mut Controller, stream: &[u8], now: Duration, out: &mut Out) -> Option<usize> {
     let mut used = 0;
     loop {
@@ -86,7 +87,8 @@ fn shake_hands(controller: &mut Controller, versions: Versions, now: Duration) {
     panic!("the handshake does not end");
 }
 
-/// Requests, so that replies are waited for. Their xids are small numbers in the owner's lowest bits.
+/// Sends requests, so that replies are expected. Their xids are small numbers in the owner's lowest
+/// bits.
 fn ask(controller: &mut Controller, now: Duration) {
     for kind in MultipartKind::ALL {
         let xid = controller.next_xid(xid::SESSION);
