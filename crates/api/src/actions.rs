@@ -1,4 +1,4 @@
-//! Lists of actions, by name and in order.
+//! Ordered lists of actions.
 
 use std::ops::Deref;
 
@@ -7,12 +7,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Flow;
 
-/// Actions, in the order in which they are done. It is a slice of them, so it goes wherever actions go: into
+/// An ordered list of actions. It derefs to a slice, so it fits wherever actions are expected:
 /// [`FlowMod::actions`](crate::FlowMod::actions), [`Flow::actions`], a bucket,
-/// [`Switch::packet_out_with`](crate::Switch::packet_out_with), [`Switch::send_packet`](crate::Switch::send_packet).
+/// [`Switch::packet_out_with`](crate::Switch::packet_out_with),
+/// [`Switch::send_packet`](crate::Switch::send_packet).
 ///
-/// It allocates. Where that is too dear, an array of [`Action`] has the same names:
-/// `[Action::set_eth_dst(mac), Action::output(port)]`.
+/// The list allocates memory. Where that costs too much, build an array of [`Action`], which has
+/// constructors of the same names: `[Action::set_eth_dst(mac), Action::output(port)]`.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -27,26 +28,27 @@ use crate::Flow;
 pub struct Actions(Vec<Action<'static>>);
 
 impl Actions {
-    /// No action: that drops the packet.
+    /// An empty list: the packet is dropped.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Then does this.
+    /// Appends an action.
     #[must_use]
     pub fn then(mut self, action: Action<'static>) -> Self {
         self.0.push(action);
         self
     }
 
-    /// Sends the packet, as it is by then, out of a port; to the controller, all of it.
+    /// Sends the packet out of a port, with all changes made so far. To the controller, the whole
+    /// packet is sent.
     #[must_use]
     pub fn output(self, port: Port) -> Self {
         self.then(Action::output(port))
     }
 
-    /// Gives the packet, as it is by then, to a group (1.3).
+    /// Sends the packet to a group, with all changes made so far (1.3).
     #[must_use]
     pub fn group(self, group: u32) -> Self {
         self.then(Action::group(group))
@@ -63,7 +65,7 @@ impl Deref for Actions {
 
 macro_rules! chained {
     ($($(#[$doc:meta])* $name:ident ($($arg:ident: $type:ty),*) = $value:expr;)*) => {
-        /// Typed actions, each done after those before.
+        /// Typed actions. Each is appended to the list.
         impl Actions {
             $(
                 $(#[$doc])*
@@ -74,7 +76,7 @@ macro_rules! chained {
             )*
         }
 
-        /// Typed actions, each done after those before.
+        /// Typed actions. Each is appended to the flow's actions.
         impl Flow {
             $(
                 $(#[$doc])*

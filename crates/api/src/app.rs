@@ -6,63 +6,65 @@ use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, PortStatus, ReplyB
 
 use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
 
-/// What becomes of a packet after a handler has seen it.
+/// Whether the next app sees a packet that a handler has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The next app in the chain sees it too.
+    /// The next app in the chain sees the packet too.
     Pass,
-    /// It is dealt with.
+    /// The packet is dealt with. No later app sees it.
     Consume,
 }
 
-/// What becomes of the flows that an earlier run of an app left in a switch, when the switch comes up.
+/// What happens to the flows of an app's earlier run when the switch comes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeftFlows {
-    /// They are removed before the app sees the switch: for an app that does not know what they were
-    /// for.
+    /// They are removed before the app sees the switch. For apps that do not know what the flows
+    /// were for.
     #[default]
     Remove,
-    /// Its handler is asked about each of them before it sees anything else ([`Handler::adopt`]). Those
-    /// that it does not take on are removed, one by one: for an app that can tell from a flow whether it would
+    /// [`Handler::adopt`] is called for each flow, before all other events. Flows that it does not
+    /// accept are removed one by one. For apps that can decide from a flow whether they would
     /// install it today.
     Adopt,
-    /// They stay, and the app takes them on: for an app that compares what is there with what it
-    /// wants, and changes the difference.
+    /// They stay. For apps that compare the switch's flows with those they want, and change the
+    /// difference.
     Keep,
 }
 
-/// Which packets an app forwards. A controller checks the order of its apps by this when it starts.
+/// Which packets an app forwards. At start, the controller checks the order of its apps by this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwards {
-    /// It is not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// Every packet that reaches the app: apps behind it get none.
+    /// Every packet that reaches the app. Later apps get none.
     All,
-    /// The packets of some hosts or ports, as an operator requests. All others are passed on.
+    /// The packets of some hosts or ports, as an operator requests. All other packets are passed
+    /// on.
     Selected,
-    /// None. The app only drops packets, so its flows must be above those of all others.
+    /// None. The app only drops packets, so its flows must have priority over those of all other
+    /// apps.
     Nothing,
 }
 
 bitflags::bitflags! {
-    /// The network services that an app reads. Those that any app of a chain needs run in front of it.
+    /// Network services that an app reads. Those that any app of a chain needs run in front of it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Needs: u32 {
-        /// Which switches and links there are.
+        /// The switches, and the links between them.
         const TOPOLOGY = 1 << 0;
-        /// Where hosts are.
+        /// The locations of hosts.
         const HOSTS = 1 << 1;
         /// Paths between switches.
         const PATHS = 1 << 2;
     }
 }
 
-/// An application: makes a handler for each switch.
+/// An application. It makes a handler for each switch.
 ///
-/// What it says of itself ([`App::name`], [`App::wants_packet_ins`], [`App::needs`], [`App::left_flows`]) is asked for when
-/// the controller starts, and not again. A panic there, or in [`App::start`], ends the start; no later panic of an app ends
-/// the controller.
+/// [`App::name`], [`App::wants_packet_ins`], [`App::needs`] and [`App::left_flows`] are called
+/// once, at the start of the controller. A panic there, or in [`App::start`], ends the start. A
+/// later panic of an app never ends the controller.
 ///
 /// ```
 /// use bellrock_api::{App, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, Verdict};
@@ -90,74 +92,76 @@ bitflags::bitflags! {
             handler of a new switch, as in `bellrock::run(per_switch(\"hub\", |_| Hub))`"
 )]
 pub trait App: Send + Sync + 'static {
-    /// What it keeps of each switch.
+    /// The app's state of one switch.
     type Handler: Handler;
 
-    /// Its name: in the configuration, in logs, and the origin of its flows' cookies. Two apps in
-    /// a chain cannot share one.
+    /// Name of the app: in the configuration, in logs, and as the origin of its flows' cookies. Two
+    /// apps of a chain cannot share one.
     fn name(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
         name.rsplit("::").next().unwrap_or(name)
     }
 
-    /// Whether it wants packets that match no flow. If no app does, switches get no table-miss
+    /// Whether the app wants packets that match no flow. If no app does, switches get no table-miss
     /// entry.
     fn wants_packet_ins(&self) -> bool {
         true
     }
 
-    /// Which packets it forwards. A controller with apps in an order in which one of them could not work does
-    /// not start, or warns.
+    /// Which packets the app forwards. The controller warns about an order of apps in which one of
+    /// them cannot work, or does not start.
     fn forwards(&self) -> Forwards {
         Forwards::Unknown
     }
 
-    /// Which network services it reads.
+    /// Network services that the app reads.
     fn needs(&self) -> Needs {
         Needs::empty()
     }
 
-    /// What becomes of the flows that an earlier run of it left in a switch.
+    /// What happens to the flows that an earlier run of the app left in a switch.
     fn left_flows(&self) -> LeftFlows {
         LeftFlows::Remove
     }
 
-    /// The controller starts; no switch is connected yet.
+    /// Called once, when the controller starts. No switch is connected yet.
     fn start(&self, _network: &Network) {}
 
-    /// A switch is up: its handshake is over, and the flows that an earlier run of this app left
-    /// in it are removed, unless it keeps them or is to be asked about each ([`App::left_flows`]).
+    /// Makes the handler of a switch that is up. The handshake is over. The flows of an earlier run
+    /// of this app are removed, unless the app keeps or adopts them ([`App::left_flows`]).
     ///
-    /// The network knows the switch already: a task that is started here finds it
-    /// ([`Network::switch`]), and may send to it at once. What a task sends goes out after what the
-    /// handlers write in [`Handler::switch_up`].
+    /// The network knows the switch already: a task started here finds it ([`Network::switch`]) and
+    /// may send to it at once. Messages of the task follow those that handlers write in
+    /// [`Handler::switch_up`].
     fn switch_up(&self, network: &Network, switch: &SwitchInfo) -> Self::Handler;
 
-    /// Reports the hosts that it keeps in one place for all switches, each with its switch, for the operator, until
-    /// `report` has enough. The asking thread calls it, never a worker: it may read a large table. Hosts that
-    /// handlers keep are theirs to report ([`Handler::hosts`]).
+    /// Reports the hosts that the app keeps in one place for all switches, for the operator. It
+    /// stops when `report` returns `Break`. The asking thread calls it, never a worker, so it may
+    /// read a large table. Handlers report their own hosts ([`Handler::hosts`]).
     #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
     fn hosts(&self, network: &Network, report: &mut dyn FnMut(Dpid, HostEntry) -> ControlFlow<()>) {
     }
 }
 
-/// What an app does at one switch. Called by one thread at a time; never blocks.
+/// What an app does at one switch. One thread at a time calls it; it never blocks.
 ///
-/// A handler that returns an error, or panics, loses what it wrote for that event; the switch and
-/// the other apps go on. Both are counted and logged. An app whose handlers panic again and again, at whichever
-/// switches, is disabled: it gets no more events, and its flows stay. A panic in [`Handler::hosts`],
-/// [`Handler::counters`] or `Drop` counts like any other; nothing of that call is reported then.
+/// A handler that returns an error, or panics, loses the messages that it wrote for that event. The
+/// switch and the other apps go on. Both are counted and logged. An app whose handlers panic
+/// repeatedly, at any switches, is disabled: it gets no more events, and its flows stay. Panics in
+/// [`Handler::hosts`], [`Handler::counters`] and `Drop` count too; that call then reports nothing.
 #[expect(unused_variables, reason = "the names of unused arguments are documentation")]
 pub trait Handler: Send + 'static {
-    /// An earlier run of this app has left this flow in the switch: whether this one takes it on. If not, it
-    /// is removed. For apps with [`LeftFlows::Adopt`]; once for each such flow, before all other
-    /// events, so that what they install is not removed with what was there. Only where packet-ins wait and the
-    /// switch takes more than 200 ms to report its flows is it called later, for flows that are older than the
-    /// connection.
+    /// Decides whether to keep a flow that an earlier run of this app left in the switch. `false`
+    /// removes it.
     ///
-    /// Its priority is the one that the app gave. A flow that is not in the app's band, because the
-    /// chain was another one, is removed without a question. So are all flows of a switch that does not tell them in time,
-    /// or tells too many; but in 1.0, where they cannot be told from those of others, they stay.
+    /// Called only for apps with [`LeftFlows::Adopt`], once for each such flow, before all other
+    /// events. If packet-ins wait and the switch takes more than 200 ms to report its flows, it is
+    /// called later, for flows older than the connection.
+    ///
+    /// The flow's priority is relative to the app's band, as the app gave it. A flow outside the
+    /// band, from an earlier order of the apps, is removed without this call. If the switch does
+    /// not report its flows in time, or reports too many, all of the app's flows are removed; in
+    /// 1.0 they stay, because they cannot be told apart from those of other apps.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]). The flow is removed.
@@ -165,7 +169,7 @@ pub trait Handler: Send + 'static {
         Ok(false)
     }
 
-    /// The first event, but for [`Handler::adopt`], right after [`App::switch_up`] made the handler.
+    /// The first event after [`Handler::adopt`], right after [`App::switch_up`] made the handler.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -176,20 +180,20 @@ pub trait Handler: Send + 'static {
     /// A packet for the controller.
     ///
     /// # Errors
-    /// Any error of the app ([`crate::HandlerError`]). What was written for this packet is taken back, and
-    /// the packet goes on to the next app.
+    /// Any error of the app ([`crate::HandlerError`]). The messages written for this packet are
+    /// discarded, and the next app gets the packet.
     fn packet_in(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         Ok(Verdict::Pass)
     }
 
-    /// Packets that arrived together, in order. The default calls [`Handler::packet_in`] for each;
-    /// an app with a table larger than the cache overrides it, to hash and prefetch all keys
-    /// before it looks up the first.
+    /// Packets that arrived together, in order. By default, calls [`Handler::packet_in`] for each.
+    /// An app with a table larger than the CPU cache overrides it, to hash and prefetch all keys
+    /// before the first look-up.
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
         batch.each(switch, self);
     }
 
-    /// A port was added, removed or changed. [`Switch::info`] has the change already.
+    /// A port was added, removed or changed. [`Switch::info`] already shows the change.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -197,8 +201,9 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// A flow is gone. All apps see it; [`crate::Cookie::owns`] tells whose it was. An app's own flows have
-    /// the priorities that it gave them; others' have those that they have in the switch.
+    /// A flow was removed. All apps see it; [`crate::Cookie::owns`] shows which app owns the flow.
+    /// An app sees the priorities that it gave to its own flows. Other flows have their priorities
+    /// in the switch.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -206,7 +211,7 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The switch refused a message of this app, the one with this xid.
+    /// The switch refused the message of this app with this xid.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -214,8 +219,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The answer to a multipart request of this app, all parts of it. Priorities of flows are as in
-    /// [`Handler::flow_removed`].
+    /// The whole reply to a multipart request of this app, all parts together. Priorities of flows
+    /// are as in [`Handler::flow_removed`].
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -223,9 +228,9 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The switch did not answer a request of this app, the one with this xid, in time, or before the barrier
-    /// behind it; or it does not report its flows, so that those which were to be removed stay
-    /// ([`Switch::remove`] in 1.0). If the answer still comes, nobody hears of it.
+    /// A request of this app has no answer: none came in time, or none before the reply to the
+    /// barrier behind it. For [`Switch::remove`] in 1.0: the switch does not report its flows, so
+    /// they stay. An answer that comes later is discarded.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -233,7 +238,7 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// Everything that this app sent before the barrier with this xid is done.
+    /// Everything that this app sent before the barrier with this xid has been processed.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -241,7 +246,7 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// A second has passed.
+    /// Called once a second.
     ///
     /// # Errors
     /// Any error of the app ([`crate::HandlerError`]).
@@ -249,19 +254,19 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The connection is gone; nothing can be sent any more. A new connection of the same switch comes
-    /// up after this.
+    /// The connection has ended; nothing can be sent any more. A new connection of the same switch
+    /// comes up after this.
     fn switch_down(&mut self, info: &SwitchInfo) {}
 
-    /// Tells the hosts that it knows behind this switch, for the operator, until `report` says that it
-    /// has enough.
+    /// Reports the hosts behind this switch, for the operator. It stops when `report` returns
+    /// `Break`.
     fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {}
 
-    /// Tells its counters by name, for the operator. They only grow.
+    /// Reports the app's counters by name, for the operator. They only grow.
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-/// The handler of an app that does all by tasks. Packets are the next app's.
+/// The handler of an app that works with tasks only. It passes all packets on.
 impl Handler for () {
     fn packet_ins(&mut self, _: &mut Switch<'_>, _: &mut Batch<'_>) {}
 }

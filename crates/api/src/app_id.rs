@@ -1,11 +1,10 @@
-//! What tells an app's messages and flows from those of others.
+//! What identifies an app's messages and flows.
 
 use bellrock_openflow::{EncodeError, FlowCommand, FlowMod, PriorityBand, Version};
 
 use crate::{Cookie, Error, Result};
 
-/// The app at one place of a chain: the owner of its transaction ids, its cookies, and the band of its
-/// priorities.
+/// The app at one place of a chain. It owns transaction ids, cookies and a band of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppId {
     owner: u8,
@@ -14,38 +13,39 @@ pub struct AppId {
 }
 
 impl AppId {
-    /// The app with this name at this place, counted from 0. `None` from [`PriorityBand::PLACES`] on.
+    /// Makes the app with this name at this place, counted from 0. `None` from
+    /// [`PriorityBand::PLACES`] on.
     #[must_use]
     pub fn new(place: usize, name: &str) -> Option<Self> {
         let band = PriorityBand::of_place(place)?;
-        // Zero is the session's own.
+        // The session itself is owner 0.
         Some(AppId { owner: (place + 1) as u8, cookie: Cookie::of_app(name), band })
     }
 
-    /// The owner of its transaction ids ([`bellrock_openflow::xid`]).
+    /// Owner byte of its transaction ids ([`bellrock_openflow::xid`]).
     #[must_use]
     pub fn owner(self) -> u8 {
         self.owner
     }
 
-    /// The cookies of its flows.
+    /// Cookies of its flows.
     #[must_use]
     pub fn cookie(self) -> Cookie {
         self.cookie
     }
 
-    /// The band of its flows' priorities.
+    /// Band of its flows' priorities.
     #[must_use]
     pub fn band(self) -> PriorityBand {
         self.band
     }
 
-    /// The flow_mod as it goes to the switch: with the app's cookie, a priority of its band, and so that
-    /// it changes and removes no flow of others.
+    /// Returns the flow_mod as it goes to the switch, with the app's cookie and a priority of its
+    /// band. It changes or removes no flow of another app.
     ///
     /// # Errors
-    /// [`Error::Priority`]. In 1.0, where flows cannot be told by their cookies, a command that means
-    /// several flows is unsupported.
+    /// [`Error::Priority`]. In 1.0, commands that match several flows are unsupported: cookies
+    /// cannot restrict them to one app there.
     #[inline]
     pub fn own<'f>(self, version: Version, flow: &FlowMod<'f>) -> Result<FlowMod<'f>, Error> {
         let priority = self.band.lift(flow.priority);
@@ -57,7 +57,7 @@ impl AppId {
         }
         match version {
             Version::V1_3 => Ok(FlowMod { cookie_mask: owned.cookie_mask | Cookie::MASK, ..owned }),
-            // Strict commands name a priority, and those of the band are nobody else's.
+            // Strict commands name a priority, and no other app uses those of the band.
             Version::V1_0 => match flow.command {
                 FlowCommand::Modify | FlowCommand::Delete => {
                     let what = "changing or removing several flows of one app by one message";

@@ -1,4 +1,4 @@
-//! Packets that arrived together.
+//! Batches of packets that arrived together.
 
 use std::hint::cold_path;
 
@@ -6,28 +6,28 @@ use bellrock_openflow::{PacketInView, Version};
 
 use crate::{AppId, Handler, HandlerError, PacketIn, Result, Switch, Verdict};
 
-/// Most packets in a batch: enough prefetches in flight, and a bit each in one word.
+/// Maximum number of packets in a batch: enough prefetches in flight, and one bit each in a word.
 pub const BATCH_PACKETS: usize = 64;
 
 /// Consecutive packet-ins of one read from one switch, in order.
 ///
-/// Each app of the chain sees those that the apps before it passed on. What is kept of a packet is
-/// where its message is; it is read when an app looks at it.
+/// Each app of the chain sees the packets that the apps before it passed on. The batch keeps only
+/// where each message is; the message is decoded when an app reads it.
 pub struct Batch<'b> {
-    /// What the switch sent.
+    /// Bytes from the switch.
     stream: &'b [u8],
     version: Version,
     messages: [&'b [u8]; BATCH_PACKETS],
     len: usize,
-    /// The packets that the current handler is not done with, a bit each: it is given the lowest.
+    /// Packets that the current handler has not finished, one bit each. The lowest is next.
     waiting: u64,
-    /// Whether it is given one just now.
+    /// Whether a packet is with the handler now.
     in_each: bool,
-    /// The packets that the current handler has passed on. Those in neither are dealt with.
+    /// Packets that the current handler has passed on. Packets in neither set are dealt with.
     passed: u64,
     /// Length of the send buffer before the current packet was handled.
     mark: usize,
-    /// Errors of handlers, and the last of them.
+    /// Number of handler errors, and the last one.
     errors: u64,
     last_error: Option<(AppId, HandlerError)>,
 }
@@ -51,19 +51,19 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// The packets to come are of this version.
+    /// Sets the version of the packets that follow.
     #[inline]
     pub fn begin(&mut self, version: Version) {
         debug_assert!(self.is_empty(), "all packets of a batch are of one version");
         self.version = version;
     }
 
-    /// Adds the packet_ins that the stream has from `start` on, up to the first message that is
-    /// something else, or a packet_in out of the common ([`PacketInView::common`]), or does not end within
-    /// `max_bytes`; where that is.
+    /// Adds packet_ins of the stream from `start` on. Stops at the first message of another type, a
+    /// packet_in of an uncommon form ([`PacketInView::common`]), or one that does not end within
+    /// `max_bytes`. Returns where it stopped.
     #[inline]
     pub fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
-        // The version is a constant in each of the two.
+        // The version is a constant in each of the two calls.
         match self.version {
             Version::V1_0 => self.fill_of(Version::V1_0, start, max_bytes),
             Version::V1_3 => self.fill_of(Version::V1_3, start, max_bytes),
@@ -86,8 +86,8 @@ impl<'b> Batch<'b> {
         end - rest.len()
     }
 
-    /// Adds one message, a packet_in of this batch's version, of any form. Only while [`Batch::is_full`] is false:
-    /// one more is lost.
+    /// Adds one packet_in of this batch's version, in any form. The caller checks
+    /// [`Batch::is_full`] first: one packet too many is lost.
     #[inline]
     pub fn push(&mut self, message: &'b [u8]) {
         debug_assert!(!self.is_full(), "the caller asks is_full first");
@@ -97,7 +97,7 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// There are so many messages now; the new ones wait.
+    /// Sets the number of messages. The new ones wait.
     #[inline]
     fn added(&mut self, len: usize) {
         self.waiting |= first(len) & !first(self.len);
@@ -111,21 +111,21 @@ impl<'b> Batch<'b> {
         self.len == BATCH_PACKETS
     }
 
-    /// How many packets there are, those that are dealt with too.
+    /// Number of packets, with those that are dealt with.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no packets.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All packets, those that are dealt with too.
+    /// All packets, with those that are dealt with.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = PacketIn<'b>> {
         let messages = self.messages.iter().take(self.len);
@@ -142,7 +142,7 @@ impl<'b> Batch<'b> {
         index < self.len && (self.waiting | self.passed) >> index & 1 == 0
     }
 
-    /// How many packets are dealt with.
+    /// Number of packets that are dealt with.
     #[must_use]
     pub fn consumed(&self) -> u32 {
         self.len as u32 - (self.waiting | self.passed).count_ones()
@@ -155,18 +155,18 @@ impl<'b> Batch<'b> {
         self.waiting | self.passed == 0
     }
 
-    /// Errors that handlers returned, and the last of them with the app that it is of.
+    /// Number of errors that handlers returned, and the last one with its app.
     #[must_use]
     pub fn errors(&self) -> (u64, Option<(AppId, &HandlerError)>) {
         (self.errors, self.last_error.as_ref().map(|(app, error)| (*app, error)))
     }
 
-    /// Calls [`Handler::packet_in`] with each packet that is not dealt with, in order. After an error,
-    /// what was written for that packet is taken back.
+    /// Calls [`Handler::packet_in`] for each packet that is not dealt with, in order. After an
+    /// error, discards the messages written for that packet.
     #[inline(always)]
     pub fn each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
-        // The version is a constant in each of the two, and with it the place of each field where the
-        // handler is inlined.
+        // The version is a constant in each of the two calls. So is the place of each field where
+        // the handler is inlined.
         match self.version {
             Version::V1_0 => self.each_of(Version::V1_0, switch, handler),
             Version::V1_3 => self.each_of(Version::V1_3, switch, handler),
@@ -182,10 +182,10 @@ impl<'b> Batch<'b> {
     ) {
         self.in_each = true;
         while self.waiting != 0 {
-            // What a panic needs, see `abandon_current`.
+            // `abandon_current` needs it after a panic.
             self.mark = switch.mark();
             let message = self.messages[self.current()];
-            // Two calls, so that in the common one, where the handler is inlined, nothing of the packet
+            // Two calls: in the common one, where the handler is inlined, no field of the packet
             // has to be in memory.
             if let Some(packet) = PacketInView::common(version, message) {
                 match handler.packet_in(switch, &PacketIn::new(packet)) {
@@ -207,10 +207,10 @@ impl<'b> Batch<'b> {
         self.mark = switch.mark();
     }
 
-    /// The same for those of the packets that the handler wants; the others are passed on, which costs a
-    /// few instructions each.
+    /// Like [`Batch::each`], but only with packets that the handler wants. The others are passed
+    /// on, at a few instructions each.
     ///
-    /// The handler is asked about all packets before it gets the first.
+    /// [`Wants::wants`] is called for all packets before the handler gets the first.
     #[inline(always)]
     pub fn each_wanted<H: Wants>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // As in `each`.
@@ -226,11 +226,12 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// The packets of those that wait that are wanted, a bit each. Those out of the common are.
+    /// The waiting packets that the handler wants, one bit each. Packets of an uncommon form always
+    /// count as wanted.
     #[inline(always)]
     fn wanted_of<H: Wants>(&self, version: Version, handler: &H) -> u64 {
         let mut wanted = 0;
-        // Nearly always all of them wait: to go from one to the next costs less than to ask which is.
+        // Nearly always all of them wait: visiting each costs less than finding which ones wait.
         for (index, message) in self.messages.iter().take(self.len).enumerate() {
             let is_wanted = match PacketInView::common(version, message) {
                 Some(packet) => handler.wants(&PacketIn::new(packet)),
@@ -244,7 +245,7 @@ impl<'b> Batch<'b> {
         wanted & self.waiting
     }
 
-    /// The packet that the handler is given: the lowest of those that wait. Only while some wait.
+    /// Index of the packet that is next: the lowest waiting one. Only valid while some wait.
     #[inline(always)]
     fn current(&self) -> usize {
         self.waiting.trailing_zeros() as usize % BATCH_PACKETS
@@ -263,21 +264,21 @@ impl<'b> Batch<'b> {
         self.last_error = Some((switch.app(), error));
     }
 
-    /// Forgets all packets, for the next ones.
+    /// Removes all packets.
     #[inline]
     pub fn clear(&mut self) {
         (self.len, self.waiting, self.passed) = (0, 0, 0);
         (self.errors, self.last_error) = (0, None);
     }
 
-    /// The next handler of the chain starts, from the first packet that was passed on to it.
+    /// Starts the next handler of the chain, at the first packet passed on to it.
     pub fn rewind(&mut self, switch: &Switch<'_>) {
         self.waiting |= std::mem::take(&mut self.passed);
         self.mark = switch.mark();
     }
 
-    /// The handler panicked over the packet that [`Batch::each`] gave it last: what was written for it
-    /// is taken back, and no other handler sees it.
+    /// Cleans up after a panic of the handler at its current packet of [`Batch::each`]. Discards
+    /// the messages written for that packet; no other handler sees it.
     pub fn abandon_current(&mut self, switch: &mut Switch<'_>) {
         switch.undo_to(self.mark);
         if std::mem::take(&mut self.in_each) {
@@ -286,15 +287,16 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// A handler that has nothing to do with most packets, and can tell by a look: see [`Batch::each_wanted`].
+/// A handler that ignores most packets, and can decide quickly which: see [`Batch::each_wanted`].
 ///
-/// It is a trait, and not a closure, so that the look can be made part of the loop (`#[inline(always)]`).
+/// It is a trait, not a closure, so that the check can be inlined into the loop
+/// (`#[inline(always)]`).
 pub trait Wants: Handler {
-    /// Whether it is to be given this packet.
+    /// Whether the handler wants this packet.
     fn wants(&self, packet: &PacketIn<'_>) -> bool;
 }
 
-/// The lowest bits, so many of them.
+/// A mask of the lowest `bits` bits.
 fn first(bits: usize) -> u64 {
     if bits < BATCH_PACKETS { (1 << bits) - 1 } else { u64::MAX }
 }

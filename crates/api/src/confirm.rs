@@ -1,4 +1,4 @@
-//! What a switch has confirmed: programs of changes, and replies to requests.
+//! Confirmations from a switch: outcomes of changes, and replies to requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,51 +11,52 @@ use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
 use crate::waiting::wake;
 use crate::{AppId, Change, Dpid, Error, Loss, Outcome, Refusal};
 
-/// How long a switch has to confirm what it was sent, if nothing else is said.
+/// Default time for a switch to confirm changes.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// Changes that a switch is given a second more for: as many as slow hardware carries out in that time.
+/// Number of changes for which a switch gets one second more: as many as slow hardware makes in a
+/// second.
 pub const CHANGES_PER_SECOND: usize = 300;
 
-/// How long a slow switch needs for so many changes, in whole seconds.
+/// Time that a slow switch needs for this number of changes, in whole seconds.
 #[must_use]
 pub fn time_for_changes(changes: usize) -> Duration {
     Duration::from_secs((changes / CHANGES_PER_SECOND) as u64)
 }
 
-/// Changes that go to one switch together, for runtimes.
+/// Changes that go to one switch together. For runtimes.
 #[derive(Debug)]
 pub struct Program {
-    /// Whose.
+    /// The app that made the changes.
     pub app: AppId,
     /// The switch.
     pub to: Dpid,
     /// The changes, in order.
     pub changes: Vec<Change>,
-    /// How long the switch has to confirm them, once they were written.
+    /// Time for the switch to confirm the changes, from when they were written.
     pub within: Duration,
 }
 
-/// Changes on their way to a switch. What [`crate::Network::program`] returns: they are sent already,
-/// whether or not somebody waits.
+/// Changes on their way to a switch, from [`crate::Network::program`]. They are already sent,
+/// whether or not a task awaits this future.
 ///
-/// It comes to one [`Outcome`] for each change, in their order.
+/// It resolves to one [`Outcome`] for each change, in their order.
 #[must_use = "what became of the changes is only known to who waits for it"]
 #[derive(Debug)]
 pub struct Programmed {
-    /// What is known so far.
+    /// Outcomes known so far.
     outcomes: Vec<Outcome>,
-    /// How many changes each of these is about, in order.
+    /// Parts that are still to come, in order, each with its number of changes.
     waiting: std::collections::VecDeque<(usize, Answer<Vec<Outcome>>)>,
 }
 
 impl Programmed {
-    /// For runtimes: its outcomes are known already.
+    /// For runtimes: all outcomes are known already.
     pub fn ready(outcomes: Vec<Outcome>) -> Self {
         Programmed { outcomes, waiting: Default::default() }
     }
 
-    /// For runtimes: its outcomes come in parts, each for so many changes.
+    /// For runtimes: the outcomes come in parts, each for this number of changes.
     pub fn in_parts(parts: impl IntoIterator<Item = (usize, Answer<Vec<Outcome>>)>) -> Self {
         Programmed { outcomes: Vec::new(), waiting: parts.into_iter().collect() }
     }
@@ -69,7 +70,7 @@ impl Future for Programmed {
             let Poll::Ready(outcomes) = Pin::new(answer).poll(context) else {
                 return Poll::Pending;
             };
-            // Whoever was to tell has gone, and with it the connection.
+            // The promise was dropped: the connection is gone.
             let lost = || vec![Outcome::Unknown(Loss::Disconnected); *changes];
             let mut outcomes = outcomes.unwrap_or_else(lost);
             self.outcomes.append(&mut outcomes);
@@ -79,7 +80,7 @@ impl Future for Programmed {
     }
 }
 
-/// A whole reply to a multipart request. Flows in it have the priorities that they have in the switch.
+/// A complete reply to a multipart request. Flows in it have their priorities in the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     version: Version,
@@ -88,7 +89,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// For runtimes: the bodies of all parts of a reply, one behind the other, which were checked.
+    /// For runtimes: takes the bodies of all parts of a reply, concatenated and already checked.
     #[must_use]
     pub fn new(version: Version, kind: MultipartKind, bytes: Box<[u8]>) -> Self {
         Reply { version, kind, bytes }
@@ -100,10 +101,10 @@ impl Reply {
         self.version
     }
 
-    /// What it says.
+    /// Decodes the reply.
     ///
     /// # Errors
-    /// None in practice: it was checked when it came.
+    /// None in practice: the reply was checked when it came.
     pub fn body(&self) -> Result<ReplyBody<'_>, DecodeError> {
         ReplyBody::decode_parts(self.version, self.kind, &self.bytes)
     }
@@ -113,35 +114,36 @@ impl Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// It was not sent.
+    /// The request was not sent.
     #[error(transparent)]
     NotSent(#[from] Error),
     /// The switch refused it.
     #[error("the switch refused the request: {0}")]
     Refused(Refusal),
-    /// No reply came in time, and none to the barrier behind the request: the switch is slow or stuck.
+    /// Neither the reply nor the barrier's reply behind it came in time: the switch is slow or
+    /// stuck.
     #[error("the switch did not answer the request in time")]
     Unanswered,
-    /// The switch answered the barrier behind the request, and not the request: it does not answer this
-    /// question (1.0 §5.3.7, 1.3.5 §7.3.8).
+    /// The switch answered the barrier behind the request, but not the request: it does not support
+    /// this request (1.0 §5.3.7, 1.3.5 §7.3.8).
     #[error("the switch does not answer this request")]
     Silent,
-    /// A reply came that cannot be read.
+    /// The reply cannot be decoded.
     #[error("the switch's answer cannot be read: {0}")]
     Unreadable(DecodeError),
-    /// The reply was larger than what is kept of one.
+    /// The reply was larger than `max_multipart_bytes`.
     #[error(
         "the switch's answer is larger than what is kept of one; set max_multipart_bytes higher"
     )]
     TooLarge,
-    /// The connection ended first.
+    /// The connection ended before the reply.
     #[error("the connection to the switch ended before it answered")]
     Disconnected,
 }
 
 impl RequestError {
-    /// Whether it is the answer "none": the switch refuses the question, does not answer it, or answers what
-    /// cannot be read. Asking again at once helps nobody.
+    /// Whether this is the final answer "none": the switch refuses the request, ignores it, or
+    /// sends a reply that cannot be decoded. Do not repeat the request at once.
     #[must_use]
     pub fn is_none(&self) -> bool {
         matches!(
@@ -151,18 +153,18 @@ impl RequestError {
     }
 }
 
-/// A request on its way to a switch. What [`crate::Network::request`] returns: it is sent already.
+/// A request on its way to a switch, from [`crate::Network::request`]. It is already sent.
 #[must_use = "the reply goes to who waits for it"]
 #[derive(Debug)]
 pub struct Requested(Result<Answer<Result<Reply, RequestError>>, Option<RequestError>>);
 
 impl Requested {
-    /// For runtimes: it was sent, and the reply will be given to `answer`'s promise.
+    /// For runtimes: the request was sent; the promise of `answer` receives the reply.
     pub fn sent(answer: Answer<Result<Reply, RequestError>>) -> Self {
         Requested(Ok(answer))
     }
 
-    /// For runtimes: it was not sent.
+    /// For runtimes: the request was not sent.
     pub fn not_sent(error: Error) -> Self {
         Requested(Err(Some(error.into())))
     }
@@ -182,11 +184,11 @@ impl Future for Requested {
     }
 }
 
-/// Gives a task what it waits for, once.
+/// Delivers one value to a task, once.
 #[derive(Debug)]
 pub struct Promise<T>(Arc<Mutex<Slot<T>>>);
 
-/// Waits for what a [`Promise`] gives; `None` where it was dropped.
+/// Waits for the value of a [`Promise`]. `None` if the promise was dropped.
 #[must_use = "nothing waits unless it is awaited"]
 #[derive(Debug)]
 pub struct Answer<T>(Arc<Mutex<Slot<T>>>);
@@ -194,27 +196,27 @@ pub struct Answer<T>(Arc<Mutex<Slot<T>>>);
 #[derive(Debug)]
 struct Slot<T> {
     value: Option<T>,
-    /// Nobody will give anything any more.
+    /// The promise is gone: no value comes any more.
     over: bool,
     waiting: Option<Waker>,
 }
 
-/// A promise and its answer.
+/// Makes a promise and its answer.
 pub fn promise<T>() -> (Promise<T>, Answer<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, over: false, waiting: None }));
     (Promise(Arc::clone(&slot)), Answer(slot))
 }
 
-/// A panic cannot happen in between: the slot is whole.
+/// A panic cannot leave the slot inconsistent.
 fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Promise<T> {
-    /// Gives it.
+    /// Delivers the value.
     pub fn keep(self, value: T) {
         lock(&self.0).value = Some(value);
-        // Dropping it wakes who waits.
+        // The drop wakes the waiting task.
     }
 }
 

@@ -23,30 +23,30 @@ impl fmt::Display for Ended {
 pub enum EndReason {
     /// The switch closed it, or it failed.
     ClosedByPeer,
-    /// Nothing came from the switch for too long, not even the answer to an echo.
+    /// Nothing came from the switch for too long, not even an echo reply.
     Dead,
-    /// The switch took none of the bytes that wait for it for too long.
+    /// The switch read none of the waiting bytes for too long.
     Stalled,
     /// The handshake was not finished in time.
     HandshakeTimeout,
     /// The two ends did not agree: no common version, or one of them refused.
     Refused,
-    /// What came is no OpenFlow, or is broken.
+    /// The bytes are not OpenFlow, or are malformed.
     Malformed,
-    /// Another connection has this datapath id, and is alive.
+    /// Another live connection has this datapath id.
     Duplicate,
-    /// A new connection with the same datapath id took its place.
+    /// A new connection with the same datapath id replaced it.
     Replaced,
     /// An auxiliary connection, which Bellrock does not use.
     Auxiliary,
-    /// A limit was reached.
+    /// A limit was exceeded.
     Limit,
-    /// The controller stops.
+    /// The controller is stopping.
     Stopped,
 }
 
 impl EndReason {
-    /// The word for it in `bellrock events --json`.
+    /// Name of the reason in `bellrock events --json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

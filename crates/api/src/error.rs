@@ -1,4 +1,4 @@
-//! Errors: of commands to a switch, and of handlers.
+//! Errors of commands to a switch, and of handlers.
 
 use std::any::{Any, type_name};
 use std::error::Error as StdError;
@@ -9,16 +9,16 @@ use bellrock_openflow::EncodeError;
 
 use crate::Dpid;
 
-/// What the methods of a [`Handler`](crate::Handler) return. Commands to a switch return an [`Error`].
+/// The result of [`Handler`](crate::Handler) methods. Commands to a switch return an [`Error`].
 pub type Result<T = (), E = HandlerError> = std::result::Result<T, E>;
 
-/// Why a handler failed: any error that it met. `?` makes one of every type that is an error
-/// (`std::error::Error + Send + Sync`); [`HandlerError::new`] makes one of a text.
+/// Why a handler failed. `?` converts every error type (`std::error::Error + Send + Sync`) to it;
+/// [`HandlerError::new`] makes one from a text.
 ///
-/// The log shows its text, the texts of what caused it, and its type. `bellrock apps` shows the last one of
-/// each app, and how many there were.
+/// The log shows its text, the texts of its sources, and its type. `bellrock apps` shows the last
+/// error of each app, and the number of errors.
 ///
-/// It is not a `std::error::Error` itself: `?` could not take all errors then.
+/// It does not implement `std::error::Error` itself: otherwise `?` could not convert all errors.
 ///
 /// ```
 /// use bellrock_api::{Handler, HandlerError, PacketIn, Result, Switch, Verdict};
@@ -39,7 +39,7 @@ pub type Result<T = (), E = HandlerError> = std::result::Result<T, E>;
 pub struct HandlerError(Cause);
 
 enum Cause {
-    /// Without an allocation: it can come with every packet, as [`EncodeError::Full`] does.
+    /// Not allocated: it can come with every packet, as [`EncodeError::Full`] does.
     Command(Error),
     Other(Box<Other>),
 }
@@ -50,14 +50,14 @@ struct Other {
 }
 
 impl HandlerError {
-    /// An error with this text, or of this boxed error.
+    /// Makes an error from a text, or from a boxed error.
     #[must_use]
     #[cold]
     pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         HandlerError(Cause::Other(Box::new(Other { type_name: "", error: error.into() })))
     }
 
-    /// The command to a switch that was not accepted, if that is what failed.
+    /// The error of a command to a switch, if that is what failed.
     #[must_use]
     pub fn command(&self) -> Option<&Error> {
         match &self.0 {
@@ -66,7 +66,7 @@ impl HandlerError {
         }
     }
 
-    /// The error that it was made of, if it is of this type.
+    /// The original error, if it is of this type.
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         match &self.0 {
@@ -75,7 +75,7 @@ impl HandlerError {
         }
     }
 
-    /// The type of the error that it was made of, with its path; empty for a text.
+    /// Type of the original error, with its path; empty for a text.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match &self.0 {
@@ -86,7 +86,7 @@ impl HandlerError {
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
-    // Which way it goes is known when this is compiled.
+    // The compiler resolves the branches.
     #[inline]
     fn from(error: E) -> Self {
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {
@@ -103,7 +103,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
     }
 }
 
-/// Errors of commands are equal as they are; others have the same type and the same text.
+/// Errors of commands compare by value, others by type and text.
 impl PartialEq for HandlerError {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -122,7 +122,7 @@ impl PartialEq<Error> for HandlerError {
     }
 }
 
-/// Its text, then those of what caused it.
+/// Prints its text, then the texts of its sources.
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut error: &dyn StdError = match &self.0 {
@@ -130,7 +130,7 @@ impl fmt::Display for HandlerError {
             Cause::Other(other) => &*other.error,
         };
         write!(f, "{error}")?;
-        // Bounded, in case an author's error is its own source.
+        // Bounded, because an error may be its own source.
         for _ in 0..MAX_SOURCES {
             let Some(source) = error.source() else { break };
             write!(f, ": {source}")?;
@@ -140,7 +140,7 @@ impl fmt::Display for HandlerError {
     }
 }
 
-/// Texts of causes that are printed behind the text of an error.
+/// Maximum number of sources that are printed behind the text of an error.
 const MAX_SOURCES: usize = 8;
 
 impl fmt::Debug for HandlerError {
@@ -152,53 +152,53 @@ impl fmt::Debug for HandlerError {
     }
 }
 
-/// Why a command to a switch was not accepted. What was not accepted has no effect at all.
+/// Why a command to a switch was not accepted. Such a command has no effect at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The message cannot be said in the switch's version, or the send buffer is full.
+    /// The version of the switch does not support the message, or the send buffer is full.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// A flow's priority is not one that an app can give: which band of the switch's priorities an app
-    /// has, its place in the chain decides ([`crate::PriorityBand`]).
+    /// An app cannot give this priority to a flow. The app's place in the chain decides its band of
+    /// the switch's priorities ([`crate::PriorityBand`]).
     #[error(
         "an app's flows have priorities from 0 to 4095, not {priority}; which app's flows come first \
          is decided by the order of the apps"
     )]
     Priority {
-        /// What was asked for.
+        /// The priority in the command.
         priority: u16,
     },
-    /// The switch sent only the beginning of the packet and kept no copy: there is nothing to
-    /// send on. Ask for whole packets (`miss_send_len: 65535`, the default).
+    /// The switch sent only the beginning of the packet and kept no copy, so the packet cannot be
+    /// sent on. Configure whole packets (`miss_send_len: 65535`, the default).
     #[error("the packet came cut to {have} of {total} bytes, and unbuffered: it cannot be sent on")]
     Truncated {
-        /// Bytes that came.
+        /// Number of bytes received.
         have: usize,
-        /// Bytes of the whole packet.
+        /// Number of bytes of the whole packet.
         total: usize,
     },
-    /// Too many requests to this switch wait for their answers.
+    /// Too many requests to this switch are unanswered.
     #[error(
         "{waiting} requests to this switch are unanswered; wait for answers before asking more"
     )]
     TooManyRequests {
-        /// How many wait.
+        /// Number of unanswered requests.
         waiting: usize,
     },
-    /// The controller itself asked for what only an app can do: flows belong to an app.
+    /// The controller itself sent a command that only an app can send: flows belong to an app.
     #[error("flows belong to an app; the controller's own handle to the network can install none")]
     NotAnApp,
     /// No such switch is connected.
     #[error("no switch with datapath id {0} is connected")]
     UnknownSwitch(Dpid),
-    /// The switch, or the worker that owns it, has too much to send already.
+    /// The send queue of the switch, or of its worker, is full.
     #[error("switch {0} does not take messages as fast as they come; try again later")]
     Full(Dpid),
-    /// A transaction is to wait for another change, and a handler cannot wait.
+    /// A transaction waits for a change of another one, but a handler cannot wait.
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,
-    /// A transaction was overtaken by others again and again.
+    /// Other transactions overtook this one too many times.
     #[error("the transaction was overtaken by others {} times", crate::MAX_ATTEMPTS)]
     Contended,
 }
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((text.to_string().as_str(), text.type_name()), ("no backend is left", ""));
     }
 
-    /// Not one byte more than the error of a command: results of handlers are returned for each packet.
+    /// As small as the error of a command: handlers return a result for each packet.
     #[test]
     fn it_is_as_small_as_the_error_of_a_command() {
         assert_eq!(size_of::<HandlerError>(), size_of::<Error>());

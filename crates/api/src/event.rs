@@ -1,4 +1,4 @@
-//! What can happen in the network, and how it reads as a sentence.
+//! Events of the network, and their text.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,43 +8,44 @@ use bellrock_openflow::Version;
 
 use crate::{Dpid, Ended, HostId, Link, Port, Refusal, RequestError, SwitchPort};
 
-/// Something that has happened in the network. It prints as a sentence.
+/// An event of the network. It prints as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A switch is up: its handshake is over, and the apps know it.
+    /// A switch is up: the handshake is over, and the apps know the switch.
     SwitchUp {
         /// The switch.
         dpid: Dpid,
-        /// What it says that it is called; may be empty.
+        /// Name that the switch reports; may be empty.
         name: Box<str>,
-        /// The address of its end of the connection.
+        /// Remote address of the connection.
         peer: SocketAddr,
-        /// The version that it speaks.
+        /// Version of the connection.
         version: Version,
     },
-    /// A switch is not up any more.
+    /// A switch is down.
     SwitchDown {
         /// The switch.
         dpid: Dpid,
-        /// What it says that it is called; may be empty.
+        /// Name that the switch reports; may be empty.
         name: Box<str>,
-        /// The address of its end of the connection.
+        /// Remote address of the connection.
         peer: SocketAddr,
         /// Why the connection ended.
         why: Ended,
     },
-    /// Connections from an address have ended before a switch was up on them. Each reason is published at most once a
-    /// minute for an address.
+    /// Connections from an address have ended before their switch was up. Each reason is published
+    /// at most once a minute for an address.
     ConnectionEnded {
-        /// Where they came from; `None` for further addresses, when many connect in vain at the same time.
+        /// Source address. `None` for further addresses, when many fail to connect at the same
+        /// time.
         from: Option<IpAddr>,
-        /// Why the last of them ended.
+        /// Why the last of these connections ended.
         why: Ended,
-        /// How many ended for this reason, since this was last published.
+        /// Number of connections that ended for this reason since the last such event.
         times: u64,
     },
-    /// A switch of OpenFlow 1.0 did not report its flows, so that those which an app removes may stay.
+    /// An OpenFlow 1.0 switch did not report its flows, so flows that an app removes may stay.
     RemovalUnanswered {
         /// The app.
         app: &'static str,
@@ -55,133 +56,135 @@ pub enum Event {
     LinkUp(Link),
     /// One direction of a link is down.
     LinkDown {
-        /// What it was.
+        /// The link.
         link: Link,
         /// Why it is down.
         why: LinkDown,
     },
-    /// A link has carried announcements one way only for longer than both ways need.
+    /// A link has carried announcements in one direction only, for longer than both directions
+    /// need.
     OneWay(Link),
-    /// Two ports do not hear each other but others: a link that is patched crosswise, or a segment with
-    /// more than two ports.
+    /// Two ports hear other ports instead of each other: a crossed link, or a segment with more
+    /// than two ports.
     Miswired {
-        /// What one direction says.
+        /// The link in one direction.
         link: Link,
-        /// Where what the receiving port sends goes to.
+        /// The port that hears what the receiving port sends.
         back: SwitchPort,
     },
-    /// An announcement that the controller has not made came in: a host pretends to be a switch.
+    /// An announcement came in that the controller did not make: a host pretends to be a switch.
     ForgedAnnouncement {
-        /// Where it came in.
+        /// Port where it came in.
         at: SwitchPort,
     },
-    /// An announcement of the controller came in that was used before, or is too old: somebody has
-    /// recorded it and sent it again.
+    /// An announcement of the controller came in that was already used, or is too old: it was
+    /// recorded and sent again.
     ReplayedAnnouncement {
-        /// Where it came in.
+        /// Port where it came in.
         at: SwitchPort,
-        /// The port that it was made for.
+        /// Port that the announcement was made for.
         of: SwitchPort,
     },
-    /// An announcement came in at the port that it was sent out of: a host, or a plug, sends back what
-    /// it gets.
+    /// An announcement came in at the port that sent it: a host, or a loopback plug, returns what
+    /// it receives.
     ReflectedAnnouncement {
         /// The port.
         at: SwitchPort,
     },
-    /// A link looks as if two hosts were passing announcements on to each other.
+    /// Two hosts may be relaying announcements to each other, so that a link seems to exist.
     RelaySuspected {
-        /// The port that the announcement was made for.
+        /// Port that the announcement was made for.
         from: SwitchPort,
-        /// Where it came in.
+        /// Port where it came in.
         to: SwitchPort,
-        /// What speaks for it.
+        /// The evidence.
         why: Suspicion,
     },
     /// A host was seen for the first time, or again after it was gone.
     HostSeen {
         /// The host.
         host: HostId,
-        /// Where.
+        /// Port where it was seen.
         at: SwitchPort,
     },
-    /// A host is at another port than before.
+    /// A host moved to another port.
     HostMoved {
         /// The host.
         host: HostId,
-        /// Where it was.
+        /// Old port.
         from: SwitchPort,
-        /// Where it is.
+        /// New port.
         to: SwitchPort,
     },
-    /// A packet with the address of a host came in elsewhere while the host answered where it is:
-    /// somebody uses its address.
+    /// A packet with the address of a host came in at another port, while the host still answered
+    /// at its own: the address is spoofed.
     HostMoveRefused {
         /// The host.
         host: HostId,
-        /// Where it is.
+        /// Port of the host.
         at: SwitchPort,
-        /// Where its address was claimed.
+        /// Port where its address was claimed.
         claimed_at: SwitchPort,
     },
-    /// A host claimed the Internet address of another that answered.
+    /// A host claimed the IP address of another host, which still answered.
     AddressClaimRefused {
         /// The address.
         ip: IpAddr,
-        /// Whose it is.
+        /// Host that has the address.
         of: HostId,
-        /// Who claimed it.
+        /// Host that claimed it.
         claimed_by: HostId,
     },
-    /// A host is not there any more.
+    /// A host is gone.
     HostGone {
         /// The host.
         host: HostId,
-        /// Where it was.
+        /// Its last port.
         at: SwitchPort,
         /// Why it is gone.
         why: HostGone,
     },
-    /// A port has as many hosts as it may: further ones are not learnt.
+    /// A port has the maximum number of hosts: further ones are not learnt.
     TooManyHosts {
         /// The port.
         at: SwitchPort,
     },
-    /// A frame came in from the address that the controller asks hosts from: a host pretends to be the controller, or a
-    /// loop outside brings its questions back. It was dropped.
+    /// A frame came in from the address that the controller's probes of hosts use: a host pretends
+    /// to be the controller, or an external loop returns the probes. The frame was dropped.
     ProbeAddressUsed {
-        /// Where it came in.
+        /// Port where it came in.
         at: SwitchPort,
     },
-    /// A switch has flows that no app of this controller has installed. They stay.
+    /// A switch has flows that no app of this controller installed. They stay.
     ForeignFlows {
         /// The switch.
         dpid: Dpid,
-        /// How many.
+        /// Number of such flows.
         flows: usize,
     },
-    /// What an app wants in a switch was compared with what is there, after the switch came up.
+    /// After a switch came up, the flows that an app wants were compared with the flows of the
+    /// switch.
     Reconciled {
         /// The app.
         app: &'static str,
         /// The switch.
         dpid: Dpid,
-        /// Flows of the app that were there.
+        /// Number of flows of the app in the switch.
         found: usize,
-        /// Changes that are made to them: the difference.
+        /// Number of changes made: the difference.
         changes: usize,
     },
-    /// Somebody else has changed flows that an app wants in a switch. They are put back.
+    /// Flows that an app wants were changed from outside. They are restored.
     WantedAltered {
         /// The app.
         app: &'static str,
         /// The switch.
         dpid: Dpid,
-        /// Flows that were changed, removed, or added under the app's cookie.
+        /// Number of flows that were changed, removed, or added under the app's cookie.
         flows: usize,
     },
-    /// A switch does not tell its tables, so that an app cannot find out what is to be changed in them. It is asked
-    /// again.
+    /// A switch does not report its tables, so the changes that an app needs are unknown. The
+    /// controller asks again.
     TablesUntold {
         /// The app.
         app: &'static str,
@@ -190,38 +193,38 @@ pub enum Event {
         /// Why.
         why: RequestError,
     },
-    /// A loop in the network brings flooded frames back again and again. The app slows this down. Reported once,
-    /// by the switch that notices it first.
+    /// A loop in the network returns flooded frames again and again. The app limits its flooding.
+    /// Only the switch that notices it first reports it.
     Storm {
         /// The app that floods.
         app: &'static str,
-        /// Where the sign was seen.
+        /// Port where the sign was seen.
         at: SwitchPort,
-        /// What was seen.
+        /// The sign.
         sign: StormSign,
     },
-    /// A storm is over: no switch has seen a sign of it for half a minute.
+    /// A storm is over: no switch has seen a sign of it for 30 s.
     StormOver {
         /// The app that floods.
         app: &'static str,
-        /// From the first sign to the last.
+        /// Time from the first sign to the last.
         lasted: Duration,
     },
-    /// A switch refuses a flow of the controller's own, without which it does not send what the controller has to see. The
-    /// flow is sent again, less and less often.
+    /// A switch refuses a flow of the controller's own. Without it, the switch does not send what
+    /// the controller must see. The flow is sent again, at growing intervals.
     OwnFlowRefused {
         /// The switch.
         dpid: Dpid,
-        /// Which flow.
+        /// Name of the flow.
         flow: &'static str,
         /// Why.
         why: Refusal,
     },
-    /// A flow of the controller's own that the switch refused before is there.
+    /// A flow of the controller's own that the switch refused before is installed.
     OwnFlowInstalled {
         /// The switch.
         dpid: Dpid,
-        /// Which flow.
+        /// Name of the flow.
         flow: &'static str,
     },
     /// A switch refuses something that an app wants in it.
@@ -235,19 +238,19 @@ pub enum Event {
     },
 }
 
-/// What shows that there is a storm.
+/// A sign of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StormSign {
     /// Flooded frames come in again by other ports of the switch.
     Returns {
-        /// The port that the frame came in by before.
+        /// Port where the frame came in before.
         from: Port,
     },
-    /// The same broadcast or multicast frame comes in by one port again and again.
+    /// The same broadcast or multicast frame comes in by one port repeatedly.
     Copies,
-    /// Hosts move to and fro between ports of the switch.
+    /// Hosts move back and forth between ports of the switch.
     Moves {
-        /// The port that the host was at before.
+        /// Port of the host before the move.
         from: Port,
     },
 }
@@ -261,7 +264,7 @@ pub enum LinkDown {
     Switch,
     /// Nothing was heard through it for three rounds.
     Silent,
-    /// Its sending port is heard elsewhere.
+    /// Announcements of its sending port arrive elsewhere.
     Moved,
 }
 
@@ -272,31 +275,31 @@ pub enum HostGone {
     Port,
     /// A link to a switch was found at its port.
     Link,
-    /// It was not seen for too long, and does not answer.
+    /// It was not seen for too long, and does not answer probes.
     Aged,
-    /// Others needed its room: there are as many hosts as there may be.
+    /// Removed to make space for other hosts: the maximum number is reached.
     Evicted,
 }
 
-/// What speaks for a relay.
+/// The evidence for a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
-    /// A host was seen at one of the ports when a link would have been found there long before.
+    /// A host was seen at one of the ports, when a link would have been found there long before.
     HostTraffic {
         /// The port.
         at: SwitchPort,
     },
-    /// Announcements take longer than they did, or than over other links.
+    /// Announcements take longer than before, or than over other links.
     Latency {
-        /// How long they take.
+        /// Measured latency.
         is: Duration,
-        /// How long they should take.
+        /// Expected latency.
         usual: Duration,
     },
 }
 
 impl Event {
-    /// What happened, in one word as in logs and `bellrock show events`.
+    /// Name of the event, as in logs and `bellrock events`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -331,7 +334,7 @@ impl Event {
         }
     }
 
-    /// Whether an operator should look at it: somebody attacks, or something is connected wrongly.
+    /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
     #[must_use]
     pub fn is_alarming(&self) -> bool {
         if let Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } = self {
@@ -353,7 +356,7 @@ impl Event {
 }
 
 impl Event {
-    /// Whether it is about the connection of a switch: that it is up or has ended.
+    /// Whether it reports that a switch's connection is up or has ended.
     #[must_use]
     pub fn is_about_connection(&self) -> bool {
         matches!(
@@ -362,7 +365,7 @@ impl Event {
         )
     }
 
-    /// Why a connection ended, if it is about that.
+    /// Why a connection ended, if the event reports that.
     #[must_use]
     pub fn ended(&self) -> Option<&Ended> {
         match self {
@@ -372,7 +375,7 @@ impl Event {
     }
 }
 
-/// A switch, by its number and, where it has one, its name.
+/// Prints a switch by its datapath id and, if it has one, its name.
 struct Named<'a>(Dpid, &'a str);
 
 impl fmt::Display for Named<'_> {

@@ -1,4 +1,4 @@
-//! Where events of the network are published, kept and subscribed to.
+//! Publishes and keeps the events of the network, and gives them to subscribers.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -9,69 +9,68 @@ use std::time::Duration;
 use crate::Event;
 use crate::waiting::{Waiting, wake};
 
-/// How many events are kept. Who is further behind misses the oldest, and is told how many.
+/// Number of events kept. A slower subscriber misses the oldest ones, and gets the number missed.
 pub const EVENTS_KEPT: usize = 4096;
 
-/// How many of them are alarms ([`Event::is_alarming`]). They have room of their own: whoever makes others happen by
-/// the thousand puts none of them out.
+/// Number of alarms kept ([`Event::is_alarming`]). They have their own space: thousands of other
+/// events do not evict them.
 const ALARMS_KEPT: usize = EVENTS_KEPT / 4;
 
-/// How many of them are about connections ([`Event::is_about_connection`]), alarming or not. They have room of their own
-/// too: a peer that connects again and again puts no others out.
+/// Number of connection events kept ([`Event::is_about_connection`]), alarming or not. They have
+/// their own space too: a peer that reconnects endlessly evicts no other events.
 const CONNECTIONS_KEPT: usize = EVENTS_KEPT / 4;
 
-/// How many are of another kind.
+/// Number of all other events kept.
 const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT;
 
-/// An event, and when it happened on the controller's clock.
+/// An event, and its time on the controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happened {
-    /// When.
+    /// Time of the event.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
-/// Where events are published, and can be subscribed to. All clones are the same.
+/// The events of the network, with subscriptions. All clones share one state.
 ///
-/// They are rare: alarms are told every few seconds at most, and hosts come and go within the bounds of
-/// host tracking. Publishing takes a lock for as long as it takes to put one into a list, and never waits
-/// for who reads.
+/// Events are rare: alarms come every few seconds at most, and host tracking bounds the events of
+/// hosts. Publishing holds a lock only to append to a list, and never waits for subscribers.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The latest alarms, at most [`ALARMS_KEPT`], each with how many events were published before it.
+    /// The latest alarms, each with the number of events published before it.
     alarms: VecDeque<(u64, Happened)>,
-    /// The latest about connections.
+    /// The latest events of connections.
     connections: VecDeque<(u64, Happened)>,
-    /// The latest of the others.
+    /// The latest of all other events.
     others: VecDeque<(u64, Happened)>,
-    /// How many were published.
+    /// Number of events published.
     count: u64,
     waiting: Waiting,
 }
 
-/// What a subscriber hears.
+/// What a subscription returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// An event.
     Event(Happened),
-    /// It was too slow for so many events.
+    /// Number of events missed, because the subscriber was too slow.
     Missed(u64),
 }
 
-/// Hears the events that are published from when it was made on.
+/// Returns the events published since the subscription began.
 #[derive(Debug)]
 pub struct Subscription {
     events: Events,
-    /// How many events were published before the next one to hear.
+    /// Number of events published before the next one to return.
     next: u64,
 }
 
 impl Events {
-    /// Publishes an event that happened at this time of the controller's clock.
+    /// Publishes an event that happened at `at` on the controller's clock.
     pub fn publish(&self, at: Duration, event: Event) {
         let mut kept = self.kept();
         let number = kept.count;
@@ -90,14 +89,14 @@ impl Events {
         woken.for_each(wake);
     }
 
-    /// Hears what is published from now on.
+    /// Subscribes to all later events.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         let next = self.count();
         Subscription { events: self.clone(), next }
     }
 
-    /// The last events, at most so many, the oldest first.
+    /// The last events, at most this many, oldest first.
     #[must_use]
     pub fn latest(&self, most: usize) -> Vec<Happened> {
         let kept = self.kept();
@@ -108,13 +107,13 @@ impl Events {
         all.into_iter().skip(skipped).map(|(_, happened)| happened.clone()).collect()
     }
 
-    /// How many were published.
+    /// Number of events published.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.kept().count
     }
 
-    /// A panic under this lock leaves the list whole: each change is one call.
+    /// A panic under this lock leaves the lists consistent: each change is one call.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,14 +135,14 @@ impl Subscription {
         .await
     }
 
-    /// The next event, if there is one already.
+    /// Returns the next event, if there is one already.
     pub fn take(&mut self) -> Option<Heard> {
         self.events.kept().after(&mut self.next)
     }
 }
 
 impl Kept {
-    /// What a subscriber hears who has heard so many.
+    /// The next item for a subscriber that has received `heard` events.
     fn after(&self, heard: &mut u64) -> Option<Heard> {
         let rings = [&self.alarms, &self.connections, &self.others];
         let firsts = rings.into_iter().filter_map(|ring| first_from(ring, *heard));
@@ -158,12 +157,12 @@ impl Kept {
     }
 }
 
-/// The first event of a list from this number on.
+/// The first event of a list with at least this number.
 fn first_from(ring: &VecDeque<(u64, Happened)>, number: u64) -> Option<&(u64, Happened)> {
     ring.get(ring.partition_point(|(its, _)| *its < number))
 }
 
-/// A subscriber that waits, which leaves nothing behind when it is dropped before its time.
+/// A waiting subscriber. When dropped early, it removes its waker.
 struct Wait<'a> {
     events: &'a Events,
     number: Option<u64>,

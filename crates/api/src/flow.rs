@@ -1,4 +1,4 @@
-//! Flows as values: what an app wants in a switch, and what a switch tells that it has.
+//! Flows as values: those that an app wants in a switch, and those that a switch reports.
 
 mod change;
 #[cfg(test)]
@@ -14,8 +14,7 @@ pub use told::{FlowKey, ToldFlow, ToldForm};
 
 use crate::PriorityBand;
 
-/// A flow of an app: owned, and comparable. In which switch it is, and in which version it is said, is
-/// not part of it.
+/// A flow of an app, owned and comparable. The switch and the OpenFlow version are not part of it.
 ///
 /// ```
 /// use bellrock_api::{Flow, Match, Port};
@@ -26,24 +25,24 @@ use crate::PriorityBand;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The packets that it is about.
+    /// The packets that it matches.
     pub matching: Match,
-    /// Its table (1.0 has one, 0).
+    /// Number of its table (1.0 has only table 0).
     pub table: u8,
     /// Its priority among the app's flows, 0 to 4095 ([`PriorityBand`]).
     pub priority: u16,
-    /// The app's own number in its cookie, the lower half of it.
+    /// The app's own number: the lower half of the cookie.
     pub number: u32,
-    /// Seconds without a packet until it goes; 0 for never.
+    /// Seconds without a packet until the flow expires; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds until it goes; 0 for never.
+    /// Seconds until the flow expires; 0 for never.
     pub hard_timeout: u16,
-    /// How it behaves.
+    /// Its flags.
     pub flags: FlowFlags,
     treatment: Treatment,
 }
 
-/// What a flow does with its packets, in the order in which a switch does it (1.3.5 §5.9).
+/// What a flow does with packets, in the order in which a switch does it (1.3.5 §5.9).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Treatment {
     meter: Option<u32>,
@@ -54,7 +53,7 @@ struct Treatment {
 }
 
 impl Flow {
-    /// A flow that drops what it matches, in table 0, in the middle of the app's priorities, for ever.
+    /// A permanent flow that drops its packets, in table 0, at the middle of the app's priorities.
     #[must_use]
     pub fn new(matching: Match) -> Self {
         Flow {
@@ -69,50 +68,50 @@ impl Flow {
         }
     }
 
-    /// In this table (1.3).
+    /// Sets the table (1.3).
     #[must_use]
     pub fn table(self, table: u8) -> Self {
         Flow { table, ..self }
     }
 
-    /// With this priority, 0 to 4095.
+    /// Sets the priority, 0 to 4095.
     #[must_use]
     pub fn priority(self, priority: u16) -> Self {
         Flow { priority, ..self }
     }
 
-    /// With this number of the app's own in the cookie.
+    /// Sets the app's own number in the cookie.
     #[must_use]
     pub fn number(self, number: u32) -> Self {
         Flow { number, ..self }
     }
 
-    /// Goes after this many seconds without a packet.
+    /// Expires after this many seconds without a packet.
     #[must_use]
     pub fn idle(self, seconds: u16) -> Self {
         Flow { idle_timeout: seconds, ..self }
     }
 
-    /// Goes after this many seconds.
+    /// Expires after this many seconds.
     #[must_use]
     pub fn hard(self, seconds: u16) -> Self {
         Flow { hard_timeout: seconds, ..self }
     }
 
-    /// Behaves like this.
+    /// Sets the flags.
     #[must_use]
     pub fn flags(self, flags: FlowFlags) -> Self {
         Flow { flags, ..self }
     }
 
-    /// Does these as well, in order, after those that it does already.
+    /// Appends actions.
     #[must_use]
     pub fn actions(mut self, actions: &[Action<'static>]) -> Self {
         self.treatment.apply.extend_from_slice(actions);
         self
     }
 
-    /// Does these before all that it does already.
+    /// Inserts actions before all others.
     pub fn prepend(&mut self, actions: &[Action<'static>]) {
         self.treatment.apply.splice(0..0, actions.iter().copied());
     }
@@ -123,13 +122,13 @@ impl Flow {
         self.actions(&[Action::output(port)])
     }
 
-    /// Gives packets to this group (1.3).
+    /// Sends packets to this group (1.3).
     #[must_use]
     pub fn group(self, group: u32) -> Self {
         self.actions(&[Action::Group(group)])
     }
 
-    /// Passes packets through this meter first (1.3).
+    /// Sends packets through this meter first (1.3).
     #[must_use]
     pub fn meter(mut self, meter: u32) -> Self {
         self.treatment.meter = Some(meter);
@@ -143,27 +142,27 @@ impl Flow {
         self
     }
 
-    /// Writes metadata, in the bits of the mask (1.3).
+    /// Writes the masked bits of the metadata (1.3).
     #[must_use]
     pub fn write_metadata(mut self, metadata: u64, mask: u64) -> Self {
         self.treatment.metadata = (mask != 0).then_some((metadata & mask, mask));
         self
     }
 
-    /// Goes on in this later table (1.3).
+    /// Continues in this later table (1.3).
     #[must_use]
     pub fn goto_table(mut self, table: u8) -> Self {
         self.treatment.goto_table = Some(table);
         self
     }
 
-    /// What is done to packets at once, in order.
+    /// Actions that are applied at once, in order.
     #[must_use]
     pub fn applied(&self) -> &[Action<'static>] {
         &self.treatment.apply
     }
 
-    /// The ports that packets are sent out of at once.
+    /// The ports that applied actions send packets to.
     pub fn outputs(&self) -> impl Iterator<Item = Port> + '_ {
         self.treatment.apply.iter().filter_map(|action| match action {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
@@ -171,8 +170,8 @@ impl Flow {
         })
     }
 
-    /// Says it as a flow_mod. Priority and cookie are still the app's own
-    /// ([`crate::AppId::own`] makes them the switch's).
+    /// Calls `say` with this flow as a flow_mod. Priority and cookie are still the app's own
+    /// ([`crate::AppId::own`] converts them).
     pub fn with_flow_mod<T>(&self, command: FlowCommand, say: impl FnOnce(&FlowMod<'_>) -> T) -> T {
         let Treatment { meter, apply, write, metadata, goto_table } = &self.treatment;
         let instructions: Vec<Instruction<'_>> = [

@@ -1,4 +1,4 @@
-//! Which hosts there are and where: plain data, published by whoever finds it out.
+//! Hosts and their locations: plain data, published by host tracking.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -12,17 +12,17 @@ use siphasher::sip::SipHasher13;
 
 use crate::SwitchPort;
 
-/// What a host is known by: its Ethernet address, in its VLAN.
+/// Identifies a host: its Ethernet address, in its VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId {
     /// Its Ethernet address.
     pub mac: MacAddr,
-    /// The VLAN of its packets, if they have a tag with one (1 to 4095).
+    /// VLAN of its packets, if they have a tag with one (1 to 4095).
     pub vlan: Option<u16>,
 }
 
 impl HostId {
-    /// The host with this address in this VLAN.
+    /// Identifies the host with this address in this VLAN.
     #[must_use]
     pub fn new(mac: MacAddr, vlan: Option<u16>) -> Self {
         HostId { mac, vlan }
@@ -41,21 +41,21 @@ impl fmt::Display for HostId {
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What it is known by.
+    /// Its Ethernet address and VLAN.
     pub id: HostId,
-    /// The port that it is behind: one that no link to a switch is at.
+    /// Its port, which has no link to a switch.
     pub at: SwitchPort,
-    /// Its Internet addresses, in the order in which they were learnt.
+    /// Its IP addresses, in the order in which they were learnt.
     pub addresses: Vec<IpAddr>,
-    /// Since when it is there, on the controller's clock.
+    /// Time since when it is known, on the controller's clock.
     pub since: Duration,
 }
 
-/// The hosts that are known, and where they are.
+/// The known hosts, and their locations.
 ///
-/// A value that does not change: the next one shares with it all that is the same, so that one is
-/// published for each change however many hosts there are. A look-up takes no lock; a handler keeps a
-/// [reader](crate::Watch::reader), which costs it a comparison while nothing has changed.
+/// An immutable value. Successive versions share all unchanged parts, so each change can publish a
+/// new version, however many hosts there are. A look-up takes no lock. A handler keeps a
+/// [reader](crate::Watch::reader), which costs one comparison while nothing has changed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,14 +73,14 @@ pub struct Host {
 pub struct Hosts {
     by_id: HashTrieMapSync<HostId, Arc<Host>, Keys>,
     by_ip: HashTrieMapSync<(IpAddr, Option<u16>), HostId, Keys>,
-    /// In order, for the VLANs of an Ethernet address.
+    /// Sorted by Ethernet address, to find all VLANs of one.
     ids: RedBlackTreeSetSync<HostId>,
-    /// In the order of places, for those at a port, and for going through all in an order that is the
-    /// same in each run.
+    /// Sorted by port, to find the hosts at a port and to iterate in the same order in each run.
     places: RedBlackTreeSetSync<(SwitchPort, HostId)>,
 }
 
-/// The keys of the hash. Hosts choose their addresses, and must not be able to choose ones that collide.
+/// Secret keys of the hash. Hosts choose their addresses, and must not be able to choose colliding
+/// ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Keys([u64; 2]);
 
@@ -94,7 +94,8 @@ impl BuildHasher for Keys {
 }
 
 impl Hosts {
-    /// No hosts yet. The numbers are secret where strangers choose addresses.
+    /// An empty table with these hash keys. The keys must be secret where strangers choose
+    /// addresses.
     #[must_use]
     pub fn keyed(keys: [u64; 2]) -> Self {
         let keys = Keys(keys);
@@ -106,20 +107,20 @@ impl Hosts {
         }
     }
 
-    /// A host by its Ethernet address, in its VLAN.
+    /// Finds a host by its Ethernet address, in its VLAN.
     #[must_use]
     pub fn get(&self, mac: MacAddr, vlan: Option<u16>) -> Option<&Host> {
         self.by_id.get(&HostId { mac, vlan }).map(|host| &**host)
     }
 
-    /// A host by its Internet address, in its VLAN.
+    /// Finds a host by its IP address, in its VLAN.
     #[must_use]
     pub fn by_ip(&self, ip: IpAddr, vlan: Option<u16>) -> Option<&Host> {
         let id = self.by_ip.get(&(ip, vlan))?;
         self.get(id.mac, id.vlan)
     }
 
-    /// The hosts with an Ethernet address: one for each VLAN that it is used in.
+    /// The hosts with this Ethernet address: one for each VLAN that uses it.
     pub fn of_mac(&self, mac: MacAddr) -> impl Iterator<Item = &Host> {
         let (first, last) = (HostId::new(mac, None), HostId::new(mac, Some(u16::MAX)));
         self.ids.range(first..=last).filter_map(|id| self.get(id.mac, id.vlan))
@@ -133,25 +134,25 @@ impl Hosts {
         range.filter_map(|(_, id)| self.get(id.mac, id.vlan))
     }
 
-    /// All hosts, in the order of their places.
+    /// All hosts, sorted by their ports.
     pub fn iter(&self) -> impl Iterator<Item = &Host> {
         self.places.iter().filter_map(|(_, id)| self.get(id.mac, id.vlan))
     }
 
-    /// How many there are.
+    /// Number of hosts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_id.size()
     }
 
-    /// Whether there are none.
+    /// Whether there are no hosts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// Puts a host in, in place of what was known of it. Its Internet addresses are no other host's
-    /// from now on.
+    /// Inserts a host, and replaces its earlier entry. Removes its IP addresses from other hosts of
+    /// the VLAN.
     pub fn insert(&mut self, host: Host) {
         self.remove(host.id);
         for ip in &host.addresses {
@@ -163,7 +164,7 @@ impl Hosts {
         self.by_id.insert_mut(host.id, Arc::new(host));
     }
 
-    /// Takes a host out.
+    /// Removes a host.
     pub fn remove(&mut self, id: HostId) -> Option<Arc<Host>> {
         let host = Arc::clone(self.by_id.get(&id)?);
         self.by_id.remove_mut(&id);
@@ -175,7 +176,7 @@ impl Hosts {
         Some(host)
     }
 
-    /// The address is not that of another host of the VLAN any more.
+    /// Removes the IP address from another host of the VLAN.
     fn take_address(&mut self, ip: IpAddr, id: HostId) {
         let other = self.by_ip.get(&(ip, id.vlan)).filter(|other| **other != id);
         if let Some(host) = other.and_then(|other| self.by_id.get(other)) {

@@ -1,4 +1,4 @@
-//! What is known of a switch: plain data.
+//! Data about switches and hosts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{Capabilities, FlowStats, MacAddr, Port, PortDesc, Version};
 
-/// A datapath id: the 64-bit name of a switch. Prints as 16 hexadecimal digits.
+/// A datapath id: the 64-bit identifier of a switch. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dpid(pub u64);
 
@@ -17,7 +17,7 @@ impl fmt::Display for Dpid {
     }
 }
 
-/// The text is not a datapath id.
+/// A text that is not a datapath id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a datapath id is 1 to 16 hexadecimal digits, like 00000000000000a1 or 0xa1")]
 pub struct ParseDpidError;
@@ -34,7 +34,7 @@ impl FromStr for Dpid {
     }
 }
 
-/// What a switch says of itself, in its maker's words (`OFPMP_DESC`). Empty where it says nothing.
+/// A switch's own description (`OFPMP_DESC`). Fields that it leaves out are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// Its maker.
@@ -45,7 +45,7 @@ pub struct Description {
     pub software: Box<str>,
     /// Its serial number.
     pub serial_number: Box<str>,
-    /// What its operator calls it.
+    /// Name that its operator gave it.
     pub datapath: Box<str>,
 }
 
@@ -54,63 +54,63 @@ pub struct Description {
 pub struct SwitchInfo {
     /// Its datapath id.
     pub dpid: Dpid,
-    /// The version that it speaks with us.
+    /// OpenFlow version of the connection.
     pub version: Version,
-    /// Where it connected from.
+    /// Remote address of the connection.
     pub peer: SocketAddr,
-    /// Packets that it can buffer.
+    /// Maximum number of packets that it can buffer.
     pub n_buffers: u32,
-    /// Flow tables.
+    /// Number of flow tables.
     pub n_tables: u8,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// What it says of itself.
+    /// Its own description.
     pub description: Description,
-    /// Its ports, kept up to date by port_status.
+    /// Its ports, updated by port_status messages.
     pub ports: Vec<PortDesc>,
-    /// When it came up, on the worker's clock.
+    /// Time when it came up, on the worker's clock.
     pub since: Duration,
 }
 
 impl SwitchInfo {
-    /// A port by its number.
+    /// Finds a port by its number.
     #[must_use]
     pub fn port(&self, port: Port) -> Option<&PortDesc> {
         self.ports.iter().find(|desc| desc.port == port)
     }
 }
 
-/// Where a host was seen.
+/// A host at a port of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostEntry {
     /// Its Ethernet address.
     pub mac: MacAddr,
     /// Its VLAN, if its packets have a tag.
     pub vlan: Option<u16>,
-    /// The port that it is behind.
+    /// The port of the host.
     pub port: Port,
-    /// How long ago it was last seen, to the second.
+    /// Time since it was last seen, in whole seconds.
     pub age: Duration,
-    /// Whether it was seen at different ports in quick turn: there is likely a loop.
+    /// Whether it was seen at different ports in quick succession: likely a loop.
     pub flapping: bool,
 }
 
-/// The cookies of an app: the upper 32 bits are its own, derived from its name and so the same
-/// after a restart; the lower 32 bits are the app's to use.
+/// The cookies of an app. The upper 32 bits are derived from its name, so they are the same after a
+/// restart. The lower 32 bits are free for the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cookie(u64);
 
 impl Cookie {
-    /// The bits of a cookie that tell the app.
+    /// Mask of the bits that identify the app.
     pub const MASK: u64 = 0xffff_ffff_0000_0000;
 
-    /// The cookies of the flows that are no app's but the controller's own: the table-miss entry.
+    /// Cookies of the controller's own flows: the table-miss entry.
     pub const CONTROLLER: Cookie = Cookie::of_app("bellrock");
 
-    /// The cookies of the app with this name. Never zero, which is what other controllers leave.
+    /// Cookies of the app with this name. Never zero, which other controllers use.
     #[must_use]
     pub const fn of_app(name: &str) -> Self {
-        // FNV-1a, 64 bit: short, and the same for ever.
+        // FNV-1a, 64 bit: short, and stable across releases.
         let bytes = name.as_bytes();
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
@@ -121,20 +121,20 @@ impl Cookie {
         Cookie((hash | 1 << 32) & Self::MASK)
     }
 
-    /// The cookie with the app's own number in its lower half.
+    /// The cookie with this number in its lower half.
     #[must_use]
     pub const fn with(self, number: u64) -> u64 {
         self.0 | (number & !Self::MASK)
     }
 
-    /// Whether a flow that a switch reports is one of this app's: its cookie is, and its match and
-    /// instructions are such as an app can give. Others put flows into a switch too, with whatever cookie.
+    /// Whether a reported flow belongs to this app: its cookie does, and its match and instructions
+    /// are such as an app can install. Other programs may install flows with any cookie.
     #[must_use]
     pub fn owns_flow(self, flow: &FlowStats<'_>) -> bool {
         self.owns(flow.cookie) && flow.is_well_formed()
     }
 
-    /// Whether a flow's cookie is one of this app's.
+    /// Whether a flow's cookie belongs to this app.
     #[must_use]
     pub const fn owns(self, cookie: u64) -> bool {
         cookie & Self::MASK == self.0
@@ -160,7 +160,7 @@ mod tests {
         let (learning, hub) = (Cookie::of_app("learning"), Cookie::of_app("hub"));
         assert!(learning.owns(learning.with(7)) && !hub.owns(learning.with(7)));
         assert_eq!(learning.with(u64::MAX) & !Cookie::MASK, 0xffff_ffff);
-        // Flows in switches carry it: a new value would orphan them.
+        // Flows in switches carry this value: a new one would orphan them.
         assert_eq!(learning.with(0), Cookie::of_app("learning").with(0));
         assert!(!learning.owns(0));
     }

@@ -1,22 +1,21 @@
-//! What an app is written against.
+//! The interface for apps.
 //!
 //! # The model
-//! An [`App`] is a factory: for each switch that comes up it makes a [`Handler`], which owns what
-//! it knows of that switch and is called by one thread at a time, so it takes no lock. The name of
-//! a handler's method is the event. A handler answers by appending messages to the [`Switch`] that
-//! it is given; it never blocks. (The model is McNettle's: one handler per switch, shared state
-//! only where it says so.)
+//! An [`App`] is a factory: it makes a [`Handler`] for each switch that comes up. The handler owns
+//! the state of its switch. One thread at a time calls it, so it takes no lock. Each method of a
+//! handler is an event. A handler answers by appending messages to its [`Switch`]; it never blocks.
+//! (The model is McNettle's: one handler per switch, and explicit shared state.)
 //!
-//! Several apps form a chain, in the order of the configuration: each packet goes to the first,
-//! and on to the next for as long as they [`Verdict::Pass`] it.
+//! Several apps form a chain, in the order of the configuration. Each packet goes to the first app,
+//! and on to the next while apps return [`Verdict::Pass`].
 //!
 //! # What it is not
-//! Traits and data only. Who calls them is a worker (crate `worker`), under real sockets (crate
-//! `engine`) or in a test. Nothing here knows threads, sockets or configuration files.
+//! Traits and data only. A worker (crate `worker`) calls them, with real sockets (crate `engine`)
+//! or in a test. This crate knows no threads, sockets or configuration files.
 //!
 //! # Versions
-//! Apps say what they mean, and [`Switch`] says it in the version of the switch. What that version
-//! cannot say is [`Error::Encode`] with the name of the thing.
+//! Apps are independent of the version: [`Switch`] encodes messages in the version of its switch.
+//! What that version does not support is [`Error::Encode`], which names it.
 
 mod actions;
 mod app;
@@ -60,7 +59,7 @@ pub use confirm::{
 };
 pub use ended::{EndReason, Ended};
 pub use error::{Error, HandlerError, Result};
-/// What [`PacketIn::headers`] reads headers with.
+/// Header parser of [`PacketIn::headers`].
 pub use etherparse;
 pub use event::{Event, HostGone, LinkDown, StormSign, Suspicion};
 pub use events::{EVENTS_KEPT, Events, Happened, Heard, Subscription};

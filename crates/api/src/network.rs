@@ -1,4 +1,4 @@
-//! The network as every app sees it.
+//! The network, for apps.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -21,22 +21,21 @@ use crate::{
     Topology, Transaction, Watch,
 };
 
-/// What a runtime offers behind a [`Network`]: a controller, the emulator's lab, a test.
+/// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
 pub trait Runtime: Send + Sync + 'static {
-    /// What is published.
+    /// The published state.
     fn state(&self) -> &NetworkState;
 
     /// The time since the controller started.
     fn now(&self) -> Duration;
 
-    /// Sends a message to a switch, whichever worker owns it, for an app or for the controller
-    /// itself.
+    /// Sends a message to a switch, of any worker, for an app or for the controller itself.
     ///
     /// # Errors
     /// Those of [`Network::send`].
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error>;
 
-    /// Sends changes to a switch, and a barrier behind them.
+    /// Sends changes to a switch, followed by a barrier.
     fn program(&self, program: Program) -> Programmed;
 
     /// Sends a request to a switch.
@@ -45,41 +44,40 @@ pub trait Runtime: Send + Sync + 'static {
     /// Runs a task.
     fn spawn(&self, task: NewTask) -> TaskHandle;
 
-    /// Has somebody woken at a time, once.
+    /// Wakes `waker` once, at `at`.
     fn set_timer(&self, at: Duration, waker: &Waker) -> TimerId;
 
-    /// Takes a timer back, if it has not fired yet.
+    /// Cancels a timer that has not fired yet.
     fn clear_timer(&self, timer: TimerId);
 }
 
-/// What is published of the network. A runtime has one of it.
+/// The published state of the network. Each runtime has one.
 #[derive(Debug, Default)]
 pub struct NetworkState {
     /// The switches that are up. The runtime publishes them.
     pub switches: Watch<Switches>,
-    /// Switches and links. Discovery publishes it.
+    /// Switches and links. Discovery publishes them.
     pub topology: Watch<Topology>,
     /// Hosts. Host tracking publishes them.
     pub hosts: Watch<Hosts>,
-    /// What happens.
+    /// Events.
     pub events: Events,
-    /// What services share.
+    /// Values that services share.
     pub extensions: Extensions,
     /// The apps of the chain, in order, and their cookies.
     pub apps: Vec<(&'static str, Cookie)>,
-    /// Of a run that repeats.
+    /// Random seed of a repeatable run.
     pub seed: Option<u64>,
 }
 
-/// A handle to the network, of one app. Cheap to clone, good in any thread.
+/// An app's handle to the network. Cheap to clone, usable in any thread.
 ///
-/// What is published ([`switches`](Network::switches), [`topology`](Network::topology),
-/// [`hosts`](Network::hosts)) is read without a lock. Where that is done for every packet, a
-/// [`crate::Reader`] is best, kept in the handler.
+/// [`switches`](Network::switches), [`topology`](Network::topology) and [`hosts`](Network::hosts)
+/// are read without a lock. To read them for every packet, keep a [`crate::Reader`] in the handler.
 #[derive(Clone)]
 pub struct Network {
     runtime: Arc<dyn Runtime>,
-    /// Whose it is: its name, and its place in the chain. `None`: the controller's own.
+    /// Name and chain place of its app. `None`: the controller's own handle.
     app: Option<(&'static str, AppId)>,
 }
 
@@ -96,20 +94,20 @@ impl Network {
         Network { runtime, app: Some((name, id)) }
     }
 
-    /// The app that the handle was given to; `controller` for the controller's own.
+    /// Name of the handle's app; `controller` for the controller's own.
     #[must_use]
     pub fn app(&self) -> &'static str {
         self.app.map_or("controller", |(name, _)| name)
     }
 
-    /// The cookies of the app's flows.
+    /// Cookies of the app's flows.
     #[must_use]
     pub fn cookie(&self) -> Cookie {
         self.app.map_or(Cookie::CONTROLLER, |(_, id)| id.cookie())
     }
 
-    /// The app whose cookie this is; `controller` for the controller itself. `None`: a flow with it is of
-    /// somebody else.
+    /// Name of the app that owns this cookie; `controller` for the controller itself. `None`: no
+    /// app of this controller owns it.
     #[must_use]
     pub fn app_of(&self, cookie: u64) -> Option<&'static str> {
         if Cookie::CONTROLLER.owns(cookie) {
@@ -119,34 +117,34 @@ impl Network {
         apps.find(|(_, app)| app.owns(cookie)).map(|(name, _)| *name)
     }
 
-    /// The app that a flow is of which a switch reports; as [`Network::app_of`], and `None` for a flow that
-    /// no app can have installed ([`Cookie::owns_flow`]).
+    /// Name of the app that owns a reported flow, as in [`Network::app_of`]. Also `None` for a flow
+    /// that no app can have installed ([`Cookie::owns_flow`]).
     #[must_use]
     pub fn app_of_flow(&self, flow: &FlowStats<'_>) -> Option<&'static str> {
         self.app_of(flow.cookie).filter(|_| flow.is_well_formed())
     }
 
-    /// The apps of the chain, in order.
+    /// Names of the apps of the chain, in order.
     pub fn apps(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.runtime.state().apps.iter().map(|(name, _)| *name)
     }
 
-    /// The app's place in the chain; `None` for the controller itself.
+    /// Id of the app, with its place in the chain; `None` for the controller itself.
     #[must_use]
     pub fn app_id(&self) -> Option<AppId> {
         self.app.map(|(_, id)| id)
     }
 
-    /// Prepares flows of the app for all switches of a version, as [`Switch::template`](crate::Switch::template)
-    /// does for one.
+    /// Prepares flows of the app for all switches of a version.
+    /// [`Switch::template`](crate::Switch::template) does it for one switch.
     ///
     /// # Errors
-    /// As there; [`Error::NotAnApp`] for the controller itself.
+    /// Those of `Switch::template`; [`Error::NotAnApp`] for the controller itself.
     pub fn template(&self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         self.app_id().ok_or(Error::NotAnApp)?.template(version, flow)
     }
 
-    /// The time since the controller started.
+    /// Time since the controller started.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.runtime.now()
@@ -158,7 +156,7 @@ impl Network {
         self.watch_switches().load()
     }
 
-    /// The same, to wait for changes of them.
+    /// The same as a [`Watch`], to wait for changes.
     #[must_use]
     pub fn watch_switches(&self) -> &Watch<Switches> {
         &self.runtime.state().switches
@@ -170,59 +168,61 @@ impl Network {
         self.switches().get(dpid).cloned()
     }
 
-    /// The switches and links that discovery has found. Empty where nobody runs discovery.
+    /// Switches and links that discovery has found. Empty without discovery.
     #[must_use]
     pub fn topology(&self) -> &Watch<Topology> {
         &self.runtime.state().topology
     }
 
-    /// The hosts that were found. Empty where nobody tracks hosts.
+    /// Hosts that host tracking has found. Empty without host tracking.
     #[must_use]
     pub fn hosts(&self) -> &Watch<Hosts> {
         &self.runtime.state().hosts
     }
 
-    /// What happens in the network.
+    /// Events of the network.
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.runtime.state().events
     }
 
-    /// What all apps of the controller share by this type. There is one of each, made when it is first
-    /// asked for: where a service keeps what it offers.
+    /// Returns the value of this type that all apps of the controller share. The first call makes
+    /// it. Services keep their state here.
     #[must_use]
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         self.runtime.state().extensions.get()
     }
 
-    /// Sends a message to any switch. Messages of one sender to one switch, a handler or a task, arrive in
-    /// the order in which they were sent, also if the switch is handed over to another worker meanwhile,
-    /// and are never mixed with others'. What a handler writes by [`crate::Switch`] to its own switch goes
-    /// out with its answers, and does not wait for what was sent by this.
+    /// Sends a message to any switch. Messages of one sender (a handler or a task) to one switch
+    /// arrive in the order in which they were sent, even if another worker takes over the switch
+    /// meanwhile. They are never interleaved with messages of other senders. What a handler writes
+    /// to its own switch by [`crate::Switch`] goes out with its answers, independently of messages
+    /// sent by this.
     ///
-    /// A flow_mod gets the app's cookie and a priority of its band, as by [`crate::Switch::install`].
-    /// What the switch answers, nobody hears.
+    /// A flow_mod gets the app's cookie and a priority of its band, as by
+    /// [`crate::Switch::install`]. The switch's answer is discarded.
     ///
     /// # Errors
-    /// [`crate::Error::UnknownSwitch`], [`crate::Error::Full`] if too much waits for that switch already, or
-    /// what its version cannot say.
+    /// [`crate::Error::UnknownSwitch`], [`crate::Error::Full`] if too much waits for that switch
+    /// already, or what its version does not support.
     pub fn send(&self, dpid: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
         self.runtime.send(self.app_id(), dpid, message)
     }
 
-    /// Changes a switch, and waits until it has confirmed that: the messages are followed by a barrier, and
-    /// an OpenFlow error comes back as the outcome of the change that caused it. They are sent at once, in
-    /// order; what the returned future comes to is one [`crate::Outcome`] for each. If one of them cannot be
-    /// said in the switch's version, none is sent.
+    /// Sends changes to a switch, and returns a future that waits for their confirmation. The
+    /// changes are sent at once, in order, followed by a barrier. The future resolves to one
+    /// [`crate::Outcome`] for each change; an OpenFlow error becomes the outcome of the change that
+    /// caused it. If the switch's version does not support one of the changes, none is sent.
     ///
-    /// The switch has [`CONFIRM_WITHIN`] to confirm, and a second more for each [`crate::CHANGES_PER_SECOND`] changes that it
-    /// has to carry out until then, of whomever. What it has not confirmed by then, or before its
-    /// connection ends, may be there or not: [`crate::Outcome::Unknown`].
+    /// The switch has [`CONFIRM_WITHIN`] to confirm, and one second more for each
+    /// [`crate::CHANGES_PER_SECOND`] changes that it must process until then, of all senders. A
+    /// change that is not confirmed by then, or before the connection ends, may or may not have
+    /// happened: [`crate::Outcome::Unknown`].
     pub fn program(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
         self.program_within(dpid, changes, CONFIRM_WITHIN)
     }
 
-    /// The same with another time in which the switch has to confirm. It is looked at once a second.
+    /// Like [`Network::program`], with another time limit, which is checked once a second.
     pub fn program_within(&self, dpid: Dpid, changes: Vec<Change>, within: Duration) -> Programmed {
         match self.app_id() {
             Some(app) => self.runtime.program(Program { app, to: dpid, changes, within }),
@@ -230,20 +230,19 @@ impl Network {
         }
     }
 
-    /// Asks a switch for statistics or descriptions, for tasks: handlers have
-    /// [`crate::Switch::request`]. Flows in the reply have the priorities that they have in the switch
+    /// Requests statistics or descriptions from a switch, for tasks. Handlers use
+    /// [`crate::Switch::request`]. Flows in the reply have their priorities in the switch
     /// ([`crate::PriorityBand::lower`]).
     pub fn request(&self, dpid: Dpid, body: RequestBody<'_>) -> Requested {
         self.runtime.request(dpid, body)
     }
 
-    /// Runs a task beside the handlers: a future that can wait for time, for what is published, and for
-    /// others, and that may compute for long. Tasks have a thread of their own, in which they take turns
-    /// at each `await`.
+    /// Runs a task beside the handlers: a future that can wait for time, published values and other
+    /// tasks, and may compute for long. Tasks share one thread and take turns at each `await`.
     ///
-    /// A panic ends the task, is logged and counted, and harms nobody else: see
-    /// [`supervise`](Self::supervise) for one that goes on then. The task ends at the latest with the controller: it
-    /// is dropped where it waits.
+    /// A panic ends the task. It is logged and counted, and affects nothing else.
+    /// [`supervise`](Self::supervise) restarts a task after a panic. The end of the controller
+    /// drops all tasks where they wait.
     ///
     /// ```
     /// # use bellrock_api::Network;
@@ -268,12 +267,12 @@ impl Network {
         self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
     }
 
-    /// The same for a task that is started again when it has panicked: `make` makes it anew. That is right for
-    /// one that finds out all that it needs when it starts, from what is published or by asking switches. One that
-    /// would miss what it was told before is better left to end, where everybody sees it.
+    /// Runs a task, and restarts it after a panic: `make` makes each run. This suits tasks that can
+    /// rebuild their state at the start, from published values or from switches. A task that would
+    /// lose earlier messages should end visibly instead: use [`spawn`](Self::spawn).
     ///
-    /// It is started again after a tenth of a second, and each time after twice as long. When it has panicked
-    /// ten times within a minute, it is over. Each panic is logged and counted.
+    /// The first restart comes after 100 ms; each further delay is twice as long. Ten panics within
+    /// a minute end the task. Each panic is logged and counted.
     ///
     /// ```
     /// # use bellrock_api::Network;
@@ -300,7 +299,7 @@ impl Network {
         self.runtime.spawn(NewTask { app: self.app(), name: name.into(), work })
     }
 
-    /// Waits for so long.
+    /// Waits for this time.
     pub fn sleep(&self, time: Duration) -> Sleep {
         self.sleep_until(self.now().saturating_add(time))
     }
@@ -310,7 +309,7 @@ impl Network {
         Sleep::new(Arc::clone(&self.runtime), until)
     }
 
-    /// What a future comes to, or `None` if it has not come to it in time. It is dropped then.
+    /// Awaits `future` for at most `time`. `None` if it has not resolved by then; it is dropped.
     pub async fn timeout<F: Future>(&self, time: Duration, future: F) -> Option<F::Output> {
         let (mut future, mut sleep) = (pin!(future), pin!(self.sleep(time)));
         poll_fn(|context| match future.as_mut().poll(context) {
@@ -320,10 +319,10 @@ impl Network {
         .await
     }
 
-    /// Changes variables as one, for tasks: [`Transaction::retry`] suspends the task until a variable that was
-    /// read has changed. See [`crate::TVar`] and [`crate::atomically`].
+    /// Changes variables atomically, for tasks: [`Transaction::retry`] suspends the task until a
+    /// variable that was read has changed. See [`crate::TVar`] and [`crate::atomically`].
     ///
-    /// A retry that read nothing waits for ever.
+    /// A retry that has read nothing waits for ever.
     ///
     /// # Panics
     /// Inside another transaction.
@@ -334,10 +333,10 @@ impl Network {
         transaction(body).await
     }
 
-    /// The same for one that may fail by an error of the caller's.
+    /// Like [`Network::transaction`], for a body that may fail with an error of the caller's.
     ///
     /// # Errors
-    /// What it was [aborted](Transaction::abort) with. Nothing has changed then.
+    /// The error of the [abort](Transaction::abort). Nothing has changed then.
     ///
     /// # Panics
     /// Inside another transaction.
@@ -348,8 +347,8 @@ impl Network {
         try_transaction(body).await
     }
 
-    /// The seed of a run that repeats, such as one of the emulator's lab: what an app draws by
-    /// lot, it draws from this then. `None` in a controller, where lots cannot be foretold.
+    /// Random seed of a repeatable run, such as in the emulator's lab. Apps take all random numbers
+    /// from it then. `None` in a controller, where random numbers must be unpredictable.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.runtime.state().seed
@@ -378,7 +377,7 @@ impl Extensions {
     }
 }
 
-/// Each goes by its own code. A panic in it ends nothing else.
+/// Drops each value. A panic in one drop does not stop the others.
 impl Drop for Extensions {
     fn drop(&mut self) {
         let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);

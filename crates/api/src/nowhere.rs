@@ -1,4 +1,4 @@
-//! A network of no switches.
+//! A network without switches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::{
     Runtime,
 };
 
-/// A network of no switches, in which nothing happens: for tests of what needs a [`Network`] and does not use it. Nothing
-/// can be sent anywhere, tasks are over as soon as they are started, and no time passes.
+/// A network without switches and events, for tests of code that needs a [`Network`] but does not
+/// use it. Nothing can be sent, tasks end as soon as they are started, and no time passes.
 #[derive(Debug, Default)]
 pub struct Nowhere(NetworkState);
 
 impl Nowhere {
-    /// A handle to one.
+    /// Makes a handle to a new one.
     #[must_use]
     pub fn network() -> Network {
         Network::new(Arc::new(Nowhere::default()))
     }
 
-    /// A handle to one, of an app.
+    /// Makes a handle of an app to a new one.
     #[must_use]
     pub fn network_of(name: &'static str, app: AppId) -> Network {
         Network::of_app(Arc::new(Nowhere::default()), name, app)
@@ -63,7 +63,7 @@ impl Runtime for Nowhere {
     fn clear_timer(&self, _: TimerId) {}
 }
 
-/// A task that is over.
+/// A task that has ended.
 struct Over;
 
 impl RunningTask for Over {

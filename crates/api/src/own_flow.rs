@@ -1,4 +1,4 @@
-//! Flows of the controller's own, without which a switch is of little use: the table-miss entry, and those of services.
+//! The controller's own flows that every switch needs: the table-miss entry, and those of services.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,54 +8,55 @@ use bellrock_openflow::ErrorMessage;
 
 use crate::{Dpid, Event, Network, Refusal};
 
-/// How long after the first refusal a flow of the controller's own is sent again; twice as long after each further one.
+/// Delay after the first refusal of a flow of the controller's own, until it is sent again. Each
+/// further refusal doubles it.
 pub const OWN_FLOW_AGAIN: Duration = Duration::from_secs(1);
 
-/// The longest time between two of these attempts.
+/// Maximum delay between two attempts.
 pub const OWN_FLOW_AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// For the worker and for services: a flow of the controller's own in one switch, which is sent again where the switch
-/// refuses it, because its table is full or it cannot match it. A refusal is an alarm ([`Event::OwnFlowRefused`]), once until
-/// the flow is there.
+/// A flow of the controller's own in one switch, for the worker and for services. If the switch
+/// refuses it (full table, unsupported match), it is sent again. A refusal is an alarm
+/// ([`Event::OwnFlowRefused`]), published once until the flow is installed.
 #[derive(Debug)]
 pub struct OwnFlow {
     name: &'static str,
-    /// The transaction id of the last flow_mod.
+    /// Transaction id of the last flow_mod.
     sent: Option<u32>,
-    /// That of the barrier behind it. Its reply means that the flow is there.
+    /// Transaction id of the barrier behind it. Its reply means that the flow is installed.
     barrier: Option<u32>,
-    /// How often it was refused since it was last there.
+    /// Number of refusals since the flow was last installed.
     refusals: u32,
-    /// When it is sent again.
+    /// Time to send it again.
     again: Option<Duration>,
 }
 
 impl OwnFlow {
-    /// A flow that events and operators know by this name, such as `table-miss entry`.
+    /// A flow with this name in events, such as `table-miss entry`.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         OwnFlow { name, sent: None, barrier: None, refusals: 0, again: None }
     }
 
-    /// It was sent under this transaction id.
+    /// Notes that the flow was sent with this transaction id.
     pub fn sent(&mut self, xid: u32, now: Duration) {
         (self.sent, self.barrier) = (Some(xid), None);
-        // Where neither an error nor the reply to the barrier comes.
+        // For the case that neither an error nor the barrier reply comes.
         self.again = (self.refusals > 0).then_some(now + OWN_FLOW_AGAIN_MAX);
     }
 
-    /// A barrier was sent behind it.
+    /// Notes that a barrier was sent behind it.
     pub fn followed(&mut self, barrier: u32) {
         self.barrier = Some(barrier);
     }
 
-    /// Whether it is to be sent again, with a barrier behind it.
+    /// Whether to send it again, with a barrier behind it.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
         self.again.is_some_and(|again| again <= now)
     }
 
-    /// An error has come. Returns whether it is about this flow.
+    /// Handles an error message. Returns whether it is about this flow.
     pub fn refused(
         &mut self,
         (network, dpid): (&Network, Dpid),
@@ -78,7 +79,7 @@ impl OwnFlow {
         true
     }
 
-    /// The reply to a barrier has come. Returns whether it is the one behind this flow, which is there then.
+    /// Handles a barrier reply. Returns whether it belongs to this flow, which is then installed.
     pub fn confirmed(
         &mut self,
         (network, dpid): (&Network, Dpid),
@@ -96,7 +97,7 @@ impl OwnFlow {
         true
     }
 
-    /// The switch is gone.
+    /// Cleans up after the switch is gone.
     pub fn forget(&self, network: &Network, dpid: Dpid) {
         if self.refusals > 0 {
             network.extension::<RefusedFlows>().note(dpid, self.name, None);
@@ -104,12 +105,12 @@ impl OwnFlow {
     }
 }
 
-/// The flows of the controller's own that switches refuse. One of all apps: [`Network::extension`].
+/// The controller's own flows that switches refuse. All apps share it: [`Network::extension`].
 #[derive(Debug, Default)]
 pub struct RefusedFlows(Mutex<BTreeMap<Dpid, BTreeMap<&'static str, Refusal>>>);
 
 impl RefusedFlows {
-    /// The names of those that a switch refuses now, and why.
+    /// Names of the flows that a switch refuses now, and why.
     #[must_use]
     pub fn of(&self, dpid: Dpid) -> Vec<(&'static str, Refusal)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +162,7 @@ mod tests {
         let refused = network.extension::<RefusedFlows>();
         assert_eq!(refused.of(DPID).len(), 1);
         assert_eq!(refused.of(Dpid(8)), []);
-        // Neither an error nor a reply: later, again.
+        // Neither an error nor a reply: it is sent again later.
         assert!(flow.is_due(now + OWN_FLOW_AGAIN_MAX));
         assert!(!flow.confirmed((&network, DPID), 108, now), "the one before");
         assert!(flow.confirmed((&network, DPID), 109, now));

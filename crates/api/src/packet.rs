@@ -1,8 +1,9 @@
-//! Packets: those that come to the controller, as an app reads them, and those that an app builds.
+//! Packets that come to the controller, and packets that an app builds.
 //!
-//! [`Ethernet`] builds frames, with checksums and padding. [`Arp`] reads ARP and writes the reply;
-//! [`Solicitation`] does the same for IPv6. [`Switch::answer_arp`](crate::Switch::answer_arp) does both in one
-//! call, and [`Switch::send_packet`](crate::Switch::send_packet) sends a frame.
+//! [`Ethernet`] builds frames, with checksums and padding. [`Arp`] decodes ARP and builds the
+//! reply; [`Solicitation`] does the same for IPv6.
+//! [`Switch::answer_arp`](crate::Switch::answer_arp) does both in one call, and
+//! [`Switch::send_packet`](crate::Switch::send_packet) sends a frame.
 
 mod arp;
 mod build;
@@ -18,16 +19,16 @@ pub use solicitation::Solicitation;
 
 use bellrock_openflow::{MacAddr, PacketInView};
 
-/// A packet_in, with the headers of its packet readable.
+/// A packet_in, with access to the headers of its packet.
 ///
-/// It dereferences to the message itself ([`PacketInView`]).
+/// It derefs to the message itself ([`PacketInView`]).
 #[derive(Clone, Copy, Debug)]
 pub struct PacketIn<'b>(PacketInView<'b>);
 
-/// A VLAN tag, a customer's or a provider's (IEEE 802.1Q §9.6).
+/// A customer's or provider's VLAN tag (IEEE 802.1Q §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// VLAN id, 12 bits. Zero: a priority without a VLAN.
+    /// VLAN id, 12 bits. Zero means a priority without a VLAN.
     pub id: u16,
     /// Priority, 3 bits.
     pub pcp: u8,
@@ -59,7 +60,7 @@ impl<'b> PacketIn<'b> {
         self.data().get(6..)?.first_chunk().copied().map(MacAddr)
     }
 
-    /// Its (outermost) VLAN tag, of type 0x8100 or 0x88a8.
+    /// The outermost VLAN tag, of type 0x8100 or 0x88a8.
     #[must_use]
     #[inline]
     pub fn vlan(&self) -> Option<VlanTag> {
@@ -76,16 +77,16 @@ impl<'b> PacketIn<'b> {
         Some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
     }
 
-    /// The ARP packet in it, if it is one for IPv4.
+    /// The ARP packet, if it is ARP for IPv4.
     #[must_use]
     pub fn arp(&self) -> Option<Arp<'b>> {
         Arp::read(self.data())
     }
 
-    /// All its headers, as far as they can be read.
+    /// All headers that can be parsed.
     ///
     /// # Errors
-    /// A packet whose Ethernet header cannot be read.
+    /// The Ethernet header cannot be parsed.
     pub fn headers(&self) -> Result<etherparse::LaxSlicedPacket<'b>, etherparse::err::LenError> {
         etherparse::LaxSlicedPacket::from_ethernet(self.data())
     }

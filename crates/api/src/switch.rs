@@ -1,4 +1,4 @@
-//! A switch, as a handler commands it.
+//! The switch, as handlers use it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use bellrock_openflow::{
 use crate::packet::Solicitation;
 use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
-/// A transaction id: what comes back in the switch's answers and errors.
+/// A transaction id. Answers and errors of the switch repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Xid(pub u32);
 
-/// What a runtime keeps of the messages of a connection that expect answers.
+/// Pending requests of a connection, for runtimes.
 pub trait Requests {
-    /// A message that expects an answer is about to be sent under this id.
+    /// Notes that a message with this id is about to be sent and expects an answer.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`].
@@ -28,18 +28,18 @@ pub trait Requests {
         now: Duration,
     ) -> Result<(), Error>;
 
-    /// A barrier is about to be sent behind the question with this id: where its reply comes first, no answer
-    /// will come.
+    /// Notes that a barrier is about to be sent behind the request `question`. If the barrier's
+    /// reply comes first, the request gets no answer.
     fn expect_overtaken(&mut self, question: u32, barrier: u32, now: Duration) {
         let _ = (question, barrier, now);
     }
 
-    /// The message with this id was taken back: no answer will come.
+    /// Notes that the message with this id was discarded: it gets no answer.
     fn expect_nothing(&mut self, xid: u32);
 
-    /// A request for flow statistics of 1.0 is about to be sent under this id: the flows that the answer
-    /// tells of are to be removed one by one, those with `cookie` and no others, and only where they
-    /// send to `out_port` ([`Port::ANY`]: wherever they send to).
+    /// Notes that a 1.0 request for flow statistics is about to be sent with this id. The reported
+    /// flows with `cookie` that send to `out_port` are then removed one by one ([`Port::ANY`]: to
+    /// any port).
     ///
     /// # Errors
     /// [`Error::TooManyRequests`].
@@ -52,11 +52,9 @@ pub trait Requests {
     ) -> Result<(), Error>;
 }
 
-/// One switch, during one event: what is known of it, and the buffer that goes to it when the
-/// event is over.
+/// One switch during one event: its data, and the buffer of messages that is sent after the event.
 ///
-/// Messages go out in the order in which they are written, in one system call for as many as
-/// there are.
+/// Messages are sent in the order in which they are written, all in one system call.
 pub struct Switch<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
@@ -67,7 +65,7 @@ pub struct Switch<'a> {
 }
 
 impl<'a> Switch<'a> {
-    /// For runtimes: the switch `info`, whose messages go to `out`, for this app.
+    /// For runtimes: the switch `info` for this app. Messages go to `out`.
     #[must_use]
     #[inline]
     pub fn new(
@@ -81,12 +79,12 @@ impl<'a> Switch<'a> {
         Switch { info, out, xids, requests, now, app }
     }
 
-    /// The app whose event it is.
+    /// The app that handles the event.
     pub(crate) fn app(&self) -> AppId {
         self.app
     }
 
-    /// What is known of it.
+    /// Data of the switch.
     #[must_use]
     #[inline]
     pub fn info(&self) -> &'a SwitchInfo {
@@ -99,40 +97,40 @@ impl<'a> Switch<'a> {
         self.info.dpid
     }
 
-    /// The version that it speaks.
+    /// OpenFlow version of the connection.
     #[must_use]
     #[inline]
     pub fn version(&self) -> Version {
         self.info.version
     }
 
-    /// Time since the controller started. It stands still during an event.
+    /// Time since the controller started. Constant during an event.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// The cookies of the calling app's flows.
+    /// Cookies of the calling app's flows.
     #[must_use]
     pub fn cookie(&self) -> Cookie {
         self.app.cookie()
     }
 
-    /// Sends a packet on, out of `port`, from the switch's buffer where it kept the packet.
+    /// Sends a packet out of `port`, from the switch's buffer if the packet is buffered.
     ///
     /// # Errors
-    /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
+    /// [`Error::Truncated`] if neither the switch nor the message has the whole packet.
     #[inline]
     pub fn packet_out(&mut self, packet: &PacketIn<'_>, port: Port) -> Result<(), Error> {
         self.packet_out_with(packet, &[Action::output(port)])
     }
 
-    /// Does `actions` to a packet, in the switch's buffer where it kept the packet. No actions
-    /// drop it, which frees the buffer.
+    /// Applies `actions` to a packet, in the switch's buffer if the packet is buffered. An empty
+    /// list drops the packet, which frees the buffer.
     ///
     /// # Errors
-    /// [`Error::Truncated`] when neither the switch nor the message has all of the packet.
+    /// [`Error::Truncated`] if neither the switch nor the message has the whole packet.
     #[inline]
     pub fn packet_out_with(
         &mut self,
@@ -151,11 +149,11 @@ impl<'a> Switch<'a> {
         Ok(())
     }
 
-    /// Does `actions` to a packet, as it came in the message. Where the switch kept it, its buffer is
-    /// not used.
+    /// Applies `actions` to a packet as it came in the message. Does not use the switch's buffer,
+    /// even if the packet is buffered.
     ///
     /// # Errors
-    /// [`Error::Truncated`] when the message does not have all of the packet.
+    /// [`Error::Truncated`] if the message does not have the whole packet.
     #[inline]
     pub fn packet_out_whole(
         &mut self,
@@ -175,7 +173,7 @@ impl<'a> Switch<'a> {
         Ok(())
     }
 
-    /// Sends a packet of the controller's own, from its Ethernet header on.
+    /// Sends a new packet, which begins with its Ethernet header.
     ///
     /// # Errors
     /// [`Error::Encode`].
@@ -184,9 +182,10 @@ impl<'a> Switch<'a> {
         Ok(())
     }
 
-    /// Answers a packet that asks by ARP for the address `ip`: it is at `mac`. The reply goes out of the port that
-    /// the packet came in by, to the asker alone, with the packet's VLAN tags. Returns whether the packet asked
-    /// for that address: probes (RFC 5227 §2.1.1) do; announcements and replies do not.
+    /// Answers an ARP request for the address `ip`: it is at `mac`. The reply goes out of the
+    /// packet's ingress port, to the sender only, with the packet's VLAN tags. Returns whether the
+    /// packet requested that address: probes (RFC 5227 §2.1.1) do; announcements and replies do
+    /// not.
     ///
     /// # Errors
     /// [`Error::Encode`].
@@ -201,7 +200,7 @@ impl<'a> Switch<'a> {
         Ok(true)
     }
 
-    /// The same for an IPv6 address, by neighbour discovery (RFC 4861 §7.2.4).
+    /// Like [`Switch::answer_arp`], for an IPv6 address: neighbour discovery (RFC 4861 §7.2.4).
     ///
     /// # Errors
     /// [`Error::Encode`].
@@ -217,8 +216,9 @@ impl<'a> Switch<'a> {
         Ok(true)
     }
 
-    /// The message by which [`Switch::send_packet`] does that, for who is not the switch's handler
-    /// ([`crate::Network::send`]). It came in nowhere: in 1.3 that is said as from the controller (1.3.5 §7.3.7).
+    /// The message of [`Switch::send_packet`], to send it from elsewhere
+    /// ([`crate::Network::send`]). It has no ingress port; in 1.3 that is the controller port
+    /// (1.3.5 §7.3.7).
     #[must_use]
     pub fn own_packet<'p>(
         version: Version,
@@ -233,23 +233,23 @@ impl<'a> Switch<'a> {
         ToSwitch::PacketOut(PacketOut { buffer_id: None, in_port, actions, data })
     }
 
-    /// Adds, changes or removes flows of this app. The upper half of the cookie becomes the app's own
-    /// ([`Cookie`]), the lower half stays; the priority, 0 to 4095, becomes one of the app's band
-    /// ([`crate::PriorityBand`]). Flows of others are not touched.
+    /// Adds, changes or removes flows of this app. The upper half of the cookie becomes the app's
+    /// ([`Cookie`]); the lower half stays. The priority, 0 to 4095, becomes one of the app's band
+    /// ([`crate::PriorityBand`]). Flows of other apps are never changed.
     ///
-    /// Not confirmed: if the switch refuses, [`crate::Handler::error`] gets the id returned here.
+    /// Not confirmed: if the switch refuses, [`crate::Handler::error`] gets the returned id.
     ///
     /// # Errors
-    /// [`Error::Priority`], [`Error::Encode`]; in 1.0 for commands that mean several flows, too: to
-    /// remove those, there is [`Switch::remove`].
+    /// [`Error::Priority`], [`Error::Encode`]. In 1.0 also for commands that match several flows:
+    /// use [`Switch::remove`] to remove them.
     #[inline]
     pub fn install(&mut self, flow: &FlowMod<'_>) -> Result<Xid, Error> {
         let flow = self.app.own(self.info.version, flow)?;
         self.write(&ToSwitch::FlowMod(flow))
     }
 
-    /// Prepares flows that are installed by the million, alike but for a dozen values: for
-    /// [`Switch::install_for`] and [`Switch::install_from`], at switches of this one's version.
+    /// Prepares a flow_mod that is sent millions of times with only a few different values, for
+    /// [`Switch::install_for`] and [`Switch::install_from`], at switches of the same version.
     ///
     /// # Errors
     /// Those of [`Switch::install`]; a flow_mod of more than [`MAX_TEMPLATE_LEN`] bytes.
@@ -259,9 +259,8 @@ impl<'a> Switch<'a> {
         self.app.template(self.info.version, flow)
     }
 
-    /// Adds, changes or removes flows as a template says: what [`Switch::install`] does, for flows
-    /// that are installed by the million. The flow_mod gets its values then, and is
-    /// [finished](Filling::finish).
+    /// Like [`Switch::install`], from a template, for flows that are installed millions of times.
+    /// Set the values of the returned flow_mod, then [finish](Filling::finish) it.
     ///
     /// # Errors
     /// [`Error::Encode`], also for a template of another version.
@@ -277,8 +276,8 @@ impl<'a> Switch<'a> {
         Ok(template.fill(self.xids.next_count(), self.out)?)
     }
 
-    /// The same for the flow of a packet, which has its values from the start that the packet's message
-    /// says: the ingress port, and the buffer that the packet waits in, if it does.
+    /// Like [`Switch::install_from`], for the flow of a packet. The ingress port and the buffer of
+    /// the packet, if any, are already set.
     ///
     /// # Errors
     /// [`Error::Encode`], also for a template of another version.
@@ -291,12 +290,12 @@ impl<'a> Switch<'a> {
         Ok(template.fill_for(packet, self.xids.next_count(), self.out)?)
     }
 
-    /// Removes this app's flows that `matching` covers and that send to `out_port`
-    /// ([`Port::ANY`]: wherever they send to). Flows of others stay.
+    /// Removes this app's flows that `matching` covers and that send to `out_port` ([`Port::ANY`]:
+    /// to any port). Flows of other apps stay.
     ///
-    /// 1.0 cannot tell flows by their cookies. There the switch is asked for the flows that fit, and those
-    /// of this app are removed one by one when it has told them. If it does not,
-    /// [`crate::Handler::unanswered`] gets the id returned here, and the flows stay.
+    /// 1.0 cannot select flows by cookie. There, the controller requests the matching flows and
+    /// removes this app's one by one after the reply. Without a reply,
+    /// [`crate::Handler::unanswered`] gets the returned id, and the flows stay.
     ///
     /// # Errors
     /// [`Error::Encode`]; in 1.0 [`Error::TooManyRequests`].
@@ -321,7 +320,7 @@ impl<'a> Switch<'a> {
         }
     }
 
-    /// Writes a barrier behind a question, so that a switch which does not answer it is not waited for.
+    /// Writes a barrier behind a request: if only the barrier is answered, the wait ends.
     fn follow(&mut self, question: Xid) -> Result<(), Error> {
         let barrier = self.xids.next(xid::SESSION);
         ToSwitch::BarrierRequest.encode(self.info.version, barrier, self.out)?;
@@ -329,8 +328,9 @@ impl<'a> Switch<'a> {
         Ok(())
     }
 
-    /// Asks for statistics or descriptions; [`crate::Handler::reply`] gets the answer. A barrier follows the
-    /// question: where the switch answers that one only, [`crate::Handler::unanswered`] is called at once.
+    /// Requests statistics or descriptions; [`crate::Handler::reply`] gets the answer. A barrier
+    /// follows the request: if the switch answers only the barrier, [`crate::Handler::unanswered`]
+    /// is called at once.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], [`Error::Encode`].
@@ -338,7 +338,8 @@ impl<'a> Switch<'a> {
         self.send(&ToSwitch::MultipartRequest(MultipartRequest::of(body)))
     }
 
-    /// Asks the switch to finish everything before; [`crate::Handler::barrier`] is told when.
+    /// Requests that the switch finish all earlier messages; [`crate::Handler::barrier`] is called
+    /// then.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], [`Error::Encode`].
@@ -346,7 +347,7 @@ impl<'a> Switch<'a> {
         self.send(&ToSwitch::BarrierRequest)
     }
 
-    /// Sends any message. A flow_mod is one of this app's, as by [`Switch::install`].
+    /// Sends any message. Flow_mods are treated as by [`Switch::install`].
     ///
     /// # Errors
     /// [`Error::TooManyRequests`] for one that expects an answer; those of [`Switch::install`];
@@ -380,7 +381,7 @@ impl<'a> Switch<'a> {
         Ok(xid)
     }
 
-    /// Takes back what was written since `mark` if nobody will wait for its answer.
+    /// Discards what was written since `mark` if its answer cannot be tracked.
     fn or_undo(&mut self, mark: usize, asked: Result<(), Error>) -> Result<(), Error> {
         if asked.is_err() {
             self.undo_to(mark);
@@ -400,7 +401,7 @@ impl<'a> Switch<'a> {
         self.out.len()
     }
 
-    /// For runtimes: takes back what was written since the buffer had this length.
+    /// For runtimes: discards what was written since the buffer had this length.
     #[cold]
     pub fn undo_to(&mut self, mark: usize) {
         let mut taken_back = self.out.as_slice().get(mark..).unwrap_or(&[]);

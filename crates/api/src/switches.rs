@@ -1,4 +1,4 @@
-//! The switches that are up, as they are published.
+//! The table of connected switches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::{Dpid, SwitchInfo};
 
-/// The switches that are up, by datapath id. Its versions share what they have in common: with 10,000
-/// switches, one that comes or goes makes some fourteen new nodes.
+/// The switches that are up, by datapath id. Successive versions share their common parts: with
+/// 10,000 switches, one change makes some 14 new nodes.
 #[derive(Clone, Default)]
 pub struct Switches(RedBlackTreeMapSync<Dpid, Arc<SwitchInfo>>);
 
 impl Switches {
-    /// A switch, if it is up.
+    /// Finds a switch that is up.
     #[must_use]
     pub fn get(&self, dpid: Dpid) -> Option<&Arc<SwitchInfo>> {
         self.0.get(&dpid)
     }
 
-    /// All of them, by datapath id.
+    /// All switches, sorted by datapath id.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<SwitchInfo>> {
         self.0.values()
     }
 
-    /// How many there are.
+    /// Number of switches.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.size()
     }
 
-    /// Whether there is none.
+    /// Whether there are no switches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// These, and this one as it is now.
+    /// Returns a copy with this switch added or replaced.
     #[must_use]
     pub fn with(&self, info: Arc<SwitchInfo>) -> Self {
         Switches(self.0.insert(info.dpid, info))
     }
 
-    /// These without one.
+    /// Returns a copy without this switch.
     #[must_use]
     pub fn without(&self, dpid: Dpid) -> Self {
         Switches(self.0.remove(&dpid))

@@ -1,4 +1,4 @@
-//! Background tasks: what takes time, beside the handlers.
+//! Background tasks: long work beside the handlers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,31 +10,31 @@ use std::time::Duration;
 
 use crate::Runtime;
 
-/// What a task does, as a runtime gets it.
+/// The future of a task.
 pub type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Makes what a task does, each time that it is started.
+/// Makes the future of a task, for each start.
 pub type MakeTask = Box<dyn FnMut() -> TaskFuture + Send>;
 
-/// A task that somebody asks to have run.
+/// A task to start.
 pub struct NewTask {
-    /// The app that it belongs to.
+    /// Name of its app.
     pub app: &'static str,
-    /// What the app calls it.
+    /// Name of the task.
     pub name: Cow<'static, str>,
-    /// What it does.
+    /// Its work.
     pub work: TaskWork,
 }
 
-/// What a task does, and whether it is started again when it panics.
+/// The work of a task, and whether it restarts after a panic.
 pub enum TaskWork {
-    /// Once: [`crate::Network::spawn`].
+    /// Runs once: [`crate::Network::spawn`].
     Once(TaskFuture),
-    /// Again after a panic: [`crate::Network::supervise`].
+    /// Restarts after a panic: [`crate::Network::supervise`].
     Again(MakeTask),
 }
 
-/// What a runtime keeps of a task.
+/// A runtime's view of a started task.
 pub trait RunningTask: Send + Sync + 'static {
     /// See [`TaskHandle::is_over`].
     fn is_over(&self) -> bool;
@@ -42,7 +42,7 @@ pub trait RunningTask: Send + Sync + 'static {
     fn cancel(self: Arc<Self>);
 }
 
-/// A task that was started by [`crate::Network::spawn`]. Who drops it leaves the task running.
+/// A task started by [`crate::Network::spawn`]. Dropping the handle does not end the task.
 #[derive(Clone)]
 pub struct TaskHandle(Arc<dyn RunningTask>);
 
@@ -53,14 +53,14 @@ impl TaskHandle {
         TaskHandle(task)
     }
 
-    /// Whether it has ended: by itself, by a panic, cancelled, or with the controller.
+    /// Whether it has ended: finished, panicked, cancelled, or stopped with the controller.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.is_over()
     }
 
-    /// Ends it soon, where it waits; what it owns is dropped by the task worker. Nothing happens if it
-    /// has ended.
+    /// Ends the task soon, at its next wait. The task worker drops what it owns. No effect on a
+    /// task that has ended.
     pub fn cancel(&self) {
         Arc::clone(&self.0).cancel();
     }
@@ -72,21 +72,21 @@ impl fmt::Debug for TaskHandle {
     }
 }
 
-/// A timer of a runtime: its time, and what tells it from others of the same time.
+/// A timer of a runtime: its time, and a number for timers of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
-    /// When it fires.
+    /// Time when it fires.
     pub at: Duration,
-    /// Later ones have higher numbers.
+    /// Later timers have higher numbers.
     pub number: u64,
 }
 
-/// Waits until a time. What [`crate::Network::sleep`] returns.
+/// Waits until a time. [`crate::Network::sleep`] returns it.
 #[must_use = "nothing waits unless it is awaited"]
 pub struct Sleep {
     runtime: Arc<dyn Runtime>,
     until: Duration,
-    /// The timer that is set, and who it wakes.
+    /// The current timer, and the task that it wakes.
     timer: Option<(TimerId, Waker)>,
 }
 

@@ -1,24 +1,24 @@
-//! Flows that are alike, of one app.
+//! Templates for many similar flows of an app.
 
 use bellrock_openflow::{EncodeError, Filling, FlowMod, Out, PacketInView, Version};
 
 use crate::{AppId, Error, Result};
 
-/// A flow_mod of an app that is encoded once, and then installed by the million with other values: those of
-/// the fields in its match, its buffer, and the port of the output action that ends it.
+/// A flow_mod of an app that is encoded once, and installed millions of times with other values:
+/// the fields of its match, its buffer, and the port of its final output action.
 ///
 /// Made by [`Switch::template`](crate::Switch::template), or for all switches of a version by
-/// [`Network::template`](crate::Network::template); installed by
+/// [`Network::template`](crate::Network::template). Installed by
 /// [`Switch::install_for`](crate::Switch::install_for) and
-/// [`Switch::install_from`](crate::Switch::install_from). It has its app's cookie and band of priorities, and its
-/// flows are that app's: what the switch answers goes there, whichever handler installs them.
+/// [`Switch::install_from`](crate::Switch::install_from). The flows have the cookie and priority
+/// band of the template's app. That app gets the switch's answers, whichever handler installs them.
 ///
-/// See [`bellrock_openflow::FlowTemplate`] for what of it can get other values.
+/// [`bellrock_openflow::FlowTemplate`] lists the values that can change.
 #[derive(Clone, Debug)]
 pub struct FlowTemplate(bellrock_openflow::FlowTemplate);
 
 impl FlowTemplate {
-    /// The version that it is for.
+    /// The OpenFlow version of the template.
     #[must_use]
     #[inline]
     pub fn version(&self) -> Version {
@@ -28,7 +28,7 @@ impl FlowTemplate {
     /// See [`bellrock_openflow::FlowTemplate::fill`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     #[inline(always)]
     pub fn fill<'f>(&'f self, count: u32, out: &'f mut Out) -> Result<Filling<'f>, EncodeError> {
         self.0.fill(count, out)
@@ -37,7 +37,7 @@ impl FlowTemplate {
     /// See [`bellrock_openflow::FlowTemplate::fill_for`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     #[inline(always)]
     pub fn fill_for<'f>(
         &'f self,
@@ -53,7 +53,7 @@ impl AppId {
     /// Prepares flows of this app.
     ///
     /// # Errors
-    /// Those of [`AppId::own`], what the version cannot say, and a flow_mod of more than
+    /// Those of [`AppId::own`], what the version does not support, and a flow_mod of more than
     /// [`bellrock_openflow::MAX_TEMPLATE_LEN`] bytes.
     pub fn template(self, version: Version, flow: &FlowMod<'_>) -> Result<FlowTemplate, Error> {
         let flow = self.own(version, flow)?;

@@ -1,4 +1,4 @@
-//! How switches are connected: plain data, published by whoever finds it out.
+//! Switches and links: plain data, published by discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::Dpid;
 pub struct SwitchPort {
     /// The switch.
     pub dpid: Dpid,
-    /// Its port.
+    /// The port.
     pub port: Port,
 }
 
 impl SwitchPort {
-    /// This port of that switch.
+    /// Port `port` of the switch `dpid`.
     #[must_use]
     pub fn new(dpid: Dpid, port: Port) -> Self {
         SwitchPort { dpid, port }
@@ -32,14 +32,14 @@ impl fmt::Display for SwitchPort {
     }
 }
 
-/// The text is no port of a switch.
+/// A text that is not a port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no port of a switch; give SWITCH:PORT, such as a1:4 for port 4 of the switch whose datapath id is a1 in hexadecimal"
 )]
 pub struct ParseSwitchPortError(String);
 
-/// From `SWITCH:PORT`, the first in hexadecimal, the second in decimal or `LOCAL`.
+/// Parses `SWITCH:PORT`: the switch in hexadecimal, the port in decimal or `LOCAL`.
 impl FromStr for SwitchPort {
     type Err = ParseSwitchPortError;
 
@@ -62,9 +62,9 @@ pub struct Link {
     pub from: SwitchPort,
     /// The port that receives.
     pub to: SwitchPort,
-    /// What it carries, in kbit/s, as the sending port says it; `None` where the port does not say it.
+    /// Its rate in kbit/s, as the sending port reports it; `None` if it reports none.
     pub rate_kbps: Option<u64>,
-    /// When it came up, on the controller's clock.
+    /// Time when it came up, on the controller's clock.
     pub since: Duration,
 }
 
@@ -74,32 +74,31 @@ impl fmt::Display for Link {
     }
 }
 
-/// The switches that are up and the links between them.
+/// The switches that are up, and the links between them.
 ///
-/// A link has two directions, and each is here on its own: where only one is, packets pass one way.
-/// Paths use links that have both ([`Topology::both_ways`]).
+/// The two directions of a link are separate entries: if only one is present, packets pass one way.
+/// Paths use links with both directions ([`Topology::both_ways`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// The switches that are up, and each one's ports that are up, in order.
+    /// The switches that are up, each with its ports that are up, in order.
     pub switches: BTreeMap<Dpid, Vec<Port>>,
-    /// The directions of links that are up, by the port that sends.
+    /// The directions of links that are up, by the sending port.
     pub links: BTreeMap<SwitchPort, Link>,
-    /// The ports that hosts are at: they are up, no link begins or ends there, and they were asked for
-    /// long enough that one would have been found. A port that has just come up is not among them yet.
+    /// Ports of hosts. They are up, have no link, and were probed long enough to find one. A port
+    /// that has just come up is not among them yet.
     pub edge: BTreeSet<SwitchPort>,
-    /// The ports that lead to switches: they are up, and a link begins or ends there, or did when the
-    /// switch behind was last heard of. A port that is neither here nor at the [`edge`](Self::edge) is one of
-    /// which it is not known what is there.
+    /// Ports to switches. They are up and have a link, or had one when the neighbour was last
+    /// heard. What is behind a port that is neither here nor in [`edge`](Self::edge) is unknown.
     pub trunk: BTreeSet<SwitchPort>,
-    /// Whether every port of the first switches was asked at least once. Before that nothing may be
-    /// flooded: what looks like a tree may have cycles. Once true it stays so; from then on it is
-    /// [`edge`](Self::edge) that leaves out ports of which nothing is known yet.
+    /// Whether every port of the first switches was probed at least once. Before that, flood
+    /// nothing: an apparent tree may have cycles. Never goes back to false; from then on,
+    /// [`edge`](Self::edge) leaves out ports that are still unknown.
     pub settled: bool,
 }
 
 impl Topology {
-    /// A topology of these switches and links of which all is known: every port without a link is one
-    /// for hosts.
+    /// A completely known topology of these switches and links: every port without a link is a host
+    /// port.
     #[must_use]
     pub fn of(
         switches: impl IntoIterator<Item = (Dpid, Vec<Port>)>,
@@ -116,20 +115,20 @@ impl Topology {
         Topology { switches, links, edge, trunk, settled: true }
     }
 
-    /// The link that a port sends into, if that leads to another switch.
+    /// The link that this port sends to.
     #[must_use]
     pub fn link(&self, from: SwitchPort) -> Option<&Link> {
         self.links.get(&from)
     }
 
-    /// The links that are up in both directions. Each direction is one of them.
+    /// The links that are up in both directions. Returns each direction.
     pub fn both_ways(&self) -> impl Iterator<Item = &Link> {
         self.links
             .values()
             .filter(|link| self.links.get(&link.to).is_some_and(|back| back.to == link.from))
     }
 
-    /// Whether a port is one that hosts are at (see [`Topology::edge`]).
+    /// Whether a port is a host port (see [`Topology::edge`]).
     #[must_use]
     pub fn is_edge(&self, at: SwitchPort) -> bool {
         self.edge.contains(&at)
@@ -141,7 +140,7 @@ impl Topology {
         self.trunk.contains(&at)
     }
 
-    /// The ports of a switch that hosts are at, in order.
+    /// The host ports of a switch, in order.
     pub fn edge_of(&self, dpid: Dpid) -> impl Iterator<Item = Port> {
         let all = SwitchPort::new(dpid, Port(0))..=SwitchPort::new(dpid, Port(u32::MAX));
         self.edge.range(all).map(|at| at.port)

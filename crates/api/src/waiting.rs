@@ -1,10 +1,10 @@
-//! Tasks that wait for the next of something that is published under a lock.
+//! Tasks that wait for the next publication under a lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// Wakes a task. The waker may be of an app, or of a crate that it uses: a panic in it is not the publisher's, which
-/// may be a worker's thread.
+/// Wakes a task. The waker may belong to an app, or to a crate that it uses. A panic in it must not
+/// reach the publisher, which may be a worker's thread.
 pub(crate) fn wake(waker: Waker) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
         // Its `Drop` is code of the app too.
@@ -12,9 +12,9 @@ pub(crate) fn wake(waker: Waker) {
     }
 }
 
-/// Tasks that wait, each with a number of its own, in the order in which they came.
+/// Waiting tasks, each with its own number, in the order in which they came.
 ///
-/// Who no longer waits, takes his number off: a task that is dropped before its time leaves nothing behind.
+/// A task that is dropped early removes its number.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     last: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Has a task woken by the next publication, under the number that it got the first time.
+    /// Wakes the task at the next publication. `number` is set the first time.
     pub(crate) fn wait(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
             self.last += 1;
@@ -34,12 +34,12 @@ impl Waiting {
         }
     }
 
-    /// Takes a task off that may wait.
+    /// Removes a task, if it waits.
     pub(crate) fn forget(&mut self, number: u64) {
         self.tasks.retain(|(task, _)| *task != number);
     }
 
-    /// Those to wake, once the lock is given back.
+    /// Takes the wakers, to call after the lock is released.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
         std::mem::take(&mut self.tasks).into_iter().map(|(_, waker)| waker)
     }

@@ -1,4 +1,4 @@
-//! A value that one part of the controller publishes and all others read.
+//! Values that one part of the controller publishes and all others read.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,11 +11,11 @@ use arc_swap::cache::Cache;
 
 use crate::waiting::{Waiting, wake};
 
-/// A value that is published as a whole. Readers take no lock, and what they read never changes in
-/// their hands; tasks can wait for the next one. Cheap to clone: all clones are the same value.
+/// A value that is published as a whole. Readers take no lock, and a value never changes under
+/// them. Tasks can wait for the next value. Cheap to clone: all clones share one value.
 ///
-/// It is for what is read far more often than it changes: each publication replaces the whole value, so
-/// a large one is made of parts that its versions share.
+/// It fits values that are read far more often than they change. Each publication replaces the
+/// whole value, so versions of a large value should share their parts.
 ///
 /// ```
 /// use bellrock_api::Watch;
@@ -31,7 +31,8 @@ pub struct Watch<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     value: Arc<ArcSwap<Published<T>>>,
-    /// Tasks that wait for the next version. Publishing holds it, so that versions come one by one.
+    /// Tasks that wait for the next version. Publishing holds this lock, so versions come one by
+    /// one.
     waiting: Mutex<Waiting>,
 }
 
@@ -42,11 +43,11 @@ pub struct Published<T> {
     value: T,
 }
 
-/// A published value in a reader's hands. It stays what it was when others are published.
+/// A published value that a reader holds. Later publications do not change it.
 pub type Snapshot<T> = Arc<Published<T>>;
 
 impl<T> Published<T> {
-    /// How many were published before it.
+    /// Number of values published before it.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -62,21 +63,21 @@ impl<T> Deref for Published<T> {
 }
 
 impl<T> Watch<T> {
-    /// A watch whose first value is this.
+    /// Makes a watch with this first value.
     #[must_use]
     pub fn new(value: T) -> Self {
         let value = Arc::new(ArcSwap::from_pointee(Published { version: 0, value }));
         Watch(Arc::new(Inner { value, waiting: Mutex::default() }))
     }
 
-    /// The value as it is now.
+    /// The current value.
     #[must_use]
     pub fn load(&self) -> Snapshot<T> {
         self.0.value.load_full()
     }
 
-    /// A reader for a place that reads very often, such as a handler: where nothing was published
-    /// since, it compares two addresses and writes nothing.
+    /// Makes a reader for frequent reads, such as in a handler. While nothing is published, a read
+    /// compares two addresses and writes nothing.
     #[must_use]
     pub fn reader(&self) -> Reader<T> {
         Reader(Cache::new(Arc::clone(&self.0.value)))
@@ -87,7 +88,7 @@ impl<T> Watch<T> {
         self.update(|_| value);
     }
 
-    /// Publishes what `next` makes of the present value. Nobody else publishes meanwhile.
+    /// Publishes `next` of the current value. No other publication happens meanwhile.
     pub fn update(&self, next: impl FnOnce(&T) -> T) {
         let mut waiting = lock(&self.0.waiting);
         let present = self.0.value.load();
@@ -99,8 +100,8 @@ impl<T> Watch<T> {
         woken.for_each(wake);
     }
 
-    /// Waits until the value is a later one than that with version `seen`, and returns it. What was published
-    /// in between is not seen.
+    /// Waits until the version is greater than `seen`, and returns the latest value. Values in
+    /// between are skipped.
     ///
     /// ```
     /// # async fn example(limit: bellrock_api::Watch<u32>) {
@@ -125,7 +126,7 @@ impl<T> Watch<T> {
     }
 }
 
-/// One task that waits, which leaves nothing behind when it is dropped before its time.
+/// A waiting task. When dropped early, it removes its waker.
 struct Wait<'a> {
     waiting: &'a Mutex<Waiting>,
     number: Option<u64>,
@@ -139,7 +140,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Whoever panicked under this lock has not published anything, and the list is whole.
+/// A panic under this lock has published nothing, and leaves the list consistent.
 fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,12 +163,12 @@ impl<T: fmt::Debug> fmt::Debug for Watch<T> {
     }
 }
 
-/// Reads a [`Watch`] very often. What [`Watch::reader`] returns.
+/// Reads a [`Watch`] frequently. [`Watch::reader`] returns it.
 #[derive(Clone)]
 pub struct Reader<T>(Cache<Arc<ArcSwap<Published<T>>>, Snapshot<T>>);
 
 impl<T> Reader<T> {
-    /// The value as it is now.
+    /// The current value.
     pub fn get(&mut self) -> &Published<T> {
         self.0.load()
     }

@@ -1,4 +1,4 @@
-//! Transactions: all or nothing, whoever else changes the same variables, and tasks that wait in them.
+//! Transactions are atomic under concurrent changes, and tasks can wait in them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::cell::Cell;
@@ -36,7 +36,7 @@ fn poll<T>(future: Pin<&mut impl Future<Output = T>>, woken: &Arc<Woken>) -> Pol
     future.poll(&mut Context::from_waker(&Waker::from(Arc::clone(woken))))
 }
 
-/// Runs a task on this thread, which sleeps while the task waits.
+/// Runs a future on this thread, which sleeps while the future waits.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
@@ -170,7 +170,7 @@ fn the_second_way_is_taken_only_if_the_first_waits_at_the_commit() {
             |tx| {
                 if runs.get() == 1 {
                     let other = a.clone();
-                    // Somebody makes the first way possible before the second commits.
+                    // Another thread makes the first branch possible before the second commits.
                     let other = move || atomically(|tx| give(tx, &other, 1));
                     assert!(matches!(thread::spawn(other).join(), Ok(Ok(()))));
                 }
@@ -229,7 +229,7 @@ fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
     let mut task = pin!(network.transaction(both));
     assert!(poll(task.as_mut(), &woken).is_pending());
     assert_eq!(atomically(|tx| give(tx, &other, 1)), Ok(()));
-    // It has not come to read b.
+    // The task has not read b.
     assert_eq!(atomically(|tx| give(tx, &b, 1)), Ok(()));
     assert_eq!(woken.count(), 0);
     assert_eq!(atomically(|tx| give(tx, &a, 1)), Ok(()));
@@ -330,8 +330,9 @@ fn any_transfer() -> impl Strategy<Value = Transfer> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Several threads transfer at once, from one account or, if it has too little, from another. Nothing is
-    /// made or lost, no account is overdrawn (that would panic), and each look finds the whole sum.
+    /// Several threads transfer at once, from one account or, if its balance is too low, from
+    /// another. The sum stays the same, no account is overdrawn (that would panic), and each read
+    /// finds the whole sum.
     #[test]
     fn transfers_keep_the_sum(lists in prop::collection::vec(prop::collection::vec(any_transfer(), 0..100), 4)) {
         let accounts: [TVar<u32>; ACCOUNTS] = std::array::from_fn(|_| TVar::new(START));
@@ -352,7 +353,7 @@ proptest! {
         prop_assert_eq!(sum(), Ok(START * ACCOUNTS as u32));
     }
 
-    /// One after the other, transfers do what plain numbers do.
+    /// Transfers one after the other give the same result as plain numbers.
     #[test]
     fn transfers_do_what_plain_numbers_do(list in prop::collection::vec(any_transfer(), 0..200)) {
         let accounts: [TVar<u32>; ACCOUNTS] = std::array::from_fn(|_| TVar::new(START));

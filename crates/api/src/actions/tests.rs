@@ -1,4 +1,4 @@
-//! Actions on both versions: the bytes that are written, or the name of what a version cannot say.
+//! Actions in both versions: the bytes, or the name of what a version does not support.
 
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -10,7 +10,7 @@ use crate::Match;
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
 const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
 
-/// The actions as they stand on the wire, in hexadecimal, or what the version cannot say.
+/// Returns the actions' bytes in hexadecimal, or the error that names what is unsupported.
 fn written(version: Version, actions: &[Action<'_>]) -> Result<String, EncodeError> {
     let mut out = Out::with_capacity(4096);
     let packet = PacketOut {
@@ -24,8 +24,8 @@ fn written(version: Version, actions: &[Action<'_>]) -> Result<String, EncodeErr
     Ok(out.as_slice()[at..].iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Each typed action, and what 1.0 (1.0 §5.2.4) and 1.3 (1.3.5 §7.2.5) write for it. `!` comes before the name
-/// of what 1.0 does not have.
+/// Lists for each typed action the bytes in 1.0 (1.0 §5.2.4) and in 1.3 (1.3.5 §7.2.5). `!` marks
+/// what 1.0 does not have, by name.
 #[test]
 fn an_action_is_written_as_its_version_wants_it_or_refused_by_its_name() {
     let ip6 = Ipv6Addr::LOCALHOST;
@@ -85,7 +85,7 @@ fn an_action_is_written_as_its_version_wants_it_or_refused_by_its_name() {
         assert_eq!(written(Version::V1_3, actions), Ok(v1_3), "{actions:?}");
         let expected = match v1_0.strip_prefix('!') {
             Some(what) => {
-                // The name is a constant of the codec: compare what it says.
+                // The name is a constant of the codec: compare the texts.
                 let text = format!("OpenFlow 1.0 cannot express {what}");
                 assert_eq!(written(Version::V1_0, actions).unwrap_err().to_string(), text);
                 continue;

@@ -1,4 +1,4 @@
-//! What is to change in a switch, and what became of it.
+//! Changes of a switch, and their outcomes.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use crate::{AppId, Cookie, Error, Result};
 /// One change of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Adds a flow; it takes the place of one with the same match and priority in the same table.
+    /// Adds a flow. It replaces a flow with the same match and priority in the same table.
     Add(Flow),
-    /// Removes the flow with this match and priority in this table. What it does with packets does
-    /// not matter. It is no error if there is none.
+    /// Removes the flow with this match and priority in this table; its actions do not matter. It
+    /// is no error if there is none.
     Remove(Flow),
-    /// Removes a flow of this app's that the switch has told of, whatever its priority: one that an
-    /// earlier run left.
+    /// Removes a flow of this app that the switch reported and an earlier run left, of any
+    /// priority.
     RemoveTold(ToldFlow),
     /// Adds a group (1.3).
     AddGroup(GroupEntry),
@@ -41,7 +41,7 @@ pub enum Change {
 pub struct GroupEntry {
     /// Its number.
     pub id: u32,
-    /// How it uses its buckets.
+    /// Its type: how it uses its buckets.
     pub kind: GroupType,
     /// Its buckets, in order.
     pub buckets: Vec<BucketEntry>,
@@ -50,11 +50,11 @@ pub struct GroupEntry {
 /// A bucket of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketEntry {
-    /// Its share, in select groups.
+    /// Its weight, in select groups.
     pub weight: u16,
-    /// The port that has to be up for it to be live; [`Port::ANY`] for none.
+    /// Port that must be up for the bucket to be live; [`Port::ANY`] for none.
     pub watch_port: Port,
-    /// The group that has to be live for it to be live; [`Group::ANY`] for none.
+    /// Group that must be live for the bucket to be live; [`Group::ANY`] for none.
     pub watch_group: u32,
     /// Its action set.
     pub actions: Vec<Action<'static>>,
@@ -65,7 +65,7 @@ pub struct BucketEntry {
 pub struct MeterEntry {
     /// Its number.
     pub id: u32,
-    /// How it counts.
+    /// Its flags: how it measures.
     pub flags: MeterFlags,
     /// Its bands.
     pub bands: Vec<Band<'static>>,
@@ -78,7 +78,7 @@ impl GroupEntry {
         GroupEntry { id, kind, buckets: Vec::new() }
     }
 
-    /// With one more bucket.
+    /// Appends a bucket.
     #[must_use]
     pub fn bucket(mut self, bucket: BucketEntry) -> Self {
         self.buckets.push(bucket);
@@ -87,21 +87,20 @@ impl GroupEntry {
 }
 
 impl BucketEntry {
-    /// A bucket that watches nothing.
-    /// A bucket of a select group needs a [weight](BucketEntry::weight).
+    /// A bucket that watches nothing. In a select group it needs a [weight](BucketEntry::weight).
     #[must_use]
     pub fn of(actions: &[Action<'static>]) -> Self {
         let actions = actions.to_vec();
         BucketEntry { weight: 0, watch_port: Port::ANY, watch_group: Group::ANY, actions }
     }
 
-    /// With this share (select groups).
+    /// Sets the weight (select groups).
     #[must_use]
     pub fn weight(self, weight: u16) -> Self {
         BucketEntry { weight, ..self }
     }
 
-    /// Live only while this port is up (fast-failover groups).
+    /// Makes the bucket live only while this port is up (fast-failover groups).
     #[must_use]
     pub fn watch_port(self, port: Port) -> Self {
         BucketEntry { watch_port: port, ..self }
@@ -109,14 +108,14 @@ impl BucketEntry {
 }
 
 impl MeterEntry {
-    /// A meter that drops what comes faster than this, in kbit/s.
+    /// A meter that drops packets above this rate, in kbit/s.
     #[must_use]
     pub fn drop_above_kbps(id: u32, rate: u32) -> Self {
         let band = Band { rate, burst_size: 0, kind: BandType::Drop };
         MeterEntry { id, flags: MeterFlags::KBPS, bands: vec![band] }
     }
 
-    /// With bursts of this size, in kbit.
+    /// Sets the burst size of all bands, in kbit.
     #[must_use]
     pub fn burst_kbits(mut self, size: u32) -> Self {
         self.flags |= MeterFlags::BURST;
@@ -128,10 +127,10 @@ impl MeterEntry {
 }
 
 impl Change {
-    /// Writes it as a message of this app's.
+    /// Writes the change as a message of this app.
     ///
     /// # Errors
-    /// [`Error::Priority`], or what the version cannot say. Nothing is written then.
+    /// [`Error::Priority`], or what the version does not support. Nothing is written then.
     pub fn encode(
         &self,
         app: AppId,
@@ -147,7 +146,7 @@ impl Change {
         match self {
             Change::Add(added) => flow(FlowCommand::Add, added, out),
             Change::Remove(removed) => {
-                // Only its match and priority name it; what else it says a version may not be able to.
+                // Match and priority identify it; the version may not support the rest.
                 let named = Flow::new(removed.matching.clone())
                     .table(removed.table)
                     .priority(removed.priority);
@@ -232,28 +231,28 @@ impl MeterEntry {
     }
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The switch has confirmed it: its barrier came back, and no error before.
+    /// The switch has confirmed it: the barrier reply came, and no error before it.
     Installed,
-    /// The switch refused it. It has changed nothing.
+    /// The switch refused the change, which had no effect.
     Refused(Refusal),
-    /// It was not sent, and has changed nothing.
+    /// It was not sent, and had no effect.
     NotSent(Error),
-    /// It was not sent, because another change that was to go with it could not be.
+    /// It was not sent, because another change of the same program could not be sent.
     Withheld,
-    /// It was sent, and what came of it is not known: it may be there or not.
+    /// It was sent, but its effect is unknown.
     Unknown(Loss),
 }
 
-/// Why the outcome of a change is not known.
+/// Why the outcome of a change is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// The connection ended first.
+    /// The connection ended before the confirmation.
     #[error("the connection to the switch ended before it confirmed")]
     Disconnected,
-    /// The switch did not answer the barrier in time.
+    /// The barrier reply did not come in time.
     #[error("the switch did not confirm in time")]
     TimedOut,
 }
@@ -261,13 +260,13 @@ pub enum Loss {
 /// The OpenFlow error with which a switch refused a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// One that the specification numbers.
+    /// An error of the specification.
     #[error("{0}")]
     Standard(ErrorCode),
-    /// An experimenter's.
+    /// An error of an experimenter.
     #[error("an error of experimenter {experimenter:#010x}, type {kind}")]
     Experimenter {
-        /// Whose.
+        /// Id of the experimenter.
         experimenter: u32,
         /// Its type.
         kind: u16,
@@ -286,13 +285,13 @@ impl From<&ErrorMessage<'_>> for Refusal {
 }
 
 impl Outcome {
-    /// Whether the switch has confirmed it.
+    /// Whether the switch has confirmed the change.
     #[must_use]
     pub fn is_installed(self) -> bool {
         self == Outcome::Installed
     }
 
-    /// Whether it is certain that it has changed nothing.
+    /// Whether the change certainly had no effect.
     #[must_use]
     pub fn is_without_effect(self) -> bool {
         matches!(self, Outcome::Refused(_) | Outcome::NotSent(_) | Outcome::Withheld)

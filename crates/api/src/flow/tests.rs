@@ -1,4 +1,4 @@
-//! What a switch tells is found to be what was wanted, and nothing else is.
+//! Flows that a switch reports match the wanted ones, and no others.
 
 use std::net::Ipv4Addr;
 
@@ -23,7 +23,7 @@ fn web() -> Match {
         .tcp_dst(80)
 }
 
-/// A flow as a switch tells of it.
+/// A flow as the switch reports it.
 fn told<'t>(flow: &Flow, matching: &'t Match, instructions: Instructions<'t>) -> FlowStats<'t> {
     FlowStats {
         table: flow.table,

@@ -1,9 +1,9 @@
-//! Flows as switches tell of them, in a form in which the same meaning is the same value.
+//! Flows that switches report, in a normal form: flows of equal meaning are equal values.
 //!
-//! What a switch tells is not what it was sent, byte by byte: fields of a match come in another order,
-//! lengths that mean nothing come back as zero, an action set comes sorted, flags that were for the
-//! command alone are gone, and 1.0 says some things in other words. To find out whether a flow is there,
-//! what is wanted is brought into the same form as what is told: it is said in the switch's version, read
+//! A reported flow is not byte for byte the flow that was sent. Match fields come in another order,
+//! unused lengths come back as zero, action sets come sorted, flags of the command are gone, and
+//! 1.0 has other forms. To compare a wanted flow with reported ones, it is encoded in the switch's
+//! version, decoded again, and both are normalized.
 //! back, and both are put in order.
 
 use bellrock_openflow::{
@@ -13,66 +13,66 @@ use bellrock_openflow::{
 
 use crate::{AppId, Error, Flow, Result};
 
-/// What tells a flow from all others of a switch: a second one with the same takes its place.
+/// Identifies a flow in a switch: a second flow with the same key replaces the first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Its table.
     pub table: u8,
-    /// Its priority, as the switch has it.
+    /// Its priority in the switch.
     pub priority: u16,
     /// Its match.
     pub matching: Match,
 }
 
-/// A flow as a switch tells of it. Two are equal when they mean the same to switches of their version.
+/// A flow that a switch reports. Two are equal if they mean the same to switches of their version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToldFlow {
-    /// What tells it from others.
+    /// Its table, priority and match.
     pub key: FlowKey,
-    /// Its cookie, the whole of it.
+    /// Its whole cookie.
     pub cookie: u64,
     idle_timeout: u16,
     hard_timeout: u16,
     flags: FlowFlags,
-    /// Its instructions in order, as they are said in the switch's version.
+    /// Its instructions in order, encoded in the switch's version.
     instructions: Box<[u8]>,
 }
 
 impl ToldFlow {
-    /// Whether it goes by itself, after a time or without packets.
+    /// Whether it expires: after a time, or after a time without packets.
     #[must_use]
     pub fn has_timeout(&self) -> bool {
         self.idle_timeout != 0 || self.hard_timeout != 0
     }
 }
 
-/// Flags that a flow keeps; the others are about the command that adds it. 1.0 tells none.
+/// Flags that a flow keeps. The others concern only the command that adds it. 1.0 reports none.
 const KEPT_FLAGS: FlowFlags =
     FlowFlags::SEND_FLOW_REM.union(FlowFlags::NO_PKT_COUNTS).union(FlowFlags::NO_BYT_COUNTS);
 
-/// Brings flows into the form in which they are compared, for the switches of one version.
+/// Normalizes flows for comparison, for switches of one version.
 pub struct ToldForm {
     version: Version,
     out: Out,
-    /// Bytes of a flow_mod before its instructions, where it matches everything.
+    /// Number of bytes of a flow_mod before its instructions, if it matches everything.
     before_instructions: usize,
 }
 
 impl ToldForm {
-    /// For switches of this version.
+    /// A form for switches of this version.
     #[must_use]
     pub fn new(version: Version) -> Self {
         let mut out = Out::with_capacity(MAX_MESSAGE_LEN);
-        // It fits: it is the shortest there is.
+        // The shortest flow_mod always fits.
         let _ = ToSwitch::FlowMod(FlowMod::add(&Match::any())).encode(version, 0, &mut out);
         let before_instructions = out.len();
         ToldForm { version, out, before_instructions }
     }
 
-    /// What a switch tells.
+    /// Normalizes a reported flow.
     ///
     /// # Errors
-    /// [`EncodeError`]: none in practice, since the switch has said it in one message.
+    /// [`EncodeError`]: none in practice, since the flow came in one message.
     pub fn of_stats(&mut self, flow: &FlowStats<'_>) -> Result<ToldFlow, Error> {
         let matching = flow.matching.to_match();
         Ok(ToldFlow {
@@ -85,10 +85,10 @@ impl ToldForm {
         })
     }
 
-    /// What a switch tells that has this flow of an app.
+    /// Normalizes a flow of an app, as a switch that has it would report it.
     ///
     /// # Errors
-    /// [`crate::Error::Priority`], or what the version cannot say.
+    /// [`crate::Error::Priority`], or what the version does not support.
     pub fn of_flow(&mut self, app: AppId, flow: &Flow) -> Result<ToldFlow, Error> {
         let version = self.version;
         self.out.clear();
@@ -97,11 +97,11 @@ impl ToldForm {
             Ok(ToSwitch::FlowMod(owned).encode(version, 0, &mut self.out)?)
         })?;
         let said = self.out.as_slice().to_vec();
-        // It was written a moment ago: it reads.
+        // It was just encoded, so it decodes.
         let unreadable = EncodeError::Range { what: "flow_mod" };
         let message = ToSwitch::decode(&said).map_err(|_| unreadable)?;
         let ToSwitch::FlowMod(flow) = message.body else { return Err(unreadable.into()) };
-        // What a switch would tell of it at once.
+        // As a switch would report it at once.
         self.of_stats(&FlowStats {
             table: flow.table,
             duration_sec: 0,
@@ -161,7 +161,8 @@ impl ToldForm {
     }
 }
 
-/// An action without what means nothing: only the controller is sent a part of a packet.
+/// Clears the length of an output action unless it sends to the controller: it has no effect
+/// elsewhere.
 fn plain(action: Action<'_>) -> Action<'_> {
     match action {
         Action::Output { port, .. } if port != Port::CONTROLLER => {
@@ -171,8 +172,8 @@ fn plain(action: Action<'_>) -> Action<'_> {
     }
 }
 
-/// Instructions are a set: a switch does them in its own order, whatever order they are said in (1.3.5
-/// §5.9).
+/// Sort key of an instruction. Instructions are a set: a switch executes them in its own order
+/// (1.3.5 §5.9).
 fn order(instruction: &Instruction<'_>) -> u8 {
     match instruction {
         Instruction::Meter(_) => 0,
@@ -185,8 +186,8 @@ fn order(instruction: &Instruction<'_>) -> u8 {
     }
 }
 
-/// An action set has one action of each kind, the last that was written, and an order of its own (1.3.5
-/// §5.10).
+/// Normalizes an action set: it has one action of each kind, the last one written, in a fixed order
+/// (1.3.5 §5.10).
 fn as_set<'a>(actions: impl Iterator<Item = Action<'a>>) -> Vec<Action<'a>> {
     let mut set: Vec<Action<'a>> = Vec::new();
     for action in actions {
@@ -197,7 +198,7 @@ fn as_set<'a>(actions: impl Iterator<Item = Action<'a>>) -> Vec<Action<'a>> {
     set
 }
 
-/// Where an action stands in an action set, and what it takes the place of.
+/// Position of an action in an action set. Actions with the same rank replace each other.
 fn rank(action: &Action<'_>) -> (u8, u32) {
     let place = match action {
         Action::CopyTtlIn => 0,

@@ -1,4 +1,4 @@
-//! ARP (RFC 826): who has an IPv4 address.
+//! ARP (RFC 826): finds the Ethernet address of an IPv4 address.
 
 use std::net::Ipv4Addr;
 
@@ -9,23 +9,23 @@ use super::build::{Ethernet, padded};
 
 const ETH_TYPE: u16 = 0x0806;
 
-/// Bytes of an ARP packet for IPv4 on Ethernet.
+/// Length of an ARP packet for IPv4 on Ethernet, in bytes.
 const ARP_BYTES: usize = 28;
 
 /// An ARP packet for IPv4 on Ethernet, in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp<'p> {
-    /// The Ethernet header, with its tags and the type ARP.
+    /// The Ethernet header, with its VLAN tags and the type ARP.
     header: &'p [u8],
-    /// 1: a request; 2: a reply.
+    /// 1 for a request, 2 for a reply.
     pub operation: u16,
     /// The sender's Ethernet address.
     pub sender_mac: MacAddr,
     /// The sender's IPv4 address; 0.0.0.0 in a probe.
     pub sender_ip: Ipv4Addr,
-    /// The target's Ethernet address; without meaning in a request.
+    /// The target's Ethernet address; undefined in a request.
     pub target_mac: MacAddr,
-    /// The address that a request asks for.
+    /// The requested address.
     pub target_ip: Ipv4Addr,
 }
 
@@ -35,7 +35,7 @@ impl<'p> Arp<'p> {
     /// `operation` of a reply.
     pub const REPLY: u16 = 2;
 
-    /// Reads a frame. `None`: it is not ARP for IPv4 on Ethernet, or is cut off.
+    /// Decodes a frame. `None` if it is not ARP for IPv4 on Ethernet, or is truncated.
     #[must_use]
     pub fn read(frame: &'p [u8]) -> Option<Self> {
         let headers = LaxSlicedPacket::from_ethernet(frame).ok()?;
@@ -52,26 +52,28 @@ impl<'p> Arp<'p> {
         })
     }
 
-    /// Whether it tells everybody where its own sender is (gratuitous ARP, RFC 5227 §2.3): it asks nobody.
+    /// Whether it announces its sender's own address (gratuitous ARP, RFC 5227 §2.3), and asks for
+    /// none.
     #[must_use]
     pub fn is_announcement(&self) -> bool {
         self.sender_ip == self.target_ip
     }
 
-    /// Whether its sender wants to know if the address is free before taking it (RFC 5227 §2.1.1).
+    /// Whether its sender checks that an address is free before using it (RFC 5227 §2.1.1).
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.operation == Self::REQUEST && self.sender_ip.is_unspecified()
     }
 
-    /// Whether it asks who has this address. A probe does: an answer says that the address is taken.
+    /// Whether it requests this address. A probe does: a reply to it means that the address is in
+    /// use.
     #[must_use]
     pub fn asks_for(&self, ip: Ipv4Addr) -> bool {
         self.operation == Self::REQUEST && self.target_ip == ip && !self.is_announcement()
     }
 
-    /// The reply to it: the address that it asks for is at `mac`. It goes to the asker alone, from `mac`, with
-    /// the request's VLAN tags, and is padded.
+    /// Builds the reply, from `mac`: the requested address is at `mac`. The reply goes to the
+    /// sender only, with the request's VLAN tags, and is padded.
     #[must_use]
     pub fn reply(&self, mac: MacAddr) -> Vec<u8> {
         let mut frame = Vec::with_capacity(self.header.len() + ARP_BYTES);
@@ -84,16 +86,16 @@ impl<'p> Arp<'p> {
     }
 }
 
-/// A frame that asks everybody who has `target`, for the host at `mac` with the address `ip`. With 0.0.0.0 as
-/// `ip` it is a probe.
+/// Builds a broadcast frame that requests `target`, from the host at `mac` with the address `ip`.
+/// It is a probe if `ip` is 0.0.0.0.
 #[must_use]
 pub fn arp_request(mac: MacAddr, ip: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
     let request = body(Arp::REQUEST, (mac, ip), (MacAddr::ZERO, target));
     Ethernet::new(mac, MacAddr::BROADCAST).payload(ETH_TYPE, &request)
 }
 
-/// A frame that tells everybody that `ip` is at `mac` (gratuitous ARP, RFC 5227 §2.3): for an address that has
-/// moved.
+/// Builds a broadcast frame that announces `ip` at `mac` (gratuitous ARP, RFC 5227 §2.3), for an
+/// address that has moved.
 #[must_use]
 pub fn arp_announcement(mac: MacAddr, ip: Ipv4Addr) -> Vec<u8> {
     arp_request(mac, ip, ip)

@@ -1,4 +1,4 @@
-//! Frames of an app's own.
+//! Building of frames.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,24 +10,24 @@ use etherparse::{
 
 use super::VlanTag;
 
-/// The shortest Ethernet frame, in bytes, without its check sequence (IEEE 802.3 §3.2.7). Shorter ones are
-/// padded with zeros.
+/// Minimum length of an Ethernet frame without its check sequence, in bytes (IEEE 802.3 §3.2.7).
+/// Shorter frames are padded with zeros.
 pub const MIN_FRAME_BYTES: usize = 60;
 
-/// TTL or hop limit where none is given.
+/// Default TTL or hop limit.
 const DEFAULT_TTL: u8 = 64;
 
-/// The payload does not fit an IP packet of 65,535 bytes.
+/// The payload does not fit into an IP packet of 65,535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a payload of {bytes} bytes does not fit an IP packet, which has at most 65,535 with its headers"
 )]
 pub struct TooLong {
-    /// Bytes of the payload.
+    /// Length of the payload, in bytes.
     pub bytes: usize,
 }
 
-/// The Ethernet header of a frame to be built.
+/// The Ethernet header of a new frame.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -49,24 +49,24 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// Bytes of the header without a tag.
+    /// Length of the header without a tag, in bytes.
     pub(super) const HEADER_BYTES: usize = 14;
-    /// Bytes of a VLAN tag.
+    /// Length of a VLAN tag, in bytes.
     pub(super) const TAG_BYTES: usize = 4;
 
-    /// A frame from `source` to `destination`, without a VLAN tag.
+    /// Starts a frame from `source` to `destination`, without a VLAN tag.
     #[must_use]
     pub fn new(source: MacAddr, destination: MacAddr) -> Self {
         Ethernet { source, destination, vlan: None }
     }
 
-    /// With this VLAN tag, of type 0x8100. Bits of the id and the priority that do not fit are cut off.
+    /// Sets the VLAN tag, of type 0x8100. Excess bits of the id and the priority are cut off.
     #[must_use]
     pub fn vlan(self, tag: VlanTag) -> Self {
         Ethernet { vlan: Some(tag), ..self }
     }
 
-    /// The frame with any payload of this Ethernet type, padded.
+    /// Returns the frame with a payload of this Ethernet type, padded.
     #[must_use]
     pub fn payload(self, eth_type: u16, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.header(eth_type, payload.len());
@@ -74,7 +74,7 @@ impl Ethernet {
         padded(frame)
     }
 
-    /// Then an IPv4 header (RFC 791).
+    /// Adds an IPv4 header (RFC 791).
     #[must_use]
     pub fn ipv4(self, source: Ipv4Addr, destination: Ipv4Addr) -> Ip {
         Ip {
@@ -86,7 +86,7 @@ impl Ethernet {
         }
     }
 
-    /// Then an IPv6 header (RFC 8200).
+    /// Adds an IPv6 header (RFC 8200).
     #[must_use]
     pub fn ipv6(self, source: Ipv6Addr, destination: Ipv6Addr) -> Ip {
         Ip {
@@ -98,7 +98,7 @@ impl Ethernet {
         }
     }
 
-    /// The header, with room for so many bytes behind it.
+    /// Writes the header. Reserves capacity for a payload of this many bytes.
     fn header(self, eth_type: u16, room: usize) -> Vec<u8> {
         let length = Self::HEADER_BYTES + Self::TAG_BYTES + room;
         let mut frame = Vec::with_capacity(length.max(MIN_FRAME_BYTES));
@@ -114,7 +114,7 @@ impl Ethernet {
     }
 }
 
-/// The Ethernet and IP headers of a frame to be built. Lengths and checksums are computed.
+/// The Ethernet and IP headers of a new frame. Lengths and checksums are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     ethernet: Ethernet,
@@ -125,19 +125,19 @@ pub struct Ip {
 }
 
 impl Ip {
-    /// With this TTL or hop limit, instead of 64.
+    /// Sets the TTL or hop limit (default 64).
     #[must_use]
     pub fn ttl(self, ttl: u8) -> Self {
         Ip { ttl, ..self }
     }
 
-    /// With this DSCP, instead of 0. More than its 6 bits are cut off.
+    /// Sets the DSCP (default 0). Bits above its 6 are cut off.
     #[must_use]
     pub fn dscp(self, dscp: u8) -> Self {
         Ip { dscp: dscp & 0x3f, ..self }
     }
 
-    /// The frame with a UDP datagram (RFC 768).
+    /// Returns the frame with a UDP datagram (RFC 768).
     ///
     /// # Errors
     /// [`TooLong`].
@@ -146,8 +146,8 @@ impl Ip {
         self.finish(data, |frame| step.write(frame, data).is_ok())
     }
 
-    /// The frame with a TCP segment (RFC 9293). `header` has ports, numbers, flags and window; its checksum is
-    /// computed.
+    /// Returns the frame with a TCP segment (RFC 9293). `header` gives the ports, numbers, flags
+    /// and window; the checksum is computed.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -156,7 +156,7 @@ impl Ip {
         self.finish(data, |frame| step.write(frame, data).is_ok())
     }
 
-    /// The frame with an echo request of ICMP (RFC 792) or ICMPv6 (RFC 4443).
+    /// Returns the frame with an ICMP (RFC 792) or ICMPv6 (RFC 4443) echo request.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -173,7 +173,7 @@ impl Ip {
         }
     }
 
-    /// The frame with an echo reply of ICMP (RFC 792) or ICMPv6 (RFC 4443).
+    /// Returns the frame with an ICMP (RFC 792) or ICMPv6 (RFC 4443) echo reply.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -190,7 +190,8 @@ impl Ip {
         }
     }
 
-    /// The frame with any ICMPv6 message: its type, code, the four bytes behind its checksum, and the rest.
+    /// Returns the frame with an ICMPv6 message: type, code, the four bytes after the checksum, and
+    /// the rest.
     pub(super) fn icmpv6(
         self,
         kind: u8,
@@ -214,7 +215,7 @@ impl Ip {
                 },
                 Default::default(),
             ),
-            // Both are of one family: `ipv4` and `ipv6` are the only ways to make one.
+            // Both are of one family: only `ipv4` and `ipv6` make an `Ip`.
             (source, destination) => {
                 let octets = |ip| match ip {
                     IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -236,13 +237,13 @@ impl Ip {
         })
     }
 
-    /// Writes what `write` does behind the Ethernet header. It fails only where a length does not fit.
+    /// Calls `write` to append to the Ethernet header. `write` fails only if a length does not fit.
     fn finish(
         self,
         data: &[u8],
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> Result<Vec<u8>, TooLong> {
-        /// More than the headers of IP and TCP with all options.
+        /// More than the IP and TCP headers with all options.
         const HEADERS: usize = 40 + 60;
         let eth_type = if self.source.is_ipv4() { 0x0800 } else { 0x86dd };
         let mut frame = self.ethernet.header(eth_type, HEADERS + data.len());

@@ -1,4 +1,4 @@
-//! Neighbour discovery (RFC 4861): who has an IPv6 address.
+//! Neighbour discovery (RFC 4861): finds the Ethernet address of an IPv6 address.
 
 use std::net::Ipv6Addr;
 
@@ -11,28 +11,28 @@ use super::{PacketIn, VlanTag};
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 
-/// Hop limit of all messages: none has passed a router (RFC 4861 §7.1.1).
+/// Hop limit of all messages: it proves that no router forwarded them (RFC 4861 §7.1.1).
 const HOP_LIMIT: u8 = 255;
 
 /// Flags of an advertisement (RFC 4861 §4.4).
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// A neighbour solicitation (RFC 4861 §4.3), in a frame: it asks who has an IPv6 address.
+/// A neighbour solicitation (RFC 4861 §4.3) in a frame: it requests an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solicitation {
-    /// The asker's Ethernet address.
+    /// The sender's Ethernet address.
     pub sender_mac: MacAddr,
-    /// The asker's IPv6 address; `::` in a test whether the address is free (RFC 4862 §5.4).
+    /// The sender's IPv6 address; `::` when it checks that an address is free (RFC 4862 §5.4).
     pub sender_ip: Ipv6Addr,
-    /// The address that it asks for.
+    /// The requested address.
     pub target: Ipv6Addr,
-    /// The tag of the frame.
+    /// VLAN tag of the frame.
     vlan: Option<VlanTag>,
 }
 
 impl Solicitation {
-    /// Reads a frame. `None`: it is no solicitation, is cut off, or has passed a router.
+    /// Decodes a frame. `None` if it is not a solicitation, is truncated, or has passed a router.
     #[must_use]
     pub fn read(frame: &[u8]) -> Option<Self> {
         let headers = LaxSlicedPacket::from_ethernet(frame).ok()?;
@@ -53,8 +53,9 @@ impl Solicitation {
         })
     }
 
-    /// The advertisement that answers it: the address is at `mac`. It goes to the asker alone; to all nodes
-    /// where the asker has no address yet (RFC 4861 §7.2.4). It has the solicitation's VLAN tag.
+    /// Builds the advertisement: the requested address is at `mac`. It goes to the sender only, or
+    /// to all nodes if the sender has no address yet (RFC 4861 §7.2.4). It has the solicitation's
+    /// VLAN tag.
     #[must_use]
     pub fn advertisement(&self, mac: MacAddr) -> Vec<u8> {
         const ALL_NODES: (MacAddr, Ipv6Addr) =
@@ -65,7 +66,7 @@ impl Solicitation {
         };
         let ethernet = Ethernet::new(mac, to.0);
         let ethernet = self.vlan.map_or(ethernet, |tag| ethernet.vlan(tag));
-        // The address, and the option of its link layer: type 2, one unit of 8 bytes (RFC 4861 §4.6.1).
+        // The address, and the link-layer option: type 2, one unit of 8 bytes (RFC 4861 §4.6.1).
         let mut rest = [0; 24];
         rest[..16].copy_from_slice(&self.target.octets());
         rest[16..18].copy_from_slice(&[2, 1]);

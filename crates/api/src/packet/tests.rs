@@ -1,4 +1,4 @@
-//! Packets that are built and answered, byte by byte and as others read them.
+//! Built frames and replies, compared byte by byte and decoded by another library.
 
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -25,7 +25,7 @@ fn ones_complement(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo-header and the segment is all ones where its checksum is right.
+/// Whether the sum over the pseudo-header and the segment is all ones: then its checksum is right.
 fn is_summed(frame: &[u8]) -> bool {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
     let net = packet.net.as_ref().unwrap();

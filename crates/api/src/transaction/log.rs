@@ -1,4 +1,4 @@
-//! What one run of a transaction has read and written.
+//! The reads and writes of one run of a transaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use fast_stm as stm;
 
 use super::variable::{Slot, Value};
 
-/// What a run has read and written, by the variables' numbers.
+/// The reads and writes of a run, by the numbers of the variables.
 #[derive(Default)]
 pub(super) struct Log {
-    /// The values that others had published, also those that the given up half of an `or_else` read.
+    /// Values that other transactions published, with those that an abandoned branch of `or_else`
+    /// read.
     read: BTreeMap<u64, (Arc<Slot>, Value)>,
     written: Written,
 }
@@ -20,31 +21,31 @@ pub(super) struct Log {
 pub(super) type Written = BTreeMap<u64, Arc<Slot>>;
 
 impl Log {
-    /// This value was read.
+    /// Notes a read.
     pub(super) fn read(&mut self, slot: &Arc<Slot>, value: &Value) {
-        // What it wrote itself, it does not depend on.
+        // A run does not depend on its own writes.
         if !self.written.contains_key(&slot.number) {
             let read = || (Arc::clone(slot), Arc::clone(value));
             self.read.entry(slot.number).or_insert_with(read);
         }
     }
 
-    /// A new value was written.
+    /// Notes a write.
     pub(super) fn wrote(&mut self, slot: &Arc<Slot>) {
         self.written.entry(slot.number).or_insert_with(|| Arc::clone(slot));
     }
 
-    /// What was written so far.
+    /// The writes so far.
     pub(super) fn written(&self) -> Written {
         self.written.clone()
     }
 
-    /// Only this was written.
+    /// Restores an earlier set of writes.
     pub(super) fn take_back(&mut self, written: &Written) {
         self.written.clone_from(written);
     }
 
-    /// Has the transaction commit only if all that was read so far is still so then.
+    /// Makes the commit depend on all reads so far: it fails if one of their values has changed.
     pub(super) fn depend(&self, stm: &mut stm::Transaction) -> Result<(), stm::StmError> {
         for (number, (slot, seen)) in &self.read {
             let own = self.written.contains_key(number);
@@ -55,13 +56,13 @@ impl Log {
         Ok(())
     }
 
-    /// Whether all that was read is still so. Then all of it was so at one moment: when the last of it
-    /// had been read.
+    /// Whether all values that were read are still current. Then they all were current at one
+    /// moment: right after the last read.
     pub(super) fn is_current(&self) -> bool {
         self.read.values().all(|(slot, seen)| slot.has(seen))
     }
 
-    /// What was written is published: wakes who waits for it.
+    /// Wakes the tasks that wait for the written variables, after the commit.
     pub(super) fn wake(&self) {
         self.written.values().for_each(|slot| slot.wake());
     }
@@ -81,7 +82,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Waits for all that was read, and for nothing else.
+    /// Waits for a change of any variable that was read, and for nothing else.
     pub(super) fn wait_for(&mut self, log: &Log, waker: &Waker) {
         self.end();
         for (slot, _) in log.read.values() {
@@ -95,7 +96,7 @@ impl Waits {
     }
 }
 
-/// A task that is dropped while it waits leaves nothing behind.
+/// A task that is dropped while it waits removes its wakers.
 impl Drop for Waits {
     fn drop(&mut self) {
         self.end();

@@ -1,8 +1,8 @@
-//! Transactions: changes of several shared variables that happen as one, or not at all.
+//! Transactions: atomic changes of several shared variables.
 //!
-//! What several handlers and tasks share, and what must change together, is kept in [`TVar`]s and
-//! changed in transactions, which can be put together from smaller ones. (McNettle's Fig. 6: reserve
-//! bandwidth on every link of a path, or change nothing.)
+//! State that handlers and tasks share, and that must change together, belongs in [`TVar`]s.
+//! Transactions change it, and are composed of smaller ones. (McNettle's Fig. 6: reserve bandwidth
+//! on every link of a path, or change nothing.)
 //!
 //! ```
 //! use bellrock_api::{Interrupt, TVar, Transaction, atomically};
@@ -33,26 +33,27 @@
 //!   [`Transaction::retry`] suspends the task until a variable that was read has changed.
 //!
 //! # What a transaction sees
-//! The outcome is as if transactions ran one after the other: what was read is still so when it
-//! commits; what made it wait or abort was so at one moment; and `or_else` takes its second way only if the
-//! first one waits at the moment of the commit.
+//! The result is as if transactions ran one after the other. Values that were read are still
+//! current at the commit. Values that made a transaction wait or abort were all current at one
+//! moment. `or_else` takes its second branch only if the first one still waits at the moment of the
+//! commit.
 //!
 //! # Limits
-//! - The closure may run several times, and more than one may run at once: it changes nothing but variables,
-//!   sends nothing, and logs nothing. What it returns is acted upon after it.
-//! - One run may read two variables at two moments. It is not committed then, and neither its errors
-//!   nor its waiting count; but it must end, so it must not loop until two variables agree, and it must
+//! - The closure may run several times, and runs of several transactions overlap. It must change
+//!   only variables, send nothing, and log nothing. Act on its result afterwards.
+//! - One run may read two variables at two moments. Then it does not commit, and its errors and
+//!   waits are ignored; but it must end. So it must not loop until two variables agree, and must
 //!   not panic if they do not.
-//! - A transaction inside a transaction panics. A smaller one is a function that takes
-//!   `&mut Transaction`.
-//! - It is optimistic: one that others overtake starts again. Somebody always gets ahead, but a long
-//!   transaction can be overtaken by short ones for as long as they keep coming. In a handler it
-//!   gives up after [`MAX_ATTEMPTS`] with [`Error::Contended`]; in a task it lets the other tasks run
-//!   after every [`ATTEMPTS_PER_POLL`]. So keep them short, and what changes often and on its own
-//!   in a variable of its own.
-//! - A read costs some 130 ns, a change 250 ns: look-ups, a lock of that variable for a moment, an
-//!   allocation for a write. That is for what must change together. What is read for every packet is
-//!   better a [`crate::Watch`] or a table without locks.
+//! - A transaction inside a transaction panics. Write a smaller one as a function that takes `&mut
+//!   Transaction`.
+//! - Transactions are optimistic: one that another overtakes starts again. One of them always makes
+//!   progress, but short transactions can overtake a long one for as long as they keep coming. A
+//!   handler gives up after [`MAX_ATTEMPTS`] with [`Error::Contended`]; a task yields to other
+//!   tasks after every [`ATTEMPTS_PER_POLL`]. So keep transactions short, and keep a value that
+//!   changes often and independently in its own variable.
+//! - A read costs some 130 ns, a change 250 ns: look-ups, a short lock of the variable, and an
+//!   allocation for a write. That fits what must change together. For data that is read for every
+//!   packet, use a [`crate::Watch`] or a table without locks.
 
 mod log;
 mod variable;
@@ -69,17 +70,17 @@ use crate::{Error, Result};
 use log::{Log, Waits};
 pub use variable::TVar;
 
-/// Runs of a transaction in a handler after which it gives up, because others keep overtaking it.
+/// Maximum number of runs of a transaction in a handler, before it gives up.
 pub const MAX_ATTEMPTS: usize = 1_000;
 
-/// Runs of a transaction in a task after which other tasks have their turn.
+/// Number of runs of a transaction in a task, before other tasks get their turn.
 pub const ATTEMPTS_PER_POLL: usize = 64;
 
-/// Changes variables as one.
+/// Changes variables atomically.
 ///
 /// # Errors
-/// [`Error::WouldWait`] if the transaction is to [retry](Transaction::retry), which nobody can wait
-/// for here; [`Error::Contended`]. Nothing has changed then.
+/// [`Error::WouldWait`] if the transaction [retries](Transaction::retry), since a handler cannot
+/// wait; [`Error::Contended`]. Nothing has changed then.
 ///
 /// # Panics
 /// Inside another transaction.
@@ -94,7 +95,7 @@ pub fn atomically<T>(
     }
 }
 
-/// Changes variables as one, or fails by an error of the caller's.
+/// Changes variables atomically, or fails with an error of the caller's.
 ///
 /// ```
 /// use bellrock_api::{TVar, TransactionError, try_atomically};
@@ -146,7 +147,7 @@ pub(crate) async fn try_transaction<T, E>(
             Outcome::Done(value) => return Poll::Ready(Ok(value)),
             Outcome::Aborted(error) => return Poll::Ready(Err(error)),
             Outcome::Contended => true,
-            // In this order: who changes a variable after the look at it finds the waker there.
+            // In this order: a change after the check finds the waker registered.
             Outcome::Waits(log) => {
                 waits.wait_for(&log, context.waker());
                 !log.is_current()
@@ -160,21 +161,21 @@ pub(crate) async fn try_transaction<T, E>(
     .await
 }
 
-/// Why a transaction that may fail has not happened. Nothing has changed.
+/// Why a transaction failed. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError<E> {
-    /// It is to retry, and nobody can wait for that here.
+    /// It retries, but a handler cannot wait.
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,
-    /// Others have overtaken it [`MAX_ATTEMPTS`] times.
+    /// Other transactions have overtaken it [`MAX_ATTEMPTS`] times.
     #[error("the transaction was overtaken by others {MAX_ATTEMPTS} times")]
     Contended,
-    /// It was [aborted](Transaction::abort) with this.
+    /// It was [aborted](Transaction::abort) with this error.
     #[error("{0}")]
     Aborted(E),
 }
 
-/// The body of a transaction cannot go on: it retries, or was overtaken. Hand it on by `?`.
+/// Ends a run of a transaction's body: it retries, or was overtaken. Pass it on with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt(Why);
 
@@ -184,12 +185,12 @@ enum Why {
     Overtaken,
 }
 
-/// The body of a transaction that may fail cannot go on, or is given up. Hand it on by `?`.
+/// Ends a run of a body that may fail: it cannot go on, or aborts. Pass it on with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort<E> {
-    /// It cannot go on.
+    /// It retries, or was overtaken.
     Interrupt(Interrupt),
-    /// It is given up, and changes nothing.
+    /// It aborts, and changes nothing.
     Error(E),
 }
 
@@ -199,7 +200,7 @@ impl<E> From<Interrupt> for Abort<E> {
     }
 }
 
-/// What ends the body of a transaction early: [`Interrupt`] or [`Abort`].
+/// The error of a transaction's body: [`Interrupt`] or [`Abort`].
 pub trait Early: sealed::Early {}
 impl Early for Interrupt {}
 impl<E> Early for Abort<E> {}
@@ -245,8 +246,7 @@ impl From<Interrupt> for stm::StmError {
     }
 }
 
-/// One run of a transaction's body: what it reads and writes. Nobody sees what it writes before it has
-/// committed.
+/// One run of a transaction's body. Its writes are invisible to others before the commit.
 pub struct Transaction<'a> {
     stm: RefCell<&'a mut stm::Transaction>,
     log: &'a RefCell<Log>,
@@ -257,10 +257,10 @@ impl<'a> Transaction<'a> {
         Transaction { stm: RefCell::new(stm), log }
     }
 
-    /// The value of a variable: what this transaction wrote, or what is published.
+    /// Reads a variable: the value that this transaction wrote, or the published one.
     ///
     /// # Errors
-    /// [`Interrupt`]: hand it on.
+    /// [`Interrupt`]: pass it on.
     pub fn read<T: Clone + Send + Sync + 'static>(
         &self,
         variable: &TVar<T>,
@@ -268,10 +268,10 @@ impl<'a> Transaction<'a> {
         Ok(T::clone(&*self.read_shared(variable)?))
     }
 
-    /// The same without a copy of the value.
+    /// Like [`Transaction::read`], without a copy of the value.
     ///
     /// # Errors
-    /// [`Interrupt`]: hand it on.
+    /// [`Interrupt`]: pass it on.
     pub fn read_shared<T: Send + Sync + 'static>(
         &self,
         variable: &TVar<T>,
@@ -281,10 +281,10 @@ impl<'a> Transaction<'a> {
         Ok(TVar::typed(value))
     }
 
-    /// Gives a variable a new value.
+    /// Writes a variable.
     ///
     /// # Errors
-    /// [`Interrupt`]: hand it on.
+    /// [`Interrupt`]: pass it on.
     pub fn write<T: Send + Sync + 'static>(
         &self,
         variable: &TVar<T>,
@@ -295,10 +295,10 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Gives a variable the value that `next` makes of the present one.
+    /// Sets a variable to `next` of its current value.
     ///
     /// # Errors
-    /// [`Interrupt`]: hand it on.
+    /// [`Interrupt`]: pass it on.
     pub fn modify<T: Clone + Send + Sync + 'static>(
         &self,
         variable: &TVar<T>,
@@ -308,11 +308,11 @@ impl<'a> Transaction<'a> {
         self.write(variable, next(value))
     }
 
-    /// The transaction cannot happen as things are: it takes back what it wrote and waits until a variable
-    /// that it read has changed, or [`or_else`](Transaction::or_else) goes another way.
+    /// Discards the transaction's writes and waits until a variable that it read has changed.
+    /// Inside [`or_else`](Transaction::or_else), the other branch runs instead.
     ///
     /// # Errors
-    /// Always [`Interrupt`]: hand it on.
+    /// Always [`Interrupt`]: pass it on.
     pub fn retry<T>(&self) -> Result<T, Interrupt> {
         Err(Interrupt(Why::Retry))
     }
@@ -320,30 +320,30 @@ impl<'a> Transaction<'a> {
     /// [Retries](Transaction::retry) unless `condition` holds.
     ///
     /// # Errors
-    /// [`Interrupt`]: hand it on.
+    /// [`Interrupt`]: pass it on.
     pub fn require(&self, condition: bool) -> Result<(), Interrupt> {
         if condition { Ok(()) } else { self.retry() }
     }
 
-    /// Gives the transaction up: it changes nothing and fails by this error.
+    /// Aborts the transaction with this error. It changes nothing.
     ///
     /// # Errors
-    /// Always [`Abort::Error`]: hand it on.
+    /// Always [`Abort::Error`]: pass it on.
     pub fn abort<T, E>(&self, error: E) -> Result<T, Abort<E>> {
         Err(Abort::Error(error))
     }
 
-    /// Does `first`; if that retries, takes back what it wrote and does `second` instead. If both
-    /// retry, the transaction waits until something has changed that either of them read.
+    /// Runs `first`. If that retries, discards its writes and runs `second`. If both retry, the
+    /// transaction waits until a variable that either of them read has changed.
     ///
     /// # Errors
-    /// [`Interrupt`] or [`Abort`]: hand it on.
+    /// [`Interrupt`] or [`Abort`]: pass it on.
     pub fn or_else<T, E: Early>(
         &mut self,
         first: impl Fn(&mut Transaction<'_>) -> Result<T, E>,
         second: impl Fn(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        /// Only what concerns the way through the transaction is an error to the crate below.
+        /// Converts only interrupts to errors of the `stm` crate.
         fn way<T, E: Early>(result: Result<T, E>) -> Result<Result<T, E>, stm::StmError> {
             match result.as_ref().err().and_then(sealed::Early::interrupt) {
                 Some(interrupt) => Err(interrupt.into()),
@@ -356,7 +356,7 @@ impl<'a> Transaction<'a> {
             |stm| way(first(&mut Transaction::new(stm, log))),
             |stm| {
                 log.borrow_mut().take_back(&written);
-                // What made the first one retry has to be so still when the second one commits.
+                // The reason for the first retry must still hold when `second` commits.
                 log.borrow().depend(stm)?;
                 way(second(&mut Transaction::new(stm, log)))
             },
@@ -365,17 +365,17 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// What came of some runs of a transaction.
+/// The outcome of some runs of a transaction.
 enum Outcome<T, E> {
     Done(T),
     Aborted(E),
-    /// It retries for what it has read.
+    /// It waits for a change of what it has read.
     Waits(Log),
-    /// Overtaken each time.
+    /// Every run was overtaken.
     Contended,
 }
 
-/// Runs a transaction until it has an outcome, at most so many times.
+/// Runs a transaction until it has an outcome, at most `attempts` times.
 fn run<T, E>(
     attempts: usize,
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
@@ -385,7 +385,7 @@ fn run<T, E>(
     let log = RefCell::new(Log::default());
     let left = Cell::new(attempts);
     let outcome = stm::Transaction::with_control_and_err(
-        // Never has the thread wait: a retry goes back to whoever can.
+        // Never blocks the thread: a retry returns to the caller, which may be able to wait.
         |error| match error {
             StmError::Failure if left.get() > 0 => TransactionControl::Retry,
             StmError::Failure | StmError::Retry => TransactionControl::Abort,
@@ -401,7 +401,8 @@ fn run<T, E>(
                 Err(Abort::Error(error)) => TransactionError::Abort(error),
                 Err(Abort::Interrupt(interrupt)) => TransactionError::Stm(interrupt.into()),
             };
-            // What it saw may never have been so at one moment. Then it says nothing.
+            // The values that it read may never have been current together. Then its result does
+            // not count.
             let counts = log.borrow().is_current();
             Err(if counts { error } else { StmError::Failure.into() })
         },

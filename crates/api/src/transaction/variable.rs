@@ -1,4 +1,4 @@
-//! A variable, and who waits for it.
+//! Variables, and the tasks that wait for them.
 
 use std::any::Any;
 use std::fmt;
@@ -11,10 +11,10 @@ use fast_stm as stm;
 
 use crate::waiting::wake;
 
-/// Any value. Each write makes a new one, so two that lie at one address are the same.
+/// Any value. Each write makes a new one, so values at the same address are the same.
 pub(super) type Value = Arc<dyn Any + Send + Sync>;
 
-/// A variable that transactions read and write. Cheap to clone: all clones are the same variable.
+/// A variable that transactions read and write. Cheap to clone: all clones are one variable.
 pub struct TVar<T> {
     slot: Arc<Slot>,
     of: PhantomData<fn(T) -> T>,
@@ -22,16 +22,16 @@ pub struct TVar<T> {
 
 /// A variable without its type.
 pub(super) struct Slot {
-    /// Its place among all variables in the order in which they were made: the order in which tasks are
-    /// woken does not depend on addresses.
+    /// Its number in the order of creation. It makes the order in which tasks are woken independent
+    /// of addresses.
     pub(super) number: u64,
     pub(super) value: stm::TVar<Value>,
-    /// Tasks that wait until it changes, with the number of each one's [`super::Waits`].
+    /// Tasks that wait for a change, with the number of each one's [`super::Waits`].
     waiting: Mutex<Vec<(u64, Waker)>>,
 }
 
 impl<T: Send + Sync + 'static> TVar<T> {
-    /// A variable with this value.
+    /// Makes a variable with this value.
     #[must_use]
     pub fn new(value: T) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +41,7 @@ impl<T: Send + Sync + 'static> TVar<T> {
         TVar { slot: Arc::new(slot), of: PhantomData }
     }
 
-    /// Its value as it is now, outside of any transaction.
+    /// Reads the current value, outside of any transaction.
     #[must_use]
     pub fn load(&self) -> T
     where
@@ -58,7 +58,7 @@ impl<T: Send + Sync + 'static> TVar<T> {
         &self.slot
     }
 
-    /// A value of this variable, with its type again.
+    /// Converts a value of this variable back to its type.
     pub(super) fn typed(value: Value) -> Arc<T> {
         match value.downcast() {
             Ok(value) => value,
@@ -86,28 +86,28 @@ impl<T: Clone + fmt::Debug + Send + Sync + 'static> fmt::Debug for TVar<T> {
 }
 
 impl Slot {
-    /// Whether this is its value now.
+    /// Whether this is the current value.
     pub(super) fn has(&self, value: &Value) -> bool {
         Arc::ptr_eq(&self.value.read_atomic(), value)
     }
 
-    /// Has a task woken when it changes.
+    /// Wakes `waker` at the next change.
     pub(super) fn wait(&self, who: u64, waker: &Waker) {
         self.waiting().push((who, waker.clone()));
     }
 
-    /// Somebody waits no longer.
+    /// Ends the wait of `who`.
     pub(super) fn forget(&self, who: u64) {
         self.waiting().retain(|(waits, _)| *waits != who);
     }
 
-    /// It has changed.
+    /// Wakes the waiting tasks after a change.
     pub(super) fn wake(&self) {
         let woken = std::mem::take(&mut *self.waiting());
         woken.into_iter().for_each(|(_, waker)| wake(waker));
     }
 
-    /// A panic under this lock leaves the list whole: each change is one call.
+    /// A panic under this lock leaves the list consistent: each change is one call.
     fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Waker)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
