@@ -96,7 +96,7 @@ mod moves {
 
     const HARD_TIMEOUT_S: u16 = 2;
     const MAX_AGE_S: u32 = 2;
-    /// Time for flows to time out; the controller looks for old hosts once a second.
+    /// Maximum delay of an expiry: the controller looks for old hosts once a second.
     const EXPIRY: Duration = Duration::from_millis(1500);
     /// The port of h1 before it moves.
     const OLD_PORT: u32 = 1;

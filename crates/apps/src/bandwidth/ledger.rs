@@ -136,7 +136,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Four threads make many requests each. At any time, no line is reserved beyond its
+        /// Four threads make 1,000 requests each. At any time, no line is reserved beyond its
         /// capacity, and each rate belongs to a reservation; in the end none is left.
         #[test]
         fn thousands_of_requests_at_a_time_never_oversubscribe_a_line(

@@ -81,7 +81,7 @@ impl Prepared {
                 .actions(const { &[Action::output(Port(1))] });
             network.template(version, &flow)
         };
-        // Only those values matter that other fields depend on.
+        // Only values that other fields depend on matter.
         let link =
             Match::any().in_port(Port(1)).eth_src(MacAddr::ZERO).eth_dst(MacAddr::ZERO).untagged();
         if settings.matching == MatchKind::L2 {

@@ -16,9 +16,9 @@ pub const MAX_BAD_LINES_TOLD: usize = 20;
 /// A host, or the hosts of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocked {
-    /// The hosts whose IPv4 address begins with these bits. The other bits are zero.
+    /// The host with this Ethernet address.
     Mac(MacAddr),
-    /// The hosts whose IPv4 address begins with these bits. The bits behind them are zero.
+    /// The hosts whose IPv4 address begins with these bits. The other bits are zero.
     Ipv4(Ipv4Addr, u8),
     /// The hosts whose IPv6 address begins with these bits. The other bits are zero.
     Ipv6(Ipv6Addr, u8),

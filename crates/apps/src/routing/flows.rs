@@ -107,7 +107,7 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
     matches.into_iter().map(flow).collect()
 }
 
-/// Time after which a switch that did not report its flows is asked again.
+/// Time after which the flows of a switch are requested again, if it did not report them.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request while the

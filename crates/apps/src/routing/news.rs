@@ -10,8 +10,8 @@ use bellrock_services::paths::paths;
 
 use super::flows::{Pair, Traffic};
 
-/// Maximum number of waiting news. Further news of handlers are dropped; their packets are still
-/// delivered.
+/// Maximum number of queued news items. Further items of handlers are dropped; their packets are
+/// still delivered.
 const MAX_NEWS: usize = 1 << 14;
 
 /// An event for the task.
@@ -43,13 +43,13 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Sends news, for handlers. Returns `false` if too many wait already.
+    /// Sends news, for handlers. Returns `false` if the queue is full.
     pub(super) fn tell(&self, news: News) -> bool {
         self.sender.try_send(news).is_ok()
     }
 
-    /// Reports a connected switch. This is never lost: if the queue is full, the waiting news wake
-    /// the task.
+    /// Reports a connected switch. This is never lost: if the queue is full, the queued items
+    /// wake the task.
     pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<AtomicU64>) {
         self.up().insert(dpid, flow_mods);
         self.tell(News::Changed);

@@ -51,7 +51,7 @@ const MAX_NEW_ROUTES: usize = 1 << 16;
 /// Minimum time before the flows of a pair are sent again, whatever packets come.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum number of news handled before paths are checked again.
+/// Maximum number of news items handled before paths are checked again.
 const NEWS_PER_TURN: usize = 1024;
 
 /// A switch on a path, and the path's output port there.

@@ -187,8 +187,8 @@ impl Line {
     }
 }
 
-/// A line locked by one writer until this is dropped. Held for a few stores only, since nobody can
-/// read the line meanwhile.
+/// A line locked by one writer until this is dropped. Held for a few stores only, since no thread
+/// can read the line meanwhile.
 pub(super) struct Held<'l> {
     line: &'l Line,
     before: u32,
