@@ -36,7 +36,7 @@ fn on_a_switch_without_flood_packets_go_to_all_ports_after_the_first() {
             let sent = lab.messages(switch).map(|message| message.to_string());
             sent.filter(|message| message.contains(port)).count()
         };
-        assert!(outputs("s1", "output:FLOOD") > 0 && outputs("s1", "output:ALL") == 0);
-        assert!(outputs("s2", "output:ALL") > 0);
+        assert!(outputs("s1", "actions=FLOOD") > 0 && outputs("s1", "actions=ALL") == 0);
+        assert!(outputs("s2", "actions=ALL") > 0);
     }
 }

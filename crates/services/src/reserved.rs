@@ -146,12 +146,12 @@ mod tests {
             };
             event(info, std::time::Duration::ZERO, ROOM_BYTES, flooded).0
         };
-        assert_eq!(ports(&mut fence, &info, None), "output:FLOOD");
+        assert_eq!(ports(&mut fence, &info, None), "FLOOD");
         reserve(&network, [(at(1, 1), None), (at(2, 2), None)]);
         reserve(&network, [(at(1, 2), Some(7))]);
         assert_eq!(ports(&mut fence, &info, None), "output:2 output:4");
         assert_eq!(ports(&mut fence, &info, Some(7)), "output:1 output:4");
-        assert_eq!(ports(&mut fence, &info, Some(8)), "output:FLOOD");
+        assert_eq!(ports(&mut fence, &info, Some(8)), "FLOOD");
         assert!(fence.is_reserved(Port(1), None) && !fence.is_reserved(Port(1), Some(7)));
         assert!(!fence.is_reserved(Port(2), None));
         info.ports[3].config = PortConfig::NO_FLOOD;

@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bellrock_openflow::{Action, Bytes, Field, Instruction, Instructions, List, MacAddr, Match};
+use bellrock_openflow::{
+    Action, Bytes, Field, Instruction, Instructions, List, MacAddr, Match, Port,
+};
 
 use super::frame::{Result, bytes_of_hex, mac, number};
 use super::words::{group, keep, meter, port, split};
@@ -147,12 +149,11 @@ fn action(word: &str) -> Result<Action<'static>> {
     let (name, argument) = word.split_once(':').unwrap_or((word, ""));
     let n = || number(argument);
     Ok(match name {
-        "output" => match argument.split_once(':') {
-            Some((to, max_len)) => {
-                Action::Output { port: port(to)?, max_len: number(max_len)? as u16 }
-            }
-            None => Action::output(port(argument)?),
-        },
+        "CONTROLLER" => Action::Output { port: Port::CONTROLLER, max_len: n()? as u16 },
+        reserved if port(reserved).is_ok_and(|port| port >= Port::IN_PORT) => {
+            Action::output(port(reserved)?)
+        }
+        "output" => Action::output(port(argument)?),
         "set_vlan_vid" => Action::SetVlanVid(n()? as u16),
         "set_vlan_pcp" => Action::SetVlanPcp(n()? as u8),
         "set_tp_src" => Action::SetTpSrc(n()? as u16),

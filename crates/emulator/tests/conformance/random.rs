@@ -155,7 +155,7 @@ fn flow(priority: usize, random: &mut fastrand::Rng) -> String {
     let mut actions = some(random, &edits, 2);
     // A tag that is popped is the last thing that is done to it.
     actions.sort_by_key(|action| action == "pop_vlan");
-    actions.extend(some(random, &["output:1", "output:2", "output:3", "output:IN_PORT"], 2));
+    actions.extend(some(random, &["output:1", "output:2", "output:3", "IN_PORT"], 2));
     if random.u8(..3) == 0 {
         let mut set = some(random, &["set_field:02->eth_src", "set_field:01->eth_dst"], 1);
         set.push(one(random, &["output:1", "output:2", "output:3"]).to_owned());

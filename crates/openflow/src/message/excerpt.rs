@@ -132,7 +132,7 @@ mod tests {
             data: crate::Bytes(&[]),
         };
         let packet = ToSwitch::PacketOut(packet);
-        let text = "OFPT_PACKET_OUT in_port=3 actions=output:FLOOD buffer=0x00000009";
+        let text = "OFPT_PACKET_OUT in_port=3 actions=FLOOD buffer=0x00000009";
         assert_eq!(excerpt(Version::V1_3, &packet, 64), text);
         assert_eq!(excerpt(Version::V1_3, &packet, 30), "OFPT_PACKET_OUT");
         assert_eq!(excerpt(Version::V1_0, &ToSwitch::BarrierRequest, 64), "OFPT_BARRIER_REQUEST");

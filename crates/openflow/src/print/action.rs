@@ -10,8 +10,10 @@ impl Display for Action<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Action::Output { port: Port::CONTROLLER, max_len } => {
-                write!(f, "output:CONTROLLER:{max_len}")
+                write!(f, "CONTROLLER:{max_len}")
             }
+            // As `ovs-ofctl` prints it: a reserved port is an action of its own.
+            Action::Output { port, .. } if port >= Port::IN_PORT => write!(f, "{port}"),
             Action::Output { port, .. } => write!(f, "output:{port}"),
             Action::SetVlanVid(vid) => write!(f, "set_vlan_vid:{vid}"),
             Action::SetVlanPcp(pcp) => write!(f, "set_vlan_pcp:{pcp}"),

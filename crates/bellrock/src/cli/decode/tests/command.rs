@@ -271,7 +271,7 @@ fn a_message_that_says_something_odd_is_printed_with_a_remark() {
     let (printed, outcome) = run(&[], packet_out.as_bytes());
     assert_eq!(
         printed,
-        "OFPT_PACKET_OUT (OF1.3) (xid=0x5): in_port=1 actions=output:FLOOD buffer=0x00000100 data_len=14\n  \
+        "OFPT_PACKET_OUT (OF1.3) (xid=0x5): in_port=1 actions=FLOOD buffer=0x00000100 data_len=14\n  \
          02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, cut off or broken behind this\n  \
          remark: packet_out data at byte 40: 14 bytes left over (OFPBRC_BAD_LEN)\n"
     );
