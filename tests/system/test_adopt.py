@@ -1,4 +1,4 @@
-"""Learning switches whose controller restarts, or whose connections are lost, go on with the flows that they have."""
+"""Learning switches keep their flows when the controller restarts or connections are lost."""
 
 import itertools
 import re
@@ -15,15 +15,15 @@ from harness.openvswitch import command
 from harness.waiting import until
 
 CONNECTED_LIMIT_S = 30
-# What differs between two listings of the same flow, and only grows.
+# The differences between two listings of the same flow. Both values only grow.
 AGE = re.compile(r" duration=([\d.]+)s,.* n_packets=(\d+),")
-# Nobody listens there. A switch without any controller would remove its flows.
+# An address without a listener. A switch without any configured controller would remove its flows.
 NOWHERE = "tcp:127.0.0.1:6699"
 CONTROLLER = "tcp:127.0.0.1:6653"
 
 
 class Adopted(SystemTest):
-    """A line of two switches. h1, at the first, and h2 and h3, at the second, send to each other all the time."""
+    """Two switches in a row. h1 at the first, and h2 and h3 at the second, send to each other all the time."""
 
     time_limit_s = 180 + test_hitless.RESTART_LIMIT_S * test_hitless.restarts()
 
@@ -31,7 +31,7 @@ class Adopted(SystemTest):
         self.bellrock = self.controller(app=self.app)
         self.net = self.network(Line(switches=2, hosts=(1, 2, 2)), version)
         self.assertEqual(self.net.ping_all(), 0.0)
-        # What does not come by itself does not come while datagrams are counted.
+        # Prevents ARP packets while datagrams are counted.
         self.net.net.staticArp()
         pairs = [(self.net[a], self.net[b]) for a, b in (("h1", "h2"), ("h2", "h1"), ("h3", "h1"), ("h1", "h3"))]
         streams = [test_hitless.Stream(a, b, port=test_hitless.PORT + index) for index, (a, b) in enumerate(pairs)]
@@ -39,8 +39,9 @@ class Adopted(SystemTest):
         return streams
 
     def learnt(self):
-        """The flows that carry the streams: since when each is there, and how many packets it has seen. (Others go when they have
-        been idle for long enough, which they are while the controller restarts a hundred times.)"""
+        """Age and packet count of each flow that carries the streams. (Other flows end by idle timeout while the
+        controller
+        restarts a hundred times.)"""
         flows = {}
         for switch in self.net.switches:
             for line in self.net.flows(switch.name):
@@ -51,12 +52,12 @@ class Adopted(SystemTest):
         return flows
 
     def goes_on(self, version, streams, breaks):
-        """Breaks the control channels again and again; no datagram is lost, and each flow is the one that it was."""
+        """Breaks the control channels repeatedly. No datagram is lost, and no flow is replaced."""
         before = self.learnt()
         capture = self.capture()
         connects = sum(breaks)
         self.assert_well_formed(capture)
-        # In 1.3 each connect brings the table-miss entry, which takes the place of the one that is there.
+        # In 1.3 each connect sends the table-miss entry, which replaces the existing one.
         own = connects if version == "OpenFlow13" else 0
         types = capture.message_types()
         self.assertEqual(types.count(FLOW_MOD) - own, 0, f"flow_mods of {connects} connects")
@@ -69,7 +70,7 @@ class Adopted(SystemTest):
         test_hitless.assert_nothing_lost(self, streams)
 
     def restarts(self):
-        """Each brings a connect of both switches."""
+        """Restarts the controller. Each time both switches connect again."""
         for how, _ in zip(itertools.cycle((signal.SIGTERM, signal.SIGKILL)), range(test_hitless.restarts())):
             self.assertEqual(self.bellrock.stop(how), 0 if how == signal.SIGTERM else -how, "exit status")
             until(lambda: not any(self.net.ovs.connected(switch.name) for switch in self.net.switches), CONNECTED_LIMIT_S,
@@ -79,7 +80,7 @@ class Adopted(SystemTest):
             yield len(self.net.switches)
 
     def reconnects(self):
-        """Each brings a connect of the first switch."""
+        """Interrupts the connection of the first switch. Each time it connects again."""
         for _ in range(test_hitless.restarts()):
             command("ovs-vsctl", "set-controller", "s1", NOWHERE)
             until(lambda: not self.net.ovs.connected("s1"), CONNECTED_LIMIT_S, "the first switch has lost its controller")
@@ -96,7 +97,7 @@ class AdoptedByLearning(Adopted):
 
     @on_both_versions
     def restarts_lose_nothing(self, version):
-        """The controller ends in peace, and is killed, and the next one takes the flows on."""
+        """The controller ends by SIGTERM and by SIGKILL, and the next one adopts the flows."""
         self.goes_on(version, self.talk(version), self.restarts())
 
     @on_both_versions
@@ -106,13 +107,13 @@ class AdoptedByLearning(Adopted):
 
 
 class AdoptedByGlobalLearning(Adopted):
-    """The app `global_learning`: what the flows say is noted until the hosts are heard of, or is known."""
+    """The app `global_learning`. It remembers what the flows show until hosts send packets, or knows it already."""
 
     app = "global_learning"
 
     @on_both_versions
     def restarts_lose_nothing(self, version):
-        """The same. Then every host is known again by its first broadcast, at its own switch, and all flows stay."""
+        """The same. Then each host's first broadcast shows its switch, and all flows stay."""
         streams = self.talk(version)
         before = self.learnt()
         self.goes_on(version, streams[:1], self.restarts())
@@ -123,7 +124,7 @@ class AdoptedByGlobalLearning(Adopted):
         expected = sorted((host.MAC(), number) for host, number in zip(self.net.hosts, (1, 2, 2)))
         until(lambda: sorted((host["mac"], int(host["dpid"], 16)) for host in self.bellrock.ask("hosts")) == expected,
               CONNECTED_LIMIT_S, "all hosts known, each at its switch")
-        # Letters are read within a second.
+        # The apps read such messages within a second.
         time.sleep(2)
         self.assertEqual(self.learnt().keys(), before.keys())
         test_hitless.assert_nothing_lost(self, streams[1:])
@@ -135,7 +136,7 @@ class AdoptedByGlobalLearning(Adopted):
 
 
 class MovedMeanwhile(test_moves.MovingHost, SystemTest):
-    """A host goes elsewhere while there is no controller, and its old port stays up."""
+    """A host moves while no controller runs, and its old port stays up."""
 
     def is_back(self, version, app, switches, broadcast, limit_s):
         bellrock = self.controller(app=app)
@@ -153,10 +154,10 @@ class MovedMeanwhile(test_moves.MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_port(self, version):
-        """Back within a second of its first packet, a unicast one: the flows that were taken on do not hide it."""
+        """Reachable within a second of its first packet, a unicast one: the adopted flows do not hide it."""
         self.is_back(version, "learning", 1, broadcast=False, limit_s=test_moves.PROMPT_S)
 
     @on_both_versions
     def to_another_switch_under_global_learning(self, version):
-        """Back within a second of its first broadcast."""
+        """Reachable within a second of its first broadcast."""
         self.is_back(version, "global_learning", 2, broadcast=True, limit_s=test_moves.PROMPT_S)

@@ -1,4 +1,4 @@
-"""The checks that every test relies on see what they are there to see: a check that cannot fail proves nothing."""
+"""Tests of the checks that every test relies on: a check that cannot fail proves nothing."""
 
 import socket
 import struct
@@ -15,7 +15,7 @@ SET_CONFIG = 9
 
 
 class BrokenController(threading.Thread):
-    """Says hello to every switch, and then sends a set_config that ends after its first field."""
+    """Sends a hello to every switch, and then a set_config that ends after its first field."""
 
     def __init__(self, version):
         super().__init__(daemon=True)
@@ -34,14 +34,14 @@ class BrokenController(threading.Thread):
 
 
 class Checks(SystemTest):
-    """What judge() and assert_well_formed() look at, where there is something to see."""
+    """judge() and assert_well_formed() find a real error."""
 
     def judge(self):
-        """Here Open vSwitch is meant to refuse messages."""
+        """Open vSwitch is meant to refuse messages here, so this checks nothing."""
 
     @on_both_versions
     def see_a_broken_message(self, version):
-        """Open vSwitch's log and tshark both tell of it."""
+        """Both Open vSwitch's log and tshark report it."""
         BrokenController(version)
         capture = self.capture()
         self.network(Line(), version, connect=False)

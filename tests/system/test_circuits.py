@@ -1,4 +1,4 @@
-"""Circuits from the configuration, through the loss of a link; bandwidth that is asked for, and kept to its rate."""
+"""Circuits of the configuration when a link is lost; bandwidth on request, limited to its rate."""
 
 import re
 import time
@@ -11,21 +11,21 @@ from harness.waiting import until
 from test_hitless import Stream, assert_nothing_lost
 
 FOUND_S = 30
-# A circuit is laid anew within this after a link is lost; on OpenFlow 1.3 its frames went around long before.
+# Time limit for a new circuit after a link is lost. In OpenFlow 1.3 its frames took the detour long before.
 SOON_S = 30
 IPERF_PORT = 5001
 IPERF_S = 4
-# Open vSwitch's meters let bursts through; what is unmetered here is hundreds of times faster.
+# Open vSwitch's meters let bursts through. Unmetered traffic is hundreds of times faster.
 RATE_BITS_PER_S = 2_000_000
 TOLERANCE = 3
 QUEUE = 1
 METER_MOD = 29
-# Where nobody listens.
+# A port without a listener.
 DEAF_PORT = 6699
 
 
 class Circuits(SystemTest):
-    """Four switches in a circle; a circuit joins h1 with h3, and nothing else forwards anything."""
+    """Four switches in a ring. A circuit connects h1 with h3, and nothing else is forwarded."""
 
     @on_both_versions
     def through_a_lost_link(self, version):
@@ -49,7 +49,7 @@ class Circuits(SystemTest):
 
 
 class Bandwidth(SystemTest):
-    """The same four switches under routing, with bandwidth on demand before it."""
+    """The same four switches with routing, and bandwidth on demand before it."""
 
     def start(self, version, app="bandwidth"):
         controller = self.controller(config={"apps": [app, "routing"]})
@@ -82,7 +82,8 @@ class Bandwidth(SystemTest):
         self.assertGreater(self.bits_per_s(first, last), RATE_BITS_PER_S * TOLERANCE, "bit/s after the release")
 
     def test_a_meter_that_means_the_same_is_left_alone_openflow13(self):
-        """Open vSwitch may report a burst that nobody asked for. Reading its tables again, after a lost connection, modifies nothing."""
+        """Open vSwitch may report a burst that was not requested. Reading its tables again after a lost connection
+        changes nothing."""
         controller, network = self.start("OpenFlow13")
         capture = self.capture()
         reserved = controller.ask("reserve", network["h1"].IP(), network["h3"].IP(), "2M")
@@ -102,13 +103,13 @@ class Bandwidth(SystemTest):
         self.assertEqual(capture.message_types().count(METER_MOD), 1, "meter_mods: the one that added it")
 
     def test_a_lost_connection_and_a_restart_cost_no_packet_openflow13(self):
-        """The switch where packets come in loses its controller for a while, and then the controller starts anew."""
+        """The switch at the start of the path loses its controller for a while. Then the controller restarts."""
         controller, network = self.start("OpenFlow13")
         first, last = network["h1"], network["h2"]
         controller.ask("reserve", first.IP(), last.IP(), "20M")
 
         def flow():
-            """The reservation's flow in the first switch: how many packets it has seen, and for how many seconds it is there."""
+            """Packet count and age in seconds of the reservation's flow in the first switch."""
             told = [line for line in network.flows("s1") if "meter:1" in line]
             self.assertEqual(len(told), 1, told)
             return [float(re.search(rf"{what}=([0-9.]+)", told[0])[1]) for what in ("n_packets", "duration")]
@@ -119,7 +120,7 @@ class Bandwidth(SystemTest):
         stream = Stream(first, last)
         time.sleep(1)
         before = flow()
-        # Without any controller configured Open vSwitch would remove its flows.
+        # Without a configured controller Open vSwitch would remove its flows.
         command("ovs-vsctl", "set-controller", "s1", f"tcp:127.0.0.1:{DEAF_PORT}")
         until(lambda: state() == ["unknown"], FOUND_S, "the switch is missed")
         command("ovs-vsctl", "set-controller", "s1", "tcp:127.0.0.1:6653")
@@ -147,8 +148,9 @@ class Bandwidth(SystemTest):
 
     @on_both_versions
     def a_queue_that_is_set_up_is_used(self, version):
-        """Each switch of the path puts the reservation's packets into the queue of that name, until it is released. (How fast a
-        queue is, the datapath in user space does not say: it has none.)"""
+        """Each switch of the path puts the reservation's packets into the queue with that name, until it is released.
+        (The rate
+        of the queue is not tested: the datapath in user space has no queues.)"""
         controller, network = self.start(version, {"bandwidth": {"queues": [f"gold={QUEUE}"]}})
         for switch in network.switches:
             for port in switch.intfNames():
@@ -160,7 +162,7 @@ class Bandwidth(SystemTest):
         self.assertEqual((reserved["state"], reserved["queue"]), ("installed", "gold"))
 
         def queued():
-            """Switches with flows into the queue: 1.0 and 1.3 say it in their own ways."""
+            """Flows into the queue. The actions of 1.0 and 1.3 differ."""
             flows = [flow for switch in network.switches for flow in network.flows(switch.name)]
             return [flow for flow in flows if re.search(rf"enqueue:\S+:{QUEUE}\b|set_queue:{QUEUE}\b", flow)]
 

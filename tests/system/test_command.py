@@ -1,4 +1,4 @@
-"""The command beside `run`: asking a controller, decoding a capture, and what it says when it cannot start."""
+"""The commands beside `run`: questions to a controller, decoding of a capture, and errors at the start."""
 
 import json
 import os
@@ -12,7 +12,8 @@ from harness.waiting import until
 
 NOTICE_LIMIT_S = 30
 DECODE_LIMIT_S = 60
-# How often the second switch of a datapath id has to have been turned away: it comes back, and must not get in then either.
+# Minimum number of refusals of the second switch with the same datapath id. It connects again, and must be refused
+# again.
 REFUSALS = 2
 WIRE_VERSION = {"OpenFlow10": "1.0", "OpenFlow13": "1.3"}
 # Message types that have the same number in both versions (OpenFlow 1.3.5, section A.1).
@@ -22,15 +23,15 @@ PLACES = (1, 2, 2)
 
 
 def bellrock(*words, limit_s=COMMAND_LIMIT_S):
-    """Runs the command and returns how it ended and what it printed."""
+    """Runs the command and returns its exit status and output."""
     return subprocess.run([os.environ["BELLROCK_BIN"], *words], capture_output=True, text=True, timeout=limit_s, check=False)
 
 
 class Ask(SystemTest):
-    """`bellrock status | switches | hosts | flows | counters`, against what Mininet and Open vSwitch know."""
+    """`bellrock status | switches | hosts | flows | counters`, compared with Mininet and Open vSwitch."""
 
     def ask(self, *words):
-        """The answer as JSON, and as the lines that people read."""
+        """The answer as JSON, and as lines of text."""
         told = bellrock(*words, "--control", str(self.controllers[0].control))
         self.assertEqual((told.returncode, told.stderr), (0, ""), f"bellrock {' '.join(words)}")
         return self.controllers[0].ask(*words), told.stdout.splitlines()
@@ -76,7 +77,8 @@ class Ask(SystemTest):
 
     @on_both_versions
     def hosts(self, version):
-        """Each host once, at its own port: a learning app sees it at both switches, and the hosts behind ports show which lead on."""
+        """Each host once, at its own port. A learning app sees it at both switches; the hosts behind ports show which
+        ports lead to switches."""
         _, network = self.start(version)
         expected = set()
         for host, place in zip(network.hosts, PLACES):
@@ -92,7 +94,7 @@ class Ask(SystemTest):
 
     @on_both_versions
     def flows(self, version):
-        """What Open vSwitch tells of its flows, with the app's name; one that another has put there is foreign."""
+        """The flows that Open vSwitch reports, with the name of the app. A flow installed by ovs-ofctl is foreign."""
         _, network = self.start(version)
         switch = network.switches[0]
         command("ovs-ofctl", "-O", version, "add-flow", switch.name, "cookie=0x77,priority=9,tcp,tp_dst=23,actions=drop")
@@ -119,7 +121,7 @@ class Ask(SystemTest):
 
     @on_both_versions
     def counters(self, version):
-        """What is asked of the controller is counted, in the worker and in the app; the two ways of telling agree."""
+        """Packets are counted in the worker and in the app. JSON and text agree."""
         _, network = self.start(version)
         before, _ = self.ask("counters")
         total = lambda counters, name: sum(worker[name] for worker in counters["workers"])
@@ -135,17 +137,17 @@ class Ask(SystemTest):
         self.assertGreater(after["apps"]["learning"]["flow_mods"], before["apps"]["learning"]["flow_mods"])
         shown = dict(line.split() for line in lines if len(line.split()) == 2)
         self.assertEqual(int(shown["switches_up"]), 2)
-        # Echoes may come between the two questions, packet-ins do not.
+        # Echoes may come between the two questions, but no packet-ins.
         self.assertEqual(int(shown["packet_ins"]), total(after, "packet_ins"))
         self.assertEqual(int(shown["flow_mods"]), after["apps"]["learning"]["flow_mods"])
 
 
 class Decode(SystemTest):
-    """`bellrock decode` of what went over the wire."""
+    """`bellrock decode` of real traffic."""
 
     @on_both_versions
     def capture_of_a_network(self, version):
-        """It reads as many messages as tshark, of the same types, and finds nothing wrong."""
+        """It reads as many messages as tshark, with the same types, and finds no errors."""
         capture = self.capture()
         self.controller()
         network = self.network(Line(switches=2, hosts=PLACES), version)
@@ -154,7 +156,7 @@ class Decode(SystemTest):
         types = capture.message_types()
         done = bellrock("decode", str(capture.file), limit_s=DECODE_LIMIT_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        # A message is a line; what it lists, such as ports, is indented below it.
+        # Each message is a line. Its lists, such as ports, are indented below it.
         self.assertEqual(len([line for line in done.stdout.splitlines() if not line.startswith(" ")]), len(types), "lines")
         done = bellrock("decode", "--json", str(capture.file), limit_s=DECODE_LIMIT_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -164,7 +166,7 @@ class Decode(SystemTest):
             count = len([message for message in messages if message["type"] == name])
             self.assertEqual(count, types.count(number), name)
         self.assertIn("flow_mod", [message["type"] for message in messages])
-        # Of one switch only, by its datapath id; and nothing is an error.
+        # Only one switch, by its datapath id. Nothing is an error.
         done = bellrock("decode", "--json", "--switch", "1", "--type", "features_reply", str(capture.file))
         self.assertEqual([json.loads(line)["body"]["datapath_id"] for line in done.stdout.splitlines()], [1])
         done = bellrock("decode", "--switch", "77", str(capture.file), limit_s=DECODE_LIMIT_S)
@@ -173,10 +175,10 @@ class Decode(SystemTest):
 
 
 class Start(SystemTest):
-    """What is wrong is said, and nothing is started."""
+    """Errors are reported, and nothing is started."""
 
     def test_wrong_configuration(self):
-        """File, line and what would be right; `check` says the same."""
+        """The error names file, line and the right setting. `check` reports the same."""
         path = self.run_dir / "wrong.yaml"
         path.write_text(f"listen: {LOOPBACK}\n\nmax_conections: 7\n")
         for words in (("run", "--config"), ("check",)):
@@ -189,7 +191,7 @@ class Start(SystemTest):
         self.assertRegex(done.stderr, rf"{path}:2:\d+: .*soon")
 
     def test_address_in_use(self):
-        """A second controller on the same address says so and ends; the first does not notice."""
+        """A second controller on the same address reports that and ends. The first one is not affected."""
         first = self.controller()
         for control in (first.control, self.run_dir / "second.sock"):
             second = bellrock("run", "--listen", LOOPBACK, "--control", str(control))
@@ -206,7 +208,7 @@ class Twice(SystemTest):
 
     @on_both_versions
     def same_datapath_id(self, version):
-        """The first stays and works on; the second is refused again and again; log and counter say so."""
+        """The first stays connected and works. The second is refused each time. Log and counter report it."""
         controller = self.controller()
         network = self.network(Line(), version)
         before, = controller.ask("switches")

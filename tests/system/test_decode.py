@@ -1,4 +1,4 @@
-"""`bellrock decode` reads real captures: of any port, link type and IP version, whole, from the middle, and compressed."""
+"""`bellrock decode` reads real captures: any port, link type and IP version, whole, from the middle, and compressed."""
 
 import gzip
 import json
@@ -11,30 +11,30 @@ from harness.case import SystemTest
 from harness.openvswitch import command
 from harness.waiting import until
 
-# Where nobody expects OpenFlow.
+# A port that is unusual for OpenFlow.
 PORT = 7777
 LIMIT_S = 20
 VECTORS = Path(__file__).parents[2] / "vectors"
-# The kernel bounds one argument of a command to 128 KiB.
+# The kernel limits one argument of a command to 128 KiB.
 MAX_ARGUMENT_DIGITS = 100_000
-# Flow_mods among the vectors whose match both can read.
+# Minimum number of flow_mods in the vectors whose match both programs can read.
 MIN_MATCHES = 100
-# An ARP request, who has 10.0.0.2, and how it is to be shown.
+# An ARP request, who has 10.0.0.2, and its line of output.
 ARP = "ffffffffffff02000000000108060001080006040001020000000001" "0a000001" "000000000000" "0a000002"
 ARP_LINE = "  02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff, ARP, who has 10.0.0.2, tell 10.0.0.1"
-# What `bellrock decode` prints of a flow_mod, with the match in the group.
+# A flow_mod in the output of `bellrock decode`. The group is its match.
 OUR_MATCH = re.compile(r"priority=\d+,?(\S*?)(?: actions=|$)")
-# Fields of Nicira's, which are not taken apart.
+# Nicira's fields, which are not decoded.
 NICIRA = ("reg", "ct_")
 
 
 def bellrock(*words, **options):
-    """Runs the command and returns how it ended and what it printed."""
+    """Runs the command and returns its exit status and output."""
     return subprocess.run([os.environ["BELLROCK_BIN"], *words], capture_output=True, timeout=LIMIT_S, check=False, **options)
 
 
 class Decode(SystemTest):
-    """A bridge whose controller listens on an odd port, and captures of that."""
+    """A bridge whose controller listens on an unusual port, and captures of that connection."""
 
     def child(self, *words):
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -44,7 +44,7 @@ class Decode(SystemTest):
         return child
 
     def dump(self, name, interface, *options):
-        """Begins a capture, and returns its file and its process when it runs."""
+        """Starts a capture, waits until it runs, and returns its file and process."""
         file, log = self.run_dir / name, self.run_dir / f"{name}.log"
         with open(log, "wb") as output:
             words = ["dumpcap", "-q", "-i", interface, *options, "-w", str(file)]
@@ -61,7 +61,7 @@ class Decode(SystemTest):
         return control
 
     def test_any_port_and_link_type(self):
-        """The same messages come from Ethernet and both kinds of Linux cooked capture, plain and compressed."""
+        """The same messages are read from Ethernet and both kinds of Linux cooked capture, plain and compressed."""
         control = self.listen(f"127.0.0.1:{PORT}")
         dumps = [
             self.dump("lo.pcapng", "lo"),
@@ -84,7 +84,7 @@ class Decode(SystemTest):
             types = [json.loads(line)["type"] for line in done.stdout.splitlines()]
             self.assertEqual(types.count("hello"), 2, file.name)
             self.assertIn("features_reply", types)
-        # From the middle of the stream: that is said, and no error.
+        # A capture from the middle of the stream: a note reports it, and it is no error.
         done = bellrock("decode", str(late[0]))
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn(b"began before the capture", done.stdout)
@@ -92,7 +92,7 @@ class Decode(SystemTest):
         packed = self.run_dir / "lo.pcapng.gz"
         packed.write_bytes(gzip.compress(plain.read_bytes()))
         self.assertEqual(bellrock("decode", str(packed)).stdout, bellrock("decode", str(plain)).stdout)
-        # Without the connection there is nothing, and that is no success.
+        # No matching connection: no output, and a failure.
         done = bellrock("decode", "--port", "9", str(plain))
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn(f"{PORT} (".encode(), done.stderr)
@@ -142,7 +142,7 @@ class Decode(SystemTest):
 
     @staticmethod
     def their_match(line):
-        """The fields between the command and what follows the match; None where there is no flow_mod."""
+        """The fields between the command and the text after the match. None if the line is no flow_mod."""
         head, _, rest = line.partition(": ")
         if not head.startswith("OFPT_FLOW_MOD") or "decode error" in rest:
             return None

@@ -1,4 +1,4 @@
-"""The controller finds links and hosts, and hosts that pretend to be switches or other hosts gain nothing."""
+"""The controller finds links and hosts. Hosts that claim to be switches or other hosts gain nothing."""
 
 import sys
 import time
@@ -10,12 +10,12 @@ from harness.case import on_both_versions
 from harness.discovered import INTERVAL_S, Discovered
 from harness.waiting import until
 
-# Beyond this an announcement is too old, and an event has been told.
+# After this time an announcement is too old, and an event has been reported.
 LATER_S = 2.5
 
 
 class Triangle(Topo):
-    """Three switches, each linked with both others, with a host each and another at s1."""
+    """Three switches, all linked with each other, with a host each and another at s1."""
 
     def build(self):
         names = [self.addSwitch(f"s{number}") for number in (1, 2, 3)]
@@ -26,7 +26,7 @@ class Triangle(Topo):
 
 
 class Tree(Topo):
-    """Two switches, two hosts at the first and one at the other: no cycle, so the learning switch can do it."""
+    """Two switches, two hosts at the first and one at the other: no cycle, so that the learning switch works."""
 
     def build(self):
         one, other = (self.addSwitch(f"s{number}") for number in (1, 2))
@@ -36,26 +36,26 @@ class Tree(Topo):
 
 
 class Discovery(Discovered):
-    """What discovery and host tracking say, over the control socket."""
+    """Discovery and host tracking, asked over the control socket."""
 
     def prepare(self, version, topology, apps):
         self.discover(version, topology, {"services": "hosts", "apps": apps})
 
     def intrude(self, host, *words):
-        """What `host` does, by `harness/intruder.py`; what it prints."""
+        """Runs `harness/intruder.py` on `host` and returns the words of its output."""
         command = [sys.executable, intruder.__file__, words[0], host.defaultIntf().name, *map(str, words[1:])]
         text, error, status = host.pexec(command)
         self.assertEqual(status, 0, error)
         return text.split()
 
     def places(self, mac):
-        """Where the learning app has a host, at each switch, and host tracking, with its Internet addresses."""
+        """Places of a host: by the learning app at each switch, and by host tracking, with its IP addresses."""
         rows = [row for row in self.bellrock.ask("hosts") if row["mac"] == mac]
         return sorted((row["dpid"], row["port"], tuple(row["addresses"])) for row in rows)
 
     @on_both_versions
     def links_of_a_ring_come_and_go(self, version):
-        """All links of a ring are found; one that is cut is gone at once, and back as soon as it is mended."""
+        """All links of a ring are found. A link that is cut goes away at once, and comes back when it is mended."""
         self.prepare(version, Triangle(), ["hub"])
         self.assertTrue(all(link["both_ways"] for link in self.links()))
         self.net.net.configLinkStatus("s1", "s2", "down")
@@ -66,7 +66,7 @@ class Discovery(Discovered):
 
     @on_both_versions
     def forged_and_replayed_lldp_makes_no_link(self, version):
-        """A host that changes an announcement, or sends one again, makes no link; both are told."""
+        """A host that changes or repeats an announcement makes no link. Both are reported."""
         self.prepare(version, Tree(), ["learning"])
         h1, h3 = self.net["h1"], self.net["h3"]
         frames = self.intrude(h1, "record", 3 * INTERVAL_S)
@@ -86,7 +86,7 @@ class Discovery(Discovered):
 
     @on_both_versions
     def nobody_takes_the_address_of_a_host_that_is_alive(self, version):
-        """A host that sends from the address of another gets none of its packets, and it is told."""
+        """A host that sends from the address of another host gets none of its packets, and is reported."""
         self.prepare(version, Tree(), ["learning"])
         h1, h3 = self.net["h1"], self.net["h3"]
         until(lambda: self.net.ping_all() == 0, 10, "all hosts reach each other")

@@ -1,4 +1,5 @@
-"""The learning switch with one table of all hosts for all switches, kept in each way; and hosts that move between switches."""
+"""The learning switch with one table for all switches, with each kind of table, and hosts that move between
+switches."""
 
 import test_moves
 from harness.case import SystemTest, on_both_versions
@@ -17,13 +18,13 @@ class GlobalLearning(SystemTest):
         network = self.network(tree(), version)
         self.assertEqual(network.ping_all(), 0, "percent lost")
         hosts = controller.ask("hosts")
-        # Each once: at the switch that it is attached to.
+        # Each host once, at its own switch.
         expected = sorted(network[f"h{number}"].MAC() for number in range(1, 10))
         self.assertEqual(sorted(host["mac"] for host in hosts), expected)
 
     @on_both_versions
     def pingall_without_locks(self, version):
-        """Loses nothing, and each host is known once."""
+        """No ping is lost, and each host is known once."""
         self.reach_all(version, "lock_free")
 
     @on_both_versions
@@ -38,11 +39,11 @@ class GlobalLearning(SystemTest):
 
 
 class GlobalMoves(test_moves.MovingHost, SystemTest):
-    """The host h1 goes from the first switch to the last, and its old port stays up."""
+    """The host h1 moves from the first switch to the last, and its old port stays up."""
 
     @on_both_versions
     def to_another_switch(self, version):
-        """Back within a second of its first broadcast: the old switch is told, and removes its flows, which never end by themselves."""
+        """Reachable within a second of its first broadcast: the old switch removes its flows, which have no timeout."""
         self.controller(config=apps(idle_timeout=0))
         self.net = self.network(test_moves.Branches(switches=2), version)
         self.prepare_hosts()

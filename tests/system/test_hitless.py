@@ -1,5 +1,5 @@
-"""A controller restarts again and again while packets flow, and they do not notice: what is in the switches as it should
-be is not touched, and what is not is put right."""
+"""A controller restarts repeatedly while packets flow, and no packet is lost. Correct flows in the switches are not
+touched, and wrong or missing ones are corrected."""
 
 import itertools
 import os
@@ -18,30 +18,33 @@ from harness.network import Line, command
 from harness.topologies import Ring
 from harness.waiting import until
 
-# Restarts, unless BELLROCK_RESTARTS says how many. Each takes a second and a half, and four where links are to be found again.
+# Default number of restarts, without BELLROCK_RESTARTS. Each takes 1.5 seconds, or 4 if links must be found again.
 RESTARTS = 3
 ROUTED_RESTARTS = 2
 MAX_RESTARTS = 1000
 RESTART_LIMIT_S = 16
 CONNECTED_LIMIT_S = 30
 INTERVAL_S = 0.001
-# From the last datagram that is sent until it has arrived.
+# Time until the last datagram has arrived.
 LAST_S = 0.5
 PORT = 7000
 DATAGRAMS = Path(__file__).parent / "harness" / "datagrams.py"
-# Of two cables, and none other.
+# Number of flows of two cables.
 FLOWS = 4
-# Routing changes nothing before its network has stayed the same for ten seconds.
+# Routing changes nothing until its network has not changed for ten seconds.
 PUT_RIGHT_S = 20
 # Four streams at once, each over two or three switches.
 ROUTED_INTERVAL_S = 0.004
 ROUTED = (("h1", "h3"), ("h3", "h1"), ("h2", "h1"), ("h4", "h2"))
-# Flows that nobody needs stay for longer than the test takes.
+# Unused flows stay for longer than the test takes.
 IDLE_TIMEOUT_S = 3600
-# What is sent to a switch at each connect, whatever is there: the flow that brings announcements and the two of the tracker's own
-# address; in 1.0 the removal of each of these three, and in 1.3 the table-miss entry, and a removal by the cookie of each service.
+# Flow_mods sent to a switch at each connect, whatever flows it has: the flow for announcements and the two for the
+# address
+# of host tracking; in 1.0 the removal of each of these three; in 1.3 the table-miss entry, and a removal by the cookie
+# of
+# each service.
 OWN_FLOW_MODS = {"OpenFlow10": 6, "OpenFlow13": 7}
-# What differs between two listings of the same flow.
+# The differences between two listings of the same flow.
 STATISTICS = re.compile(r" (duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*,")
 
 
@@ -50,12 +53,12 @@ def restarts(unless_told=RESTARTS):
 
 
 def example(name):
-    """An example program, built beside the command."""
+    """Path of an example program, built beside the command."""
     return str(Path(os.environ["BELLROCK_BIN"]).parent / "examples" / name)
 
 
 class Cables(Controller):
-    """The example `cables`: a program that is a controller and nothing else, and has no control socket."""
+    """The example `cables`: a controller without a control socket."""
 
     def __init__(self, logs, run_dir):
         super().__init__(logs, run_dir)
@@ -69,7 +72,7 @@ class Stream:
         self.name = f"{source.name} -> {target.name}"
         self.interval_s = interval_s
         self.receiver = self._run(target, "receive", port)
-        # What is sent before it listens would be missing.
+        # Datagrams sent before it listens would be missing.
         self.receiver.stdout.readline()
         self.sender = self._run(source, "send", target.IP(), port, interval_s)
 
@@ -78,7 +81,7 @@ class Stream:
         return host.popen([sys.executable, str(DATAGRAMS), *map(str, words)], stdout=subprocess.PIPE, text=True)
 
     def finish(self):
-        """Ends it; returns how many datagrams were sent and received, and which are missing."""
+        """Ends it. Returns the numbers of datagrams sent and received, and the missing ones."""
         sent, = self._end(self.sender)
         time.sleep(LAST_S)
         received, *missing = self._end(self.receiver)
@@ -92,7 +95,7 @@ class Stream:
 
 
 def assert_nothing_lost(test, streams):
-    """Ends the streams; every datagram has arrived."""
+    """Ends the streams and asserts that every datagram has arrived."""
     for stream in streams:
         sent, received, missing = stream.finish()
         test.assertGreater(sent, 1 / stream.interval_s, f"{stream.name}: too few datagrams would prove nothing")
@@ -100,7 +103,7 @@ def assert_nothing_lost(test, streams):
 
 
 class Hitless(SystemTest):
-    """Restarts that no packet notices."""
+    """Restarts without any lost packet."""
 
     time_limit_s = 120 + RESTART_LIMIT_S * restarts()
 
@@ -112,16 +115,17 @@ class Hitless(SystemTest):
         return controller
 
     def flow_mods(self, capture, version, connects):
-        """Ends a capture; how many flow_mods were sent for the app's flows."""
+        """Ends a capture. Returns the number of flow_mods for the app's flows."""
         self.assert_well_formed(capture)
         # In 1.3 there is one more at each connect: it removes a table-miss entry that an earlier run may have left,
-        # because no app wants packets that match no flow.
+        # because no
+        # app wants packets that match no flow.
         own = connects if version == "OpenFlow13" else 0
         return capture.message_types().count(FLOW_MOD) - own
 
     @on_both_versions
     def restarts_lose_nothing(self, version):
-        """No datagram of two running streams is lost, and no flow is changed that is as it should be."""
+        """No datagram of two running streams is lost, and no correct flow is changed."""
         controller = self.cables()
         network = self.network(Line(), version)
         switch = network.switches[0].name
@@ -140,7 +144,7 @@ class Hitless(SystemTest):
             time.sleep(0.3)
         self.assertEqual(self.flow_mods(capture, version, connects=restarts()), 0, "flow_mods of so many restarts")
 
-        # What is missing is put back, and nothing else; what somebody else has put there stays.
+        # Only missing flows are put back. Flows of others stay.
         command("ovs-ofctl", "-O", version, "del-flows", switch, "in_port=3")
         command("ovs-ofctl", "-O", version, "add-flow", switch, "cookie=0x77,priority=9,in_port=7,actions=drop")
         capture = self.capture()
@@ -155,18 +159,18 @@ class Hitless(SystemTest):
 
 
 class RoutedHitless(Discovered):
-    """The app `routing` in a ring, ended by SIGTERM and killed, again and again."""
+    """The app `routing` in a ring, ended by SIGTERM and by SIGKILL."""
 
     time_limit_s = 240 + RESTART_LIMIT_S * restarts(ROUTED_RESTARTS)
 
     def flows_of_routing(self):
-        """Those of each switch, without what is counted of them."""
+        """The app's flows in each switch, without their statistics."""
         mark = f"cookie=0x{self.cookie}"
         return {switch.name: sorted(STATISTICS.sub("", flow) for flow in self.net.flows(switch.name) if flow.startswith(mark))
                 for switch in self.net.switches}
 
     def flow_mods(self, capture, version, restarts):
-        """Ends a capture; how many flow_mods were sent for flows of routing, and for others beyond what is sent at each connect."""
+        """Ends a capture. Returns the number of flow_mods beyond those that are sent at each connect."""
         self.assert_well_formed(capture)
         own = OWN_FLOW_MODS[version] * len(self.net.switches) * restarts
         return capture.message_types().count(FLOW_MOD) - own
@@ -180,12 +184,12 @@ class RoutedHitless(Discovered):
         self.await_discovered()
 
     def flow_in(self, version, settings):
-        """Starts everything; streams flow, and all flows that they need are there."""
+        """Starts everything. Afterwards the streams run, and all their flows are installed."""
         self.discover(version, Ring(), {"apps": [{"routing": settings}]})
         self.cookie, = (app["cookie"].lstrip("0") for app in self.bellrock.ask("apps") if app["name"] == "routing")
         self.assertEqual(self.net.ping_all(), 0.0)
         self.announce_hosts()
-        # In reactive mode each switch has flows of six or more pairs, in proactive mode those to four hosts.
+        # In reactive mode each switch has flows for six or more pairs, in proactive mode for four hosts.
         until(lambda: self.flows_to_hosts() >= len(self.net.hosts), PUT_RIGHT_S, "flows everywhere")
         self.net.net.staticArp()
         pairs = [(self.net[a], self.net[b]) for a, b in ROUTED]
@@ -194,7 +198,7 @@ class RoutedHitless(Discovered):
         return streams
 
     def restarts_change_nothing(self, version, times):
-        """In each run it finds all links again, and leaves all flows as they are."""
+        """Each run finds all links again, and changes no flow."""
         flows = self.flows_of_routing()
         capture = self.capture()
         for how, _ in zip(itertools.cycle((signal.SIGTERM, signal.SIGKILL)), range(times)):
@@ -211,9 +215,9 @@ class RoutedHitless(Discovered):
 
     @on_both_versions
     def restarts_of_proactive_routing_lose_nothing(self, version):
-        """The same of flows to hosts; and one that is missing is put back, and nothing else sent."""
+        """The same with flows to hosts. A missing one is put back, and nothing else is sent."""
         streams = self.flow_in(version, {"mode": "proactive"})
-        # One is to come.
+        # One restart follows below.
         self.restarts_change_nothing(version, max(1, restarts(ROUTED_RESTARTS) - 1))
         flows = self.flows_of_routing()
 

@@ -1,4 +1,4 @@
-"""Peers that flood, dawdle, say nothing or talk nonsense."""
+"""Peers that flood, read slowly, send nothing, or send random bytes."""
 
 import os
 import re
@@ -15,13 +15,13 @@ from harness.network import Line, Pings
 from harness.waiting import until
 
 FLOOD_S = 6
-# A fraction of what the controller could send, so that every buffer between the two is full soon.
+# A fraction of what the controller could send, so that every buffer between the two fills quickly.
 SLOW_BYTES_PER_S = 256 * 1024
 SMALL_RECEIVE_BUFFER_BYTES = 64 * 1024
 FULL_FRAME_BYTES = 1400
-# Nothing at all for so long, with answers still missing: they do not come any more.
+# After this time without data, missing answers count as lost.
 PATIENCE_S = 10
-# A bounded queue per switch fits many times; a controller that reads on regardless takes hundreds of MiB in FLOOD_S.
+# A limited queue per switch is many times smaller. A controller that keeps reading takes hundreds of MiB in FLOOD_S.
 MAX_GROWTH_BYTES = 32 * 1024 * 1024
 RSS_INTERVAL_S = 0.1
 
@@ -29,35 +29,37 @@ HIGHEST_PRIORITY = -20
 SILENT = 1000
 GARBAGE = 200
 READY_LIMIT_S = 45
-# What a ping beside hostile peers may take, as a multiple of what it takes without them.
+# Maximum round trip beside hostile peers, as a multiple of the round trip without them.
 FACTOR = 2
-# Pings over flows that are there: the controller is not asked.
+# Pings over installed flows, without the controller.
 PINGS = 200
 PING_INTERVAL_S = 0.01
-# Such a ping, the controller not being asked, wakes up the switch and both hosts, some four times in all; the flood keeps the cores
-# busy, and while the kernel copies 64 KiB of it nobody else gets that core. A ping that does ask takes 0.6 ms and more.
+# Such a ping wakes the switch and both hosts, some four times in all. The flood keeps the cores busy: while the kernel
+# copies 64 KiB of it, no other process gets that core. A ping that uses the controller takes 0.6 ms and more.
 COPIES_MS = 4 * 0.05
-# Pings of a pair that has not spoken yet. Each asks the controller four times: two ARP packets, two of the ping.
+# Pings between hosts that have not communicated yet. Each needs the controller four times: two for ARP, two for the
+# ping.
 FIRST_PINGS = 80
 PACKET_INS_OF_A_FIRST_PING = 4
-# Such a ping takes some 0.6 ms here. With one worker for all, each of its four packet-ins may find the worker at the flooding
-# switch's turn (64 KiB in, as much out: some 0.15 ms in a build of the dev profile), and has to wait for the end of it. On a
-# busy machine the worker itself waits for a core meanwhile; a worker that lets a flood have it for good is far beyond this.
+# Such a ping takes some 0.6 ms here. With only one worker, each of its four packet-ins may find the worker busy with
+# the
+# flooding switch (64 KiB in, and as much out: some 0.15 ms in a build of the dev profile) and has to wait. On a busy
+# machine the worker itself waits for a core too. A worker that serves only the flood is far beyond this limit.
 TURNS_MS = PACKET_INS_OF_A_FIRST_PING * 5.0
-# What else runs on the machine only ever adds to a median: the best of so many tells of the controller.
+# Other processes on the machine only increase a median, so the best of this number of tries counts.
 TRIES = 3
-# Less would mean that the peers were not hostile: packet-ins of the flooding switch in a second.
+# Minimum number of packet-ins of the flooding switch per second. With fewer the peers would not be hostile.
 MIN_FLOOD_PER_S = 100_000
 FIRST_ANSWER = re.compile(r"time=([\d.]+) ms")
 
 
 def packet_ins(controller):
-    """How many packet-ins the controller's workers have passed to the apps."""
+    """Number of packet-ins that the controller's workers passed to the apps."""
     return sum(worker["packet_ins"] for worker in controller.ask("counters")["workers"])
 
 
 class Memory(threading.Thread):
-    """Watches the resident memory of a controller until told to stop; `peak` is in bytes."""
+    """Watches the resident memory of a controller until it is stopped. `peak` is in bytes."""
 
     def __init__(self, controller):
         super().__init__(daemon=True)
@@ -77,14 +79,15 @@ class Memory(threading.Thread):
 
 
 class Hostile(SystemTest):
-    """What one peer does must not hurt another, nor the controller."""
+    """A peer must not harm other peers or the controller."""
 
     time_limit_s = 180
 
     @on_both_versions
     @under_all_tcp_buffers
     def both_ends_flooded(self, version):
-        """A switch sends without pause and reads slowly: no dead-lock, every packet-in answered in order, memory bounded."""
+        """A switch sends without pause and reads slowly: no deadlock, every packet-in answered in order, memory
+        limited."""
         controller = self.controller()
         switch = fakeswitch.FakeSwitch(version, 1, controller.port, FULL_FRAME_BYTES, SMALL_RECEIVE_BUFFER_BYTES)
         switch.connect()
@@ -99,19 +102,20 @@ class Hostile(SystemTest):
 
 
 class HostilePeers(SystemTest):
-    """Hostile peers beside a real pair: what they cost it is time."""
+    """Hostile peers beside a real pair of hosts, which loses only time."""
 
     time_limit_s = 180
     alone = True
 
     def setUp(self):
-        # Before anything is started, so that switch, controller and hosts have it too: a busy worker would wait its turn for
-        # a core behind whatever else runs on the machine, which an idle one does not, and that is not what is measured.
+        # Before anything starts, so that switch, controller and hosts inherit it. Otherwise a busy worker would wait
+        # for a core
+        # behind other processes of the machine, which an idle one does not, and the test would measure that.
         os.nice(HIGHEST_PRIORITY)
         super().setUp()
 
     def attack(self, *words):
-        """Starts attackers and waits until they say that they are at it."""
+        """Starts attackers and waits until they report that they have started."""
         log = self.logs / f"attack-{words[0]}.log"
         with open(log, "wb") as output:
             process = subprocess.Popen([sys.executable, "-m", "harness.attackers", *words], stdin=subprocess.DEVNULL,
@@ -123,13 +127,14 @@ class HostilePeers(SystemTest):
         return process
 
     def over_flows_ms(self, network):
-        """The median round trip of pings over flows, all of which must be answered."""
+        """The median round trip of pings over flows. All must be answered."""
         answers = Pings(network["h1"], network["h2"], PING_INTERVAL_S, PINGS).wait(PINGS * PING_INTERVAL_S + 10)
         self.assertEqual(len(answers), PINGS, "answers")
         return statistics.median(ms for _, _, ms in answers)
 
     def first_ms(self, network):
-        """The median round trip, ARP and all, of first pings: before each, the pair's flows and ARP entries are removed."""
+        """The median round trip, with ARP, of first pings. Before each one the pair's flows and ARP entries are
+        removed."""
         one, other = network["h1"], network["h2"]
         forget = "; ".join(f"ovs-ofctl -O {network.version} del-flows s1 dl_src={host.MAC()}" for host in (one, other))
         ping = f"{forget}; ip neigh flush all; ping -n -c 1 -W 1 {other.IP()}"
@@ -140,8 +145,9 @@ class HostilePeers(SystemTest):
 
     @on_both_versions
     def hostile_peers(self, version):
-        """A thousand silent connections, two hundred of nonsense and a flooding switch: a real pair hardly notices."""
-        # With one worker the flooding switch and the real one are neighbours, always; with more that is left to chance.
+        """A thousand silent connections, two hundred with random bytes, and a flooding switch hardly slow down a real
+        pair."""
+        # With one worker, it always serves both the flooding switch and the real one. With more, that would be random.
         controller = self.controller(workers=1)
         network = self.network(Line(), version)
         self.assertEqual(network.unreachable(), [])
@@ -167,7 +173,7 @@ class HostilePeers(SystemTest):
             self.assertIsNone(process.poll(), "an attacker gave up")
         self.assertLess(min(flows for flows, _ in measured), flows_limit, f"ms over flows; {flows_before} before")
         self.assertLess(min(first for _, first in measured), first_limit, f"ms of a first ping; {first_before} before")
-        # The silent ones are closed after the handshake's time, which may not be over yet.
+        # Silent connections are closed after the handshake's time limit, which may not be over yet.
         deadline = time.monotonic() + READY_LIMIT_S
         counters = controller.ask("counters")["workers"][0]
         while counters["handshake_timeouts"] <= SILENT / 2 and time.monotonic() < deadline:

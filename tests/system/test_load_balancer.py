@@ -1,4 +1,4 @@
-"""The example `load_balancer` of the manual: clients reach two backends by one address, on Open vSwitch."""
+"""The manual's example `load_balancer` on Open vSwitch: clients reach two backends by one address."""
 
 import os
 from pathlib import Path
@@ -12,10 +12,10 @@ VIP = "10.0.0.100"
 PORT = 80
 BACKENDS = ("h2", "h3")
 CLIENTS = ("h1", "h4", "h5", "h6")
-# Each connection has another port, and so another hash: a group that uses one backend only does so once in 2^23 runs.
+# Each connection has another port, and so another hash: a group uses only one backend once in 2^23 runs.
 CONNECTIONS_OF_A_GROUP = 24
 FOUND_LIMIT_S = 10
-# Accepts connections one after another, and says who it is.
+# Accepts connections one after another, and sends its name.
 SERVER = ("import socket\n"
           "server = socket.create_server(('', {port}))\n"
           "print('listens', flush=True)\n"
@@ -26,7 +26,7 @@ CLIENT = ("import socket\n"
 
 
 class Balancer(Controller):
-    """The example: a program that is a controller and nothing else, and has no control socket."""
+    """The example: a controller without a control socket."""
 
     def __init__(self, logs, run_dir, *arguments):
         super().__init__(logs, run_dir)
@@ -35,7 +35,7 @@ class Balancer(Controller):
 
 
 class LoadBalancer(SystemTest):
-    """Six hosts at a switch: two are backends, the others are clients."""
+    """Six hosts at a switch: two backends and four clients."""
 
     def balanced(self, version, *arguments):
         controller = Balancer(self.logs, self.run_dir, *arguments)
@@ -51,7 +51,7 @@ class LoadBalancer(SystemTest):
         return network
 
     def ask(self, network, client):
-        """Who answers a TCP connection to the virtual address."""
+        """The name of the backend that answers a TCP connection to the virtual address."""
         asking = network[client].popen(["/usr/bin/python3", "-c", CLIENT.format(vip=VIP, port=PORT)], text=True)
         return asking.communicate(timeout=10)[0]
 
@@ -66,7 +66,7 @@ class LoadBalancer(SystemTest):
         self.assertEqual(network.unreachable([(client, "h2") for client in ("h4", "h5")]), [], "all else goes by the hub")
 
     def test_groups(self):
-        """With 1.3 the switch itself spreads connections over the backends."""
+        """In 1.3 the switch itself spreads connections over the backends."""
         network = self.balanced("OpenFlow13", "groups")
         until(lambda: any("group:100" in flow for flow in network.flows("s1")), FOUND_LIMIT_S, "the group's flow")
         found = {self.ask(network, CLIENTS[turn % len(CLIENTS)]) for turn in range(CONNECTIONS_OF_A_GROUP)}

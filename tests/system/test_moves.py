@@ -1,8 +1,9 @@
-"""A host moves while others talk to it.
+"""A host moves while other hosts send to it.
 
-The host has two interfaces from the start. It moves by taking its MAC and IP address from the first to the second; the
-first either goes down or lives on under another MAC address, silent, so that its port stays up. Its peers ping it all the
-time. ARP entries are static: what is timed is the controller, not ARP.
+The host has two interfaces from the start. It moves when its MAC and IP address move from the first to the second. The
+first either goes down, or keeps its port up silently with another MAC address. Its peers ping it all the time. ARP
+entries
+are static, so that the tests time the controller, not ARP.
 """
 
 import re
@@ -17,18 +18,18 @@ from harness.network import Pings
 from harness.waiting import until
 
 PING_INTERVAL_S = 0.05
-# How long the peers ping before the move, and the moved host stays silent after it.
+# Time that the peers ping before the move, and time that the moved host stays silent after it.
 SETTLE_S = 1.0
 SILENCE_S = 0.4
-# After the host is to be reachable again, pings go on for so long, and none may be lost.
+# Time that the pings continue when the host must be reachable again. None may be lost.
 STEADY_S = 1.0
-# What is promised when the controller hears of the move.
+# Time limit after the controller has seen the move.
 PROMPT_S = 1.0
 HARD_TIMEOUT_S = 2
 MAX_AGE_S = 2
-# Open vSwitch looks for expired flows about once a second, and the controller for hosts that are too old.
+# Open vSwitch looks for expired flows about once a second; so does the controller for aged hosts.
 EXPIRY_S = 1.5
-# The address of the old interface, when it must not be the host's any more but its port must stay up.
+# The address of the old interface, when its port must stay up without the host's address.
 STRANGER = "02:00:00:00:00:99"
 MOVING_MAC = "02:00:00:00:00:01"
 
@@ -48,11 +49,11 @@ class Branches(Topo):
 
 
 class MovingHost:
-    """The host h1 goes from its first interface to its second."""
+    """The host h1 moves from its first interface to its second."""
 
     def prepare_hosts(self):
         self.host, self.peers = self.net["h1"], [self.net["h2"], self.net["h3"]]
-        # An interface answers ARP for its own address only, not for that of the other interface.
+        # An interface answers ARP only for its own address, not for that of the other interface.
         self.host.cmd("sysctl -q -w net.ipv4.conf.all.arp_ignore=1")
         self.assertEqual(self.net.unreachable([("h2", "h1"), ("h3", "h1")]), [])
         self.net.net.staticArp()
@@ -72,19 +73,19 @@ class MovingHost:
         return moved_at
 
     def speak(self, broadcast):
-        """The moved host's first packet; returns when it was sent."""
+        """Sends the moved host's first packet. Returns the time."""
         at = time.time()
         if broadcast:
             new = self.host.intfNames()[1]
             printed = self.host.cmd(f"/usr/bin/python3 {Path(announce.__file__)} {new} {MOVING_MAC} {self.host.IP()}")
             self.assertEqual(printed, "", "sending a gratuitous ARP")
         else:
-            # One packet is what counts; whether it is answered is not asked here.
+            # Only the packet matters. It need not be answered.
             self.host.cmd(f"ping -n -c 1 -W 0.1 {self.peers[0].IP()}")
         return at
 
     def assert_back(self, spoke_at, limit_s):
-        """Every peer's pings are answered again from `limit_s` after `spoke_at` at the latest, and stay so."""
+        """All pings are answered again from `limit_s` after `spoke_at` at the latest, without a loss."""
         time.sleep(limit_s + STEADY_S)
         for pings in self.pings:
             answers = pings.finish()
@@ -97,14 +98,14 @@ class MovingHost:
             self.assertGreater(after[-1][0] - spoke_at, limit_s + STEADY_S / 2, f"{pings.name} stopped being answered")
 
     def assert_silent(self, moved_at, until_at):
-        """Nobody was answered in between: without this the host would not have been unreachable at all."""
+        """No ping was answered between these times. Otherwise the host was never unreachable."""
         for pings in self.pings:
             sent = [at - ms / 1000 for at, _, ms in pings.answers]
             self.assertEqual([at for at in sent if moved_at <= at < until_at], [], f"{pings.name} while the host was silent")
 
 
 class Moves(MovingHost, SystemTest):
-    """In a row of switches, under the app `learning`."""
+    """In a row of switches, with the app `learning`."""
 
     def prepare(self, version, switches, config=None):
         self.controller(config=config)
@@ -112,7 +113,7 @@ class Moves(MovingHost, SystemTest):
         self.prepare_hosts()
 
     def flows_at_old_port(self):
-        """The flows of s1 that come from the host's old port or go out of it."""
+        """The flows of s1 that match on the host's old port or output to it."""
         link = self.host.intf(self.host.intfNames()[0]).link
         end = link.intf1 if link.intf1.node is not self.host else link.intf2
         port = end.node.ports[end]
@@ -125,7 +126,7 @@ class Moves(MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_port(self, version):
-        """Same switch, old port still up: back within a second of the host's first packet, a unicast one."""
+        """Same switch, old port still up: reachable within a second of the host's first packet, a unicast one."""
         self.prepare(version, switches=1)
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=False)
@@ -134,21 +135,23 @@ class Moves(MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_port_link_down(self, version):
-        """Same switch, old link down: back within a second of that, though the host does not say a word by itself.
+        """Same switch, old link down: reachable within a second of that, although the host sends nothing by itself.
 
-        Its peers go on sending to its address, so no flow to the old port ends for idleness; only the event of the port can
-        tell. Then their packets are flooded, and find it.
+        Its peers continue to send to its address, so no flow to the old port ends by idle timeout. Only the event of
+        the port
+        removes them. Then the packets are flooded and reach the host.
         """
         self.prepare(version, switches=1)
         self.assertNotEqual(self.flows_at_old_port(), [], "flows to the host")
         self.move(old_port_stays_up=False)
-        # The new interface has come up within the silence that move() ends with.
+        # The new interface came up within the silence at the end of move().
         self.assert_back(time.time() - SILENCE_S, PROMPT_S)
         self.assertEqual(self.flows_at_old_port(), [])
 
     @on_both_versions
     def to_another_switch_link_down(self, version):
-        """The old link goes down: its flows go, and the host is back within a second of its first broadcast."""
+        """The old link goes down: its flows are removed, and the host is reachable within a second of its first
+        broadcast."""
         self.prepare(version, switches=2)
         self.assertNotEqual(self.flows_at_old_port(), [], "flows to the host")
         self.move(old_port_stays_up=False)
@@ -158,10 +161,12 @@ class Moves(MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_switch_port_up(self, version):
-        """The old port stays up: back within the hard timeout of the flows.
+        """The old port stays up: reachable within the hard timeout of the flows.
 
-        The host's broadcast tells every switch at once, so it would be back without a timeout too. That the timeout is there,
-        for whoever does not hear the broadcast, is asked of the switch: under traffic that never pauses no flow grows older.
+        The host's broadcast reaches every switch at once, so it would be reachable without a timeout too. So the test
+        asks the
+        switch for the timeout, which matters to switches that miss the broadcast: under steady traffic no flow gets
+        older.
         """
         self.prepare(version, switches=2, config={"apps": [{"learning": {"hard_timeout": HARD_TIMEOUT_S}}]})
         self.assertNotEqual(self.flows_of_pings(), [], "flows to the host")
@@ -175,15 +180,16 @@ class Moves(MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_switch_unheard(self, version):
-        """As before, but the host talks to h3 only, so the old switch hears nothing: back when what it knew is too old.
+        """As before, but the host sends only to h3, so the old switch sees nothing: reachable when its entry is too
+        old.
 
-        A hard timeout alone would not do: the flow that ends would be made again, out of the table of hosts.
+        A hard timeout alone is not enough: a flow that ended would be installed again from the table of hosts.
         """
         settings = {"hard_timeout": HARD_TIMEOUT_S, "max_age": MAX_AGE_S}
         self.prepare(version, switches=2, config={"apps": [{"learning": settings}]})
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = time.time()
-        # Until h2's own packets are flooded to it, and it answers them.
+        # Until h2's own packets are flooded to the host, and it answers them.
         talk = Pings(self.host, self.peers[1], PING_INTERVAL_S)
         self.assert_back(spoke_at, MAX_AGE_S + EXPIRY_S)
         self.assertGreater(len(talk.finish()), 0, "answers of h3")

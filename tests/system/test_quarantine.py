@@ -1,10 +1,11 @@
-"""Hosts on the block list are cut off at every switch, and come back. (How soon, the lab's test of the app says.)"""
+"""Hosts on the block list are blocked at every switch, and can come back. (The app's test in the lab measures the
+time.)"""
 
 from harness.case import SystemTest, on_both_versions
 from harness.network import tree
 from harness.waiting import until
 
-# A file or a command is followed within milliseconds; what takes time here are the pings.
+# The app follows a file or a command within milliseconds. The pings take the time here.
 SOON_S = 30
 
 
@@ -21,7 +22,7 @@ class Quarantine(SystemTest):
 
     @on_both_versions
     def by_file(self, version):
-        """By its Ethernet address from the file; a file with a bad line changes nothing."""
+        """Blocked by its Ethernet address in the file. A file with a bad line changes nothing."""
         controller, network = self.start(version)
         cut_off = [(a, b) for a, b in (("h1", "h9"), ("h9", "h1"), ("h1", "h2"))]
         self.file.write_text(f"{network['h1'].MAC()}  # the one\n")
@@ -38,7 +39,7 @@ class Quarantine(SystemTest):
 
     @on_both_versions
     def by_command(self, version):
-        """By its IPv4 address from the command line, at a switch that comes back too."""
+        """Blocked by its IPv4 address on the command line, also at a switch that reconnects."""
         controller, network = self.start(version)
         pairs = [("h1", "h9"), ("h5", "h1")]
         controller.ask("quarantine", "add", network["h1"].IP())

@@ -1,4 +1,4 @@
-"""Hosts of a tree reach each other, over flows and not over the controller."""
+"""Hosts of a tree reach each other by flows, not by the controller."""
 
 import time
 
@@ -10,20 +10,19 @@ from harness.waiting import until
 IPERF_PORT = 5001
 IPERF_S = 4
 SETTLE_S = 0.5
-# ARP and a ping need 10 to 16 on their way over three switches; a stream that goes over the controller has more in its first
-# millisecond.
+# ARP and a ping over three switches need 10 to 16. A stream over the controller has more in its first millisecond.
 MAX_PACKET_INS = 20
-# Less would mean that the stream did not run. The datapath in user space carries a hundred times that.
+# With less the stream did not run. The datapath in user space carries a hundred times more.
 MIN_STREAM_BYTES = 10_000_000
 
 
 class Reach(SystemTest):
-    """Mininet's tree of depth 2 and fanout 3 under the learning app as it comes."""
+    """Mininet's tree of depth 2 and fanout 3 with the learning app and its default settings."""
 
     @on_both_versions
     @under_all_tcp_buffers
     def pingall(self, version):
-        """Loses nothing, and tshark understands every message that was exchanged for it."""
+        """No ping is lost, and tshark understands every message."""
         capture = self.capture()
         controller = self.controller()
         network = self.network(tree(), version)
@@ -34,13 +33,14 @@ class Reach(SystemTest):
 
     @on_both_versions
     def iperf(self, version):
-        """A TCP stream over three switches goes over installed flows."""
+        """A TCP stream over three switches uses installed flows."""
         self.controller()
         network = self.network(tree(), version)
         capture = self.capture()
         first, last = network["h1"], network["h9"]
-        # Open vSwitch takes some milliseconds until its datapath forwards by a new flow; what a burst sends meanwhile goes to
-        # the controller, whichever it is. So the pair's flows are there before the stream begins; they are counted too.
+        # Open vSwitch's datapath needs some milliseconds to use a new flow. Packets of a burst before that go to any
+        # controller.
+        # So the pair's flows are installed before the stream begins. They are counted too.
         self.assertEqual(network.unreachable([("h1", "h9")]), [])
         time.sleep(SETTLE_S)
         server = last.popen(["iperf", "-s"])

@@ -1,4 +1,4 @@
-"""The controller goes away under running traffic and comes back, or is told to end."""
+"""The controller stops under running traffic and starts again, or is told to end."""
 
 import signal
 import time
@@ -6,9 +6,9 @@ import time
 from harness.case import SystemTest, on_both_versions
 from harness.network import Line, Pings, tree
 
-# From the start of the new controller until every pair is reachable.
+# Time limit from the start of the new controller until every pair is reachable.
 BACK_LIMIT_S = 5
-# How long nobody is in control. Switches look for their controller once a second by then.
+# Time without a controller. By its end, switches try to connect once a second.
 AWAY_S = 3
 PING_INTERVAL_S = 0.2
 STEADY_S = 2
@@ -16,14 +16,14 @@ IPV6_PORT = "[::1]:6653"
 
 
 class Restart(SystemTest):
-    """Stopping and starting the controller."""
+    """Stops and starts the controller."""
 
     @on_both_versions
     def under_traffic(self, version):
-        """Stopped and started while hosts talk: every pair reaches each other within five seconds of the start."""
+        """Every pair of hosts is reachable within five seconds of the new start, under running traffic."""
         controller = self.controller()
         network = self.network(tree(), version)
-        # Each host talks to its neighbour; no other pair has spoken when the controller goes.
+        # Each host sends to its neighbour. No other pair has communicated when the controller stops.
         hosts = network.hosts
         running = [Pings(one, other, PING_INTERVAL_S) for one, other in zip(hosts, hosts[1:] + hosts[:1])]
         time.sleep(1)
@@ -43,10 +43,10 @@ class Restart(SystemTest):
 
 
 class Stop(SystemTest):
-    """Ctrl-C and SIGTERM end it in peace; it listens on IPv6 too."""
+    """Ctrl-C and SIGTERM stop it with status 0. It also listens on IPv6."""
 
     def stop_by(self, how, version):
-        # The hub sees every packet, so there is something to drain.
+        # The hub sees every packet, so there are packets to drain.
         controller = self.controller(app="hub")
         network = self.network(Line(), version)
         pings = Pings(network["h1"], network["h2"], 0.01)
@@ -61,7 +61,7 @@ class Stop(SystemTest):
 
     @on_both_versions
     def by_sigterm(self, version):
-        """What service managers send."""
+        """SIGTERM, as service managers send it."""
         self.stop_by(signal.SIGTERM, version)
 
     @on_both_versions

@@ -1,4 +1,4 @@
-"""Routing in networks with cycles: nothing is lost, nothing storms, and a link that fails is gone around."""
+"""Routing in networks with cycles: no packet is lost, there is no storm, and traffic avoids a failed link."""
 
 import re
 import time
@@ -12,17 +12,17 @@ from harness.waiting import until
 from test_moves import MOVING_MAC, PROMPT_S, MovingHost
 
 PING_INTERVAL_S = 0.02
-# What a link that is cut may cost.
+# Maximum time without answers after a link is cut.
 MAX_GAP_S = 1.0
-# How long pings go on before a cut, and after it.
+# Time that pings run before and after a cut.
 STEADY_S = 1.2
-# Frames that a network without a storm carries over a link while nobody says anything: announcements, and some questions.
+# Frames per second on an idle link without a storm: announcements and some questions.
 QUIET_FRAMES_PER_S = 20
-# Tables are read this often to find what others have changed, and then put right.
+# Time until the app has read the tables again, and corrected what other programs changed.
 AUDITED_S = 60 + 10
-# Within this a host tells again to which multicast groups of IPv6 it has come (Linux: 1 s), which goes to everybody.
+# Time until a host repeats its reports of IPv6 multicast groups (Linux: 1 s), which are flooded.
 REPORTED_S = 1.5
-# How long host tracking waits for an answer from a host's old place.
+# Time that host tracking waits for an answer from a host's old place.
 PROBED_S = 1.0
 
 
@@ -44,7 +44,7 @@ class Routing(Discovered):
         self.discover(version, topology, {"apps": [{"routing": {"mode": mode}}]})
 
     def frames_of_links(self):
-        """Frames that ports between switches have sent."""
+        """Number of frames sent by ports between switches."""
         between = set()
         for link in self.net.net.links:
             if link.intf1.node in self.net.switches and link.intf2.node in self.net.switches:
@@ -71,7 +71,7 @@ class Routing(Discovered):
 
     @on_both_versions
     def a_bridge_with_an_address_of_its_own_is_a_host(self, version):
-        """The machine that a switch runs on has an address at the bridge itself, as hypervisors and in-band management have."""
+        """The machine of a switch has an address at the bridge itself, as with hypervisors and in-band management."""
         self.prepare(version, Ring(), "reactive")
         command("ip", "address", "add", "10.0.0.100/8", "dev", "s1")
         command("ip", "link", "set", "s1", "up")
@@ -90,13 +90,14 @@ class Routing(Discovered):
 
     @on_both_versions
     def pingall_loses_nothing_in_a_mesh_reactive(self, version):
-        """Each switch linked with each other one."""
+        """All switches are linked with each other."""
         self.pingall(version, Mesh(), "reactive")
 
     @on_both_versions
     def tables_that_somebody_empties_are_filled_again(self, version):
-        """An operator removes all flows of a switch: its links stay, at once nobody is unreachable, and within a minute all
-        flows are there again."""
+        """An operator removes all flows of a switch. Its links stay, all hosts are reachable again at once, and all
+        flows are
+        back within a minute."""
         self.prepare(version, Ring(), "proactive")
         self.announce_hosts()
         hosts = len(self.net.hosts)
@@ -123,10 +124,10 @@ class Routing(Discovered):
         self.pingall(version, FatTree(), "proactive")
 
     def cut_each_link_of_a_ring(self, version, mode):
-        """Under pings over that very link, and across the ring."""
+        """Cuts each link under pings over that link and across the ring."""
         self.pingall(version, Ring(), mode)
         self.announce_hosts()
-        # To each host; of pairs there are more.
+        # Proactive mode has one flow for each host, reactive mode more.
         until(lambda: self.flows_to_hosts() >= len(self.net.hosts), FOUND_S, "flows everywhere")
         across = [("h1", "h3"), ("h2", "h4")]
         links = switch_links(self.net.topology)
@@ -149,17 +150,17 @@ class Routing(Discovered):
 
     @on_both_versions
     def a_ring_loses_nothing_and_any_link_is_cut_under_running_pings_reactive(self, version):
-        """Pingall in a ring of four; then flows of pairs of hosts are led the other way round."""
+        """Pingall in a ring of four. Then flows of pairs of hosts move to the other direction of the ring."""
         self.cut_each_link_of_a_ring(version, "reactive")
 
     @on_both_versions
     def a_ring_loses_nothing_and_any_link_is_cut_under_running_pings_proactive(self, version):
-        """The same; flows to hosts are."""
+        """The same with flows to hosts."""
         self.cut_each_link_of_a_ring(version, "proactive")
 
     @on_both_versions
     def questions_for_ipv6_addresses_are_answered_from_the_host_table(self, version):
-        """Neighbour discovery: who is known answers no question for its address itself, and none is flooded."""
+        """Neighbour discovery: a known host need not answer a question for its address, and no question is flooded."""
         self.prepare(version, Ring(), "reactive")
         for number, host in enumerate(self.net.hosts, start=1):
             interface = host.defaultIntf().name
@@ -184,26 +185,26 @@ class Routing(Discovered):
             host.cmd("ip -6 neigh flush all")
         answered, floods = (self.app_counter("routing", name) for name in ("answered", "floods"))
         self.assertEqual(unanswered(), [])
-        # Of a pair, one may learn the other's address by the question that it is asked.
+        # One host of a pair may learn the other's address from the question that it gets.
         self.assertGreaterEqual(self.app_counter("routing", "answered") - answered, len(pairs) // 2)
         self.assertEqual(self.app_counter("routing", "floods"), floods, "questions that went to everybody")
 
 
 class RoutedMoves(MovingHost, Discovered):
-    """In a ring of four switches, from one side to the other, under the app `routing`."""
+    """In a ring of four switches, from one side to the other, with the app `routing`."""
 
     def prepare(self, version, mode):
         self.discover(version, MovingInRing(), {"apps": [{"routing": {"mode": mode}}]})
         self.prepare_hosts()
 
     def told_of_host(self):
-        """What events say of it, without the numbers of ports."""
+        """The texts of the host's events, without port numbers."""
         texts = [row["text"].replace(MOVING_MAC, "h1") for row in self.bellrock.ask("events")]
         return [re.sub(r"\b0+(\d):\d+", r"s\1", text) for text in texts if "h1" in text]
 
     @on_both_versions
     def to_another_switch_link_down(self, version):
-        """The old link goes down: the host is back within a second of its first broadcast."""
+        """The old link goes down: the host is reachable within a second of its first broadcast."""
         self.prepare(version, "reactive")
         self.move(old_port_stays_up=False)
         spoke_at = self.speak(broadcast=True)
@@ -213,7 +214,7 @@ class RoutedMoves(MovingHost, Discovered):
 
     @on_both_versions
     def to_another_switch_port_up(self, version):
-        """The old port stays up: back when the host was asked for there, and has not answered for a second."""
+        """The old port stays up: reachable when the host was probed there and has not answered for a second."""
         self.prepare(version, "proactive")
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=True)

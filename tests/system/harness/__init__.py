@@ -1,1 +1,1 @@
-"""What the system tests stand on: a controller, an Open vSwitch and a Mininet of their own, a capture, a fake switch."""
+"""Parts of the system tests: a controller, Open vSwitch, Mininet, a capture, and a fake switch for each test."""

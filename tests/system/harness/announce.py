@@ -1,4 +1,4 @@
-"""Sends one gratuitous ARP: what a host broadcasts when it has come up. Runs inside a host: announce.py INTERFACE MAC IP."""
+"""Sends one gratuitous ARP, as a host broadcasts when it comes up. Runs inside a host: announce.py INTERFACE MAC IP."""
 
 import socket
 import struct

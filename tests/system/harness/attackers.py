@@ -1,10 +1,12 @@
-"""Peers that mean no good, as processes of their own.
+"""Hostile peers, in separate processes.
 
-    python3 -m harness.attackers crowd SILENT GARBAGE     so many connections that say nothing, and so many that talk nonsense
-    python3 -m harness.attackers flood VERSION            one switch that fills its link with packet-ins
+        python3 -m harness.attackers crowd SILENT GARBAGE     SILENT connections without data, and GARBAGE with random
+    bytes
+        python3 -m harness.attackers flood VERSION            one switch that fills its link with packet-ins
 
-Each prints a line when it is at it, and goes on until it is ended. They run when a core has nothing else to do: real attackers
-bring machines of their own, and what is measured beside them is the controller, not how this machine shares its cores.
+Each prints a line when it has started, and continues until it is ended. They run at the lowest priority: real attackers
+use
+their own machines, and the tests measure the controller, not how this machine shares its cores.
 """
 
 import os
@@ -20,19 +22,20 @@ from .fakeswitch import FakeSwitch
 
 PORT = 6653
 TICK_S = 0.05
-# A connection that was closed comes back after this.
+# Time until a closed connection is opened again.
 RETURN_S = 1.0
 MAX_NONSENSE_BYTES = 1500
 SEED = 20100
 FLOOD_DPID = 0xF100D
 REPORT_S = 1
-# A control link of 1 Gb/s, full: some 1.4 million packet-ins a second. Over loopback it would be many times that, and a test of how
-# this machine shares its memory and its cores.
+# A full control link of 1 Gb/s: some 1.4 million packet-ins a second. Over loopback there would be many times more,
+# which
+# would test how this machine shares its memory and cores.
 LINK_BYTES_PER_S = 125_000_000
 
 
 class Crowd:
-    """Connections that are kept up: what the controller closes comes back."""
+    """Connections that are opened again when the controller closes them."""
 
     def __init__(self, silent, garbage):
         self.selector = selectors.DefaultSelector()
@@ -57,7 +60,7 @@ class Crowd:
         self.returning.append((time.monotonic() + RETURN_S, talks))
 
     def nonsense(self):
-        """Random bytes; every second time behind something like a header, so that they get further."""
+        """Random bytes; half of them follow something like a header, so that they get further."""
         noise = self.random.randbytes(self.random.randint(1, MAX_NONSENSE_BYTES))
         if self.random.random() < 0.5:
             return noise

@@ -1,4 +1,4 @@
-"""A capture of the OpenFlow channel, judged by tshark: a decoder that is not ours."""
+"""A capture of the OpenFlow channel, checked by tshark, an independent decoder."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ START_LIMIT_S = 30
 STOP_LIMIT_S = 30
 READ_LIMIT_S = 60
 KERNEL_BUFFER_MIB = 64
-# The kernel hands captured packets over in blocks; what was sent just before the end must get out of it.
+# The kernel passes captured packets on in blocks. This is the time for the last block.
 SETTLE_S = 1
 # Message types, the same in both versions.
 PACKET_IN, FLOW_MOD = 10, 14
@@ -35,7 +35,7 @@ class Capture:
         until(lambda: "File:" in self.log.read_text(), START_LIMIT_S, "dumpcap capturing")
 
     def stop(self):
-        """Ends it and checks that the kernel has dropped nothing: a capture with holes proves nothing."""
+        """Ends it and checks that the kernel dropped nothing: a capture with gaps proves nothing."""
         if self.process is None:
             return
         time.sleep(SETTLE_S)
@@ -47,7 +47,7 @@ class Capture:
             raise AssertionError(f"the capture has holes: {self.log.read_text()}")
 
     def _fields(self, display_filter, *fields):
-        """For every frame that the filter lets through: a list of what tshark prints for each of the fields."""
+        """For each frame that matches the filter: a list of what tshark prints for each field."""
         read = subprocess.run(
             ["tshark", "-n", "-r", str(self.file), "-d", f"tcp.port=={self.port},openflow", "-Y", display_filter,
              "-T", "fields", *(word for field in fields for word in ("-e", field))],
@@ -57,7 +57,7 @@ class Capture:
         return [line.split("\t") for line in read.stdout.splitlines()]
 
     def message_types(self):
-        """The type of every OpenFlow message captured; a segment can carry many."""
+        """The types of all captured OpenFlow messages. A segment can carry many."""
         types = []
         for field in ("openflow_1_0.type", "openflow_v4.type"):
             for (occurrences,) in self._fields(field, field):
@@ -70,8 +70,9 @@ class Capture:
     def malformed(self):
         """Numbers of the frames in which tshark found a malformed message, or a malformed packet inside one.
 
-        tshark 4.0 reads an action behind every flow_mod of 1.0, also where there is none, as in most that delete; it calls
-        such a message malformed when it ends where it should. These, and no others, are let pass.
+        tshark 4.0 reads an action after every flow_mod of 1.0, even if there is none, as in most that delete. It then
+        reports
+        a correct message as malformed. Only these messages are ignored.
         """
         wrong = []
         found = self._fields("_ws.malformed", "frame.number", "_ws.malformed.expert", "openflow_1_0.type", "openflow.length")

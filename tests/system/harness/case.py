@@ -1,4 +1,5 @@
-"""The base of every system test: builds what the test asks for, takes it down, and judges what must hold in all tests."""
+"""The base of every system test: builds what the test requests, takes it down, and checks what must hold after all
+tests."""
 
 import os
 import unittest
@@ -11,8 +12,9 @@ from .openvswitch import OpenVSwitch
 
 VERSIONS = ("OpenFlow10", "OpenFlow13")
 
-# What the kernel may keep of a TCP connection for reading and for writing: minimum, initial size and maximum in bytes. The
-# settings belong to the network namespace, so each test has its own, whatever the machine's are.
+# Kernel buffers of a TCP connection for reading and for writing: minimum, initial size and maximum in bytes. The
+# settings
+# belong to the network namespace, so each test has its own.
 TCP_BUFFERS = {
     "default_buffers": {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"},
     "small_buffers": {"tcp_rmem": "4096 16384 65536", "tcp_wmem": "4096 16384 65536"},
@@ -21,20 +23,21 @@ TCP_BUFFERS = {
 
 
 def on_both_versions(method):
-    """Marks a test that runs once per OpenFlow version and takes it as its argument."""
+    """Marks a test that runs once per OpenFlow version. The version is its argument."""
     method.on_both_versions = True
     return method
 
 
 def under_all_tcp_buffers(method):
-    """Marks a test that runs once per entry of `TCP_BUFFERS`. It stands below `on_both_versions`."""
+    """Marks a test that runs once per entry of `TCP_BUFFERS`. Put it below `on_both_versions`."""
     method.tcp_buffers = tuple(TCP_BUFFERS)
     return method
 
 
 class SystemTest(unittest.TestCase):
-    """A test with an Open vSwitch of its own. `time_limit_s` bounds it; the runner ends what takes longer. A test that
-    compares times is `alone`: no other system test runs beside it."""
+    """A test with its own Open vSwitch. The runner ends a test after `time_limit_s`. A test that compares times is
+    `alone`:
+    no other system test runs at the same time."""
 
     time_limit_s = 120
     alone = False
@@ -66,13 +69,14 @@ class SystemTest(unittest.TestCase):
         self.controllers = []
 
     def judge(self):
-        """What must hold after every test, whatever it was about. Runs when the network is down already."""
+        """Checks what must hold after every test. Runs after the network is down."""
         for controller in self.controllers:
             self.assertEqual(controller.faults(), [], "the controller's log tells of a fault of its own")
         self.assertEqual(self.ovs.error_replies(), [], "Open vSwitch refused messages")
 
     def controller(self, **options):
-        """Starts a controller; the test fails if it does not live until its end, or not stop in peace then."""
+        """Starts a controller. The test fails if the controller does not run until the end, or does not stop with
+        status 0."""
         controller = Controller(self.logs, self.run_dir, **options)
         controller.start()
         self.controllers.append(controller)
@@ -97,7 +101,7 @@ class SystemTest(unittest.TestCase):
         return capture
 
     def assert_well_formed(self, capture):
-        """Ends a capture; tshark must have found OpenFlow in it, and nothing malformed."""
+        """Ends a capture. tshark must have found OpenFlow in it, and nothing malformed."""
         capture.stop()
         self.assertGreater(len(capture.message_types()), 0, "nothing was captured: this would prove nothing")
         self.assertEqual(capture.malformed(), [], f"frames of {capture.file} with malformed messages")

@@ -1,7 +1,7 @@
 """The controller under test, as a process.
 
-`BELLROCK_BIN` names the binary. Nothing else is known of it than its command line, so anything that understands
-`run --listen ADDR:PORT` can stand in for it.
+`BELLROCK_BIN` names the binary. The tests use only its command line, so any program that understands
+`run --listen ADDR:PORT` can replace it.
 """
 
 import json
@@ -16,7 +16,7 @@ from .waiting import until
 PORT = 6653
 LOOPBACK = f"127.0.0.1:{PORT}"
 START_LIMIT_S = 30
-# A watchdog. Draining and closing, graceful as it is, takes two seconds.
+# A watchdog. A graceful stop takes two seconds.
 STOP_LIMIT_S = 30
 COMMAND_LIMIT_S = 30
 # A panic that the controller caught is still a fault of the controller.
@@ -24,7 +24,8 @@ FAULT = re.compile(r"panicked at|\bERROR\b")
 
 
 def listening_ports(pid="self"):
-    """TCP ports that are listened on in the network namespace of a process. From the kernel: a connection would be an event."""
+    """TCP ports with a listener in the network namespace of a process. From the kernel: a connection would be an
+    event."""
     ports = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
@@ -48,7 +49,7 @@ class Controller:
         if config is None:
             self.command += ["--app", app]
         else:
-            # JSON is YAML too, and Python writes it.
+            # JSON is also YAML, and Python can write it.
             path = run_dir / "bellrock.yaml"
             path.write_text(json.dumps(config))
             self.command += ["--config", str(path)]
@@ -79,7 +80,7 @@ class Controller:
         return self.log.read_text(errors="replace")
 
     def faults(self):
-        """Lines of its log that say that something in it went wrong."""
+        """Lines of its log that report a fault of the controller."""
         return [line for line in self.text().splitlines() if FAULT.search(line)]
 
     def resident_bytes(self):

@@ -1,6 +1,6 @@
-"""Numbered datagrams, counted where they arrive. Runs inside hosts: datagrams.py send ADDRESS PORT INTERVAL_S, and
-datagrams.py receive PORT, which says when it is ready. Both end at SIGTERM; the sender prints how many it has sent, the receiver how many it has
-received and the numbers of those that are missing below the highest."""
+"""Sends numbered datagrams, and counts them at their destination. Runs inside hosts: datagrams.py send ADDRESS PORT
+INTERVAL_S, and datagrams.py receive PORT, which reports when it is ready. Both end at SIGTERM. The sender prints the
+number of datagrams sent. The receiver prints the number received, and the missing numbers below the highest."""
 
 import signal
 import socket
@@ -9,19 +9,19 @@ import sys
 import time
 
 NUMBER = struct.Struct("!Q")
-# Of Linux, for root; Python does not name it.
+# A constant of Linux, for root. Python has no name for it.
 SO_RCVBUFFORCE = 33
 
-# How often the receiver looks whether it is to end.
+# Time between two checks of the receiver whether to end.
 LOOK_S = 0.1
-# What arrives while the receiver waits for a processor is kept, so that what is missing was lost on the way.
+# Keeps datagrams while the receiver waits for a processor, so that missing ones were lost in the network.
 RECEIVE_BUFFER_BYTES = 16 << 20
 
 ended = False
 
 
 def end(*_):
-    """Between two datagrams, never within one: the counts are to be right."""
+    """Ends between two datagrams, so that the counts are right."""
     global ended
     ended = True
 

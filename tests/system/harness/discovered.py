@@ -1,4 +1,4 @@
-"""The base of tests of networks whose links the controller finds."""
+"""The base of tests in which the controller discovers links."""
 
 import sys
 
@@ -7,17 +7,16 @@ from .case import SystemTest
 from .topologies import switch_links
 from .waiting import until
 
-# How often announcements are sent: links are found within this, and ports without links are taken for ports of hosts after two
-# seconds.
+# Interval of announcements. Links are found within it. Ports without links count as ports for hosts after two seconds.
 INTERVAL_S = 1
 FOUND_S = 60
 
 
 class Discovered(SystemTest):
-    """A controller, `bellrock`, and a network, `net`, of which it knows all links and all ports of hosts."""
+    """A controller, `bellrock`, that knows all links and all ports for hosts of a network, `net`."""
 
     def discover(self, version, topology, config):
-        """Starts both and waits until that is so."""
+        """Starts both and waits until everything is discovered."""
         self.config = config | {"discovery_interval": f"{INTERVAL_S} s"}
         self.ways = 2 * len(switch_links(topology))
         # A host can have several ports.
@@ -33,14 +32,15 @@ class Discovered(SystemTest):
         until(lambda: self.edge_ports() == self.host_ports, FOUND_S, f"{self.host_ports} ports of hosts")
 
     def announce_hosts(self):
-        """Has each host say where it is. One that only answers others may not be heard by the controller: flows carry its answers."""
+        """Lets each host announce itself. The controller may not see a host that only answers: flows carry its
+        answers."""
         for host in self.net.hosts:
             printed = host.cmd(f"{sys.executable} {announce.__file__} {host.defaultIntf().name} {host.MAC()} {host.IP()}")
             self.assertEqual(printed, "", f"{host.name} sends a gratuitous ARP")
         until(lambda: len(self.told("host_seen")) == len(self.net.hosts), FOUND_S, "every host is known")
 
     def flows_to_hosts(self):
-        """How many flows lead to hosts in the switch that has the fewest."""
+        """Number of flows to hosts in the switch with the fewest of them."""
         hosts = [f"dl_dst={host.MAC()}" for host in self.net.hosts]
         return min(len([flow for flow in self.net.flows(switch.name) if any(host in flow for host in hosts)])
                    for switch in self.net.switches)
@@ -55,7 +55,7 @@ class Discovered(SystemTest):
         return sum(len(switch["edge_ports"]) for switch in self.topology()["switches"])
 
     def told(self, event):
-        """The events of this name, as rows."""
+        """The events with this name, as rows."""
         return [row for row in self.bellrock.ask("events") if row["event"] == event]
 
     def app_counter(self, app, name):

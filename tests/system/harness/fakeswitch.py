@@ -1,8 +1,9 @@
-"""A switch without a datapath, for what no real one does: it floods the controller with packet-ins and reads as it likes.
+"""A switch without a datapath. It can flood the controller with packet-ins and read slowly, as no real switch does.
 
-It speaks as much OpenFlow 1.0 and 1.3 as a controller needs to take it for a switch. Every packet-in carries a frame to
-the broadcast address, whole (the switch buffers nothing), with a number in it. A learning switch answers each with a
-packet_out of the same frame, so the numbers that come back tell what was lost or overtaken.
+It speaks as much OpenFlow 1.0 and 1.3 as a controller requires. Every packet-in carries a whole frame to the broadcast
+address with a number in it, since the switch buffers nothing. A learning switch answers each with a packet_out of the
+same
+frame, so the returned numbers show which were lost or reordered.
 """
 
 import select
@@ -14,7 +15,7 @@ WIRE_VERSION = {"OpenFlow10": 1, "OpenFlow13": 4}
 HEADER = struct.Struct("!BBHI")
 NO_BUFFER = 0xFFFFFFFF
 PORTS = 4
-# IEEE's first EtherType for local experiments: nothing on the way looks deeper.
+# IEEE's first EtherType for local experiments. Nothing on the path parses it.
 ETHERTYPE = 0x88B5
 HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, GET_CONFIG_REQUEST, PACKET_IN, PACKET_OUT = 0, 2, 3, 5, 7, 10, 13
 # Requests whose numbers differ between versions: (request of 1.0, request of 1.3). The reply's number is one more.
@@ -22,23 +23,23 @@ STATS_REQUEST = {1: 16, 4: 18}
 BARRIER_REQUEST = {1: 18, 4: 20}
 ROLE_REQUEST_13 = 24
 STATS_DESC, STATS_PORT_DESC = 0, 13
-# Numbers of packet-ins that only ask whether the controller is ready.
+# Numbers of packet-ins that only test whether the controller is ready.
 PROBE = 1 << 63
 PROBE_INTERVAL_S = 0.1
 READY_LIMIT_S = 30
-# Packet-ins that are prepared for one write.
+# Number of packet-ins prepared for one write.
 BATCH = 64
 READ_BYTES = 1 << 16
-# The same for a blast, where the sender must never be what is waited for.
+# The same for a blast, in which the sender must never be the bottleneck.
 BLAST_BATCH = 4096
 BLAST_READ_BYTES = 1 << 20
 WAIT_S = 0.01
-# How long a sender waits when its link is full.
+# Time that a sender waits if its link is full.
 LINK_WAIT_S = 0.001
 
 
 class FakeSwitch:
-    """One connection to a controller. Not for threads: every method runs in the caller's."""
+    """One connection to a controller. Not thread-safe."""
 
     def __init__(self, version, dpid, port, frame_bytes=64, receive_buffer_bytes=None):
         self.wire = WIRE_VERSION[version]
@@ -48,7 +49,7 @@ class FakeSwitch:
         self.answers = []
         self.stalls = 0
         self._ready = False
-        # Where in the prepared packet-ins of a blast the next byte lies.
+        # Position of the next byte in the prepared packet-ins of a blast.
         self._blasted = 0
         self._unsent = b""
         self._replies = b""
@@ -60,7 +61,7 @@ class FakeSwitch:
         self.socket.setblocking(False)
 
     def connect(self):
-        """Shakes hands and waits until the controller answers packet-ins."""
+        """Completes the handshake and waits until the controller answers packet-ins."""
         bitmap = struct.pack("!HHI", 1, 8, 1 << 4) if self.wire == 4 else b""
         self._replies += self._message(HELLO, 1, bitmap)
         deadline = time.monotonic() + READY_LIMIT_S
@@ -75,7 +76,7 @@ class FakeSwitch:
             self.turn(READ_BYTES)
 
     def flood(self, seconds, read_bytes_per_s=None):
-        """Sends packet-ins without pause for so long, reading at most so much (None: all there is)."""
+        """Sends packet-ins without pause for `seconds`, and reads at most `read_bytes_per_s` (None: everything)."""
         began = last = time.monotonic()
         allowance = 0.0
         while last - began < seconds:
@@ -89,17 +90,17 @@ class FakeSwitch:
                 self._unsent = b"".join(self._packet_in(self.sent + index) for index in range(BATCH))
                 self.sent += BATCH
             allowance -= self.turn(int(allowance))
-        # What has not left whole was not accepted; what has left in part is finished by drain().
+        # Whole unsent packet-ins do not count as sent. drain() sends the rest of one that was sent in part.
         size = len(self._packet_in(0))
         whole, partly = divmod(len(self._unsent), size)
         self.sent -= whole
         self._unsent = self._unsent[:partly]
 
     def blast(self, seconds, bytes_per_s):
-        """Sends packet-ins for so long, as fast as they are taken, but at most so many bytes a second; throws away what comes
-        back, unread.
+        """Sends packet-ins for `seconds`, as fast as the controller reads them, but at most `bytes_per_s`. Discards all
+        answers unread.
 
-        Returns (packet-ins sent, bytes thrown away). After this the connection is of no use but for another blast.
+        Returns (packet-ins sent, bytes discarded). Afterwards the connection can only be used for another blast.
         """
         packets = b"".join(self._packet_in(number) for number in range(BLAST_BATCH))
         size = len(packets) // BLAST_BATCH
@@ -121,14 +122,14 @@ class FakeSwitch:
         return sent // size, thrown
 
     def drain(self, patience_s):
-        """Reads until every packet-in is answered, or nothing has come for so long."""
+        """Reads until every packet-in is answered, or until nothing has come for `patience_s`."""
         last = time.monotonic()
         while len(self.answers) < self.sent and time.monotonic() - last < patience_s:
             if self.turn(READ_BYTES):
                 last = time.monotonic()
 
     def turn(self, read_bytes):
-        """Writes what the socket takes, reads at most `read_bytes`; returns how much it read."""
+        """Writes what the socket takes, and reads at most `read_bytes`. Returns the number of bytes read."""
         if not self._unsent:
             self._unsent, self._replies = self._replies, b""
         readable, writable, _ = select.select([self.socket] if read_bytes > 0 else [],

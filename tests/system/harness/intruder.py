@@ -1,8 +1,9 @@
-"""What a hostile host does to a controller that looks for links and hosts. Runs inside a host.
+"""Attacks of a hostile host on discovery and host tracking. Runs inside a host.
 
-    intruder.py record INTERFACE SECONDS            prints the LLDP frames that come in, one a line, in hexadecimal digits
-    intruder.py send INTERFACE FRAME [COUNT]        sends such a frame, so many times, ten a second
-    intruder.py claim INTERFACE MAC [COUNT]         broadcasts frames from the address of another, likewise
+        intruder.py record INTERFACE SECONDS            prints each LLDP frame that arrives as a line of hexadecimal
+    digits
+        intruder.py send INTERFACE FRAME [COUNT]        sends such a frame COUNT times, ten a second
+        intruder.py claim INTERFACE MAC [COUNT]         broadcasts frames from the address of another host, likewise
 """
 
 import socket

@@ -1,6 +1,6 @@
 """Mininet networks on the test's own Open vSwitch.
 
-Mininet's Python API, never its `mn` command: that one, and `mn -c` more so, ends processes that are not its own.
+Uses Mininet's Python API, never its `mn` command: `mn`, and above all `mn -c`, ends processes that are not its own.
 """
 
 import re
@@ -19,17 +19,18 @@ from .openvswitch import command
 from .waiting import until
 
 CONNECT_LIMIT_S = 30
-# From the connection until the controller knows the switch; it tells the switch nothing that could be waited for.
+# Time from the connection until the controller knows the switch. No message to the switch shows it.
 HANDSHAKE_S = 0.3
-# One ping that is lost; on these networks an answer takes milliseconds.
+# Time limit of a lost ping. On these networks an answer takes milliseconds.
 PING_WAIT_S = 1
 
 
 class Attachment(RemoteController):
-    """Where the switches find the controller. Mininet's own class sends a greeting of telnet there first."""
+    """The address of the controller for the switches. Mininet's own class would first send a greeting of telnet
+    there."""
 
     def __init__(self, name, ip, **params):
-        # Mininet takes any address with a colon for one with a port.
+        # Mininet treats any address with a colon as one with a port.
         super().__init__(name, ip="127.0.0.1", **params)
         self.ip = ip
 
@@ -40,8 +41,9 @@ class Attachment(RemoteController):
 class QuietHost(Host):
     """A host that sends nothing on its own and computes its TCP checksums.
 
-    Without IPv6 it does not solicit routers, so what reaches the controller is what the test sent. The datapath in user
-    space takes frames as they come: with checksums left to a network card that does not exist, TCP does not get through.
+    Without IPv6 it does not solicit routers, so the controller sees only packets of the test. The datapath in user
+    space
+    takes frames unchanged: if checksums are left to a network card that does not exist, TCP does not work.
     """
 
     def config(self, **params):
@@ -53,7 +55,7 @@ class QuietHost(Host):
 
 
 class Line(Topo):
-    """Switches s1, s2, ... in a row, one host (h1, h2, ...) per entry of `hosts`: the number of its switch."""
+    """Switches s1, s2, ... in a row. Each entry of `hosts` is the number of the switch of h1, h2, ..."""
 
     def build(self, switches=1, hosts=(1, 1)):
         for number in range(1, switches + 1):
@@ -74,9 +76,9 @@ class Network:
 
     def __init__(self, ovs, topology, version, controller_ip="127.0.0.1", port=6653):
         setLogLevel("warning")
-        # Mininet would raise limits of the whole machine; ours are enough.
+        # Mininet would raise limits of the whole machine, which the tests do not need.
         Mininet.inited = True
-        # Interfaces of the switches' side must not speak for themselves either.
+        # The interfaces of the switches must send nothing on their own either.
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
         self.ovs = ovs
         self.topology = topology
@@ -86,7 +88,7 @@ class Network:
         self.net.addController("c0", controller=Attachment, ip=controller_ip, port=port)
 
     def start(self, connect=True):
-        """Starts it; with `connect`, waits until every switch is under the controller's care."""
+        """Starts it. With `connect`, waits until the controller knows every switch."""
         self.net.start()
         if connect:
             self.await_connected()
@@ -106,13 +108,13 @@ class Network:
         return self.net.hosts
 
     def connected(self):
-        """Whether every switch has its controller."""
+        """Whether every switch is connected to its controller."""
         return all(self.ovs.connected(switch.name) for switch in self.switches)
 
     def await_connected(self, limit_s=CONNECT_LIMIT_S):
         until(self.connected, limit_s, "every switch connected")
         if self.version == "OpenFlow13":
-            # Here a switch asks the controller only when it was told to, by a table-miss entry.
+            # In 1.3 a switch sends packet-ins only after the controller has installed a table-miss entry.
             until(lambda: all(self.flows(switch.name) for switch in self.switches), limit_s, "a table-miss entry everywhere")
         time.sleep(HANDSHAKE_S)
 
@@ -126,7 +128,7 @@ class Network:
         return self.net.pingAll(timeout=str(PING_WAIT_S))
 
     def unreachable(self, pairs=None):
-        """Pings all ordered pairs of host names (or `pairs`) at once; returns those without an answer."""
+        """Pings all ordered pairs of host names (or `pairs`) at once. Returns those without an answer."""
         if pairs is None:
             pairs = [(a.name, b.name) for a in self.hosts for b in self.hosts if a is not b]
         pings = [(pair, self[pair[0]].popen(["ping", "-n", "-q", "-c", "1", "-W", str(PING_WAIT_S), self[pair[1]].IP()],
@@ -135,7 +137,7 @@ class Network:
         return [pair for pair, ping in pings if ping.wait() != 0]
 
     def seconds_until_reachable(self, limit_s):
-        """Pings all pairs again and again until a round loses nothing; returns how long that took, at most `limit_s`."""
+        """Pings all pairs until a round loses nothing. Returns the time that took, at most `limit_s`."""
         began = time.monotonic()
         missing = None
         while time.monotonic() - began < limit_s:
@@ -146,7 +148,7 @@ class Network:
 
 
 class Pings:
-    """`ping` of one host to another, running until it is asked for its answers."""
+    """A running `ping` of one host to another."""
 
     ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+).* time=([\d.]+) ms", re.MULTILINE)
 
@@ -159,12 +161,12 @@ class Pings:
         self.answers = None
 
     def wait(self, limit_s):
-        """For pings with a count: their answers, when all were sent."""
+        """For pings with a count: waits until all were sent, and returns their answers."""
         printed, _ = self.process.communicate(timeout=limit_s)
         return self._read(printed)
 
     def finish(self):
-        """Ends it; returns [(time of arrival, s since the epoch; sequence number from 1; round trip, ms)]."""
+        """Ends it. Returns [(time of arrival, s since the epoch; sequence number from 1; round trip, ms)]."""
         self.process.send_signal(signal.SIGINT)
         return self.wait(5)
 

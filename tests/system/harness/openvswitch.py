@@ -1,7 +1,7 @@
-"""An Open vSwitch of our own: database, daemon, sockets and logs in directories that belong to one test.
+"""A separate Open vSwitch: database, daemon, sockets and logs in directories of one test.
 
-The datapath is the one in user space, so no kernel module is needed. The machine's Open vSwitch, if there is one, is not
-touched: everything goes through `OVS_RUNDIR`, which Mininet's `ovs-vsctl` calls inherit from this process.
+The datapath is the one in user space, so no kernel module is needed. An Open vSwitch of the machine is not touched:
+everything uses `OVS_RUNDIR`, which Mininet's `ovs-vsctl` calls inherit from this process.
 """
 
 import os
@@ -12,17 +12,17 @@ import subprocess
 from .waiting import until
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-# Watchdogs: each takes far less, on an idle machine.
+# Watchdogs: on an idle machine each step takes far less.
 START_LIMIT_S = 30
 COMMAND_LIMIT_S = 30
-# Open vSwitch writes this when it refuses a message of ours.
+# Open vSwitch logs this when it refuses a message of the controller.
 ERROR_REPLY = re.compile(r"sending OFP\w+ error reply")
-# And this, whenever the connection of a switch to its controller changes.
+# Open vSwitch logs this when the connection of a switch to its controller changes.
 CONTROL_CHANNEL = re.compile(r"\|rconn\|\w+\|(\S+)<->tcp:\S+: (.*)$")
 
 
 def command(*words):
-    """Runs one of the Open vSwitch's commands and returns what it prints."""
+    """Runs a command of Open vSwitch and returns its output."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
     if done.returncode != 0:
         raise AssertionError(f"`{' '.join(words)}` failed with {done.returncode}: {done.stderr}")
@@ -30,7 +30,7 @@ def command(*words):
 
 
 def accepts(path):
-    """Whether somebody listens on a Unix socket. Its file is there a moment before that."""
+    """Whether a process listens on a Unix socket. The file of the socket exists a moment earlier."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         return connection.connect_ex(str(path)) == 0
 
@@ -46,7 +46,7 @@ class OpenVSwitch:
         for variable in ("OVS_RUNDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"):
             os.environ[variable] = str(run_dir)
         os.environ["OVS_LOGDIR"] = str(logs)
-        # Debian keeps the daemons where not every path leads.
+        # Debian installs the daemons in directories that may be missing from PATH.
         os.environ["PATH"] += ":/usr/sbin:/sbin"
 
     def start(self):
@@ -55,7 +55,7 @@ class OpenVSwitch:
         self._spawn("ovsdb-server", str(database), f"--remote=punix:{path}")
         until(lambda: accepts(path), START_LIMIT_S, "ovsdb-server's socket")
         command("ovs-vsctl", "--no-wait", "init")
-        # --disable-system: do not even look for the kernel's datapath.
+        # --disable-system: does not look for the kernel's datapath.
         self._spawn("ovs-vswitchd", f"unix:{path}", "--disable-system")
         # Returns when the daemon has read its (empty) configuration.
         command("ovs-vsctl", f"--timeout={COMMAND_LIMIT_S}", "set", "Open_vSwitch", ".", "external_ids:owner=bellrock-system-tests")
@@ -79,10 +79,11 @@ class OpenVSwitch:
         return self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
 
     def error_replies(self):
-        """Lines of its log in which it refused a message of the controller."""
+        """Lines of its log about refused messages of the controller."""
         return [line for line in self.log_lines() if ERROR_REPLY.search(line)]
 
     def connected(self, switch):
-        """Whether a switch has its controller. From the log: the database is told only every five seconds."""
+        """Whether a switch is connected to its controller. From the log: the database is updated only every five
+        seconds."""
         states = [found[2] for line in self.log_lines() if (found := CONTROL_CHANNEL.search(line)) and found[1] == switch]
         return bool(states) and states[-1] == "connected"

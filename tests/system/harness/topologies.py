@@ -1,15 +1,15 @@
-"""Networks with cycles, for Mininet: what an app has to know links for."""
+"""Networks with cycles, for Mininet. Apps need links to work in them."""
 
 from mininet.topo import Topo
 
 
 def switch_links(topology):
-    """Links between switches: the others lead to hosts."""
+    """Links between switches. All others lead to hosts."""
     return [link for link in topology.links() if all(topology.isSwitch(end) for end in link)]
 
 
 class Ring(Topo):
-    """Four switches in a circle, with a host each."""
+    """Four switches in a ring, with a host each."""
 
     def build(self, switches=4):
         names = [self.addSwitch(f"s{number}") for number in range(1, switches + 1)]
@@ -19,7 +19,7 @@ class Ring(Topo):
 
 
 class Mesh(Topo):
-    """Five switches, each linked with each other one, with a host each."""
+    """Five switches, all linked with each other, with a host each."""
 
     def build(self, switches=5):
         names = [self.addSwitch(f"s{number}") for number in range(1, switches + 1)]

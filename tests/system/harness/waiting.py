@@ -1,4 +1,4 @@
-"""Waiting for something to become true, always with an end."""
+"""Waits until a condition is true, always with a time limit."""
 
 import time
 
@@ -6,7 +6,7 @@ POLL_S = 0.05
 
 
 def until(condition, limit_s, what):
-    """Polls `condition` until it is true and returns its value; after `limit_s` seconds fails, naming `what`."""
+    """Polls `condition` until it is true and returns its value. After `limit_s` seconds it fails and names `what`."""
     deadline = time.monotonic() + limit_s
     while True:
         value = condition()
