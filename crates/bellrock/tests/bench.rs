@@ -252,14 +252,14 @@ fn a_controller_that_takes_too_long_to_learn_is_told_of() {
 fn bad_use_is_told() {
     let address = free_address().to_string();
     let cases: [(&[&str], i32, &str); 11] = [
-        (&["--connect", &address], 1, "nobody listens on"),
+        (&["--connect", &address], 1, "nothing listens on"),
         (&["--connect", "x"], 2, "give HOST:PORT"),
         (&["--macs", "0"], 2, "macs cannot be 0; give 1 to 10000000"),
         (&["--dst", "uniform", "--macs", "1"], 2, "give 2 to 10000000"),
         (&["--mode", "window"], 2, "needs --in-flight"),
         (&["--cores", "100000"], 2, "core 100000 cannot be pinned to"),
         (&["--controller", "false", "--connect", &address], 1, "before it listened"),
-        (&["--peer", "nox"], 2, "built in: ovs-testcontroller, os-ken"),
+        (&["--peer", "nox"], 2, "built-in peer: ovs-testcontroller, os-ken"),
         (&["--peer", "nox=nox_core -i ptcp:6633"], 2, "put {port} or {address} into its command"),
         (&["--peer", "dead=false {port}"], 1, "the controller `false"),
         (&["--pid", "4294967295"], 1, "process 4294967295 cannot be measured"),

@@ -127,7 +127,7 @@ fn redrawing_gives_the_same(folder: &Folder) {
     fs::write(part.join("raw.json"), "{}").unwrap();
     let (status, _, error) = bench(&["report", folder.0.to_str().unwrap()]);
     assert_eq!(status, 1);
-    assert!(error.contains("raw.json is not understood (missing field"), "{error}");
+    assert!(error.contains("raw.json (missing field"), "{error}");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn bad_use_is_told_before_anything_is_measured() {
              fairness, batch, energy, shared-state",
         ),
         (&full, &["macs"], 2, "is not empty; name another one with --out"),
-        (&folder, &["--peer", "nox"], 2, "built in: ovs-testcontroller, os-ken"),
+        (&folder, &["--peer", "nox"], 2, "built-in peer: ovs-testcontroller, os-ken"),
         (&folder, &["--peer", "a=x", "--peer", "a=y"], 2, "each name once"),
         (&folder, &["--peer", "os-ken"], 1, "run `scripts/tools install peers`"),
         (&folder, &["--runs", "0"], 2, "runs cannot be 0; give 1 to 1000"),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[non_exhaustive]
 pub enum CallgrindError {
     /// Valgrind is not installed.
-    #[error("valgrind is not installed; it is Debian's package valgrind")]
+    #[error("valgrind is not installed (Debian package: valgrind)")]
     NoValgrind,
     /// A program could not be started, or a file could not be read.
     #[error("{what}: {error}")]

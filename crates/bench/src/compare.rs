@@ -186,7 +186,7 @@ impl fmt::Display for Comparison {
         writeln!(f, "COMPARED, median of {} pairs", self.pairs)?;
         let bound = |report: &Report| report.summary.bound == Bound::Generator;
         if bound(&self.controller) || bound(&self.reference) {
-            writeln!(f, "the rates are generator-bound; go by the CPU time")?;
+            writeln!(f, "the rates are generator-bound; compare the CPU time instead")?;
         }
         row(f, "rate", self.rate)?;
         for (name, spread) in

@@ -23,7 +23,9 @@ pub enum LoadError {
         most: u64,
     },
     /// A rate that cannot be kept, or that makes no sense.
-    #[error("a rate of {0} packet_ins per second and switch cannot be; give 0.001 to 10000000")]
+    #[error(
+        "a rate of {0} packet_ins per second and switch is out of range; give 0.001 to 10000000"
+    )]
     Rate(f64),
     /// A time to measure or to wait is zero.
     #[error("the {0} is zero; give a time")]
@@ -39,7 +41,7 @@ pub enum BenchError {
     Load(#[from] LoadError),
     /// The connection was refused.
     #[error(
-        "nobody listens on {0}; start the controller there, or give its address with --connect"
+        "nothing listens on {0}; start the controller there, or give its address with --connect"
     )]
     NobodyListens(SocketAddr),
     /// The connection failed for another reason.
@@ -97,8 +99,8 @@ pub enum BenchError {
     },
     /// The controller does not learn all hosts in the time allowed.
     #[error(
-        "the controller did not learn {destinations} destinations within {waited:?} (those of {ready} of \
-         {switches} switches); give it fewer --macs, or more time with --learn-timeout"
+        "the controller did not learn {destinations} destinations within {waited:?} ({ready} of \
+         {switches} switches are done); use fewer --macs, or allow more time with --learn-timeout"
     )]
     LearnsTooSlowly {
         /// Number of destinations of all switches.
@@ -137,7 +139,7 @@ pub enum BenchError {
         error: io::Error,
     },
     /// The controller to start did not come up.
-    #[error("the controller `{command_line}` is not there: {why}")]
+    #[error("the controller `{command_line}` did not start: {why}")]
     StartController {
         /// Its command line.
         command_line: String,
@@ -145,10 +147,10 @@ pub enum BenchError {
         why: String,
     },
     /// Something listens already on the address of a controller to start.
-    #[error("something listens on {0} already; end it, or have the controller listen elsewhere")]
+    #[error("something already listens on {0}; stop it, or give the controller another address")]
     AlreadyListens(SocketAddr),
     /// One half of a comparison failed.
-    #[error("a comparison needs both halves, and one ended before its time: {0}")]
+    #[error("one half of the comparison ended early: {0}")]
     EndedEarly(String),
     /// A message could not be encoded.
     #[error("a message could not be written: {0}; this is a fault of the generator")]

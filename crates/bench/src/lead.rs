@@ -271,11 +271,11 @@ impl<'p> Lead<'p> {
             let Some(note) = self.next_note(deadline, None) else {
                 let up = self.control.up.load(Ordering::Relaxed);
                 return Err(BenchError::NeverAnswers {
-                    what: "take all switches back",
+                    what: "accept all switches again",
                     waited: self.load.connect_timeout * STORM_TIMEOUTS,
                     ready: up.min(self.load.switches.into()) as u32,
                     switches: self.load.switches,
-                    hint: "look into its log, or give it more time with --connect-timeout",
+                    hint: "see its log, or allow more time with --connect-timeout",
                 });
             };
             self.take(note, collected);

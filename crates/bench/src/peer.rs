@@ -138,13 +138,13 @@ impl Contestant {
 pub enum PeerError {
     /// Neither a name and a command, nor a built-in peer.
     #[error(
-        "{0:?} is no peer; give NAME=\"COMMAND\", or one that is built in: ovs-testcontroller, os-ken"
+        "{0:?} is not a peer; give NAME=\"COMMAND\", or a built-in peer: ovs-testcontroller, os-ken"
     )]
     Unknown(String),
     /// A name that is invalid or taken.
     #[error(
-        "a peer cannot be called {0:?}; give letters, digits, dots, underscores and hyphens, at most \
-         40, and each name once; bellrock and responder are taken"
+        "a peer cannot be called {0:?}; give at most 40 letters, digits, dots, underscores and hyphens, \
+         and each name once; bellrock and responder are taken"
     )]
     Name(String),
     /// An empty command.
@@ -152,7 +152,7 @@ pub enum PeerError {
     NoCommand(String),
     /// The peer is not installed.
     #[error(
-        "the peer {name} is not installed: {missing} is not there; run `scripts/tools install peers` \
+        "the peer {name} is not installed: {missing} is missing; run `scripts/tools install peers` \
              in Bellrock's sources ({how})"
     )]
     NotInstalled {
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn what_is_no_peer_is_told() {
-        assert!(wrong("nox").contains("built in: ovs-testcontroller, os-ken"));
+        assert!(wrong("nox").contains("built-in peer: ovs-testcontroller, os-ken"));
         assert!(wrong("=x").contains("cannot be called \"\""));
         assert!(wrong("responder=x").contains("are taken"));
         assert!(wrong("a/b=x").contains("cannot be called"));

@@ -61,7 +61,7 @@ impl fmt::Display for Report {
         }
         costs(self, f)?;
         match &self.failure {
-            Some(failure) => writeln!(f, "ended     before its time: {failure}"),
+            Some(failure) => writeln!(f, "ended     early: {failure}"),
             None => Ok(()),
         }
     }
@@ -75,7 +75,7 @@ fn heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         load.target, load.switches, load.version, load.threads, load.mode
     )?;
     if let Some(rate) = load.rate_per_switch {
-        write!(f, " of {rate} packet_ins a second each")?;
+        write!(f, " of {rate} packet_ins per second each")?;
     }
     if report.is_connecting() {
         return writeln!(f);
@@ -135,16 +135,16 @@ fn summary(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match summary.bound {
         Bound::Generator => writeln!(
             f,
-            "\nno result generator-bound: the generator was the busier one, so {median} {what}/s is \
-             a minimum of what the controller can do"
+            "\nno result generator-bound: the generator was busier, so the controller can do at least \
+             {median} {what}/s"
         )?,
         Bound::Controller => {
             writeln!(f, "\nresult    {median} {what}/s (median; {least} to {most})")?;
         }
         Bound::Unknown => writeln!(
             f,
-            "\nresult    {median} {what}/s (median; {least} to {most}); with --pid it would be known \
-             whether the controller was the busier one"
+            "\nresult    {median} {what}/s (median; {least} to {most}); give --pid to check that the \
+             controller was busier"
         )?,
     }
     let failed: u64 = report.runs.iter().map(|run| run.failed_connections).sum();
@@ -161,7 +161,7 @@ fn answers(tally: &Tally, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(
         f,
         "packets   {sent} sent: {verified} verified, {spoilt} answered wrongly, {missing} not \
-         answered, {without_flow} without a flow, {without_packet} with a flow but not sent on, \
+         answered, {without_flow} without a flow, {without_packet} with a flow but not forwarded, \
          {unfinished} still queued"
     )?;
     writeln!(
@@ -201,7 +201,7 @@ fn costs(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some((user, system)) = user.zip(system) {
         writeln!(
             f,
-            "          of that {:.1} ns in user mode and {:.1} ns in the kernel, as it samples them",
+            "          of these {:.1} ns in user mode and {:.1} ns in the kernel (sampled)",
             user.median, system.median
         )?;
     }

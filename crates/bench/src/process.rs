@@ -64,7 +64,7 @@ impl Controller {
                 return Err(failed(format!("it ended ({status}) before it listened")));
             }
             if start.elapsed() > timeout {
-                return Err(failed(format!("nobody listens on {address} after {timeout:?}")));
+                return Err(failed(format!("nothing listens on {address} after {timeout:?}")));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -197,7 +197,7 @@ mod tests {
         let ended = start("sh -c 'exit 3'", 10_000);
         assert!(ended.contains("it ended (exit status: 3) before it listened"), "{ended}");
         let silent = start("sleep 60", 100);
-        assert!(silent.contains("nobody listens on 127.0.0.1:"), "{silent}");
+        assert!(silent.contains("nothing listens on 127.0.0.1:"), "{silent}");
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub const ON_THREADS: &[Fact] = &[
     fact(
         MCNETTLE,
         "Near-linear to 46 cores, over six times NOX; Beacon was better under 30 cores \
-                    and stopped to scale at about 20.",
+                    and stopped scaling at about 20.",
     ),
     fact(HOT_ICE, "NOX-MT outperformed NOX, 30,000 a second, 33 times on 2 quad-core processors."),
 ];

@@ -365,7 +365,7 @@ impl Driver {
             waited,
             ready: ready as u32,
             switches: self.connections.len() as u32,
-            hint: "look into its log, or give it more time with --connect-timeout",
+            hint: "see its log, or allow more time with --connect-timeout",
         })
     }
 

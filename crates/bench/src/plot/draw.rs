@@ -457,8 +457,8 @@ fn legend(plot: &Plot) -> Vec<Entry<'_>> {
         entries.push(Entry::Series(series, wrap(&series.name, NAME_CHARS)));
     }
     if plot.series.iter().flat_map(points).any(|point| point.hollow) {
-        let text = "hollow: generator-bound. The generator was the busier one, so this is no result; \
-                    a rate is a minimum.";
+        let text =
+            "hollow: generator-bound. The generator was busier, so the rate is only a minimum.";
         entries.push(Entry::Hollow(wrap(text, NAME_CHARS)));
     }
     entries

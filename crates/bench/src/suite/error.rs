@@ -23,7 +23,7 @@ pub enum SuiteError {
     NotEmpty(PathBuf),
     /// A folder without results.
     #[error(
-        "there is no raw.json in {0} nor in its folders; give a folder that `bellrock bench suite --out` made"
+        "there is no raw.json in {0} or its folders; give a folder that `bellrock bench suite --out` made"
     )]
     NoResults(PathBuf),
     /// A file or folder cannot be read or written.
@@ -35,7 +35,7 @@ pub enum SuiteError {
         error: io::Error,
     },
     /// Results that cannot be read.
-    #[error("{path} is not understood ({error}); was it made by another version, or edited?")]
+    #[error("cannot read {path} ({error}); was it made by another version, or edited?")]
     Raw {
         /// The file.
         path: PathBuf,

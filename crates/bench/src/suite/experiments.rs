@@ -94,10 +94,10 @@ pub(super) struct Case {
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "threads",
-        title: "Does it grow with the threads?",
-        about: "Threads of the controller, from one to as many as there are cores; 16 switches, \
-                as many packet_ins as the sockets take. Each controller is kept on as many cores as \
-                it has threads.",
+        title: "Does the rate scale with threads?",
+        about: "Threads of the controller, from one to the number of cores; 16 switches, as many \
+                packet_ins as the sockets take. Each controller runs on as many cores as it has \
+                threads.",
         after: "NUST Table I; Primetime Fig. 2a and 2d",
         facts: published::ON_THREADS,
         cases: threads,
@@ -108,7 +108,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "switches",
-        title: "Does it keep its rate with more switches?",
+        title: "Does the rate hold with more switches?",
         about: "Switches, from 16 to 5,000; 1,000 MACs each, as many packet_ins as the sockets take.",
         after: "NUST Table II; Primetime Fig. 2c and 2f; McNettle Fig. 13",
         facts: published::ON_SWITCHES,
@@ -120,7 +120,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "macs",
-        title: "Does it keep its rate when its tables leave the cache?",
+        title: "Does the rate hold when tables exceed the cache?",
         about: "MACs of all switches together, from 10^3 to 10^7, in random order to uniform \
                 destinations; 16 switches, as many packet_ins as the sockets take.",
         after: "Primetime Fig. 2b and 2e",
@@ -135,8 +135,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "latency",
         title: "How long does a flow set-up take?",
         about: "One packet_in in flight for each switch (ping-pong): distributions with 1 and 64 \
-                switches, and latency and rate from 1 to 2,000; then 1,000 packet_ins a second from \
-                each switch, counted from when they were due.",
+                switches, and latency and rate from 1 to 2,000; then 1,000 packet_ins per second \
+                from each switch, with latency counted from when they were due.",
         after: "Primetime Fig. 3; McNettle Fig. 14 and its fixed rate; NUST's latency mode",
         facts: published::ON_LATENCY,
         cases: latency,
@@ -144,7 +144,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "window",
-        title: "What does waiting for more at a time bring?",
+        title: "How do rate and latency depend on packets in flight?",
         about: "Packet_ins in flight of each switch, from 1 to 4,096; 16 switches. Checked against \
                 Little's law.",
         after: "Hot-ICE",
@@ -154,8 +154,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "fairness",
-        title: "Are all switches served alike?",
-        about: "Jain's index over the switches' rates, 1 if all had the same; as many packet_ins as \
+        title: "Are all switches served equally?",
+        about: "Jain's index of the switches' rates, 1 if all are equal; with as many packet_ins as \
                 the sockets take, and in ping-pong.",
         after: "McNettle Fig. 16",
         facts: published::ON_FAIRNESS,
@@ -164,9 +164,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "batch",
-        title: "How much does reading more at a time bring?",
-        about: "What a read finds, by packet_ins in flight of one switch; and, for controllers that \
-                can be told, what a read may take, with as many packet_ins as the sockets take.",
+        title: "How much do larger reads help?",
+        about: "Bytes available to a read, by packet_ins in flight of one switch; for controllers \
+                with such a setting also the maximum bytes of a read, with as many packet_ins as the \
+                sockets take.",
         after: "McNettle Fig. 9; Hot-ICE on batching",
         facts: published::ON_BATCHES,
         cases: batch,
@@ -174,10 +175,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "energy",
-        title: "How many flow set-ups does a joule buy?",
-        about: "Packet_ins a second of all 16 switches together, at fixed rates. Joules are those of \
-                the processors (RAPL), with the generator's part; where they cannot be read and \
-                --tdp-watts is given, power times time: an estimate, and called so.",
+        title: "How many flow set-ups per joule?",
+        about: "Packet_ins per second of all 16 switches together, at fixed rates. Joules are those \
+                of the processors (RAPL), including the generator's part. If they cannot be read, \
+                --tdp-watts gives an estimate: power times time.",
         after: "Primetime Fig. 4; the TILE-Gx poster",
         facts: published::ON_ENERGY,
         cases: energy,
@@ -185,9 +186,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "shared-state",
-        title: "What does a table cost that all workers share?",
-        about: "Threads of the controller, from one to as many as there are cores; 1,000 switches, as \
-                many packet_ins as the sockets take. Local learning has a table for each switch; \
+        title: "What does a table shared by all workers cost?",
+        about: "Threads of the controller, from one to the number of cores; 1,000 switches, as many \
+                packet_ins as the sockets take. Local learning has a table for each switch; \
                 global learning has one for all, without locks, behind a mutex, or in transactions.",
         after: "McNettle Fig. 20",
         facts: published::ON_SHARED_STATE,
@@ -377,9 +378,9 @@ fn rate_and_cpu(
     figures: &'static [Figure],
 ) -> Vec<Option<Plot>> {
     let titles = match what {
-        "threads" => ("Flow set-ups by threads", "What one costs the controller, by threads"),
-        "switches" => ("Flow set-ups by switches", "What one costs the controller, by switches"),
-        _ => ("Flow set-ups by MACs", "What one costs the controller, by MACs"),
+        "threads" => ("Flow set-ups by threads", "CPU time per flow set-up, by threads"),
+        "switches" => ("Flow set-ups by switches", "CPU time per flow set-up, by switches"),
+        _ => ("Flow set-ups by MACs", "CPU time per flow set-up, by MACs"),
     };
     let curves = Curves {
         record,
@@ -434,7 +435,7 @@ fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
         of("ping-pong", 64.0, "cdf-64", "Latency with 64 switches", published::LATENCY_OF_64),
         curves(
             "p50",
-            "Latency in ping-pong: half are faster",
+            "Latency in ping-pong, median",
             y("latency, median"),
             ping_pong,
             of_latency!(p50),
@@ -442,7 +443,7 @@ fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
         ),
         curves(
             "p99",
-            "Latency in ping-pong: 99% are faster",
+            "Latency in ping-pong, 99th percentile",
             y("latency, 99th percentile"),
             ping_pong,
             of_latency!(p99),
@@ -458,7 +459,7 @@ fn latency_plots(record: &Record) -> Vec<Option<Plot>> {
         ),
         curves(
             "fixed-rate",
-            "Latency at 1,000 packet_ins a second from each switch",
+            "Latency at 1,000 packet_ins per second from each switch",
             y("latency, mean"),
             &[("fixed", "")],
             of_latency!(mean),
@@ -496,7 +497,7 @@ fn fairness_plots(record: &Record) -> Vec<Option<Plot>> {
     vec![
         curves(
             "jain",
-            "Jain's index of fairness over the switches",
+            "Jain's index of fairness between switches",
             "Jain's index",
             |figures| Some(figures.jain),
             published::FAIRNESS,
@@ -504,7 +505,7 @@ fn fairness_plots(record: &Record) -> Vec<Option<Plot>> {
         curves(
             "slowest",
             "The slowest switch",
-            "rate of the slowest, as a share of the median",
+            "rate of the slowest, divided by the median",
             |figures| Some(figures.slowest),
             &[],
         ),
@@ -522,33 +523,25 @@ fn batch_plots(record: &Record) -> Vec<Option<Plot>> {
     let in_flight: &[(&str, &str)] = &[("in flight", "")];
     let sized: &[(&str, &str)] = &[("read size", "")];
     let found: Place = |_, figures| Some(figures.bytes_per_read?.median);
-    let got = "bytes of a read of the controller, mean; 1 switch";
+    let got = "mean bytes per read of the controller, 1 switch";
     let waiting = "bytes of packet_ins in flight, 1 switch";
-    let taken = "most bytes of a read, 16 switches";
+    let taken = "maximum bytes of a read, 16 switches";
     let y = rate_axis;
     vec![
-        curves("rate", "Flow set-ups by what a read can find", waiting, y(), in_flight, RATE),
-        placed(
-            "rate-by-read",
-            "Flow set-ups by what a read found",
-            got,
-            y(),
-            in_flight,
-            RATE,
-            found,
-        ),
+        curves("rate", "Flow set-ups by bytes available to a read", waiting, y(), in_flight, RATE),
+        placed("rate-by-read", "Flow set-ups by bytes per read", got, y(), in_flight, RATE, found),
         curves(
             "cpu",
-            "What one costs, by what a read can find",
+            "CPU time per flow set-up, by bytes available to a read",
             waiting,
             cpu_axis(),
             in_flight,
             CPU,
         ),
-        curves("read-size", "Flow set-ups by what a read may take", taken, y(), sized, RATE),
+        curves("read-size", "Flow set-ups by maximum bytes of a read", taken, y(), sized, RATE),
         curves(
             "read-size-cpu",
-            "What one costs, by what a read may take",
+            "CPU time per flow set-up, by maximum bytes of a read",
             taken,
             cpu_axis(),
             sized,
@@ -577,7 +570,7 @@ fn shared_state_plots(record: &Record) -> Vec<Option<Plot>> {
         number: RATE,
         published: &[],
     };
-    let title = "What one costs the controller, by threads";
+    let title = "CPU time per flow set-up, by threads";
     vec![rate.plot(), cpu_plot(record, title, x(), SHARED_STATE_LINES)]
 }
 
@@ -610,7 +603,7 @@ fn energy_plots(record: &Record) -> Vec<Option<Plot>> {
         ),
         curves(
             "per-cpu-second",
-            "Flow set-ups for each second of the controller's CPU time",
+            "Flow set-ups per second of the controller's CPU time",
             "flow set-ups per CPU second",
             per_second,
             &[],

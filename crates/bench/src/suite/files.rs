@@ -137,7 +137,7 @@ fn read(path: &Path) -> Result<Record, SuiteError> {
     let wrong = |error: String| SuiteError::Raw { path: path.to_owned(), error };
     let record: Record = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if record.format != FORMAT {
-        return Err(wrong(format!("its format is {}, and this reads {FORMAT}", record.format)));
+        return Err(wrong(format!("its format is {}, this version reads {FORMAT}", record.format)));
     }
     if experiment(&record.experiment).is_none() {
         return Err(wrong(format!("there is no experiment {:?}", record.experiment)));

@@ -18,20 +18,20 @@ const STYLE: &str = include_str!("report.css");
 /// What every reader needs to know.
 const HOW_TO_READ: &[&str] = &[
     "Blue is the controller that this report is about. Black is the canned responder: one thread that \
-     learns nothing and sends prepared answers, so it shows what the kernel's TCP allows on this machine. \
+     learns nothing and sends prepared answers, so it shows the limit of the kernel's TCP on this machine. \
      Other strong colours are other controllers, which took turns with these two.",
-    "Dotted and pale is what studies published. They measured years ago, on the hardware that stands \
+    "Dotted and pale curves are published by studies. They measured years ago, on the hardware named \
      beside the curve, mostly over real networks and with a generator that checked no answer. Compare \
-     the shape of a curve and its order of magnitude. It is no race.",
+     only the shape of a curve and its order of magnitude.",
     "A flow set-up counts only if its answer is complete and right. Bars show the minimum and the maximum \
-     of the runs. A hollow mark, or generator-bound in the table, means that the generator was the busier \
-     one. Such a rate is a minimum, and no result.",
+     of the runs. A hollow mark, or generator-bound in the table, means that the generator was busier \
+     than the controller. Such a rate is only a minimum, and not a result.",
     "A share above 100% is possible: a controller with several threads, or with larger reads, can pass \
-     the one thread of the responder. Where the responder was generator-bound, it could do more, so the \
+     the one thread of the responder. If the responder was generator-bound, it could do more, so the \
      share is an upper bound (\u{2264}).",
-    "Rates depend on the machine and on what else runs there. Where the runs of a row differ much, \
-     something else took time. Go by the shares of the responder, which are taken run by run, and by CPU \
-     time.",
+    "Rates depend on the machine and on other programs that run there. If the runs of a row differ a lot, \
+     the machine was busy. Compare the shares of the responder, which are taken run by run, and the CPU \
+     time instead.",
 ];
 
 /// Writes a report on experiments.
@@ -39,7 +39,7 @@ pub(super) fn report(records: &[Record]) -> Result<String, PlotError> {
     let mut page = String::new();
     let title = match records {
         [one] => format!("Bellrock bench: {}", one.experiment),
-        _ => "Bellrock bench: the studies' experiments".to_owned(),
+        _ => "Bellrock bench: experiments of the studies".to_owned(),
     };
     page.push_str("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
@@ -81,9 +81,9 @@ fn facts_of_machine(page: &mut String, record: &Record) {
     let mut row = |name: &str, value: String| {
         add(page, format_args!("<tr><th>{name}</th><td>{}</td></tr>\n", escape(&value)));
     };
-    row("machine", format!("{}, {} core(s) to use, {memory}", machine.processor, machine.cores));
+    row("machine", format!("{}, {} usable core(s), {memory}", machine.processor, machine.cores));
     row("kernel", machine.kernel.clone());
-    row("busy before", format!("{:.2} processes, on average", machine.load_average));
+    row("load before", format!("{:.2} processes, on average", machine.load_average));
     row("began", date(record.began));
     row(
         "measured",

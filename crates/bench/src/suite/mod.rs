@@ -280,8 +280,8 @@ impl Work<'_, '_> {
         let mut notes = Vec::new();
         if self.machine.is_busy() {
             notes.push(format!(
-                "The machine was busy with something else before ({:.2} processes on average): \
-                 what was measured is less than it can do.",
+                "The machine was busy before the start ({:.2} processes on average), so the figures \
+                 are too low.",
                 self.machine.load_average
             ));
         }
@@ -289,9 +289,9 @@ impl Work<'_, '_> {
             cases.iter().filter(|case| Share::of(&self.cores, case.workers).shared).collect();
         if let Some(first) = shared.first() {
             notes.push(format!(
-                "This machine has {} core(s) to use. At {} the generator shares cores with the \
-                 controller, so that both get less than on a larger machine: such a rate says how \
-                 the two get on with each other, not how the controller grows.",
+                "This machine has {} usable core(s). At {} the generator shares cores with the \
+                 controller. Both get less time than on a larger machine, so such a rate does not \
+                 show how the controller scales.",
                 self.cores.len(),
                 first.label
             ));
@@ -303,16 +303,16 @@ impl Work<'_, '_> {
             let Some(first) = out.first() else { continue };
             let name = &contestant.name;
             if let Some(variant) = first.variant {
-                notes.push(format!("{name} does not come as {variant}, and has no such curves."));
+                notes.push(format!("{name} has no variant {variant}, and so no curve for it."));
                 continue;
             }
             notes.push(match contestant.most_switches {
                 Some(most) if first.load.switches > most => {
-                    format!("{name} takes at most {most} switches, and has no points beyond.")
+                    format!("{name} takes at most {most} switches, and has no points above.")
                 }
                 _ => format!(
-                    "{name} has no setting for the size of a read, and no points where that \
-                     is varied."
+                    "{name} has no setting for the size of a read, and so no points with \
+                     different sizes."
                 ),
             });
         }
@@ -376,7 +376,7 @@ impl Work<'_, '_> {
             .find(|(other, many)| *other == contestant && *many <= destinations);
         fewer.map(|(_, many)| {
             format!(
-                "not tried: it did not learn {} destinations in the time that it has for them",
+                "not tried: it did not learn {} destinations in time",
                 Unit::Count.write(*many as f64)
             )
         })
@@ -427,8 +427,8 @@ impl Record {
         if self.experiment == "energy" && figures().all(|figures| figures.per_joule.is_none()) {
             self.notes.push(
                 "Energy was not measured: this process cannot read the processor's counters (RAPL; \
-                 often only root can), and no --tdp-watts was given for an estimate. What is shown \
-                 instead is CPU time."
+                 often only root can), and no --tdp-watts was given for an estimate. The plot \
+                 shows CPU time instead."
                     .to_owned(),
             );
         }

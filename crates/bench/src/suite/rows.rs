@@ -8,22 +8,25 @@ use super::record::{Figures, Outcome, Record, shares};
 
 /// Headings of the columns, with their meaning.
 pub(super) const COLUMNS: [(&str, &str); 11] = [
-    ("at", "the point that was measured"),
-    ("who", "the controller"),
-    ("set-ups/s", "verified flow set-ups a second: median of the runs, minimum to maximum"),
+    ("at", "the point of the experiment"),
+    ("controller", "the controller"),
+    ("set-ups/s", "verified flow set-ups per second: median of the runs, minimum to maximum"),
     (
         "of responder's",
-        "that as a share of the responder's rate, run by run: median, minimum to maximum; \
+        "rate divided by the responder's, run by run: median, minimum to maximum; \
          \u{2264}: at most, since the responder could do more; \u{2265}: at least, since the controller \
-         could",
+         could do more",
     ),
-    ("CPU each", "CPU time of the controller's process for each flow set-up, median"),
-    ("of responder's", "that in times of the responder's, run by run: median, minimum to maximum"),
-    ("p50", "half of the latencies were at most this"),
-    ("p99", "99% of the latencies were at most this"),
-    ("Jain", "Jain's index of fairness over the switches"),
-    ("bytes a read", "what the controller got with each read, in the mean, where it is known"),
-    ("remarks", "what else has to be known"),
+    ("CPU each", "CPU time of the controller's process per flow set-up, median"),
+    (
+        "of responder's",
+        "CPU time divided by the responder's, run by run: median, minimum to maximum",
+    ),
+    ("p50", "median latency"),
+    ("p99", "99th percentile of latency"),
+    ("Jain", "Jain's index of fairness between switches"),
+    ("bytes per read", "mean bytes per read of the controller, if known"),
+    ("remarks", "notes on this row"),
 ];
 
 /// A row of the table.
@@ -102,9 +105,7 @@ fn on_spread(figures: &Figures) -> Option<String> {
     let Spread { least, most, .. } = figures.rate();
     let ratio = most / least;
     (least > 0.0 && ratio > WIDE_SPREAD).then(|| {
-        format!(
-            "runs differ by a factor of {ratio:.1}: something else took time, go by the CPU time"
-        )
+        format!("runs differ by a factor of {ratio:.1}: busy machine, compare the CPU time instead")
     })
 }
 
@@ -117,7 +118,7 @@ fn on_share(
 ) -> Option<String> {
     match (figures.generator_bound, responder.generator_bound) {
         (true, true) => {
-            return Some("both rates are the generator's: the share says nothing".to_owned());
+            return Some("the generator limited both rates: the share means nothing".to_owned());
         }
         (false, true) => {
             return Some(
@@ -159,7 +160,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             remarks.push("generator-bound: not a result".to_owned());
         }
         if *not_right > 0 {
-            remarks.push(format!("{not_right} answers not right, {verified} right"));
+            remarks.push(format!("{verified} right answers, {not_right} wrong, extra or missing"));
         }
         if *unfinished > 0 {
             remarks.push(format!("{unfinished} still queued 10 s later"));

@@ -36,16 +36,16 @@ impl std::fmt::Display for Page<'_> {
         writeln!(
             f,
             "# Performance\n\n\
-             What the engine has to reach, and what it reached. `bellrock bench targets` wrote this page; do \
-             not edit it.\n\n\
+             Targets of the engine, and measurements. `bellrock bench targets` wrote this page; do not \
+             edit it.\n\n\
              - Machine: {processor}, {cores} cores, {:.1} GiB, {kernel}\n\
-             - Load average when it was done: {load_average:.2}\n\
+             - Load average at the end: {load_average:.2}\n\
              - Commit: {}\n\
              - Date: {}\n\
              - How: {how}, medians of {} pairs of runs of {:.1} s in turn, with minimum and maximum. Controller on one \
              core, generator on the other, release build, default configuration with `match: exact`.\n\n\
-             Ratios are ours by the other's. Rates of rows whose generator was the busier one are the least \
-             that ours can do, and no results.\n",
+             Ratios are ours divided by the other's. If the generator was busier, a rate is only a minimum of \
+             ours, and not a result.\n",
             *memory_bytes as f64 / GIB,
             self.commit,
             date(self.seconds),
@@ -63,10 +63,10 @@ impl std::fmt::Display for Page<'_> {
         }
         writeln!(
             f,
-            "\n## Beside each result\n\n\
-             CPU is the controller's for each verified flow set-up, with its parts in user mode and in the \
-             kernel as the kernel samples them. Bytes are those of each read(2) of the controller, in the mean. \
-             Busy is the share of the time that the busiest thread was running.\n\n\
+            "\n## Details\n\n\
+             CPU is the controller's CPU time per verified flow set-up. The kernel samples its parts in user mode \
+             and in the kernel. Bytes is the controller's mean per read(2). Busy is the share of the time that \
+             the busiest thread ran.\n\n\
              | Row | Whose | Flow set-ups/s | CPU ns | user ns | kernel ns | Bytes per read | Controller busy | Generator busy |\n\
              |---|---|--:|--:|--:|--:|--:|--:|--:|"
         )?;
