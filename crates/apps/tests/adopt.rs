@@ -1,6 +1,6 @@
 //! Flows of learning switches when their connections, or the controller, come back.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

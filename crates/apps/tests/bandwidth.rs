@@ -1,7 +1,7 @@
 //! The app `bandwidth` in a lab: a request gets its rate on a whole path, or nothing; broken paths
 //! are replaced.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod known;
 mod reserving;
@@ -26,7 +26,7 @@ fn the_first_path_that_has_so_much_is_taken_and_what_is_released_can_be_had_agai
     let other = reserve(&mut lab, &book, request("10.0.0.2", "10.0.0.3", "600M")).unwrap_err();
     assert!(other.to_string().contains("has 400M left of 1G, less than 600M"), "{other}");
     let same = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
-    assert!(same.to_string().contains("there is reservation 1 already"), "{same}");
+    assert!(same.to_string().contains("reservation 1 from"), "{same}");
 
     let released = book.release(1);
     assert_eq!(wait(&mut lab, released), Ok(()));

@@ -1,7 +1,7 @@
 //! The app `bandwidth` in a lab where switches, connections and controllers fail and return, and
 //! switches refuse changes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod known;
 mod reserving;
@@ -60,7 +60,7 @@ fn a_switch_that_is_away_for_a_moment_keeps_its_flows_and_the_reservation_its_pa
     lab.disconnect("s1");
     lab.run_for(Duration::from_secs(1));
     let other = reserve(&mut lab, &book, request("10.0.0.1", "10.0.0.3", "1M")).unwrap_err();
-    assert_eq!(other.to_string(), "switch 0000000000000001 is not connected, and a host is there");
+    assert_eq!(other.to_string(), "a host is at switch 0000000000000001, which is not connected");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The order of apps decides whose flows take effect, whatever the order of installation.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! The ends of circuits: who may take them over, and which frames enter and leave there.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

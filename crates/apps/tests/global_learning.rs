@@ -1,6 +1,6 @@
 //! Global learning in emulated networks, with each of the three tables.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

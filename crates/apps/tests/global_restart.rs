@@ -1,6 +1,6 @@
 //! Global learning when the controller restarts: its table is empty, its flows remain.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Which flows of an earlier run a learning switch adopts, and what it learns from them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod lab;
 

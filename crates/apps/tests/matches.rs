@@ -1,6 +1,6 @@
 //! The match of a flow, for each kind of packet, on both versions.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+#![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
 mod lab;
 

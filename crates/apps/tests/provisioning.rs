@@ -1,6 +1,6 @@
 //! The app `provisioning` in a lab: circuits from end to end, kept through failures.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

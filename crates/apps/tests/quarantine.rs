@@ -1,6 +1,6 @@
 //! The app `quarantine` in a lab: listed hosts are cut off at once, everywhere, and come back.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

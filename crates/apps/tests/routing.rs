@@ -1,7 +1,7 @@
 //! Routing in networks with cycles: every host reaches every other host, no packet circles, and
 //! failures are bypassed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod known;
 

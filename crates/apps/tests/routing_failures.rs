@@ -1,7 +1,7 @@
 //! Reactive routing with switches that refuse flows or are slow to confirm: each gets rare retries,
 //! and delays only its own pairs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod known;
 

@@ -8,7 +8,7 @@
 //!
 //! A failing seed is printed with what happened; `LAB_SEED=N` runs it alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod seeds;
 

@@ -1,7 +1,7 @@
 //! Routing when the controller restarts: flows of an earlier run stay until the network is
 //! complete, and are then changed to match the hosts and paths.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::time::Duration;
 

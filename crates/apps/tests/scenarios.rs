@@ -2,7 +2,7 @@
 //! Mininet on Open vSwitch and in real time, and of `crates/bellrock/tests/live.rs`, over real
 //! sockets. They have the same names in all three places.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::collections::BTreeSet;
 use std::fs;

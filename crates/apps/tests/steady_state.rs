@@ -1,6 +1,6 @@
 //! In the steady state no packet causes an allocation: hits, floods, inserts, evictions, packets
 //! with and without buffers, both kinds of match, both versions.
-#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+#![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
 mod lab;
 

@@ -1,7 +1,7 @@
 //! Storms are detected, reported once and slowed down, and their end is detected. Nothing else
 //! counts as a storm.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod lab;
 

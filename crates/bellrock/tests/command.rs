@@ -444,7 +444,7 @@ fn all_that_is_wrong_is_said_at_once() {
     );
     said(
         &format!("{circuits}    - blue 1:1 4:2\n    - green 3:1 1:1\n    - blue 5:1 5:2\n"),
-        &[":5:7: `circuits` cannot be \"green 3:1 1:1\"", "there are two circuits \"blue\""],
+        &[":5:7: `circuits` cannot be \"green 3:1 1:1\"", "two circuits have the name \"blue\""],
     );
     said(
         &format!(

@@ -141,7 +141,7 @@ pub(crate) fn advise(_: NonNull<u8>, _: usize) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails so")]
+#[allow(clippy::unwrap_used, reason = "a failing test panics")]
 mod tests {
     use super::*;
     use crate::slab::MIN_ROOM_BYTES;

@@ -187,7 +187,7 @@ impl Free {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails so")]
+#[allow(clippy::unwrap_used, reason = "a failing test panics")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

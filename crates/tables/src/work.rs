@@ -44,5 +44,5 @@ pub(crate) fn by_another<R>(others: impl FnOnce() -> R) -> R {
 /// Records that the thread begins to read a line.
 #[cfg(not(loom))]
 pub(crate) fn reads_a_line() {
-    assert_eq!(HELD.get(), 0, "who holds a line keeps others from it, and reads no further one");
+    assert_eq!(HELD.get(), 0, "a thread that holds a line must not read another");
 }

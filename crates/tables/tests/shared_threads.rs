@@ -1,6 +1,6 @@
 //! Many threads use one shared table.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;

@@ -137,7 +137,7 @@ impl Holding {
             Standing::Intact => return self.stay(held).await,
             Standing::Broken => return self.replace(held).await,
             Standing::Away(dpid) => (NotCommitted::Away(dpid).to_string(), Duration::MAX),
-            Standing::New(dpid, until) => (format!("switch {dpid} is just back"), until),
+            Standing::New(dpid, until) => (format!("switch {dpid} has just reconnected"), until),
         };
         // The flows may still be in place: they stay until those of another path are confirmed.
         match self.find(Some(&held), Duration::ZERO, &BTreeSet::new()).await {

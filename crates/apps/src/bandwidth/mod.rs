@@ -123,7 +123,7 @@ pub enum NotReserved {
     #[error("both hosts are at port {0}, so their packets do not pass the switch")]
     SamePort(SwitchPort),
     /// There is already a reservation between these hosts.
-    #[error("from {from} to {to} there is reservation {id} already; release it first")]
+    #[error("reservation {id} from {from} to {to} exists already; release it first")]
     Reserved {
         /// The host that sends.
         from: HostId,
@@ -144,7 +144,7 @@ pub enum NotReserved {
         known: Vec<String>,
     },
     /// The switch of a host is not connected.
-    #[error("switch {0} is not connected, and a host is there")]
+    #[error("a host is at switch {0}, which is not connected")]
     NotConnected(Dpid),
     /// The ingress switch speaks 1.0.
     #[error(
@@ -153,7 +153,7 @@ pub enum NotReserved {
     )]
     NoMeters(Dpid),
     /// The capacity of a line is unknown.
-    #[error("{0} does not say what it carries; set `rate`, or `lines` for this one")]
+    #[error("{0} does not report its speed; set `rate`, or `lines` for this line")]
     NoRate(Line),
     /// The whole capacity of a line is less than the requested rate.
     #[error("{line} carries {carries}, less than {rate}, and there is no path without such a line")]
@@ -174,7 +174,7 @@ pub enum NotReserved {
         to: HostId,
     },
     /// Other reservations use the missing bandwidth.
-    #[error("{line} has {free} left of {carries}, less than {rate}, and no other path has so much")]
+    #[error("{line} has {free} left of {carries}, less than {rate}, and no other path has enough")]
     Taken {
         /// Requested rate.
         rate: Kbps,
@@ -186,7 +186,7 @@ pub enum NotReserved {
         carries: Kbps,
     },
     /// A host has disappeared or moved meanwhile.
-    #[error("host {0} is not there any more")]
+    #[error("host {0} has disappeared or moved")]
     Gone(HostId),
     /// For too long it was unknown whether packets get through.
     #[error("{0}, for too long")]
@@ -208,10 +208,10 @@ fn known_queues(known: &[String]) -> String {
 #[non_exhaustive]
 pub enum NotReleased {
     /// There is no reservation with this number.
-    #[error("there is no reservation {0}; `bellrock reservations` lists those that there are")]
+    #[error("there is no reservation {0}; `bellrock reservations` lists all")]
     Unknown(u32),
     /// It is released, but some of its flows may remain.
-    #[error("it is released, but flows of it may be left: {0}")]
+    #[error("it is released, but some of its flows may remain: {0}")]
     FlowsLeft(NotCommitted),
 }
 

@@ -30,9 +30,8 @@ pub enum HostName {
 /// The text names no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} names no host; give an Ethernet address (00:1b:21:3c:9d:f8), an IPv4 or IPv6 address, each with \
-     @VLAN (1 to 4094) behind it if need be, or SWITCH:PORT (a1:4, port 4 of the switch whose datapath id is a1 \
-     in hexadecimal)"
+    "{0:?} names no host; give an Ethernet or IP address, with @VLAN (1 to 4094) if needed, or SWITCH:PORT \
+     with the datapath id in hexadecimal, such as 00:1b:21:3c:9d:f8, 10.0.0.7@30 or a1:4"
 )]
 pub struct NoHostName(pub String);
 
@@ -41,7 +40,7 @@ pub struct NoHostName(pub String);
 pub enum NotOneHost {
     /// No host has it.
     #[error(
-        "no host {0} has been seen; `bellrock hosts` lists those that have, and one is seen when it sends"
+        "no host {0} has been seen; a host is seen when it sends a packet, and `bellrock hosts` lists all"
     )]
     Unknown(HostName),
     /// Several hosts have it.
@@ -124,7 +123,7 @@ pub struct Kbps(pub u64);
 /// The text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no rate; give a whole number above 0 with k, M or G for kbit/s, Mbit/s or Gbit/s, such as 10M"
+    "{0:?} is not a rate; give a whole number above 0 with k, M or G (kbit/s, Mbit/s, Gbit/s), such as 10M"
 )]
 pub struct NoRate(pub String);
 

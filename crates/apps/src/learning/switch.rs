@@ -34,7 +34,7 @@ const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 const MAX_NEWS_AT_A_TIME: usize = 64;
 
 /// A learning switch at one switch.
-#[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
+#[expect(private_bounds, reason = "the host table is private to this crate")]
 pub struct LearningSwitch<H: HostTable = Hosts> {
     settings: LearningSettings,
     prepared: Prepared,
@@ -73,7 +73,7 @@ struct Seen {
     dst: Hashed,
 }
 
-#[expect(private_bounds, reason = "where hosts are kept is the affair of this crate")]
+#[expect(private_bounds, reason = "the host table is private to this crate")]
 impl<H: HostTable> LearningSwitch<H> {
     pub(crate) fn new(
         settings: LearningSettings,

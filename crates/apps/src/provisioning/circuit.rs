@@ -32,13 +32,13 @@ pub struct Circuit {
 pub enum NoCircuit {
     /// A part of it is not an endpoint.
     #[error(
-        "{0:?} is no endpoint; give SWITCH:PORT (a1:4, port 4 of the switch whose datapath id is a1 in \
-         hexadecimal), SWITCH:PORT:VLAN (a1:4:100; VLANs are 1 to 4094), or a host's Ethernet address"
+        "{0:?} is not an endpoint; give SWITCH:PORT or SWITCH:PORT:VLAN (datapath id in hexadecimal, VLAN 1 to \
+         4094), or a host's Ethernet address, such as a1:4, a1:4:100 or 00:1b:21:3c:9d:f8"
     )]
     NoEndpoint(String),
     /// It has too few or too many endpoints.
     #[error(
-        "the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints behind its name, and has {have}"
+        "the circuit {name:?} needs 2 to {MAX_ENDPOINTS} endpoints after its name, but has {have}"
     )]
     Endpoints {
         /// Its name.
@@ -52,11 +52,11 @@ pub enum NoCircuit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// Two have the same name.
-    #[error("there are two circuits {0:?}; give each a name of its own")]
+    #[error("two circuits have the name {0:?}; give each its own name")]
     Name(String),
     /// An endpoint is used twice.
     #[error(
-        "{endpoint} is an endpoint of {first:?} and of {second:?}; it can be in one place only"
+        "{endpoint} is an endpoint of {first:?} and of {second:?}; use each endpoint only once"
     )]
     Endpoint {
         /// The endpoint.
@@ -68,7 +68,7 @@ pub enum Conflict {
     },
     /// There are too few VLANs for the circuits.
     #[error(
-        "the circuits (there are {circuits}) need {needed} VLANs, and `vlans` has {have}; make the range longer"
+        "{circuits} circuits need {needed} VLANs, but `vlans` has only {have}; make the range longer"
     )]
     Vlans {
         /// Number of circuits.
@@ -164,12 +164,12 @@ mod tests {
         let text = "blue 00000000000000a1:4 00000000000000a2:3:100 02:00:00:00:00:01";
         assert_eq!(text.parse::<Circuit>().unwrap().to_string(), text);
         for (text, said) in [
-            ("", "needs 2 to 64 endpoints behind its name, and has 0"),
-            ("blue a1:1", "and has 1"),
-            ("blue a1:1 a2", "\"a2\" is no endpoint; give SWITCH:PORT"),
-            ("blue a1:1 a2:1:4095", "is no endpoint"),
-            ("blue a1:1 a2:1:1:1", "is no endpoint"),
-            ("blue a1:1 ff:ff:ff:ff:ff:ff", "is no endpoint"),
+            ("", "needs 2 to 64 endpoints after its name, but has 0"),
+            ("blue a1:1", "but has 1"),
+            ("blue a1:1 a2", "\"a2\" is not an endpoint; give SWITCH:PORT"),
+            ("blue a1:1 a2:1:4095", "is not an endpoint"),
+            ("blue a1:1 a2:1:1:1", "is not an endpoint"),
+            ("blue a1:1 ff:ff:ff:ff:ff:ff", "is not an endpoint"),
         ] {
             let error = text.parse::<Circuit>().unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
@@ -198,6 +198,6 @@ mod tests {
         assert_eq!(settings.check(), Ok(()));
         settings.circuits.push("c a1:3 a2:3".parse().unwrap());
         let wrong = settings.check().unwrap_err().to_string();
-        assert!(wrong.contains("need 24 VLANs, and `vlans` has 16"), "{wrong}");
+        assert!(wrong.contains("need 24 VLANs, but `vlans` has only 16"), "{wrong}");
     }
 }

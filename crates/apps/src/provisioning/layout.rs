@@ -63,7 +63,7 @@ pub(super) enum NotLaid {
     NoSwitch(Dpid),
     #[error("port {0} is not up")]
     NoPort(SwitchPort),
-    #[error("port {0} leads to another switch; an endpoint is where hosts are")]
+    #[error("port {0} leads to another switch; an endpoint must be a host port")]
     Inside(SwitchPort),
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Endpoints(Vec<NotLaid>),

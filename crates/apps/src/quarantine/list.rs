@@ -29,24 +29,21 @@ pub enum Blocked {
 pub enum NotBlockable {
     /// It is not an address.
     #[error(
-        "{0:?} is no address; give an Ethernet address (00:1b:21:3c:9d:f8), or an IPv4 or IPv6 address or \
-         prefix (10.0.0.7, 10.1.0.0/16, 2001:db8::/32)"
+        "{0:?} is not an address; give an Ethernet or IP address or an IP prefix, such as \
+         00:1b:21:3c:9d:f8, 10.0.0.7, 10.1.0.0/16 or 2001:db8::/32"
     )]
     NoAddress(String),
     /// It is an Ethernet address that no host has.
-    #[error(
-        "{0} is no host's own address but a group's, or nobody's; give the address that a host sends from"
-    )]
+    #[error("{0} is a group address or zero; give the address that a host sends from")]
     NoStation(MacAddr),
     /// It is an IP address that no host sends from.
     #[error(
-        "{0} is no host's own address but a group's, the loopback's, or nobody's; give the address that a host \
-         sends from"
+        "{0} is a multicast, broadcast or loopback address; give the address that a host sends from"
     )]
     NoHost(IpAddr),
     /// The prefix length is invalid for the kind of address, or would block all hosts.
     #[error(
-        "/{length} is no length of such a prefix; give a whole number from 1 to {most}, as in {address}/{most}"
+        "/{length} is not a valid prefix length; give a number from 1 to {most}, such as {address}/{most}"
     )]
     Length {
         /// The address before it.
@@ -277,14 +274,16 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_what_would_be_right() {
-        assert!(problem("printer-3").starts_with("\"printer-3\" is no address; give an Ethernet"));
-        assert!(problem("10.0.0.300").contains("is no address"));
-        assert!(problem("ff:ff:ff:ff:ff:ff").contains("no host's own address"));
+        assert!(
+            problem("printer-3").starts_with("\"printer-3\" is not an address; give an Ethernet")
+        );
+        assert!(problem("10.0.0.300").contains("is not an address"));
+        assert!(problem("ff:ff:ff:ff:ff:ff").contains("is a group address"));
         for nobody in ["224.0.0.1", "224.0.0.0/4", "127.0.0.1", "255.255.255.255", "::1", "ff02::1"]
         {
-            assert!(problem(nobody).contains("no host's own address"), "{nobody}");
+            assert!(problem(nobody).contains("is a multicast, broadcast or"), "{nobody}");
         }
-        assert!(problem("0.0.0.0/0").starts_with("/0 is no length of such a prefix; give"));
+        assert!(problem("0.0.0.0/0").starts_with("/0 is not a valid prefix length; give"));
         assert_eq!(
             problem("10.1.2.3/16"),
             "10.1.2.3/16 has bits behind the prefix; give 10.1.0.0/16, or 10.1.2.3 for that host alone"

@@ -64,7 +64,7 @@ pub enum NotChanged {
     )]
     Full,
     /// It is in the file, which only the operator changes.
-    #[error("{blocked} stands in the file, in line {line}; take it out there")]
+    #[error("{blocked} is in line {line} of the file; remove it there")]
     InFile {
         /// The blocked host or prefix.
         blocked: Blocked,
@@ -72,9 +72,7 @@ pub enum NotChanged {
         line: usize,
     },
     /// There is no such entry. A prefix that covers it may be listed.
-    #[error(
-        "{0} is not on the list, as it is written here; `bellrock quarantine list` shows who is"
-    )]
+    #[error("{0} is not on the list in this form; `bellrock quarantine list` shows all entries")]
     NotListed(Blocked),
 }
 

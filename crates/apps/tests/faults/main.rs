@@ -7,7 +7,7 @@
 //!
 //! A failing seed prints what happened, and the command that repeats it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod broken;
 mod run;

@@ -68,7 +68,7 @@ impl fmt::Display for Passed {
 
 /// A property that does not hold.
 #[derive(Debug)]
-#[expect(dead_code, reason = "what it holds is printed")]
+#[expect(dead_code, reason = "its fields are only printed")]
 pub(crate) enum Broken {
     /// Some hosts do not reach other hosts after the faults.
     Unreachable { within: Duration, pairs: Vec<(String, String)> },

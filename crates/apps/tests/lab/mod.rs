@@ -1,7 +1,7 @@
 //! A learning switch without a network: tests pass in packets and events, and decode its answers
 //! from their bytes.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Labs with the app `bandwidth`, and helpers for its tests.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each program uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::future::Future;
 use std::pin::Pin;

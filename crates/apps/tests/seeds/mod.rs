@@ -1,6 +1,6 @@
 //! Runs many seeds, on as many threads as the machine has cores.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

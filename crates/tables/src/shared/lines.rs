@@ -136,7 +136,7 @@ mod store {
             #[allow(unsafe_code)]
             let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
             let skip = block.align_offset(align);
-            debug_assert!(skip <= align, "the block was made longer by so much");
+            debug_assert!(skip <= align, "the block has `align` spare bytes");
             // SAFETY: the block has `align` bytes more than the lines need.
             #[allow(unsafe_code)]
             let start = unsafe { block.add(skip) };
