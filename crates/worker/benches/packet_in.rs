@@ -1,12 +1,12 @@
-//! What a packet-in costs a worker with the learning app, without sockets: reading, deciding and
-//! writing the flow_mod.
+//! Cost of a packet-in at a worker with the learning app, without sockets: decode, decide, encode
+//! the flow_mod.
 //!
-//! `cargo bench -p bellrock-worker --bench packet_in -- 1.3 exact 100000` prints nanoseconds; the
-//! same binary under `valgrind --tool=callgrind`, once with 100000 and once with 200000 packets,
-//! gives instructions (the difference, divided). `exact@lock_free`, `exact@mutex` and `exact@stm` are the global learning app, with
-//! its table kept in that way. A fourth argument is the number of workers, each in a
-//! thread of its own, that share sixteen switches with so many packets each; `scripts/hot-loop`
-//! compares what they cost.
+//! `cargo bench -p bellrock-worker --bench packet_in -- 1.3 exact 100000` prints nanoseconds.
+//! Instructions per packet: run the same binary under `valgrind --tool=callgrind` with 100000 and
+//! with 200000 packets, and divide the difference. `exact@lock_free`, `exact@mutex` and `exact@stm`
+//! select global learning, with that kind of table. A fourth argument sets the number of workers,
+//! each in its own thread, that share sixteen switches with that many packets each;
+//! `scripts/hot-loop` compares their costs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a benchmark, not a library")]
 
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ use bellrock_worker::{
     Key, Mailbox, ReadOutcome, Settings, Shared, SharedParts, Transport, Wake, Worker,
 };
 
-/// Hosts of the switch; all are learnt before the measurement.
+/// Number of hosts of a switch. All are learnt before the measurement.
 const HOSTS: u32 = 1000;
 
-/// Switches that workers share, where their number is given. Always the same ones: where hosts lie in
-/// its table is a matter of luck, and makes some switches cheaper than others.
+/// Number of switches that workers share, if there are several workers. A constant: the positions
+/// of hosts in a table are random, which makes some switches cheaper than others.
 const SHARED_SWITCHES: usize = 16;
 
 struct Awake;
@@ -66,9 +66,8 @@ impl Transport for Wire {
     }
 }
 
-/// What the kernel does in a controller. Of its own name, so that it can be left out of the count.
-/// Callgrind counts each byte that memcpy's `rep movsb` moves as an instruction, so this copies in
-/// registers.
+/// Stands for the kernel's copy. A named function, so that its cost can be left out. It copies in
+/// registers, because callgrind counts each byte of memcpy's `rep movsb` as an instruction.
 #[inline(never)]
 fn the_kernels_copy(from: &[u8], to: &mut [u8]) {
     let (from, from_end) = from.as_chunks::<64>();
@@ -79,7 +78,7 @@ fn the_kernels_copy(from: &[u8], to: &mut [u8]) {
     to_end.copy_from_slice(from_end);
 }
 
-/// The address of a host of a switch, counted from 0.
+/// Address of a host of a switch, counted from 0.
 fn mac(switch: u64, n: u32) -> [u8; 6] {
     let [a, b, c, d] = n.to_be_bytes();
     [2, switch as u8, a, b, c, d]
@@ -88,7 +87,7 @@ fn mac(switch: u64, n: u32) -> [u8; 6] {
 /// The datapath id of the first switch.
 const FIRST_DPID: u64 = 7;
 
-/// The app: local learning, or global learning with its table kept in this way.
+/// Makes the app: local learning, or global learning with this table.
 fn app(table: Option<&str>, settings: LearningSettings) -> Box<dyn DynApp> {
     fn global<T: GlobalTable>(settings: LearningSettings, budget: &Budget) -> Box<dyn DynApp> {
         Box::new(GlobalLearning::<T>::new(settings, budget).with_seed(1))
@@ -103,7 +102,7 @@ fn app(table: Option<&str>, settings: LearningSettings) -> Box<dyn DynApp> {
     }
 }
 
-/// A TCP packet in 64 bytes, as the packet-ins of the studies' benchmarks carry.
+/// A TCP packet in 64 bytes, as in the packet-ins of published benchmarks.
 fn packet(version: Version, switch: u64, source: u32, destination: [u8; 6], out: &mut Out) {
     let mut data = [0; 64];
     data[..6].copy_from_slice(&destination);
@@ -190,7 +189,8 @@ fn main() {
     println!("OpenFlow {version}, {matching:?}: {each:.1} ns a packet-in, {sent} bytes sent");
 }
 
-/// Nanoseconds for each packet-in of one worker, and the bytes of its answers.
+/// Returns the nanoseconds for each packet-in of one worker, and the number of bytes that it
+/// answers.
 fn one_worker(
     index: usize,
     shared: Arc<Shared>,
@@ -208,7 +208,7 @@ fn one_switch(worker: &mut Worker, version: Version, packets: u32, dpid: u64) ->
     let mut wire = Wire::default();
     let key = bring_up(worker, dpid, version, &mut wire);
 
-    // Each host is learnt by a broadcast; then each packet goes to a host that is known.
+    // Each host is learnt by a broadcast. Then each packet goes to a known host.
     let mut out = Out::with_capacity(256 * HOSTS as usize);
     let switch = dpid - FIRST_DPID;
     (0..HOSTS).for_each(|host| packet(version, switch, host, [0xff; 6], &mut out));
@@ -221,7 +221,7 @@ fn one_switch(worker: &mut Worker, version: Version, packets: u32, dpid: u64) ->
     });
     wire = Wire { incoming: out.as_slice().to_vec(), ..Wire::default() };
 
-    // Not measured: hosts without flows get their first ones, and then global learning has them near.
+    // Not measured: the first flows of each host, after which global learning has cached them.
     for _ in 0..2 {
         wire.at = 0;
         while worker.read(key, now, &mut wire) {}
@@ -233,7 +233,7 @@ fn one_switch(worker: &mut Worker, version: Version, packets: u32, dpid: u64) ->
     (time.as_nanos() as f64 / f64::from(packets / HOSTS * HOSTS), wire.sent)
 }
 
-/// What is measured. Not inlined, so that callgrind can be told to look at nothing else.
+/// The measured loop. Not inlined, so that callgrind can be limited to it.
 #[inline(never)]
 fn hot_loop(worker: &mut Worker, key: Key, rounds: u32, wire: &mut Wire) {
     let now = Duration::from_secs(2);

@@ -1,8 +1,8 @@
-//! Who hands switches over, to whom, and which: Maestro's case, where all busy switches happen to
-//! be one worker's while another has nothing to do.
+//! Decides when to hand switches over, which ones, and to which worker. (Maestro's case: all busy
+//! switches belong to one worker while another is idle.)
 //!
-//! Each worker decides for itself, from what it has done and from what the others publish of
-//! themselves: one word each, written once a window and never for a packet. What is done about
+//! Each worker decides for itself, from its own load and the loads that the others publish: one
+//! word each, written once a window and never for a packet. `hand_over` carries the decision out.
 //! the decision is in `hand_over`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use crossbeam_utils::CachePadded;
 use crate::settings::{HAND_OVER_SWITCHES, HAND_OVER_WINDOWS, IDLE_PERMILLE, OVERLOADED_PERMILLE};
 use crate::transport::Key;
 
-/// A share of the time, in thousandths.
+/// A share of time, in thousandths.
 pub(crate) type Permille = u16;
 
-/// What a worker tells the others of itself.
+/// The load that a worker publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// How much of the last window it was busy.
+    /// Share of the last window in which it was busy.
     pub(crate) busy: Permille,
-    /// Its connections.
+    /// Number of its connections.
     pub(crate) connections: usize,
 }
 
-/// What all workers have published.
+/// The published loads of all workers.
 #[derive(Debug)]
 pub(crate) struct Loads(Box<[CachePadded<AtomicU64>]>);
 
@@ -40,7 +40,7 @@ impl Loads {
         }
     }
 
-    /// The one with the most time left, if it has enough of it and room for another connection.
+    /// The worker with the lowest load, if it is idle enough and can take another connection.
     pub(crate) fn idlest(&self, but: usize, max_connections: usize) -> Option<(usize, Load)> {
         let loads = self.0.iter().map(|word| from_word(word.load(Ordering::Relaxed)));
         let fits = |load: &Load| load.busy <= IDLE_PERMILLE && load.connections < max_connections;
@@ -48,8 +48,8 @@ impl Loads {
         others.min_by_key(|(_, load)| (load.busy, load.connections))
     }
 
-    /// Reserves time of a worker for what it is about to get: others that look for somebody idle
-    /// see it. `false`: somebody else was faster, or it has told something new meanwhile.
+    /// Reserves time of a worker for the switches that it is about to get, visible to other
+    /// workers. `false`: another worker was faster, or a new load was published meanwhile.
     pub(crate) fn reserve(&self, worker: usize, seen: Load, expected: Load) -> bool {
         let (seen, expected) = (to_word(seen), to_word(expected));
         self.0.get(worker).is_some_and(|word| {
@@ -66,22 +66,22 @@ fn from_word(word: u64) -> Load {
     Load { busy: word as Permille, connections: (word >> 16) as usize }
 }
 
-/// The share of a window that was busy.
+/// Share of a window that was busy.
 pub(crate) fn permille(busy: Duration, window: Duration) -> Permille {
     let share = busy.as_nanos() * 1000 / window.as_nanos().max(1);
     share.min(1000) as Permille
 }
 
-/// For how long a worker has been overloaded.
+/// Number of windows for which a worker has been overloaded.
 #[derive(Debug, Default)]
 pub(crate) struct Strain {
     windows: u32,
-    /// The number of this time of overload; what switches bring is counted anew in each.
+    /// Number of this period of overload. Loads of switches are counted anew in each.
     time: u32,
 }
 
 impl Strain {
-    /// A window is over. `true`: the worker has been overloaded for long enough to do something.
+    /// Ends a window. `true`: the worker has been overloaded long enough to hand switches over.
     pub(crate) fn window(&mut self, busy: Permille) -> bool {
         if busy < OVERLOADED_PERMILLE {
             self.windows = 0;
@@ -95,24 +95,24 @@ impl Strain {
         self.windows > HAND_OVER_WINDOWS
     }
 
-    /// Switches were handed over: what is left is measured anew.
+    /// Restarts the count, after switches were handed over.
     pub(crate) fn relieved(&mut self) {
         self.windows = 0;
     }
 }
 
-/// What a switch brings its worker.
+/// The load that a switch causes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Burden {
     time: u32,
     bytes: u64,
-    /// Until then it stays where it is.
+    /// Until this time the switch stays at its worker.
     rest_until: Duration,
 }
 
 impl Burden {
-    /// So many bytes came from it. Bytes stand for the work that they make, as far as can be told
-    /// without looking at a clock for every read.
+    /// Counts bytes from the switch. Bytes approximate the work that they cause, without a look at
+    /// the clock for every read.
     #[inline]
     pub(crate) fn add(&mut self, strain: &Strain, bytes: usize) {
         if self.time != strain.time {
@@ -121,7 +121,7 @@ impl Burden {
         self.bytes += bytes as u64;
     }
 
-    /// What it brought in this time of overload.
+    /// Bytes from the switch in this period of overload.
     pub(crate) fn bytes(&self, strain: &Strain) -> u64 {
         if self.time == strain.time { self.bytes } else { 0 }
     }
@@ -130,17 +130,17 @@ impl Burden {
         now < self.rest_until
     }
 
-    /// Of a switch that has come to another worker, and stays there until then.
+    /// For a switch that has moved to another worker: it stays there until `rest_until`.
     pub(crate) fn resting(rest_until: Duration) -> Self {
         Burden { rest_until, ..Burden::default() }
     }
 }
 
-/// Which switches to hand over, and how busy they will keep the other worker. `bytes` is what each
-/// that may go has brought, `total` what all of them have, those that may not go too.
+/// Picks the switches to hand over. Returns them with the load that they will cause at the other
+/// worker. `bytes` has the counts of the movable switches, `total` the count of all.
 ///
-/// The largest first, as long as both workers are not beyond the middle between them: so the
-/// other never becomes the busier one, and one switch that is all the load stays.
+/// Picks the largest first, as long as neither worker crosses the middle between their loads. So
+/// the other worker never becomes the busier one, and a switch that is the only load stays.
 pub(crate) fn pick(
     mut bytes: Vec<(u64, Key)>,
     total: u64,

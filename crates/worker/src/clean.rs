@@ -1,15 +1,18 @@
-//! What an earlier run of the apps left in a switch, before the apps see it: each app's flows are removed, kept
-//! ([`LeftFlows::Keep`]), or it is asked about each of them ([`LeftFlows::Adopt`]).
+//! Cleans a switch of the flows of an earlier run, before the apps see it. For each app, the flows
+//! are removed, kept ([`LeftFlows::Keep`]), or offered to the app one by one
+//! ([`LeftFlows::Adopt`]).
 //!
-//! 1.3 removes an app's flows by their cookies. 1.0 cannot: its flows are listed, and those with an app's
-//! cookie are removed one by one. Where an app is to be asked, they are listed in both versions. Flows with other cookies stay.
+//! In 1.3, an app's flows are removed by cookie. In 1.0 that is impossible: flows are requested,
+//! and those with an app's cookie are removed one by one. Flows to adopt are requested in both
+//! versions. Flows with other cookies stay.
 //!
-//! So many switches of a worker are asked at a time: see `turns`.
+//! A worker asks a limited number of switches at a time: see `turns`.
 //!
-//! A switch that is asked is not up, and its packet-ins wait (see `early`). So the question is followed by a barrier: the
-//! barrier's reply without the answer means that the switch does not report flows. Where neither comes while packet-ins
-//! wait, the switch comes up after [`bellrock_session::PACKET_WAIT`], and a later answer is dealt with then: of the flows in it, those that are
-//! older than the connection are an earlier run's.
+//! A switch that is asked is not up yet, and its packet-ins wait (see `early`). So a barrier
+//! follows the request: if its reply comes without an answer before it, the switch does not report
+//! flows. If neither comes while packet-ins wait, the switch comes up after
+//! [`bellrock_session::PACKET_WAIT`]. An answer that comes later is still processed: flows older
+//! than the connection are those of an earlier run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +32,8 @@ use crate::turns::Turn;
 use crate::worker::Worker;
 
 impl Worker {
-    /// The datapath id is this connection's own: remove what an earlier run left, or ask for it, then come
-    /// up.
+    /// Removes the flows of an earlier run, or requests them, then brings the switch up. The
+    /// connection already owns its datapath id.
     pub(crate) fn clean<T: Transport>(
         &mut self,
         key: Key,
@@ -39,8 +42,8 @@ impl Worker {
         transport: &mut T,
     ) {
         if info.version == Version::V1_3 {
-            // A table-miss entry that is wanted takes the place of the old one, so that no packet falls
-            // into the gap between the two.
+            // A wanted table-miss entry replaces the old one, so that no packet is lost between the
+            // two.
             let entry = (!self.wants_packet_ins()).then_some(Cookie::CONTROLLER);
             let removed = self.cookies(LeftFlows::Remove).into_iter().chain(entry).collect();
             self.remove_all_of(key, removed);
@@ -48,7 +51,7 @@ impl Worker {
         if self.flows_to_ask_for(&Match::any(), info.version).is_none() {
             return self.up(key, info, None, now, transport);
         }
-        // What is removed need not wait.
+        // Removals need not wait.
         self.flush(key, transport);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let (since, asked, turn) = (now, None, Turn::Waits);
@@ -56,7 +59,8 @@ impl Worker {
         self.wait_for_turn(key, now, transport);
     }
 
-    /// Asks a switch for its flows. If it cannot be asked, it comes up without at its next timer.
+    /// Requests the flows of a switch. If that is impossible, the switch comes up without them at
+    /// its next timer.
     pub(crate) fn ask_for_flows(&mut self, key: Key, now: Duration) {
         let Some(connection) = self.connections.get(key) else { return };
         let version = connection.session.version();
@@ -66,11 +70,11 @@ impl Worker {
         let xid = connection.session.next_xid(xid::SESSION);
         let request = ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Flow(request)));
         let kind = RequestKind::Multipart(MultipartKind::Flow);
-        // The buffer is empty at this point.
+        // The buffer is empty here.
         let is_asked = connection.session.request(xid, kind, now).is_ok()
             && request.encode(version, xid, &mut self.out).is_ok();
         if is_asked {
-            // Without it, the question is ended by its answer or by time.
+            // If this fails, only an answer or the time limit ends the request.
             let _ = connection.session.follow(xid, now, &mut self.out);
         }
         let until = if is_asked { now + CLEAN_WAIT } else { now };
@@ -80,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// The flows that a switch has to tell before it comes up, if it has to.
+    /// The request for the flows that a switch must report before it comes up, if any.
     fn flows_to_ask_for<'m>(
         &self,
         all: &'m Match,
@@ -98,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// Whether this answers the question for the flows of an earlier run.
+    /// Whether this xid is that of the request for the flows of an earlier run.
     pub(crate) fn is_cleaning(&self, key: Key, answered: u32) -> bool {
         let stage = self.connections.get(key).map(|connection| &connection.stage);
         let asked = match stage {
@@ -109,7 +113,7 @@ impl Worker {
         asked.is_some_and(|asked| asked.xid == answered)
     }
 
-    /// The switch has reported its flows, or does not: then why.
+    /// Handles the reported flows, or the reason why there are none.
     pub(crate) fn cleaned<T: Transport>(
         &mut self,
         key: Key,
@@ -126,7 +130,7 @@ impl Worker {
             }
             _ => return,
         };
-        // Of a switch that is up already, younger flows are this run's.
+        // If the switch is already up, younger flows belong to this run.
         let min_age = if is_up { now.saturating_sub(info.since) } else { Duration::ZERO };
         let reported = reply.and_then(|reply| match reply.body() {
             Ok(ReplyBody::Flow(flows)) => Ok(flows),
@@ -156,8 +160,8 @@ impl Worker {
         self.next_turns(now, transport);
     }
 
-    /// Packet-ins wait, and neither an answer nor the reply to the barrier has come: the switch comes up, and
-    /// the answer is dealt with when it comes.
+    /// Brings the switch up before its answer, because packet-ins wait and neither the answer nor
+    /// the barrier reply has come. A later answer is still processed.
     pub(crate) fn up_before_answer<T: Transport>(
         &mut self,
         key: Key,
@@ -178,7 +182,8 @@ impl Worker {
         self.next_turns(now, transport);
     }
 
-    /// What the switch has is not known: no flow that nobody knows is to hide packets from its app.
+    /// Handles a switch that does not report its flows: in 1.3, removes those to adopt, since
+    /// unknown flows could hide packets from their app.
     fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: Missing, now: Duration) {
         let becomes = match info.version {
             Version::V1_0 => "old ones stay",
@@ -193,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// Asks the apps that want it about each of their flows of at least this age, and removes those that they do not take on.
+    /// Offers flows of at least this age to their apps, and removes those that are not adopted.
     pub(crate) fn adopt<T: Transport>(
         &mut self,
         key: Key,
@@ -207,7 +212,7 @@ impl Worker {
         let (mut adopted, mut removed) = (0, 0);
         for flow in flows.iter().filter(|flow| age(flow) >= min_age) {
             let asks = |app: &App| app.does(LeftFlows::Adopt) && app.owns(&flow);
-            // One that is disabled meanwhile is not asked any more: its flows stay.
+            // An app that was disabled meanwhile is not asked: its flows stay.
             let Some(place) = self.apps.iter().position(asks) else { continue };
             if self.adopts(key, place, flow, now) {
                 adopted += 1;
@@ -230,7 +235,7 @@ impl Worker {
         self.shared.wants_packet_ins()
     }
 
-    /// The cookies of the apps with whose flows this is to be done.
+    /// Cookies of the apps whose old flows are treated this way.
     fn cookies(&self, left: LeftFlows) -> Vec<Cookie> {
         self.apps.iter().filter(|app| app.does(left)).map(|app| app.id.cookie()).collect()
     }
@@ -242,12 +247,12 @@ impl Worker {
         for cookie in cookies {
             let xid = connection.session.next_xid(xid::SESSION);
             let old = FlowMod::delete(&all).cookie_mask(cookie.with(0), Cookie::MASK);
-            // The buffer is as good as empty at this point: there is room for one message an app.
+            // The buffer is almost empty here: one message for each app fits.
             let _ = ToSwitch::FlowMod(old).encode(Version::V1_3, xid, &mut self.out);
         }
     }
 
-    /// Removes one flow that an earlier run has left, and no other.
+    /// Removes exactly one flow of an earlier run.
     fn remove_left<T: Transport>(
         &mut self,
         key: Key,
@@ -286,14 +291,14 @@ impl Worker {
     }
 }
 
-/// How long a flow has been in its switch.
+/// Time since the flow was installed.
 fn age(flow: &FlowStats<'_>) -> Duration {
     Duration::new(flow.duration_sec.into(), flow.duration_nsec.min(999_999_999))
 }
 
 impl App {
-    /// Whether this is what becomes of the flows of its earlier runs. Those of an app that is disabled
-    /// stay, as it is not asked any more.
+    /// Whether the app's old flows are treated this way. False for a disabled app: its flows stay,
+    /// as it gets no calls.
     fn does(&self, left: LeftFlows) -> bool {
         self.left_flows == left && !self.health.is_disabled()
     }

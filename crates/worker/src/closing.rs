@@ -1,4 +1,4 @@
-//! How connections end: what is still sent, who hears of it, and what is counted.
+//! The end of connections: last messages, notifications, and counters.
 
 use std::time::Duration;
 
@@ -13,31 +13,31 @@ use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
 impl Worker {
-    /// The connection of `key` has failed or was closed by the switch.
+    /// Handles a connection that has failed, or that the switch has closed.
     pub fn closed<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
         self.close(key, End::Peer, now, transport);
     }
 
-    /// The switch of `key` takes no bytes.
+    /// Closes a connection whose switch reads no bytes.
     pub fn stalled<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
         self.close(key, End::Stalled, now, transport);
     }
 
-    /// The controller stops: every connection is closed, after what was accepted for it.
+    /// Stops the worker: closes every connection, after the mail that was accepted for it.
     pub fn stop<T: Transport>(&mut self, now: Duration, transport: &mut T) {
-        // Whoever hands switches over to it from here on is told that it takes none.
+        // From here on, no worker hands switches over to this one.
         self.shared.hold().stops(self.index);
         self.mail_that_is_there(now, transport);
         let keys: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.close(key, End::Stop, now, transport);
         }
-        // From here on senders are told that there is no such switch. What they sent meanwhile is
-        // counted as undeliverable.
+        // From here on, senders get the error that the switch is unknown. Mail from before counts
+        // as undeliverable.
         self.mail_that_is_there(now, transport);
     }
 
-    /// Deals with as much mail as a mailbox holds, and not with what comes all the while.
+    /// Processes as much mail as a mailbox holds, but not mail that keeps coming.
     fn mail_that_is_there<T: Transport>(&mut self, now: Duration, transport: &mut T) {
         let most = MAILBOX_MESSAGES + self.postponed.len();
         for _ in 0..most.div_ceil(MAIL_PER_TURN) {
@@ -47,8 +47,8 @@ impl Worker {
         }
     }
 
-    /// Ends a connection: what is written still goes out, the handlers hear of it, its datapath
-    /// id is free.
+    /// Closes a connection: sends what is written, notifies the handlers, and releases its datapath
+    /// id.
     pub(crate) fn close<T: Transport>(
         &mut self,
         key: Key,
@@ -131,9 +131,9 @@ impl Worker {
     }
 }
 
-/// Adds what a session has counted since it was last asked.
+/// Adds the counters of a session since the last call.
 pub(crate) fn count_session(counters: &Counters, session: &mut Controller) {
-    // All of them, by name: one that is new and is not exported does not compile.
+    // By name: a new counter that is not exported does not compile.
     let bellrock_session::Counters {
         early_others,
         unexpected,

@@ -1,5 +1,5 @@
-//! Events about connections: switches come up, go, or fail to come up. Bounded, since anybody who reaches the port can connect
-//! and go again, all day long.
+//! Events of connections: switches come up, go down, or fail to come up. Their number is bounded,
+//! since any peer can connect and disconnect all day long.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,23 +10,25 @@ use bellrock_session::Close;
 
 use crate::connection::End;
 
-/// Events about switches that come up or go that a worker may publish at once: as many as are kept.
+/// Maximum number of such events that a worker may publish at once: as many as are kept.
 const BURST_EVENTS: u32 = 1024;
 
-/// How many it may publish in a minute for ever.
+/// Number of events that it may publish per minute, continuously.
 const EVENTS_PER_MINUTE: u32 = 60;
 
-/// A connection that ends before its switch is up is published for its address and reason so often.
+/// Minimum time between two events for the same address and reason of connections that end before
+/// their switch is up.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
 
-/// Addresses and reasons that are told apart. Those of further ones are published together.
+/// Maximum number of pairs of address and reason that are reported separately. All others are
+/// reported together.
 const MAX_REPEATED: usize = 64;
 
-/// Which events about connections a worker publishes.
+/// Decides which events of connections a worker publishes.
 #[derive(Debug)]
 pub(crate) struct Comings {
     left: u32,
-    /// Up to when events have been added to `left`.
+    /// Time up to which events have been added to `left`.
     since: Duration,
     ended: BTreeMap<(Option<IpAddr>, EndReason), Repeated>,
 }
@@ -35,7 +37,7 @@ pub(crate) struct Comings {
 #[derive(Debug)]
 struct Repeated {
     published: Duration,
-    /// Those since then.
+    /// Number of connections since then.
     times: u64,
 }
 
@@ -46,7 +48,7 @@ impl Default for Comings {
 }
 
 impl Comings {
-    /// Whether one more event about a switch may be published.
+    /// Whether one more event of a switch may be published.
     pub(crate) fn allows(&mut self, now: Duration) -> bool {
         let every = Duration::from_secs(60) / EVENTS_PER_MINUTE;
         let more = now.saturating_sub(self.since).as_nanos() / every.as_nanos();
@@ -58,7 +60,8 @@ impl Comings {
         allowed
     }
 
-    /// A connection has ended before its switch was up: the event to publish, if it is time for one.
+    /// Counts a connection that ended before its switch was up. Returns the event to publish, if
+    /// one is due.
     pub(crate) fn ended(&mut self, from: IpAddr, why: Ended, now: Duration) -> Option<Event> {
         let is_recent = |repeated: &Repeated| now < repeated.published + REPEATED_EVERY;
         let key = (Some(from), why.reason);
@@ -156,7 +159,7 @@ mod tests {
         let published = (0..1000).filter_map(|n| ended(n, 1)).collect::<Vec<_>>();
         assert_eq!(published.len(), MAX_REPEATED + 1);
         assert_eq!(published.last(), Some(&(None, 1)));
-        // The first ones are forgotten when their minute is over.
+        // The first ones expire after a minute.
         assert!(ended(2000, 61).is_some_and(|(from, _)| from.is_some()));
         assert_eq!(comings.ended.len(), 1);
     }

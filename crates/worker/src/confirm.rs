@@ -1,13 +1,13 @@
 //! Changes that a switch confirms, and requests of tasks.
 //!
-//! A *program* is a run of messages, one for each change, and a barrier behind them. The messages have
-//! consecutive transaction ids of one owner, so an error names the change that it is about. When the
-//! barrier comes back, all errors about what stands before it are there too (1.0 §5.3.7, 1.3.5
-//! §7.3.8): what has none by then is installed. If the connection ends before, or the barrier does not
-//! come back in time, nothing is claimed: [`Outcome::Unknown`].
+//! A *program* is a series of messages, one for each change, followed by a barrier. The messages
+//! have consecutive transaction ids of one owner, so an error identifies its change. All errors
+//! come before the barrier's reply (1.0 §5.3.7, 1.3.5 §7.3.8): a change without an error by then is
+//! installed. If the connection ends before, or the barrier's reply is late, the outcome is
+//! [`Outcome::Unknown`].
 //!
-//! Programs that had to wait are written together, with one barrier behind them: however many small
-//! ones one app has sent, another's is not behind more than the barriers that are under way.
+//! Waiting programs are written together, with one barrier. So the small programs of one app,
+//! however many, delay another app's program only by the barriers under way.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,38 +28,40 @@ use crate::settings::FLUSH_BYTES;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
-/// The owner of the transaction ids of programs and of tasks' requests: none of an app at any place.
+/// Owner byte in the transaction ids of programs and of tasks' requests. No app has it.
 pub(crate) const CONFIRM: u8 = u8::MAX;
 
-/// Whether this transaction id is of a program or of a task's request.
+/// Whether this transaction id belongs to a program or a task's request.
 pub(crate) fn is_confirms(xid: u32) -> bool {
     xid::owner(xid) == CONFIRM
 }
 
-/// Changes in front of one barrier: those of several programs that waited, or a part of a larger one.
+/// Maximum number of changes before one barrier: of several waiting programs, or a part of a larger
+/// one.
 pub(crate) const PROGRAM_CHANGES: usize = 1024;
 
-/// Barriers of programs that one switch has not answered; further programs wait in the worker.
+/// Maximum number of unanswered barriers of programs for one switch. Further programs wait in the
+/// worker.
 pub(crate) const BARRIERS_UNANSWERED: usize = 8;
 
-/// Bytes of programs of one switch that wait in the worker; a further one is not sent.
+/// Maximum bytes of waiting programs for one switch. A further one is not sent.
 pub(crate) const PROGRAM_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
 
-/// Requests of tasks to one switch that are unanswered; a further one is not sent.
+/// Maximum number of unanswered requests of tasks to one switch. A further one is not sent.
 pub(crate) const TASK_REQUESTS: usize = 16;
 
-/// Requests of tasks to one switch, barriers included, that may be unanswered.
+/// Maximum number of unanswered requests of tasks to one switch, with barriers.
 pub const TASKS_UNANSWERED: u16 = (TASK_REQUESTS + BARRIERS_UNANSWERED) as u16;
 
-/// Requests to one switch that have to be allowed ([`bellrock_session::Settings::max_requests`]): those of tasks, and some
-/// for the apps' handlers.
+/// Minimum for [`bellrock_session::Settings::max_requests`]: requests of tasks, and some for
+/// handlers.
 pub const MIN_REQUESTS: u16 = TASKS_UNANSWERED + 8;
 
 /// Changes on their way to a switch.
 pub(crate) struct Posted {
     dpid: Dpid,
     app: AppId,
-    /// The messages, with transaction ids that mean nothing yet.
+    /// The encoded messages. Their transaction ids are set later.
     bytes: Box<[u8]>,
     changes: usize,
     within: Duration,
@@ -74,34 +76,34 @@ pub(crate) struct Question {
     promise: Promise<std::result::Result<Reply, RequestError>>,
 }
 
-/// What tasks wait for at one switch.
+/// The pending work of tasks at one switch.
 #[derive(Default)]
 pub(crate) struct Confirms {
-    /// Not written yet.
+    /// Programs that are not written yet.
     waiting: VecDeque<Posted>,
     waiting_bytes: usize,
-    /// Written, and their barriers are not back.
+    /// Programs that are written but not confirmed.
     sent: VecDeque<Sent>,
-    /// Requests that are unanswered, by their transaction ids.
+    /// Unanswered requests, by their transaction ids.
     asked: Vec<(u32, Promise<std::result::Result<Reply, RequestError>>)>,
 }
 
 /// Programs that were written with one barrier behind them.
 struct Sent {
-    /// The transaction id of the first change, without its owner; the others follow.
+    /// Transaction id of the first change, without its owner. The others follow.
     first: u32,
-    /// Of all programs together.
+    /// Number of changes of all programs together.
     changes: usize,
     barrier: u32,
-    /// What the switch has refused so far: one error for each change, however many it sends.
+    /// Refusals so far: one error for each change, however many the switch sends.
     refused: BTreeMap<usize, Refusal>,
-    /// When they are given up.
+    /// Time limit.
     until: Duration,
-    /// In order.
+    /// The programs, in order.
     programs: Vec<SentProgram>,
 }
 
-/// A program that was sent: whose it is, how many changes it has, and who waits for them.
+/// A program that was sent: its app, its number of changes, and its waiting task.
 struct SentProgram {
     app: AppId,
     changes: usize,
@@ -109,9 +111,9 @@ struct SentProgram {
 }
 
 impl Sent {
-    /// Which change this transaction id is of.
+    /// Index of the change with this transaction id.
     fn change(&self, xid: u32) -> Option<usize> {
-        // Counts run from 1 to the largest and round again.
+        // Counts run from 1 to the maximum, then start again at 1.
         let count = xid & xid::MAX_COUNT;
         let behind = (count + xid::MAX_COUNT - self.first) % xid::MAX_COUNT;
         Some(behind as usize).filter(|change| *change < self.changes)
@@ -136,7 +138,7 @@ impl Posted {
         self.promise.keep(vec![Outcome::NotSent(error); self.changes]);
     }
 
-    /// The connection has gone that it was posted to.
+    /// Reports that the connection is gone.
     pub(crate) fn undeliverable(self) {
         let dpid = self.dpid;
         self.not_sent(Error::UnknownSwitch(dpid));
@@ -148,7 +150,7 @@ impl Posted {
 }
 
 impl Question {
-    /// The connection has gone that it was posted to.
+    /// Reports that the connection is gone.
     pub(crate) fn undeliverable(self) {
         self.promise.keep(Err(Error::UnknownSwitch(self.dpid).into()));
     }
@@ -158,8 +160,8 @@ impl Question {
     }
 }
 
-/// Says a program in a version, and posts it in parts. All of it is said before any is posted: where one
-/// change cannot be, none is sent.
+/// Encodes a program in a version, and posts it in parts. All changes are encoded first: if one
+/// cannot be, none is sent.
 pub(crate) fn post_program(
     program: &Program,
     version: Version,
@@ -198,7 +200,7 @@ pub(crate) fn post_program(
     Programmed::in_parts(answers)
 }
 
-/// Says a request in a version, and posts it.
+/// Encodes a request in a version, and posts it.
 pub(crate) fn post_request(
     dpid: Dpid,
     body: RequestBody<'_>,
@@ -220,7 +222,7 @@ pub(crate) fn post_request(
 }
 
 impl Worker {
-    /// A program for one of this worker's switches, or one that was.
+    /// Handles a program for a switch of this worker, which may be gone.
     pub(crate) fn program<T: Transport>(
         &mut self,
         to: ConnectionId,
@@ -244,7 +246,7 @@ impl Worker {
         self.write_programs(key, now, transport);
     }
 
-    /// Writes programs that wait, as many as may be unconfirmed.
+    /// Writes waiting programs, as many as may be unconfirmed.
     fn write_programs<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
         loop {
             let Some(connection) = self.connections.get_mut(key) else { return };
@@ -256,12 +258,12 @@ impl Worker {
             if together.is_empty() {
                 return;
             }
-            // What stands in the buffer goes first, and what is written now is more than a batch's answers
-            // are: it has the buffer for itself.
+            // Earlier bytes in the buffer go first. A program can be longer than a batch's answers,
+            // so it gets the whole buffer.
             self.flush(key, transport);
             let Some(connection) = self.connections.get_mut(key) else { return };
             let Some(confirms) = connection.confirms.as_deref_mut() else { return };
-            // The switch carries out what was sent before first.
+            // The switch processes earlier changes first.
             let before = confirms.sent.iter().map(|sent| sent.changes).sum();
             let (sent, mut bytes) = number(&mut connection.session, together, before, now);
             if connection.floods_by_all {
@@ -275,7 +277,7 @@ impl Worker {
         }
     }
 
-    /// A request of a task's.
+    /// Handles a request of a task.
     pub(crate) fn question<T: Transport>(
         &mut self,
         to: ConnectionId,
@@ -302,13 +304,13 @@ impl Worker {
         confirms.asked.push((xid, question.promise));
         self.counters.mail_in.add(1);
         self.send(key, &question.bytes, transport);
-        // Without it, the question is ended by its answer or by time.
+        // If this fails, only an answer or the time limit ends the request.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let _ = connection.session.follow(xid, now, &mut self.out);
         self.flush(key, transport);
     }
 
-    /// An error about something that a task has sent.
+    /// Handles an error for a message of a task.
     pub(crate) fn confirm_error<T: Transport>(
         &mut self,
         key: Key,
@@ -323,7 +325,7 @@ impl Worker {
         }
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            // It will not say when it is done.
+            // Then its reply never comes.
             self.end_program(key, at, Outcome::Unknown(Loss::TimedOut), now, transport);
         } else if let Some((sent, change)) =
             confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
@@ -334,7 +336,7 @@ impl Worker {
         }
     }
 
-    /// A barrier of a program has come back.
+    /// Handles the reply to a program's barrier.
     pub(crate) fn confirmed<T: Transport>(
         &mut self,
         key: Key,
@@ -348,7 +350,7 @@ impl Worker {
         }
     }
 
-    /// A reply to a request of a task's.
+    /// Handles a reply to a task's request.
     pub(crate) fn replied(&mut self, key: Key, xid: u32, reply: Gathered<'_>) {
         if let Some(promise) = self.take_asked(key, xid) {
             let (version, kind, bytes) = reply.into_parts();
@@ -356,14 +358,14 @@ impl Worker {
         }
     }
 
-    /// A request of a task's will have no reply, for this reason.
+    /// Ends a task's request without a reply, for this reason.
     pub(crate) fn no_reply(&mut self, key: Key, xid: u32, why: RequestError) {
         if let Some(promise) = self.take_asked(key, xid) {
             promise.keep(Err(why));
         }
     }
 
-    /// The app whose change was sent under this id, while it is not confirmed.
+    /// The app that sent the unconfirmed change with this id.
     pub(crate) fn app_of_change(&self, key: Key, xid: u32) -> Option<AppId> {
         let confirms = self.connections.get(key)?.confirms.as_deref()?;
         let (sent, change) =
@@ -376,7 +378,7 @@ impl Worker {
         program.map(|program| program.app)
     }
 
-    /// What was sent under this id will not be answered, or not in a way that can be read.
+    /// Ends what was sent with this id: no answer comes, or none that can be decoded.
     pub(crate) fn confirm_unanswered<T: Transport>(
         &mut self,
         key: Key,
@@ -396,14 +398,15 @@ impl Worker {
         }
     }
 
-    /// Gives up the programs whose time is over.
+    /// Gives up programs that have reached their time limit.
     pub(crate) fn give_up_programs<T: Transport>(
         &mut self,
         key: Key,
         now: Duration,
         transport: &mut T,
     ) {
-        // Bounded: only so many are unconfirmed, and those that follow are written now.
+        // Bounded: the number of unconfirmed programs is limited, and those that follow are written
+        // now.
         while let Some(confirms) = self.confirms(key)
             && let Some(at) = confirms.sent.iter().position(|sent| sent.until <= now)
         {
@@ -423,7 +426,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(confirms) = connection.confirms.as_deref_mut() else { return };
         let Some(sent) = confirms.sent.remove(at) else { return };
-        // If its barrier still comes back, nobody is told.
+        // A later reply of the barrier is then ignored.
         connection.session.split().1.cancel(sent.barrier);
         let changes = sent.changes as u64;
         match outcome {
@@ -452,7 +455,7 @@ impl Worker {
 }
 
 impl Confirms {
-    /// The programs that are next, as many as may stand in front of one barrier: they have to be equally patient.
+    /// Takes the next programs for one barrier: as many as fit, all with the same time limit.
     fn take_waiting(&mut self) -> Vec<Posted> {
         let (mut together, mut changes) = (Vec::<Posted>::new(), 0);
         while let Some(next) = self.waiting.front()
@@ -468,7 +471,8 @@ impl Confirms {
         together
     }
 
-    /// The connection has ended.
+    /// Ends all pending work, because the connection has ended. Returns the number of unknown
+    /// changes.
     pub(crate) fn end(self) -> u64 {
         let unknown = self.sent.iter().map(|sent| sent.changes as u64).sum();
         self.sent.into_iter().for_each(|sent| sent.end(Outcome::Unknown(Loss::Disconnected)));
@@ -480,9 +484,8 @@ impl Confirms {
     }
 }
 
-/// Gives the messages of programs transaction ids in a row, and puts a barrier behind them.
-///
-/// So many changes that were sent before are not confirmed.
+/// Gives consecutive transaction ids to the messages of programs, and appends a barrier. `before`
+/// is the number of earlier, unconfirmed changes.
 fn number(
     session: &mut Controller,
     together: Vec<Posted>,
@@ -492,7 +495,7 @@ fn number(
     let mut all =
         Vec::with_capacity(together.iter().map(Posted::bytes).sum::<usize>() + HEADER_LEN);
     let (mut first, mut changes) = (None, 0);
-    // They are equally patient.
+    // All have the same time limit.
     let within = together.first().map_or(Duration::ZERO, |posted| posted.within);
     let mut programs = Vec::with_capacity(together.len());
     for mut posted in together {
@@ -515,14 +518,14 @@ fn number(
     // It fits, and every version has it.
     let _ = ToSwitch::BarrierRequest.encode(session.version(), barrier, &mut out);
     all.extend_from_slice(out.as_slice());
-    // The id is new and the number of barriers is bounded here: this cannot be refused.
+    // Never refused: the id is new, and the number of barriers is bounded here.
     let _ = expect(session, barrier, RequestKind::Barrier, now);
     let first = first.unwrap_or_default();
     let until = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
     (Sent { first, changes, barrier, refused: BTreeMap::new(), until, programs }, all)
 }
 
-/// Registers a request besides those of the apps.
+/// Registers a request that does not count among those of the apps.
 fn expect(
     session: &mut Controller,
     xid: u32,
@@ -535,7 +538,7 @@ fn expect(
     expected.map_err(|_| Error::TooManyRequests { waiting })
 }
 
-/// Writes the transaction id into the message that stands at the start.
+/// Writes the transaction id into the first message.
 fn stamp(message: &mut [u8], xid: u32) {
     const XID: std::ops::Range<usize> = 4..8;
     if let Some(place) = message.get_mut(XID) {

@@ -1,4 +1,4 @@
-//! What a worker keeps of a connection.
+//! The state that a worker keeps of each connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,92 +20,93 @@ use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::turns::Turn;
 
-/// A connection and how far it has come.
+/// A connection and its state.
 pub(crate) struct Connection {
-    /// Tells it from others that had the same key.
+    /// Unique number: keys are used again.
     pub(crate) serial: u64,
     pub(crate) peer: SocketAddr,
     pub(crate) session: Controller,
-    /// The unfinished message at the end of the last read.
+    /// Incomplete message at the end of the last read.
     pub(crate) carry: Vec<u8>,
-    /// Bytes that wait to be written to it, for senders in other threads.
+    /// Number of bytes that wait to be written, readable by senders in other threads.
     pub(crate) backlog: Arc<AtomicUsize>,
     pub(crate) limit: Option<RateLimit>,
-    /// Flows that are to be removed when the switch has told them (1.0).
+    /// Flow removals that wait for the switch's list of flows (1.0).
     pub(crate) removals: Vec<Removal>,
-    /// When it was last reported that flows stay, since the switch does not say which ones it has.
+    /// Time of the last report that flows stay because the switch does not list them.
     pub(crate) removal_reported: Option<Duration>,
-    /// Bytes of its unfinished multipart replies, as the worker has counted them.
+    /// Bytes of its unfinished multipart replies, as counted by the worker.
     pub(crate) unfinished: usize,
-    /// It has refused FLOOD: what is written to it says ALL instead.
+    /// Whether it has refused FLOOD: messages to it use ALL instead.
     pub(crate) floods_by_all: bool,
-    /// What tasks wait for, where any do.
+    /// Pending work of tasks, if any.
     pub(crate) confirms: Option<Box<Confirms>>,
-    /// What it brings, for the decision who is handed over.
+    /// Its load, to decide which switches to hand over.
     pub(crate) burden: Burden,
     pub(crate) stage: Stage,
-    /// When it is looked at again.
+    /// Time of its next timer.
     pub(crate) timer: Option<Duration>,
-    /// Packet-ins that came before it is up, where any did.
+    /// Packet-ins that came before the switch was up, if any.
     pub(crate) early: Option<Box<EarlyPackets>>,
-    /// Set while it is asked for a sign of life because another claims its datapath id.
+    /// Set while an echo checks whether it is alive, because another connection claims its datapath
+    /// id.
     pub(crate) challenge: Option<Box<Challenge>>,
 }
 
 impl Connection {
-    /// The datapath id that is this connection's own.
+    /// The datapath id that this connection owns.
     pub(crate) fn dpid(&self) -> Option<Dpid> {
         self.stage.claimed().map(|info| info.dpid)
     }
 }
 
-/// How far a connection has come.
+/// The stage of a connection.
 pub(crate) enum Stage {
-    /// The session is not ready.
+    /// The handshake is not finished.
     Handshake,
-    /// Another connection has its datapath id, and is asked whether it is alive.
+    /// Another connection owns its datapath id. An echo checks whether that one is alive.
     Claiming { info: Arc<SwitchInfo>, until: Duration },
-    /// Its datapath id is its own; the flows that it was left with are being listed.
+    /// It owns its datapath id. The flows of an earlier run are being requested.
     Cleaning(Cleaning),
-    /// The apps have it.
+    /// The apps know the switch.
     Up(Up),
 }
 
-/// A switch that is asked for its flows.
+/// A switch whose flows are being requested.
 pub(crate) struct Cleaning {
     pub(crate) info: Arc<SwitchInfo>,
-    /// Since when.
+    /// Start time.
     pub(crate) since: Duration,
-    /// What it was asked; `None`: it waits for its turn.
+    /// The request; `None`: it waits for its turn.
     pub(crate) asked: Option<FlowsAsked>,
     pub(crate) turn: Turn,
 }
 
-/// A question for flows that an earlier run has left.
+/// A request for the flows of an earlier run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowsAsked {
     pub(crate) xid: u32,
-    /// From when on packets that wait count: those of a switch that had to wait for its turn wait for the controller.
+    /// Waiting packets count from this time on. A switch that waits for its turn is not to blame.
     pub(crate) packets_since: Duration,
-    /// When the switch comes up without the answer.
+    /// Time when the switch comes up without the answer.
     pub(crate) until: Duration,
 }
 
-/// A switch that the apps have.
+/// A switch that is up.
 pub(crate) struct Up {
     pub(crate) info: Arc<SwitchInfo>,
-    /// One of each app, in the order of the chain.
+    /// The handlers, one of each app, in the order of the chain.
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     pub(crate) next_tick: Duration,
-    /// The question for flows of an earlier run, where the switch came up before it has answered.
+    /// The request for flows of an earlier run, if the switch came up before its answer.
     pub(crate) flows_asked: Option<FlowsAsked>,
-    /// The entry that brings packets without a flow (1.3).
+    /// The table-miss entry (1.3).
     pub(crate) table_miss: OwnFlow,
-    /// `info` has changed in this turn, and the directory does not know yet.
+    /// `info` has changed in this turn; the directory does not have the change yet.
     pub(crate) changed: bool,
 }
 
-/// Where a worker is dropped that has not been stopped: the handlers are code of apps.
+/// For a worker that is dropped without a stop: handlers are code of apps.
 impl Drop for Up {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
@@ -114,14 +115,14 @@ impl Drop for Up {
     }
 }
 
-/// Who wants to know whether a connection is alive, and until when it may show that it is.
+/// The connections that claim the datapath id, and the time limit for a sign of life.
 pub(crate) struct Challenge {
     pub(crate) claimants: Vec<ConnectionId>,
     pub(crate) until: Duration,
 }
 
 impl Stage {
-    /// What is known of the switch, where its datapath id is the connection's own.
+    /// Data of the switch, if the connection owns its datapath id.
     pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
         match self {
             Stage::Cleaning(Cleaning { info, .. }) | Stage::Up(Up { info, .. }) => Some(info),
@@ -139,7 +140,7 @@ impl Stage {
     }
 }
 
-/// What the session learnt in the handshake, as apps see it.
+/// Converts the result of the handshake for apps.
 pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration) -> SwitchInfo {
     let mut ports = switch.ports;
     ports.shrink_to_fit();
@@ -162,7 +163,7 @@ pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration
     }
 }
 
-/// The texts of a description, as apps see them.
+/// Converts the texts of a description for apps.
 pub(crate) fn description_of(desc: &Desc<'_>) -> Description {
     let mut switch = SwitchDescription::new(0);
     switch.describe(desc);
@@ -175,7 +176,7 @@ pub(crate) fn description_of(desc: &Desc<'_>) -> Description {
     }
 }
 
-/// Brings the ports up to date. `false`: it is a new one beyond those that are kept, and left out.
+/// Applies a change of a port. `false`: it is a new port, and the maximum number is reached.
 pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
     let ports = &mut info.ports;
     let room = ports.len() < bellrock_session::MAX_PORTS;
@@ -191,7 +192,7 @@ pub(crate) fn apply(info: &mut SwitchInfo, status: &PortStatus) -> bool {
     true
 }
 
-/// The requests of a session, as [`bellrock_api::Switch`] needs them.
+/// The requests of a session, for [`bellrock_api::Switch`].
 pub(crate) struct Asked<'a> {
     pub(crate) pending: Pending<'a>,
     pub(crate) removals: &'a mut Vec<Removal>,
@@ -218,7 +219,7 @@ impl Requests for Asked<'_> {
         if waiting >= MAX_REMOVALS {
             return Err(Error::TooManyRequests { waiting });
         }
-        // They are bounded here, and leave room for the others.
+        // Bounded here, so that other requests keep their share.
         let others = self.pending.count();
         self.pending
             .request_beside(others, xid, RequestKind::Multipart(MultipartKind::Flow), now)

@@ -1,9 +1,9 @@
-//! Two connections with the same datapath id: who stays.
+//! Two connections with the same datapath id: decides which one stays.
 //!
-//! The new one claims the id in the directory. If an older one has it, that one's worker sends it an
-//! echo at once: answered within [`DUPLICATE_ECHO`], the new one is refused; silent, the old one
-//! is closed and the new one takes its place. The two may live in different workers, so question
-//! and answer go by mail.
+//! The new connection claims the id in the directory. If an older one owns it, that one's worker
+//! sends it an echo at once. If the answer comes within [`DUPLICATE_ECHO`], the new connection is
+//! refused. Otherwise the old one is closed and replaced. The two may be at different workers, so
+//! question and answer go by mail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
 impl Worker {
-    /// The session of `key` is ready: claim its datapath id, and come up if that succeeds.
+    /// Claims the datapath id of a ready session. The switch comes up if that succeeds.
     pub(crate) fn claim<T: Transport>(
         &mut self,
         key: Key,
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// Another connection claims the datapath id of one of ours.
+    /// Handles the claim of another connection to the datapath id of this one.
     pub(crate) fn challenge<T: Transport>(
         &mut self,
         who: ConnectionId,
@@ -53,7 +53,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        // One that was handed over is not here any more: the claimant asks again where it is now.
+        // If it was handed over, the claimant asks again at its new worker.
         let Some(key) = self.here(who) else { return self.answer(claimant, false) };
         let Some(connection) = self.connections.get_mut(key) else { return };
         match &mut connection.challenge {
@@ -65,7 +65,7 @@ impl Worker {
                 let until = now + DUPLICATE_ECHO;
                 connection.challenge =
                     Some(Box::new(Challenge { claimants: vec![claimant], until }));
-                // If the echo cannot be written, only the silence counts.
+                // If the echo cannot be written, only silence counts.
                 let _ = connection.session.probe(&mut self.out);
             }
         }
@@ -73,7 +73,7 @@ impl Worker {
         self.set_timer(key);
     }
 
-    /// The old connection has shown that it is alive.
+    /// Answers the claimants: the old connection is alive.
     pub(crate) fn challenge_met(&mut self, key: Key) {
         let challenge = self.connections.get_mut(key).and_then(|c| c.challenge.take());
         for claimant in challenge.into_iter().flat_map(|challenge| challenge.claimants) {
@@ -81,7 +81,7 @@ impl Worker {
         }
     }
 
-    /// What became of the old connection.
+    /// Handles the answer about the old connection.
     pub(crate) fn old_connection<T: Transport>(
         &mut self,
         claimant: ConnectionId,
@@ -106,7 +106,7 @@ impl Worker {
     }
 
     pub(crate) fn answer(&self, claimant: ConnectionId, alive: bool) {
-        // A full mailbox loses the answer; the claimant gives up after DUPLICATE_WAIT.
+        // A full mailbox loses the answer. The claimant gives up after DUPLICATE_WAIT.
         let _ = self.shared.post(claimant.worker, Mail::OldConnection { claimant, alive });
     }
 }

@@ -1,8 +1,8 @@
-//! Counters of a worker: it alone writes them, anybody reads them.
+//! Counters of a worker: only it writes them, any thread reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Defines the counters, their names, and what they count.
+/// Defines counters, with their names and descriptions.
 macro_rules! counters {
     ($what:literal $counters:ident $table:ident
      $($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -142,7 +142,7 @@ counters! {
     task_polls,
 }
 
-/// A number that one thread adds to and others may read.
+/// A number that one thread adds to and other threads read.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -153,7 +153,7 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// What it has come to.
+    /// The current value.
     #[must_use]
     #[inline]
     pub fn get(&self) -> u64 {

@@ -1,8 +1,8 @@
-//! Who is connected, and to which worker: what the workers share.
+//! The state that all workers share: the connected switches, and the worker of each.
 //!
-//! Behind a lock, which is taken when a switch comes, goes or changes a port, and when an app
-//! looks another switch up or sends it something; never for a packet. Senders share it, and hold
-//! it until their message is in a mailbox: see `hand_over`.
+//! A lock protects it. It is taken when a switch comes, goes or changes a port, and when an app
+//! looks a switch up or sends to it; never for a packet. Senders share it, and hold it until their
+//! message is in a mailbox: see `hand_over`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -29,55 +29,55 @@ use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, SeenHost, Wake};
 use crate::settings::MAIL_BACKLOG_BYTES;
 use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
 
-/// What a worker needs besides itself: the apps, and the other workers.
+/// The parts of a controller that all workers need.
 pub struct SharedParts {
     /// The chain of apps, in order.
     pub apps: Vec<Box<dyn DynApp>>,
-    /// The mailbox of each worker.
+    /// The mailboxes, one for each worker.
     pub mailboxes: Vec<Mailbox>,
-    /// The time since the controller started, as all workers count it.
+    /// Time since the controller started, the same for all workers.
     pub clock: Clock,
-    /// Wakes who runs the tasks ([`Shared::task_worker`]).
+    /// Wakes the thread that runs the tasks ([`Shared::task_worker`]).
     pub wake_tasks: Box<dyn Wake>,
 }
 
-/// An app of the chain, and how it is.
+/// The state of an app of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppState {
     /// Its name.
     pub name: &'static str,
-    /// Its cookies and the band of its priorities.
+    /// Its cookies and its band of priorities.
     pub id: AppId,
-    /// How often its handlers have panicked.
+    /// Number of panics of its handlers.
     pub panics: u64,
-    /// Whether it gets no more events, because they panicked too often.
+    /// Whether it is disabled after too many panics.
     pub disabled: bool,
-    /// How many errors its handlers have returned.
+    /// Number of errors that its handlers returned.
     pub errors: u64,
-    /// The latest of these errors that was logged: its text, and its type.
+    /// The last of these errors that was logged: text and type.
     pub last_error: Option<String>,
 }
 
-/// An app of the chain, and what it said of itself at the start: nobody asks it again.
+/// An app of the chain, with its answers at the start, which are final.
 pub(crate) struct ChainApp {
     pub(crate) name: &'static str,
     pub(crate) left_flows: LeftFlows,
     pub(crate) app: Box<dyn DynApp>,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 pub struct Shared {
     apps: Vec<ChainApp>,
-    /// Whether any of them wants packets that match no flow.
+    /// Whether any app wants packets that match no flow.
     wants_packet_ins: bool,
-    /// Of each app.
+    /// Health of each app.
     health: Vec<Arc<Health>>,
     posts: Arc<Posts>,
     counters: Vec<Arc<Counters>>,
     loads: Loads,
 }
 
-/// The part of it that apps reach by [`Network`].
+/// The part that apps reach by [`Network`].
 struct Posts {
     mailboxes: Vec<Mailbox>,
     directory: RwLock<Entries>,
@@ -88,28 +88,28 @@ struct Posts {
 #[derive(Default)]
 struct Entries {
     switches: BTreeMap<Dpid, Entry>,
-    /// Workers that have stopped, and take no switches any more.
+    /// Stopped workers, which take no more switches.
     stopped: BTreeSet<usize>,
 }
 
 struct Entry {
     id: ConnectionId,
     info: Arc<SwitchInfo>,
-    /// Bytes that wait for this switch at its worker.
+    /// Number of bytes that wait for this switch at its worker.
     backlog: Arc<AtomicUsize>,
-    /// It shows, and takes messages: from the moment before its apps hear of it until the moment before
-    /// they hear that it is gone.
+    /// Whether the switch is visible and takes messages: from just before its apps get it until
+    /// just before they lose it.
     up: bool,
 }
 
 impl Shared {
-    /// Puts the parts together and tells the apps that the controller starts.
+    /// Makes the shared state, and starts the apps.
     #[must_use]
     pub fn new(parts: SharedParts) -> Arc<Self> {
         Self::start(parts, None)
     }
 
-    /// The same for a run that repeats: the apps are told its seed ([`Network::seed`]).
+    /// The same for a repeatable run, with a seed for the apps ([`Network::seed`]).
     #[must_use]
     pub fn seeded(parts: SharedParts, seed: u64) -> Arc<Self> {
         Self::start(parts, Some(seed))
@@ -137,13 +137,13 @@ impl Shared {
         shared
     }
 
-    /// The network, as the controller itself sees it.
+    /// The network, for the controller itself.
     #[must_use]
     pub fn network(&self) -> Network {
         Network::new(Arc::clone(&self.posts) as Arc<dyn Runtime>)
     }
 
-    /// The network, as the app at a place sees it.
+    /// The network, for the app at this place.
     pub(crate) fn network_of(&self, place: usize, name: &'static str) -> Network {
         let runtime = Arc::clone(&self.posts) as Arc<dyn Runtime>;
         match AppId::new(place, name) {
@@ -152,19 +152,20 @@ impl Shared {
         }
     }
 
-    /// What runs the tasks of the apps. There is to be one of it; when it is dropped, they end.
+    /// Makes the worker that runs the tasks of the apps. There must be only one; dropping it ends
+    /// the tasks.
     #[must_use]
     pub fn task_worker(&self) -> TaskWorker {
         TaskWorker::new(Arc::clone(&self.posts.tasks))
     }
 
-    /// The tasks that are not over, in the order in which they were started, and the latest that panicked.
+    /// Running tasks in the order of their start, and the last ones that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
         self.posts.tasks.list()
     }
 
-    /// What the tasks have come to.
+    /// Counters of the tasks.
     #[must_use]
     pub fn task_counters(&self) -> &TaskCounters {
         &self.posts.tasks.counters
@@ -182,8 +183,8 @@ impl Shared {
         &self.counters
     }
 
-    /// Asks all workers at once, each by a question of its own. A switch that is handed over
-    /// meanwhile is in the answer of one of them. One whose mailbox is full is left out.
+    /// Sends one question to each worker at once. A switch that moves meanwhile is in exactly one
+    /// of the answers. A worker whose mailbox is full is left out.
     pub fn ask(&self, question: impl Fn() -> Query) {
         let _nobody_moves = self.posts.read();
         for mailbox in &self.posts.mailboxes {
@@ -191,8 +192,8 @@ impl Shared {
         }
     }
 
-    /// Has a switch handed over to another worker, soon. `false` if there is no such switch or
-    /// worker, or the mailbox of the switch's is full.
+    /// Requests that a switch be handed over to another worker. `false` if there is no such switch
+    /// or worker, or the mailbox of the switch's worker is full.
     #[must_use]
     pub fn hand_over(&self, dpid: Dpid, to: usize) -> bool {
         let directory = self.posts.read();
@@ -203,7 +204,7 @@ impl Shared {
         to < self.posts.mailboxes.len() && self.post(who.worker, Mail::HandOver { who, to })
     }
 
-    /// Which worker has a switch.
+    /// The worker that owns a switch.
     #[must_use]
     pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
         self.posts.read().switches.get(&dpid).map(|entry| entry.id.worker)
@@ -213,12 +214,12 @@ impl Shared {
         &self.loads
     }
 
-    /// Holds the directory alone: nobody posts anything to a switch meanwhile.
+    /// Locks the directory exclusively: no mail is posted to any switch meanwhile.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held(self.posts.write())
     }
 
-    /// Puts mail into a mailbox, or gives it back.
+    /// Puts mail into a mailbox, or returns it.
     pub(crate) fn give(&self, worker: usize, mail: Mail) -> std::result::Result<(), Mail> {
         self.posts.give(worker, mail)
     }
@@ -231,8 +232,8 @@ impl Shared {
         self.wants_packet_ins
     }
 
-    /// Hosts that apps keep for all switches at once ([`bellrock_api::App::hosts`]), at most so many. It may read
-    /// large tables: not for a worker's thread.
+    /// Hosts that apps keep for all switches at once ([`bellrock_api::App::hosts`]), at most
+    /// `limit`. It may read large tables: never call it in a worker's thread.
     #[must_use]
     pub fn hosts_of_apps(&self, limit: usize) -> Vec<SeenHost> {
         let mut hosts = Vec::new();
@@ -250,7 +251,7 @@ impl Shared {
             };
             let network = self.network_of(place, its.name);
             if guarded(|| its.app.hosts(&network, &mut report)).is_none() {
-                // No worker counts this one, and nobody asks often.
+                // No worker counts this, and it is called rarely.
                 error!(app = its.name, what = "hosts", "an app panicked");
                 hosts.truncate(before);
             }
@@ -258,12 +259,12 @@ impl Shared {
         hosts
     }
 
-    /// The health of the app at a place.
+    /// Health of the app at this place.
     pub(crate) fn health(&self, place: usize) -> Arc<Health> {
         self.health.get(place).cloned().unwrap_or_default()
     }
 
-    /// The apps of the chain and how they are, in order.
+    /// The apps of the chain and their states, in order.
     #[must_use]
     pub fn app_states(&self) -> Vec<AppState> {
         let apps = self.apps.iter().zip(&self.health).enumerate();
@@ -276,7 +277,7 @@ impl Shared {
         states.collect()
     }
 
-    /// Claims a datapath id for a connection. `Err` tells who has it.
+    /// Claims a datapath id for a connection. `Err` returns the connection that owns it.
     pub(crate) fn claim(
         &self,
         id: ConnectionId,
@@ -292,9 +293,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Publishes a switch that comes up, or what has changed of one.
+    /// Publishes a switch that comes up, or a change of one.
     pub(crate) fn update(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
-        // Published under the lock, so that all see switches come and go in the same order.
+        // Published under the lock, so that all readers see the same order.
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
             entry.info = Arc::clone(info);
@@ -303,8 +304,9 @@ impl Shared {
         }
     }
 
-    /// Hides a switch whose connection has ended. Its datapath id stays taken until [`Shared::release`]: a
-    /// new connection is not up before the apps have heard that the old one is gone.
+    /// Hides a switch whose connection has ended. Its datapath id stays claimed until
+    /// [`Shared::release`]: a new connection comes up only after the apps were notified of the end
+    /// of the old one.
     pub(crate) fn hide(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial))
@@ -314,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// Gives the datapath id of a connection back.
+    /// Releases the datapath id of a connection.
     pub(crate) fn release(&self, id: ConnectionId, dpid: Dpid) {
         self.hide(id, dpid);
         let switches = &mut self.posts.write().switches;
@@ -323,7 +325,7 @@ impl Shared {
         }
     }
 
-    /// Publishes something that has happened.
+    /// Publishes an event.
     pub(crate) fn publish(&self, at: Duration, event: Event) {
         self.posts.state.events.publish(at, event);
     }
@@ -333,7 +335,7 @@ impl Shared {
     }
 }
 
-/// What apps own goes by their own code, when the controller has stopped.
+/// Drops what apps own, after the controller has stopped.
 impl Drop for Shared {
     fn drop(&mut self) {
         for ChainApp { name, app, .. } in self.apps.drain(..) {
@@ -350,7 +352,7 @@ impl Entry {
     }
 }
 
-/// The directory, held by one alone.
+/// The exclusively locked directory.
 pub(crate) struct Held<'a>(RwLockWriteGuard<'a, Entries>);
 
 impl Held<'_> {
@@ -359,12 +361,12 @@ impl Held<'_> {
         !self.0.stopped.contains(&worker)
     }
 
-    /// A worker looks into its mailbox once more, and never again.
+    /// Marks a worker as stopped: it reads its mailbox once more, and never again.
     pub(crate) fn stops(&mut self, worker: usize) {
         self.0.stopped.insert(worker);
     }
 
-    /// A switch is another worker's from now on.
+    /// Notes that a switch now belongs to another worker.
     pub(crate) fn moved(&mut self, dpid: Dpid, serial: u64, to: usize) {
         if let Some(entry) = self.0.switches.get_mut(&dpid).filter(|entry| entry.is(serial)) {
             entry.id.worker = to;
@@ -380,7 +382,7 @@ impl Posts {
         }
     }
 
-    /// A panic under this lock leaves the map whole: each change is one call.
+    /// A panic under this lock leaves the map consistent: each change is one call.
     fn read(&self) -> RwLockReadGuard<'_, Entries> {
         self.directory.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -400,8 +402,8 @@ impl Runtime for Posts {
     }
 
     fn send(&self, from: Option<AppId>, to: Dpid, message: &ToSwitch<'_>) -> Result<(), Error> {
-        // Held until the message is in the mailbox: the switch must not go to another worker
-        // meanwhile, or the next message could overtake this one.
+        // Held until the message is in the mailbox. If the switch moved to another worker
+        // meanwhile, the next message could overtake this one.
         let directory = self.read();
         let up = directory.switches.get(&to).filter(|entry| entry.up);
         let entry = up.ok_or(Error::UnknownSwitch(to))?;
@@ -410,7 +412,7 @@ impl Runtime for Posts {
         }
         let version = entry.info.version;
         let bytes = draft(|out| -> Result<Box<[u8]>, Error> {
-            // Nobody asked to hear what becomes of it: no app owns this id.
+            // No app owns this id: the answer is discarded.
             match (from, message) {
                 (Some(app), ToSwitch::FlowMod(flow)) => {
                     ToSwitch::FlowMod(app.own(version, flow)?).encode(version, 0, out)?;

@@ -1,4 +1,4 @@
-//! Events, to the chain of handlers.
+//! Dispatch of events to the chain of handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::removal::Removal;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
-/// What a handler is called with, besides the event.
+/// The arguments of a handler's call, besides the event.
 struct Call<'a> {
     info: &'a SwitchInfo,
     out: &'a mut Out,
@@ -36,8 +36,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Calls one handler, with a [`Switch`] of its own. After an error or a panic, what it wrote is
-    /// taken back.
+    /// Calls one handler with its own [`Switch`]. After an error or a panic, discards what it
+    /// wrote.
     fn one(&mut self, app: &App, call: impl FnOnce(&mut Switch<'_>) -> Result<()>) {
         if app.health.is_disabled() {
             return;
@@ -53,7 +53,7 @@ impl Call<'_> {
                 counters.handler_errors.add(1);
                 app.health.failed(1);
                 let is_logged = self.log.allows(self.now, counters);
-                // What it prints, and its `Drop`, are code of the app too.
+                // Its `Display` and `Drop` are code of the app too.
                 let logged = guarded(move || {
                     if is_logged {
                         app.health.keep_error(&error);
@@ -76,27 +76,27 @@ impl Call<'_> {
     }
 }
 
-/// An app, as its worker knows it.
+/// A worker's view of an app.
 pub(crate) struct App {
     pub(crate) name: &'static str,
     pub(crate) id: AppId,
     pub(crate) left_flows: LeftFlows,
     pub(crate) health: Arc<Health>,
-    /// The network as it sees it.
+    /// The app's handle to the network.
     pub(crate) network: Network,
 }
 
-/// The most apps in a chain: each needs a band of priorities of its own.
+/// Maximum number of apps in a chain: each needs its own band of priorities.
 pub const MAX_APPS: usize = PriorityBand::PLACES;
 
 impl App {
-    /// A handler of it has panicked.
+    /// Counts a panic of one of its handlers.
     #[cold]
     pub(crate) fn panicked(&self, now: Duration, counters: &Counters) {
         counters.handler_panics.add(1);
         if self.health.panicked(now) {
             counters.apps_disabled.add(1);
-            // Once for each app: no budget of log lines holds it back.
+            // Once for each app, so not limited by the budget of log lines.
             error!(
                 app = self.name,
                 panics = self.health.panics(),
@@ -109,8 +109,8 @@ impl App {
 }
 
 impl Worker {
-    /// Hands a batch down the chain.
-    // A part of the loop over what was read: a call for each batch would cost more than its share.
+    /// Passes a batch along the chain.
+    // Inlined into the loop of reads: a call for each batch would cost too much.
     #[inline(always)]
     pub(crate) fn packets(&mut self, key: Key, batch: &mut Batch<'_>, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -127,7 +127,7 @@ impl Worker {
             }
             let mut switch = Switch::new(&up.info, &mut self.out, xids, &mut asked, now, app.id);
             batch.rewind(&switch);
-            // Each panic costs the packet that it happened over; the rest of the batch goes on.
+            // A panic costs only its packet; the rest of the batch goes on.
             for _ in 0..BATCH_PACKETS {
                 let call = || handler.packet_ins(&mut switch, batch);
                 if guarded(call).is_some() {
@@ -162,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// Everything but packets. The session has dealt with what is its own.
+    /// Handles all events but packets. The session has already processed its own.
     pub(crate) fn event<T: Transport>(
         &mut self,
         key: Key,
@@ -252,14 +252,14 @@ impl Worker {
                 self.no_reply(key, xid, RequestError::Unreadable(error));
                 self.confirm_unanswered(key, xid, now, transport);
             }
-            // Answers that no handler method exists for, and experimenters' messages: an app that
-            // needs them will bring the method.
+            // Answers without a handler method, and experimenters' messages: an app that needs them
+            // will add the method.
             Event::Reply { .. } | Event::Experimenter { .. } => {}
             _ => {}
         }
     }
 
-    /// A switch describes itself, or its ports, after it is up: it takes its time.
+    /// Handles a description, or ports, that a slow switch sends after it is up.
     fn described(&mut self, key: Key, reply: &Gathered<'_>, now: Duration) {
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
@@ -273,7 +273,7 @@ impl Worker {
                 }
             }
             Ok(ReplyBody::PortDesc(ports)) => {
-                // No more than are kept: each is looked up among the others.
+                // At most as many as are kept: each is searched among the others.
                 for desc in ports.iter().take(MAX_PORTS) {
                     let is_known = self
                         .connections
@@ -300,8 +300,8 @@ impl Worker {
         }
     }
 
-    /// Tells the directory what has changed of a switch: once a turn, because what the directory
-    /// has is copied whole before it can be changed again.
+    /// Publishes the changes of a switch in the directory, once a turn: the first change after that
+    /// copies all data of the switch.
     pub(crate) fn publish(&mut self, key: Key) {
         let id = self.id(key);
         let connection = self.connections.get_mut(key);
@@ -340,8 +340,8 @@ impl Worker {
         self.not_removed(key, xid, now);
     }
 
-    /// The switch will not tell the flows that were to be removed by the request with this xid, if it is
-    /// one.
+    /// Reports that the removal with this xid failed, if it is one: the switch does not list the
+    /// flows.
     fn not_removed(&mut self, key: Key, xid: u32, now: Duration) {
         if self.take_removal(key, xid).is_some() {
             self.report_removal(key, xid, now);
@@ -349,12 +349,12 @@ impl Worker {
         }
     }
 
-    /// Tells each handler that a second has passed.
+    /// Calls each handler once a second.
     pub(crate) fn tick(&mut self, key: Key, now: Duration) {
         self.each(key, now, |_, handler, switch| handler.tick(switch));
     }
 
-    /// Gives up requests that were not answered in time.
+    /// Gives up requests without an answer in time.
     pub(crate) fn give_up_requests<T: Transport>(
         &mut self,
         key: Key,
@@ -375,7 +375,7 @@ impl Worker {
         }
     }
 
-    /// The first event of a new switch's handlers.
+    /// Calls the handlers of a new switch for the first time.
     pub(crate) fn first_event(&mut self, key: Key, now: Duration) {
         self.each(key, now, |_, handler, switch| handler.switch_up(switch));
     }
@@ -398,7 +398,7 @@ impl Worker {
         }
     }
 
-    /// Calls the handler of the app that a transaction id belongs to, if it belongs to one.
+    /// Calls the handler of the app that owns a transaction id, if one does.
     fn owner(
         &mut self,
         key: Key,
@@ -410,7 +410,7 @@ impl Worker {
         self.at(key, place, now, event);
     }
 
-    /// Asks an app whether it takes on a flow that an earlier run of it has left.
+    /// Offers a flow of an earlier run to its app. Returns whether the app adopts it.
     pub(crate) fn adopts(
         &mut self,
         key: Key,
@@ -420,8 +420,8 @@ impl Worker {
     ) -> bool {
         let mut adopted = false;
         self.at(key, place, now, |app, handler, switch| {
-            // Another chain had other bands: its flows stand above or below those that they stood below or
-            // above then.
+            // Another chain had other bands: the order of its flows among those of other apps was
+            // another one.
             if let Some(priority) = app.band().lower(flow.priority) {
                 adopted = handler.adopt(switch, &FlowStats { priority, ..flow })?;
             }
@@ -451,7 +451,7 @@ impl Worker {
     }
 }
 
-/// A flow that is gone, as an app sees it: the priority of one of its own is the one that it gave.
+/// A removed flow as an app sees it: its own flows have the priorities that it gave.
 fn as_removed_from(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
     if app.cookie().owns(flow.cookie) {
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
@@ -459,7 +459,7 @@ fn as_removed_from(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
     flow
 }
 
-/// The same of a flow that the switch tells of.
+/// The same for a reported flow.
 fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
     if app.cookie().owns(flow.cookie) {
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
@@ -467,17 +467,17 @@ fn as_told_to(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
     flow
 }
 
-/// Makes the handlers of a switch. An app that panics over it gets none of its events.
+/// Makes the handlers of a switch. An app that panics here gets no events of it.
 pub(crate) fn handlers(
     made_by: &[ChainApp],
     apps: &[App],
     info: &SwitchInfo,
     counters: &Counters,
 ) -> Vec<Box<dyn Handler>> {
-    /// Stands in for an app that failed.
+    /// Replaces the handler of an app that failed.
     struct Absent;
     impl Handler for Absent {
-        /// Nobody would put them back.
+        /// Keeps all flows: no handler would install them again.
         fn adopt(&mut self, _: &mut Switch<'_>, _: &FlowStats<'_>) -> Result<bool> {
             Ok(true)
         }

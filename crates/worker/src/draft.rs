@@ -1,16 +1,16 @@
-//! Where a message is written that goes into a mailbox: only then is it known how long it is.
+//! Buffer for messages that go into a mailbox, whose length is known only after they are encoded.
 
 use std::cell::RefCell;
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 
 thread_local! {
-    /// Whoever sends has one of his own, for as long as his thread lives: 64 KiB, which would otherwise be taken and
-    /// cleared for each message.
+    /// One for each sending thread, for its lifetime: 64 KiB, too much to allocate and clear for
+    /// each message.
     static DRAFT: RefCell<Out> = RefCell::new(Out::with_capacity(MAX_MESSAGE_LEN));
 }
 
-/// Lends an empty buffer with room for a message. Not within another draft.
+/// Lends an empty buffer of one message's maximum length. Calls must not nest.
 pub(crate) fn draft<T>(write: impl FnOnce(&mut Out) -> T) -> T {
     DRAFT.with_borrow_mut(|out| {
         out.clear();

@@ -1,8 +1,9 @@
-//! Packet-ins that come before the apps have their switch. They are kept, and are the apps' when it is up, in the order in
-//! which they came: a switch that already has the entry which brings them sends them at once when it connects, and what hosts
-//! say first teaches where they are.
+//! Packet-ins that come before the switch is up. They are kept, and the apps get them in order when
+//! it is up. A switch that still has a table-miss entry sends them as soon as it connects, and the
+//! first packets of hosts show where the hosts are.
 //!
-//! They shorten the wait for what a switch is asked before it comes up: see [`bellrock_session::PACKET_WAIT`].
+//! Waiting packets shorten the wait for a switch's answers before it comes up: see
+//! [`bellrock_session::PACKET_WAIT`].
 
 use std::time::Duration;
 
@@ -17,21 +18,22 @@ use crate::worker::Worker;
 
 /// The packet-ins of a switch that is not up.
 pub(crate) struct EarlyPackets {
-    /// The messages, one behind the other.
+    /// The messages, concatenated.
     messages: Vec<u8>,
-    /// When the first one came.
+    /// Arrival time of the first one.
     since: Duration,
 }
 
 impl EarlyPackets {
-    /// Bytes that it holds.
+    /// Number of bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         self.messages.len()
     }
 }
 
 impl Connection {
-    /// When the switch comes up without having answered this question. `true`: for good; else the answer may still come.
+    /// Time when the switch comes up without an answer to this request. `true`: the wait is over
+    /// for good; `false`: the answer may still come.
     pub(crate) fn waits_until(&self, asked: &FlowsAsked) -> (Duration, bool) {
         let since = self.early.as_ref().map(|early| early.since.max(asked.packets_since));
         match since.map(|since| since + PACKET_WAIT) {
@@ -42,7 +44,7 @@ impl Connection {
 }
 
 impl Worker {
-    /// A packet-in has come before the apps have its switch. It is kept, within the limits of packets and of memory.
+    /// Keeps a packet-in that came before the switch was up, within the limits of rate and memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn early_packet(&mut self, key: Key, message: &[u8], now: Duration) {
@@ -65,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// Forgets the packets that a switch sent before it was up, and returns them.
+    /// Takes the packets that a switch sent before it was up.
     pub(crate) fn take_early_packets(&mut self, key: Key) -> Vec<u8> {
         let connection = self.connections.get_mut(key);
         let early = connection.and_then(|connection| connection.early.take());
@@ -74,7 +76,7 @@ impl Worker {
         messages
     }
 
-    /// Gives the apps the packets that their switch sent before it was up.
+    /// Passes the packets that a switch sent before it was up to the apps.
     pub(crate) fn early_packets<T: Transport>(
         &mut self,
         key: Key,
@@ -100,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// When a switch that is asked for its flows is looked at again.
+    /// Time of the next timer of a switch whose flows are being requested.
     pub(crate) fn cleaning_until(&self, key: Key) -> Option<(Duration, bool)> {
         let connection = self.connections.get(key)?;
         let Stage::Cleaning(Cleaning { asked: Some(asked), .. }) = &connection.stage else {

@@ -1,5 +1,6 @@
-//! What switches refuse, and what of theirs cannot be read, as lines in the log: without these an author who
-//! does not write [`bellrock_api::Handler::error`] sees a flow that is not there, and no reason.
+//! Log lines about messages that switches refuse, and about messages that cannot be decoded.
+//! Without them, an author without [`bellrock_api::Handler::error`] finds no reason for a missing
+//! flow.
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use crate::limit::RateLimit;
 use crate::transport::Key;
 use crate::worker::Worker;
 
-/// Lines a second that a worker writes about refused and unreadable messages, within its budget of log lines.
+/// Maximum number of such lines a second of one worker, within its budget of log lines.
 pub const FAULT_LINES_PER_SECOND: u32 = 10;
 
-/// Who is meant where no app is.
+/// Name for messages of no app.
 const CONTROLLER: &str = "controller";
 
-/// Asked before every such line. What is left out is counted, and reported with the next line.
+/// Limits such lines. Lines left out are counted, and reported with the next line.
 #[derive(Debug)]
 pub(crate) struct FaultLines {
     limit: RateLimit,
@@ -33,7 +34,7 @@ impl Default for FaultLines {
 }
 
 impl Worker {
-    /// A switch has refused a message.
+    /// Logs that a switch has refused a message.
     pub(crate) fn log_refused(
         &mut self,
         key: Key,
@@ -42,7 +43,7 @@ impl Worker {
         request: Option<RequestKind>,
         now: Duration,
     ) {
-        // A task's question may well be refused: who asks it deals with that.
+        // A task handles the refusal of its request itself.
         if is_confirms(xid) && request.is_some() {
             return;
         }
@@ -58,14 +59,14 @@ impl Worker {
         warn!(dpid, peer, app, %error, message, left_out, "the switch refused a message");
     }
 
-    /// A message of a switch cannot be read.
+    /// Logs that a message of a switch cannot be decoded.
     pub(crate) fn log_malformed(&mut self, key: Key, error: DecodeError, now: Duration) {
         let Some(left_out) = self.fault_line(now) else { return };
         let (dpid, peer) = self.whose(key);
         warn!(dpid, peer, %error, left_out, "a message of the switch cannot be read");
     }
 
-    /// Whether one more line may be written, and how many were left out before it.
+    /// If one more line may be written, returns the number of lines left out before it.
     fn fault_line(&mut self, now: Duration) -> Option<u64> {
         if !self.faults.limit.pass(now) {
             self.faults.left_out += 1;
@@ -82,7 +83,7 @@ impl Worker {
         (dpid, connection.map_or_else(String::new, |connection| connection.peer.to_string()))
     }
 
-    /// The app that has sent a message.
+    /// Name of the app that sent a message.
     fn sender(&self, key: Key, xid: u32) -> &'static str {
         let owner = match is_confirms(xid) {
             true => self.app_of_change(key, xid).map(|app| app.owner()),

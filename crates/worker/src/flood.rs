@@ -1,13 +1,13 @@
 //! Switches without FLOOD.
 //!
-//! FLOOD is optional in both versions: it sends along the spanning tree of a switch's own, which only hybrid
-//! switches have (1.0 §3.3; 1.3.5 §4.5). ALL is required, and sends out of every port but the ingress port,
-//! those of the spanning tree that are blocked and those that are set NO_FLOOD among them. So ALL is no substitute
-//! where FLOOD works: it would close loops that somebody has opened. FLOOD is sent until the switch refuses it,
-//! and ALL from then on, in whatever is written to it: the messages are changed where they stand, after the apps
-//! and before they are sent. The first message, which was refused, is lost.
+//! FLOOD is optional in both versions: it sends along the switch's own spanning tree, which only
+//! hybrid switches have (1.0 §3.3; 1.3.5 §4.5). ALL is required. It sends out of every port but the
+//! ingress port, also of those that the spanning tree blocks or that are set NO_FLOOD. So ALL must
+//! not replace a working FLOOD: it could close loops. FLOOD is sent until the switch refuses it.
+//! From then on, the worker replaces it by ALL in all messages of the apps, in place, before they
+//! are sent. The first, refused message is lost.
 //!
-//! A switch that drops such packets silently cannot be told from one that sends them.
+//! A switch that drops such packets silently looks like one that sends them.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::transport::Key;
 use crate::worker::Worker;
 
 impl Worker {
-    /// Notes that a switch has refused FLOOD, if that is what this error says.
+    /// Notes that a switch has refused FLOOD, if this error means that.
     pub(crate) fn flood_by_all(&mut self, key: Key, error: &ErrorMessage<'_>, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if connection.floods_by_all || !is_about_flood(error) {
@@ -39,8 +39,8 @@ impl Worker {
     }
 }
 
-/// Whether an error refuses an output to FLOOD: it is about a port of an action, and the message that it shows
-/// sends to FLOOD and nowhere else.
+/// Whether an error refuses an output to FLOOD: it concerns the port of an action, and the quoted
+/// message sends to FLOOD only.
 fn is_about_flood(error: &ErrorMessage<'_>) -> bool {
     let ErrorMessage::Standard {
         code: ErrorCode::ActionBadOutPort | ErrorCode::ActionBadArgument | ErrorCode::RequestBadPort,
@@ -57,7 +57,7 @@ fn is_about_flood(error: &ErrorMessage<'_>) -> bool {
     floods && !others
 }
 
-/// Writes ALL for FLOOD in all actions of these messages.
+/// Replaces FLOOD by ALL in all actions of these messages.
 pub(crate) fn use_all(messages: &mut [u8]) {
     let mut at = 0;
     while let Some(rest) = messages.get_mut(at..)
@@ -74,7 +74,7 @@ pub(crate) fn use_all(messages: &mut [u8]) {
     }
 }
 
-/// FLOOD and ALL, in as many bytes as a port has in this version.
+/// FLOOD and ALL, with the length of a port in this version.
 fn numbers(port: &[u8]) -> (&'static [u8], &'static [u8]) {
     const FLOOD: [u8; 4] = Port::FLOOD.0.to_be_bytes();
     const ALL: [u8; 4] = Port::ALL.0.to_be_bytes();
@@ -84,7 +84,7 @@ fn numbers(port: &[u8]) -> (&'static [u8], &'static [u8]) {
 
 type Visit<'v> = dyn FnMut(&mut [u8]) + 'v;
 
-/// Visits the port of each output action of a message, of which the end may be cut off.
+/// Visits the port of each output action of a message, whose end may be cut off.
 fn outputs(message: &mut [u8], visit: &mut Visit<'_>) {
     let Some([version, kind]) = message.first_chunk().copied() else { return };
     let Some(version) = Version::from_wire(version) else { return };
@@ -142,7 +142,7 @@ fn actions(version: Version, mut rest: &mut [u8], visit: &mut Visit<'_>) {
     }
 }
 
-/// The next type-length-value, as far as it is there, and what is behind it.
+/// The next type-length-value, as far as present, and the bytes behind it.
 fn next(rest: &mut [u8]) -> Option<(usize, &mut [u8], &mut [u8])> {
     let (kind, len) = (number(rest, 0), number(rest, 2));
     if rest.len() < 4 || len < 4 {
@@ -159,7 +159,7 @@ fn upto(bytes: &mut [u8], at: usize, len: usize) -> &mut [u8] {
     rest.get_mut(..len).unwrap_or_default()
 }
 
-/// The 16 bits at this place; 0 behind the end.
+/// The 16 bits at this place; 0 beyond the end.
 fn number(bytes: &[u8], at: usize) -> usize {
     let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk);
     bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes).into())
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// One of each kind that has actions, sending to `port`.
+    /// One message of each kind that has actions, sending to `port`. Returns their number.
     fn messages(version: Version, port: Port, out: &mut Out) -> usize {
         let actions =
             [Action::SetField(bellrock_api::openflow::Field::EthSrc, 7), Action::output(port)];
@@ -221,7 +221,7 @@ mod tests {
             for (port, expected) in [(Port::FLOOD, true), (Port(99), false)] {
                 let mut out = Out::with_capacity(4096);
                 messages(version, port, &mut out);
-                // The first is a packet_out, of which errors show 64 bytes.
+                // The first is a packet_out, of which errors quote 64 bytes.
                 let data = &out.as_slice()[..64];
                 assert_eq!(refusing(ErrorCode::ActionBadOutPort, data), expected);
                 assert!(!refusing(ErrorCode::RequestBufferUnknown, data));

@@ -1,4 +1,4 @@
-//! The guard around all code of apps: a panic in it ends that call, and nothing else.
+//! The guard around all code of apps: a panic ends that call, and nothing else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,9 +10,9 @@ use crate::counters::Counters;
 use crate::dispatch::App;
 use crate::log_budget::LogBudget;
 
-/// Calls code of an app. `None`: it panicked. Nothing that it was changing is looked at after that but by the app
-/// itself.
-// A part of the loop over packets.
+/// Calls code of an app. `None`: it panicked. After that, only the app itself uses what it was
+/// changing.
+// Inlined into the loop over packets.
 #[inline(always)]
 pub(crate) fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -24,18 +24,19 @@ pub(crate) fn guarded<R>(call: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Drops what a panic carries: a value of the app, whose `Drop` may panic too.
+/// Drops a panic's payload. It belongs to the app, and its `Drop` may panic too.
 #[cold]
 #[inline(never)]
 pub(crate) fn throw_away(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        // There is no end to this. It leaks.
+        // This could go on for ever, so the payload leaks.
         std::mem::forget(another);
     }
 }
 
 impl App {
-    /// Calls code of the app that writes nothing to switches. `None`: it panicked, which is counted and logged.
+    /// Calls code of the app that writes nothing to switches. `None`: it panicked, which is counted
+    /// and logged.
     pub(crate) fn call<R>(
         &self,
         what: &'static str,

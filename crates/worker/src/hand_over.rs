@@ -1,14 +1,14 @@
-//! Whole switches, from one worker to another: between two turns, in order, with nothing lost.
+//! Hand-over of switches between workers: between two turns, in order, without loss.
 //!
-//! What goes is the connection as it stands: the session, the handlers, the unfinished message, and
-//! what carries its bytes with all that waits in it. Only a switch that is up goes, and not while
-//! it is asked for a sign of life.
+//! The whole connection moves: the session, the handlers, the incomplete message, and the
+//! transport's part with all bytes that wait in it. Only a switch that is up can move, and not
+//! while an echo checks whether it is alive.
 //!
-//! **Mail.** Senders post under the directory's lock, shared with one another; a hand-over holds
-//! it alone. So whatever was posted to the old worker is in its mailbox then, and is written to the
-//! switch before it leaves; whatever is posted later goes to the new worker's mailbox, behind the
-//! switch itself. Questions about a switch that are posted without the lock may come to the old
-//! worker too late: they are answered with "it is not here", and who asked looks it up again.
+//! **Mail.** Senders post under a shared lock of the directory; a hand-over locks it exclusively.
+//! So everything posted before is in the old worker's mailbox, and is written to the switch before
+//! it leaves. Everything posted later goes to the new worker's mailbox, behind the switch itself.
+//! Questions that are posted without the lock may reach the old worker too late: it answers "not
+//! here", and the asker looks the switch up again.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,23 +27,23 @@ use crate::worker::Worker;
 pub(crate) struct Moving {
     connection: Connection,
     channel: Box<dyn Any + Send>,
-    /// The new worker keeps it for a while. Not where somebody asked for the hand-over, who may be
-    /// wrong about the load.
+    /// Whether the new worker must keep it for a while. False after an explicit request, which may
+    /// be wrong about the load.
     stays: bool,
 }
 
-/// What became of a hand-over.
+/// The outcome of a hand-over.
 enum Outcome {
-    /// So many switches went.
+    /// This number of switches went.
     Done(usize),
-    /// Other mail has to be dealt with first.
+    /// Other mail must be processed first.
     Later,
 }
 
 impl Worker {
-    /// A window of time is over ([`crate::LOAD_WINDOW`]), of which the worker was busy for so
-    /// long. Tells the others, and hands switches over to an idle one after it has been overloaded
-    /// for some windows.
+    /// Ends a window of time ([`crate::LOAD_WINDOW`]) in which the worker was busy for `busy`.
+    /// Publishes the load, and hands switches over to an idle worker after some windows of
+    /// overload.
     pub fn window<T: Transport>(
         &mut self,
         busy: Duration,
@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Hands one switch over because somebody asks for it.
+    /// Hands one switch over on request.
     pub(crate) fn hand_over_one<T: Transport>(
         &mut self,
         who: ConnectionId,
@@ -135,7 +135,7 @@ impl Worker {
                     }
                     gone += 1;
                 }
-                // Its mailbox is full of something else: the switch stays.
+                // The mailbox is full: the switch stays.
                 Err(Mail::Take(moving)) => self.settle_in(*moving, transport),
                 Err(_) => {}
             }
@@ -144,9 +144,9 @@ impl Worker {
         Outcome::Done(gone)
     }
 
-    /// Writes what is in the mailbox for switches that are here; the rest is postponed. `false`: there
-    /// are questions about all switches, that have to be answered before one leaves, or else it
-    /// might be told of twice or not at all.
+    /// Writes the mail for switches that are here, and postpones the rest. `false`: the mail has
+    /// questions about all switches. They must be answered before a switch leaves, or it could
+    /// appear twice or not at all.
     fn deliver_all<T: Transport>(&mut self, now: Duration, transport: &mut T) -> bool {
         if self.postponed.len() > MAILBOX_MESSAGES {
             return false;
@@ -158,7 +158,7 @@ impl Worker {
         let mail: Vec<Mail> = before.into_iter().chain(popped).collect();
         for mail in mail {
             match mail {
-                // One that is not here may be about to come, in mail that stands before.
+                // A switch that is not here may still come, by earlier mail.
                 Mail::Send { to, bytes } if self.here(to).is_some() => {
                     self.post(to, &bytes, transport);
                 }
@@ -177,7 +177,7 @@ impl Worker {
         !questions
     }
 
-    /// A switch that was handed over to this worker.
+    /// Takes over a switch from another worker.
     pub(crate) fn take<T: Transport>(
         &mut self,
         mut moving: Moving,
@@ -190,7 +190,7 @@ impl Worker {
         self.settle_in(moving, transport);
     }
 
-    /// Gives a switch that was detached a place here.
+    /// Adds a detached switch to this worker.
     fn settle_in<T: Transport>(&mut self, moving: Moving, transport: &mut T) {
         let Moving { mut connection, channel, .. } = moving;
         connection.timer = None;
@@ -202,8 +202,8 @@ impl Worker {
         self.set_timer(key);
     }
 
-    /// Where a connection is among this worker's, if it is: those that were handed over to it have
-    /// other places than those that wrote to them know.
+    /// Finds the key of a connection, if it is here. A connection that was handed over has another
+    /// key than its id says.
     pub(crate) fn here(&self, id: ConnectionId) -> Option<Key> {
         let at_home = self.connections.get(id.key).is_some_and(|its| its.serial == id.serial);
         if at_home { Some(id.key) } else { self.arrived.get(&id.serial).copied() }

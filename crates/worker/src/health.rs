@@ -1,4 +1,4 @@
-//! How often the handlers of an app panic, at all switches together, and when that is enough.
+//! Counts the panics of an app at all switches, and disables the app after too many.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use bellrock_api::HandlerError;
 
-/// Panics of an app's handlers within [`PANIC_WINDOW`], at all switches together, at which the app is
-/// disabled: one that fails over every packet costs more than it does.
+/// Number of panics within [`PANIC_WINDOW`], at all switches together, that disable an app: one
+/// that fails at every packet costs more than it is worth.
 pub const MAX_PANICS: usize = 10;
 
-/// The time in which they have to come. Fewer are forgotten.
+/// Time in which these panics must come. Older ones are forgotten.
 pub const PANIC_WINDOW: Duration = Duration::from_secs(60);
 
-/// Bytes of the text of an error that are kept, of each app.
+/// Maximum bytes that are kept of an error's text, for each app.
 const MAX_ERROR_BYTES: usize = 512;
 
-/// The health of one app. All workers share it.
+/// The health of one app, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     panics: AtomicU64,
     disabled: AtomicBool,
-    /// When the last ones were, the oldest first.
+    /// Times of the last panics, oldest first.
     recent: Mutex<VecDeque<Duration>>,
     errors: AtomicU64,
-    /// The text of the latest error that was logged, empty if there was none. It keeps its memory: errors come while
-    /// packets do.
+    /// Text of the last logged error, or empty. Its memory is reused: errors can come with every
+    /// packet.
     last_error: Mutex<String>,
 }
 
 impl Health {
-    /// A handler panicked. `true`: that disables the app.
+    /// Counts a panic. `true`: it disables the app.
     pub(crate) fn panicked(&self, now: Duration) -> bool {
         self.panics.fetch_add(1, Ordering::Relaxed);
-        // What a panic in here could leave is still a list of times.
+        // A panic here would leave a valid list of times.
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.push_back(now);
         while recent.front().is_some_and(|first| now.saturating_sub(*first) > PANIC_WINDOW) {
@@ -48,16 +48,16 @@ impl Health {
         !self.disabled.swap(true, Ordering::Relaxed)
     }
 
-    /// Its handlers returned so many errors.
+    /// Counts errors of its handlers.
     pub(crate) fn failed(&self, errors: u64) {
         self.errors.fetch_add(errors, Ordering::Relaxed);
     }
 
-    /// Keeps an error that is logged: its text, and its type. Not each error, since this takes a lock.
+    /// Keeps the text and type of a logged error. Not for every error, since it takes a lock.
     pub(crate) fn keep_error(&self, error: &HandlerError) {
         let mut text = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         text.clear();
-        // Only the app's own `Display` can fail: then there is no more of its text.
+        // Only the app's own `Display` can fail; the text is then incomplete.
         let _ = write!(text, "{error}");
         let cut = text.floor_char_boundary(MAX_ERROR_BYTES);
         text.truncate(cut);
@@ -66,18 +66,18 @@ impl Health {
         }
     }
 
-    /// How many errors its handlers have returned, and the latest that was kept.
+    /// Number of errors of its handlers, and the last one that was kept.
     pub(crate) fn errors(&self) -> (u64, Option<String>) {
         let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (self.errors.load(Ordering::Relaxed), (!last.is_empty()).then_some(last))
     }
 
-    /// How often its handlers have panicked.
+    /// Number of panics of its handlers.
     pub(crate) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Whether it gets no more events.
+    /// Whether it is disabled.
     #[inline]
     pub(crate) fn is_disabled(&self) -> bool {
         self.disabled.load(Ordering::Relaxed)

@@ -1,13 +1,12 @@
-//! One worker of the controller: it owns a set of switches, and all that happens to them happens
-//! here.
+//! One worker of the controller: it owns a set of switches, and handles all their events.
 //!
-//! A [`Worker`] holds the sessions of its switches, the handlers of the apps for each of them, their
-//! timers, and a bounded mailbox by which other workers reach its switches. It is told that bytes
-//! have arrived ([`Worker::read`]), that time has passed ([`Worker::timers`]), that mail is there
-//! ([`Worker::mail`]), and it writes to a [`Transport`].
+//! A [`Worker`] holds the sessions of its switches, the apps' handlers for each of them, their
+//! timers, and a bounded mailbox through which other workers reach its switches. Its caller reports
+//! that bytes have arrived ([`Worker::read`]), that time has passed ([`Worker::timers`]) and that
+//! mail is there ([`Worker::mail`]). It writes to a [`Transport`].
 //!
-//! It is not a thread, has no socket and reads no clock: crate `engine` gives it those, and a test
-//! gives it virtual ones. All dispatch is in this crate and nowhere else.
+//! It has no thread, no socket and no clock: crate `engine` provides them, and tests provide
+//! virtual ones. All dispatch is in this crate.
 
 mod balance;
 mod clean;

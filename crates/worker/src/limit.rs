@@ -1,8 +1,8 @@
-//! A limit of packet-ins a second.
+//! Limit of packet-ins a second.
 
 use std::time::Duration;
 
-/// Lets so many through a second, as many at once.
+/// Passes `per_second` packets each second, also all at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
     per_second: u32,
@@ -15,7 +15,7 @@ impl RateLimit {
         RateLimit { per_second, left: per_second, since: now }
     }
 
-    /// Whether one more may pass.
+    /// Whether one more packet may pass.
     pub(crate) fn pass(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.since) >= Duration::from_secs(1) {
             self.since = now;

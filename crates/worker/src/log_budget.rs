@@ -1,4 +1,4 @@
-//! How many log lines a worker may write: hostile switches must not fill a disk.
+//! Limit of a worker's log lines: hostile switches must not fill a disk.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tracing::warn;
 
 use crate::counters::Counters;
 
-/// Lines that may be written at once: enough to tell of every switch of a worker that comes up or
-/// goes at the same moment.
+/// Maximum number of lines at once: enough for all switches of a worker to come up or go at the
+/// same time.
 const BURST_LINES: u32 = 10_000;
 
-/// Lines a second that may be written for ever.
+/// Number of lines a second, continuously.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Asked before every line about what a switch did, at level info and above. What is left out is
-/// counted, and told with the next line that passes.
+/// Limits lines about switches, at level info and above. Lines left out are counted, and reported
+/// with the next line.
 #[derive(Debug)]
 pub(crate) struct LogBudget {
     left: u32,
-    /// Up to when lines have been added to `left`.
+    /// Time up to which lines have been added to `left`.
     since: Duration,
     left_out: u64,
 }

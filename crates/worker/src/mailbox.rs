@@ -1,4 +1,4 @@
-//! How other threads reach a worker's switches: a bounded queue, and a wake-up.
+//! The mailbox of a worker, for other threads: a bounded queue, and a wake-up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -13,42 +13,42 @@ use crate::transport::Key;
 
 /// Wakes a worker that may be asleep.
 pub trait Wake: Send + Sync + 'static {
-    /// Makes the worker look at its mailbox soon.
+    /// Makes the worker check its mailbox soon.
     fn wake(&self);
 }
 
-/// A connection of a worker, told apart from all others of all workers.
+/// Identifies a connection among those of all workers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionId {
     pub(crate) worker: usize,
-    /// Its place there, if it was not handed over.
+    /// Its key at that worker, unless it was handed over.
     pub(crate) key: Key,
-    /// Its own, wherever it goes.
+    /// Its unique number, at any worker.
     pub(crate) serial: u64,
 }
 
-/// Something for a worker to do.
+/// A job for a worker.
 pub(crate) enum Mail {
-    /// Send these bytes, whole messages, to a switch.
+    /// Sends these bytes, whole messages, to a switch.
     Send { to: ConnectionId, bytes: Box<[u8]> },
-    /// Changes for a switch that it has to confirm.
+    /// Changes that a switch must confirm.
     Program { to: ConnectionId, posted: Posted },
-    /// A request of a task's to a switch.
+    /// A task's request to a switch.
     Question { to: ConnectionId, question: Question },
-    /// Another connection has come with this one's datapath id: is it alive?
+    /// Another connection has the same datapath id: is this one alive?
     AreYouAlive { who: ConnectionId, claimant: ConnectionId },
     /// The answer, to the claimant.
     OldConnection { claimant: ConnectionId, alive: bool },
-    /// Hand this switch over to that worker.
+    /// Hands this switch over to that worker.
     HandOver { who: ConnectionId, to: usize },
     /// A switch that is handed over to this worker.
     Take(Box<Moving>),
-    /// A question of the operator's.
+    /// A question of the operator.
     Query(Query),
 }
 
 impl Mail {
-    /// Bytes that it carries.
+    /// Number of bytes that it carries.
     fn bytes(&self) -> usize {
         match self {
             Mail::Send { bytes, .. } => bytes.len(),
@@ -59,45 +59,45 @@ impl Mail {
     }
 }
 
-/// A counter of an app: its name, the counter's name, its value.
+/// A counter of an app: names of the app and the counter, and its value.
 pub type AppCounter = (&'static str, &'static str, u64);
 
-/// A host that an app knows: the switch, the app's name, and the host.
+/// A host that an app reports: switch, name of the app, host.
 pub type SeenHost = (Dpid, &'static str, HostEntry);
 
-/// A question that a worker answers between two turns. It answers at once if the channel has room,
+/// A question that a worker answers between two turns. It answers at once if the channel has space,
 /// and never waits.
 pub enum Query {
-    /// The hosts that handlers know, at most so many.
+    /// Hosts that handlers report, at most this many.
     Hosts(usize, SyncSender<Vec<SeenHost>>),
-    /// The counters of the apps.
+    /// Counters of the apps.
     AppCounters(SyncSender<Vec<AppCounter>>),
 }
 
 /// The mailbox of a worker.
 pub struct Mailbox {
     queue: ArrayQueue<Mail>,
-    /// Bytes of messages in `queue`, and of those that are about to be.
+    /// Bytes of messages in `queue`, and of those about to be added.
     bytes: AtomicUsize,
     wake: Box<dyn Wake>,
 }
 
 impl Mailbox {
-    /// An empty mailbox whose worker is woken by `wake`.
+    /// Makes an empty mailbox whose worker is woken by `wake`.
     #[must_use]
     pub fn new(wake: Box<dyn Wake>) -> Self {
         let (queue, bytes) = (ArrayQueue::new(MAILBOX_MESSAGES), AtomicUsize::new(0));
         Mailbox { queue, bytes, wake }
     }
 
-    /// Asks the worker something. `false` if its mailbox is full. Who asks all workers asks them by
+    /// Asks the worker. `false` if its mailbox is full. To ask all workers, use
     /// [`crate::Shared::ask`].
     #[must_use]
     pub fn ask(&self, query: Query) -> bool {
         self.push(Mail::Query(query))
     }
 
-    /// Whether there is mail.
+    /// Whether there is no mail.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -108,11 +108,12 @@ impl Mailbox {
         self.give(mail).is_ok()
     }
 
-    /// The same, and what has no room comes back.
+    /// Adds mail, or returns it if the mailbox is full.
     pub(crate) fn give(&self, mail: Mail) -> Result<(), Mail> {
         let bytes = mail.bytes();
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // What has no bytes, such as questions of life and death, always has room.
+        // Mail without bytes, such as questions whether a connection is alive, is limited only by
+        // the queue.
         let fits = bytes == 0 || before.saturating_add(bytes) <= MAILBOX_BYTES;
         let given = if fits { self.queue.push(mail) } else { Err(mail) };
         if given.is_ok() {

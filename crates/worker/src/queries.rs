@@ -1,4 +1,4 @@
-//! What operators ask a worker: the hosts and the counters of its handlers.
+//! Questions of operators to a worker: the hosts and counters of its handlers.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -8,19 +8,19 @@ use crate::connection::{Stage, Up};
 use crate::mailbox::{AppCounter, Query, SeenHost};
 use crate::worker::Worker;
 
-/// Sums of apps' counters, by the app's name and the counter's.
+/// Sums of apps' counters, by the names of app and counter.
 pub(crate) type Sums = BTreeMap<(&'static str, &'static str), u64>;
 
 impl Worker {
     pub(crate) fn query(&mut self, query: Query, now: Duration) {
-        // A questioner who has gone, or has no room, gets no answer.
+        // If the asker is gone, or its channel is full, the answer is dropped.
         match query {
             Query::Hosts(limit, reply) => drop(reply.try_send(self.hosts(limit, now))),
             Query::AppCounters(reply) => drop(reply.try_send(self.app_counters(now))),
         }
     }
 
-    /// At most so many hosts that the handlers know. What is behind them is not looked at.
+    /// Hosts that the handlers report, at most `limit`. Stops there.
     fn hosts(&mut self, limit: usize, now: Duration) -> Vec<SeenHost> {
         let mut hosts = Vec::new();
         for (_, connection) in &self.connections {
@@ -67,7 +67,7 @@ impl Worker {
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
     }
 
-    /// The handlers of a switch that has gone hear of it, and are dropped. Their counters stay.
+    /// Notifies and drops the handlers of a switch that has gone. Keeps their counters.
     pub(crate) fn farewell(&mut self, mut up: Up, now: Duration) {
         let Up { info, handlers, .. } = &mut up;
         for (mut handler, app) in handlers.drain(..).zip(&self.apps) {
@@ -88,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Adds what a handler has counted.
+/// Adds the counters of a handler.
 fn add_counters(sums: &mut Sums, app: &'static str, counted: Option<Vec<(&'static str, u64)>>) {
     for (name, n) in counted.into_iter().flatten() {
         *sums.entry((app, name)).or_default() += n;

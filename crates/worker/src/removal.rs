@@ -1,10 +1,10 @@
-//! Flows of one app that are removed from a switch of 1.0.
+//! Removal of one app's flows from a 1.0 switch.
 //!
-//! 1.0 removes by match alone, which would take other apps' flows along. So the switch is asked for the
-//! flows that fit, and those with the app's cookie are removed one by one. A flow that is installed after
-//! the question is not in the answer. One that takes the place of another in the answer, with the same
-//! match and priority, before the answer is there, goes too; its packets come to the controller
-//! again, as those of a new flow do.
+//! 1.0 removes by match alone, which would also remove flows of other apps. So the worker requests
+//! the matching flows, and removes those with the app's cookie one by one. A flow that is installed
+//! after the request is not in the answer. One that replaces a flow of the answer before it
+//! arrives, with the same match and priority, is removed too; its packets then come to the
+//! controller again, as those of a new flow do.
 
 use std::time::Duration;
 
@@ -15,30 +15,31 @@ use bellrock_session::{Gathered, xid};
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
-/// Removals of one connection that wait for the switch to tell its flows; beyond, the app gets an error.
+/// Maximum number of removals of one connection that wait for the switch's flows. A further one is
+/// an error for the app.
 pub(crate) const MAX_REMOVALS: usize = 256;
 
-/// How often it is reported that a switch does not say which flows it has.
+/// Minimum time between two reports that a switch does not list its flows.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
-/// Flows that are to go when the switch has told them.
+/// Flows to remove when the switch has listed them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Removal {
-    /// The request for the flows. The app hears of this id if they cannot be removed.
+    /// Transaction id of the request. The app gets it if the flows cannot be removed.
     pub(crate) xid: u32,
     pub(crate) cookie: Cookie,
     pub(crate) out_port: Port,
 }
 
 impl Worker {
-    /// Whether a reply is what a removal waits for; it waits no longer then.
+    /// Takes the removal that waits for this reply, if any.
     pub(crate) fn take_removal(&mut self, key: Key, xid: u32) -> Option<Removal> {
         let removals = &mut self.connections.get_mut(key)?.removals;
         let at = removals.iter().position(|removal| removal.xid == xid)?;
         Some(removals.swap_remove(at))
     }
 
-    /// Reports that flows stay which an app removes, since the switch does not say which ones there are.
+    /// Reports that flows of an app stay, since the switch does not list them.
     pub(crate) fn report_removal(&mut self, key: Key, xid: u32, now: Duration) {
         self.counters.removals_unanswered.add(1);
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -49,11 +50,11 @@ impl Worker {
         connection.removal_reported = Some(now);
         let place = usize::from(xid::owner(xid)).checked_sub(1);
         let app = place.and_then(|place| self.apps.get(place)).map_or("", |app| app.name);
-        // The log of events has it.
+        // No log line: the event log has it.
         self.shared.publish(now, Event::RemovalUnanswered { app, dpid });
     }
 
-    /// The switch has told the flows that fit.
+    /// Removes the listed flows of the app.
     pub(crate) fn remove_told<T: Transport>(
         &mut self,
         key: Key,
@@ -68,13 +69,13 @@ impl Worker {
             let out_port =
                 if removal.out_port == Port::ANY { first_output(&flow) } else { removal.out_port };
             let old = FlowMod::delete(flow.matching).strict().priority(flow.priority);
-            // What has been put into its place meanwhile likely sends elsewhere.
+            // A flow that has replaced it meanwhile likely sends to another port.
             self.remove(key, removal.xid, &old.out_port(out_port), version, transport);
         }
     }
 }
 
-/// The port that a flow sends to first; [`Port::ANY`] for one that drops its packets.
+/// First port that a flow sends to; [`Port::ANY`] if it drops its packets.
 fn first_output(flow: &FlowStats<'_>) -> Port {
     let outputs = flow.instructions.iter().filter_map(|instruction| match instruction {
         Instruction::ApplyActions(actions) => actions.iter().find_map(|action| match action {

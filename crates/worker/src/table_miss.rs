@@ -1,4 +1,5 @@
-//! The table-miss entry: the one flow of the controller itself, which brings what matches no other (1.3).
+//! The table-miss entry (1.3): the controller's own flow, which sends it the packets that match no
+//! other flow.
 
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use crate::connection::{Stage, Up};
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
-/// What operators know it by.
+/// Name of the flow for operators.
 pub(crate) const TABLE_MISS: &str = "table-miss entry";
 
 impl Worker {
-    /// Puts it back when somebody else has removed it: without it, no further packet would come.
+    /// Restores the entry after another program has removed it: without it, no packet would come.
     pub(crate) fn keep_table_miss<T: Transport>(
         &mut self,
         key: Key,
@@ -36,7 +37,7 @@ impl Worker {
         self.send_table_miss(key, now);
     }
 
-    /// Sends it again where the switch has refused it, when it is time.
+    /// Sends the entry again after a refusal, when it is due.
     pub(crate) fn retry_table_miss<T: Transport>(
         &mut self,
         key: Key,
@@ -50,7 +51,7 @@ impl Worker {
         }
         self.flush(key, transport);
         self.send_table_miss(key, now);
-        // A barrier behind it: its reply without an error before it means that the entry is there.
+        // A barrier reply without an error before it means that the entry is installed.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let barrier = connection.session.next_xid(xid::SESSION);
         let version = connection.session.version();
@@ -62,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// A barrier of the session has come back.
+    /// Handles the reply to a barrier of the session.
     pub(crate) fn table_miss_confirmed(&mut self, key: Key, barrier: u32, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if let Stage::Up(up) = &mut connection.stage {
@@ -70,7 +71,7 @@ impl Worker {
         }
     }
 
-    /// Writes it. The send buffer is as good as empty.
+    /// Writes the entry. The send buffer is almost empty here.
     pub(crate) fn send_table_miss(&mut self, key: Key, now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let sent = connection.session.table_miss(Cookie::CONTROLLER.with(0), &mut self.out);

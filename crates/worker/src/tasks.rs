@@ -1,13 +1,13 @@
-//! Background tasks: the executor.
+//! The executor of background tasks.
 //!
-//! Tasks take turns in one place, the [`TaskWorker`], which is neither a thread nor has a clock of its own: the
-//! engine runs it in a thread beside the workers, the emulator's lab on its virtual clock. Anybody wakes a
-//! task, from any thread and without a lock: it goes to the end of the queue of those that are ready, where it
-//! stands once at most. So each that is ready is polled once before any is polled again, timers are looked at
-//! after every [`POLLS_PER_TURN`] polls, and the queue is no longer than the list of tasks, which is bounded.
+//! The [`TaskWorker`] polls all tasks in turn. It has no thread and no clock: the engine runs it in
+//! a thread beside the workers, the emulator's lab on a virtual clock. Any thread can wake a task
+//! without a lock: the task goes to the end of the ready queue, which holds it at most once. So
+//! each ready task is polled once before any is polled again, timers are checked after every
+//! [`POLLS_PER_TURN`] polls, and the queue is no longer than the bounded list of tasks.
 //!
-//! A panic ends its task and no other, and a supervised one is started again after a pause. Whatever a task owns is
-//! dropped here, in the task worker's turn.
+//! A panic ends only its task; a supervised task restarts after a delay. The task worker drops what
+//! a task owns, in its own turn.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,31 +27,31 @@ use crate::health::{MAX_PANICS, PANIC_WINDOW};
 use crate::mailbox::Wake;
 use crate::settings::{MAX_TASKS, PANICKED_TASKS_KEPT, POLLS_PER_TURN, TASK_STARTED_AGAIN_AFTER};
 
-/// Tells the time since the controller started; it never goes back.
+/// Returns the time since the controller started. It never goes back.
 pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
 
 /// The tasks of a controller.
 pub(crate) struct Tasks {
     clock: Clock,
-    /// Wakes who runs them.
+    /// Wakes the thread that runs them.
     wake: Box<dyn Wake>,
-    /// Those to be polled, in order.
+    /// Ready tasks, in order.
     ready: SegQueue<Arc<Task>>,
     book: Mutex<Book>,
     pub(crate) counters: TaskCounters,
 }
 
-/// What is kept of them.
+/// Tasks and timers.
 #[derive(Default)]
 struct Book {
-    /// Those that are not over, by number.
+    /// Running tasks, by number.
     tasks: BTreeMap<u64, Arc<Task>>,
     timers: BTreeMap<TimerId, Waker>,
-    /// The latest that panicked, for the operator.
+    /// The last tasks that panicked, for the operator.
     panicked: VecDeque<TaskInfo>,
     next_task: u64,
     next_timer: u64,
-    /// No more are run.
+    /// Whether new tasks are refused.
     stopped: bool,
 }
 
@@ -64,7 +64,7 @@ struct Task {
     home: Arc<Tasks>,
     /// Only the task worker locks it.
     work: Mutex<Work>,
-    /// It stands in the queue.
+    /// Whether it is in the queue.
     ready: AtomicBool,
     running: AtomicBool,
     cancelled: AtomicBool,
@@ -73,53 +73,53 @@ struct Task {
     busy_nanos: AtomicU64,
 }
 
-/// What is left to do of a task.
+/// The remaining work of a task.
 #[derive(Default)]
 struct Work {
-    /// `None`: it is over, or is to be started.
+    /// `None`: it has ended, or is to be started.
     future: Option<TaskFuture>,
-    /// Of a supervised one.
+    /// Only for a supervised task.
     again: Option<Again>,
 }
 
-/// By what a supervised task is started, and how often it had to be.
+/// How to restart a supervised task, and its panics.
 struct Again {
     make: MakeTask,
-    /// Not before this time.
+    /// Earliest time of the next start.
     not_before: Duration,
-    /// The panics of the last [`PANIC_WINDOW`], the oldest first.
+    /// Panics within the last [`PANIC_WINDOW`], oldest first.
     panics: VecDeque<Duration>,
 }
 
-/// What an operator sees of a task.
+/// A task, for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskInfo {
-    /// In the order in which they were started.
+    /// Number in the order of their start.
     pub number: u64,
     /// The app that it belongs to.
     pub app: &'static str,
-    /// What the app calls it.
+    /// Name of the task.
     pub name: String,
-    /// What it is doing.
+    /// State of the task.
     pub state: TaskState,
-    /// When it was started, on the controller's clock.
+    /// Time of its start, on the controller's clock.
     pub since: Duration,
-    /// How often it has had its turn.
+    /// Number of its turns.
     pub polls: u64,
-    /// How long its turns took together.
+    /// Total time of its turns.
     pub busy: Duration,
 }
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
-    /// It waits for something.
+    /// It waits for a wake-up.
     Waiting,
     /// It waits for its turn.
     Ready,
-    /// It has its turn.
+    /// It is being polled.
     Running,
-    /// It has panicked with this message, and is over.
+    /// It has panicked with this message.
     Panicked(String),
 }
 
@@ -190,11 +190,11 @@ impl Tasks {
 
     pub(crate) fn clear_timer(&self, timer: TimerId) {
         let cleared = self.book().timers.remove(&timer);
-        // Dropped without the lock: a waker may be the last that holds a task.
+        // Dropped without the lock: a waker may be the last owner of a task.
         drop(cleared);
     }
 
-    /// All that are not over, in the order in which they were started, and the latest that panicked.
+    /// Running tasks in the order of their start, and the last ones that panicked.
     pub(crate) fn list(&self) -> Vec<TaskInfo> {
         let book = self.book();
         let mut list: Vec<TaskInfo> = book.panicked.iter().cloned().collect();
@@ -207,7 +207,7 @@ impl Tasks {
         self.book().timers.keys().next().map(|timer| timer.at)
     }
 
-    /// Wakes who sleeps until a time that has come.
+    /// Fires the timers that are due.
     fn fire_timers(&self) {
         let now = self.now();
         loop {
@@ -218,14 +218,14 @@ impl Tasks {
             };
             let waker = first.remove();
             drop(book);
-            // It may be of an app.
+            // The waker may belong to an app.
             let _ = guarded(|| waker.wake());
         }
     }
 
-    /// A task's turn.
+    /// Polls a task once.
     fn poll(&self, task: &Arc<Task>) {
-        // Whoever wakes it from here on has it polled again.
+        // A wake-up from here on causes another poll.
         task.ready.store(false, Ordering::SeqCst);
         if task.over.load(Ordering::SeqCst) {
             return;
@@ -269,7 +269,7 @@ impl Tasks {
         }
     }
 
-    /// Has a supervised task that panicked started again after a pause.
+    /// Restarts a supervised task that panicked, after `pause`.
     fn start_again(&self, task: &Arc<Task>, pause: Duration, message: String) {
         self.panicked(task, message, "a task panicked: it starts again");
         self.counters.tasks_started_again.add(1);
@@ -288,7 +288,7 @@ impl Tasks {
         book.panicked.push_back(info);
     }
 
-    /// Drops what a task owns, and forgets it.
+    /// Drops what a task owns, and removes the task.
     fn end(&self, task: &Task) {
         self.drop_future(task);
         let again = task.work().again.take();
@@ -307,13 +307,13 @@ impl Tasks {
         }
     }
 
-    /// A panic under this lock leaves the book whole: each change is one call.
+    /// A panic under this lock leaves the book consistent: each change is one call.
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a panic says.
+/// Message of a panic.
 fn message(panic: Box<dyn Any + Send>) -> String {
     let str = panic.downcast_ref::<&str>().map(|str| (*str).to_owned());
     let said = str.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -332,7 +332,7 @@ impl Work {
         }
     }
 
-    /// Whether it has anything to do at this time.
+    /// Whether it has anything to do at `now`.
     fn is_due(&self, now: Duration) -> bool {
         self.future.is_some() || self.again.as_ref().is_some_and(|again| again.not_before <= now)
     }
@@ -348,7 +348,7 @@ impl Work {
 }
 
 impl Again {
-    /// How long it pauses after a panic; `None`: there were too many.
+    /// Delay after a panic; `None`: there were too many.
     fn after(&mut self, now: Duration) -> Option<Duration> {
         self.panics.push_back(now);
         while self.panics.front().is_some_and(|first| now.saturating_sub(*first) > PANIC_WINDOW) {
@@ -401,7 +401,7 @@ impl std::task::Wake for Task {
     }
 }
 
-/// A task as apps hold it.
+/// Implements the apps' handle of a task.
 impl RunningTask for Task {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
@@ -413,7 +413,7 @@ impl RunningTask for Task {
     }
 }
 
-/// Runs the tasks of a controller. There is one of it.
+/// Runs the tasks of a controller. There is only one.
 pub struct TaskWorker(Arc<Tasks>);
 
 impl TaskWorker {
@@ -421,7 +421,7 @@ impl TaskWorker {
         TaskWorker(tasks)
     }
 
-    /// Gives those that are ready their turns, up to a bound. Returns whether more are ready.
+    /// Polls ready tasks, up to a bound. Returns whether more are ready.
     pub fn run(&mut self) -> bool {
         self.0.fire_timers();
         for _ in 0..POLLS_PER_TURN {
@@ -437,14 +437,14 @@ impl TaskWorker {
         !self.0.ready.is_empty()
     }
 
-    /// When the next task wakes up by itself.
+    /// Time of the next timer.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.0.next_timer()
     }
 
-    /// Ends all tasks where they wait, in the order in which they were started. Those that are started
-    /// from here on are not run.
+    /// Ends all tasks where they wait, in the order of their start. Tasks that are started later
+    /// are not run.
     pub fn stop(&mut self) {
         let mut book = self.0.book();
         book.stopped = true;
@@ -461,7 +461,7 @@ impl TaskWorker {
     }
 }
 
-/// Tasks hold the network, which holds them: somebody has to let go.
+/// Tasks hold the network, which holds the tasks: this breaks the cycle.
 impl Drop for TaskWorker {
     fn drop(&mut self) {
         self.stop();

@@ -1,4 +1,4 @@
-//! When to look at which connection again.
+//! Timers of connections.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::settings::TIMER_GRAIN;
 use crate::transport::Key;
 
-/// The timers of all connections. Each has one that counts, the earliest of what it waits for; an
-/// entry that was overtaken by an earlier one stays until its time, and is passed over then.
+/// The timers of all connections. Only the earliest timer of a connection counts. An entry that an
+/// earlier one has overtaken stays until its time, and is then ignored.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BinaryHeap<Reverse<(Duration, Key, u64)>>);
 
 impl Timers {
-    /// Looks at the connection again at `at`, unless it is looked at before anyway (`current`).
-    /// Gives the timer that counts from now on.
+    /// Sets a timer for `at`, unless an earlier one is set (`current`). Returns the timer that
+    /// counts from now on.
     pub(crate) fn set(
         &mut self,
         at: Duration,
@@ -30,7 +30,7 @@ impl Timers {
         Some(at)
     }
 
-    /// The next timer whose time has come, and the connection that it was set for.
+    /// Takes the next timer that is due, with its connection.
     pub(crate) fn due(&mut self, now: Duration) -> Option<(Duration, Key, u64)> {
         let Reverse((at, key, serial)) = *self.0.peek()?;
         if at > now {
@@ -40,14 +40,14 @@ impl Timers {
         Some((at, key, serial))
     }
 
-    /// When the next one is due.
+    /// Time of the next timer.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.0.peek().map(|Reverse((at, ..))| *at)
     }
 }
 
-/// The next moment at which timers fire, together with others: never before the one that was asked
-/// for, not by a nanosecond, or else a timer would be set again and be due at once, for ever.
+/// Rounds up to the next multiple of the timer grain. Never down, not by a nanosecond: a timer
+/// would be set again and be due at once, for ever.
 fn round_up(at: Duration) -> Duration {
     Duration::from_nanos((at.as_nanos() as u64).next_multiple_of(TIMER_GRAIN.as_nanos() as u64))
 }

@@ -1,9 +1,9 @@
-//! Whose turn it is to report its flows. When a controller comes back, all of its switches come at once, and each of them has
-//! flows of the earlier run to report: together more than a worker has memory for.
+//! Turns in which switches report their flows. When a controller restarts, all switches connect at
+//! once, and each reports its flows of the earlier run: together more than a worker has memory for.
 //!
-//! A worker asks [`FLOWS_ASKED_AT_A_TIME`] switches; the others wait, the first to come first. A switch has its turn until it has
-//! reported, but at most [`FLOWS_TURN`]: one that is silent or slow goes on, and the next one has its turn beside it. So
-//! switches that do not answer cannot keep others from coming up.
+//! A worker asks [`FLOWS_ASKED_AT_A_TIME`] switches; the others wait, in order of arrival. A turn
+//! lasts until the switch has reported, at most [`FLOWS_TURN`]. A silent or slow switch goes on
+//! beside the next one, so it cannot keep others from coming up.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::worker::Worker;
 pub(crate) struct Turns {
     /// Number of switches that have their turn.
     pub(crate) taken: usize,
-    /// Connections that wait, by their keys and serials. Some may have ended meanwhile.
+    /// Waiting connections, by keys and serials. Some may have ended meanwhile.
     waiting: VecDeque<(Key, u64)>,
 }
 
-/// How far a switch is that reports its flows before it comes up.
+/// The turn of a switch that reports its flows before it comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It is not asked yet.
     Waits,
-    /// It is asked, until this time.
+    /// It is asked, and has its turn until this time.
     Has(Duration),
-    /// It is asked, and the next one has its turn by now.
+    /// It is asked, and its turn is over.
     Over,
 }
 
 impl Stage {
-    /// Gives back the turn that this connection has; how many those are.
+    /// Ends the turn of this connection. Returns the number of turns that this frees: 0 or 1.
     pub(crate) fn give_turn_back(&mut self) -> usize {
         match self {
             Stage::Cleaning(Cleaning { turn: turn @ Turn::Has(_), .. }) => {
@@ -47,7 +47,7 @@ impl Stage {
 }
 
 impl Worker {
-    /// The switch of `key` is to report its flows, when it is its turn.
+    /// Queues the switch of `key` to report its flows.
     pub(crate) fn wait_for_turn<T: Transport>(
         &mut self,
         key: Key,
@@ -64,8 +64,8 @@ impl Worker {
         self.next_turns(now, transport);
     }
 
-    /// Asks those that wait, as many as have their turn now. The send buffer has to be empty: what is in it would go to
-    /// another switch.
+    /// Asks the waiting switches whose turn it is. The send buffer must be empty: its content would
+    /// go to another switch.
     pub(crate) fn next_turns<T: Transport>(&mut self, now: Duration, transport: &mut T) {
         while self.turns.taken < FLOWS_ASKED_AT_A_TIME
             && let Some((key, serial)) = self.turns.waiting.pop_front()
@@ -83,8 +83,8 @@ impl Worker {
         }
     }
 
-    /// Ends the turn of `key`'s switch, if it has it: it takes too long, or there is nothing to wait for any more. The caller
-    /// gives the turn to the next one ([`Worker::next_turns`]).
+    /// Ends the turn of `key`'s switch, if it has one: it takes too long, or there is nothing more
+    /// to wait for. The caller starts the next turn ([`Worker::next_turns`]).
     pub(crate) fn end_turn(&mut self, key: Key) {
         if let Some(connection) = self.connections.get_mut(key) {
             self.turns.taken -= connection.stage.give_turn_back();

@@ -1,4 +1,4 @@
-//! The worker itself: connections in, bytes and time in, bytes out.
+//! The worker itself: connections, bytes and time come in, bytes go out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -34,13 +34,13 @@ use crate::timers::Timers;
 use crate::transport::{Key, ReadOutcome, Transport};
 use crate::turns::{Turn, Turns};
 
-/// Serials of connections have their first worker's number above so many bits, so that no two of a
-/// controller are the same.
+/// The number of a connection's first worker is above this many bits of its serial, so serials are
+/// unique in a controller.
 const SERIAL_BITS: u32 = 48;
 
 /// One worker: see the crate's documentation.
 ///
-/// `now` is the time since a start that all workers of a controller share, and never goes back.
+/// `now` is the time since the controller's start, the same for all workers. It never goes back.
 pub struct Worker {
     pub(crate) index: usize,
     pub(crate) settings: Settings,
@@ -49,21 +49,21 @@ pub struct Worker {
     pub(crate) counters: Arc<Counters>,
     pub(crate) apps: Vec<App>,
     pub(crate) connections: Slab<Connection>,
-    /// Where those connections are that were handed over to this worker, by their serials.
+    /// Keys of connections that were handed over to this worker, by their serials.
     pub(crate) arrived: BTreeMap<u64, Key>,
     next_serial: u64,
-    /// What the switch whose turn it is has sent; all switches take turns with it.
+    /// Receive buffer, for one switch at a time.
     receive: Box<[u8]>,
-    /// What goes to the switch whose turn it is.
+    /// Send buffer, for one switch at a time.
     pub(crate) out: Out,
     timers: Timers,
     /// Bytes of unfinished multipart replies of all connections.
     pub(crate) unfinished: usize,
-    /// Bytes of packet-ins that are kept for switches which are not up.
+    /// Bytes of kept packet-ins of all switches that are not up.
     pub(crate) early_bytes: usize,
-    /// Mail that a hand-over found in the mailbox and that was not its business.
+    /// Mail that a hand-over took from the mailbox without processing it.
     pub(crate) postponed: VecDeque<Mail>,
-    /// Whose turn it is to report flows of an earlier run.
+    /// Turns of switches that report flows of an earlier run.
     pub(crate) turns: Turns,
     pub(crate) strain: Strain,
     pub(crate) log: LogBudget,
@@ -74,11 +74,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker without connections. `index` is its place among the workers of `shared`. Its
-    /// buffers are allocated by the calling thread, which should be the one that runs it, so that
-    /// they lie in the memory nearest to it.
+    /// Makes a worker without connections. `index` is its place among the workers of `shared`. The
+    /// calling thread allocates the buffers; it should be the one that runs the worker, so that
+    /// they are in its nearest memory.
     ///
-    /// Apps beyond the 15th ([`crate::MAX_APPS`]) are left out: priorities have that many bands.
+    /// Apps beyond the 15th ([`crate::MAX_APPS`]) are left out: there are that many bands of
+    /// priorities.
     #[must_use]
     pub fn new(index: usize, settings: Settings, shared: Arc<Shared>) -> Self {
         let apps = shared.apps().iter().enumerate();
@@ -119,19 +120,20 @@ impl Worker {
         &self.counters
     }
 
-    /// How many connections it has.
+    /// Number of its connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// The key that the next connection will get.
+    /// Key of the next connection.
     #[must_use]
     pub fn next_key(&self) -> Key {
         self.connections.vacant_key()
     }
 
-    /// A switch has connected: greets it. The transport has to know [`Worker::next_key`] by now.
+    /// Opens a connection of a switch: sends a hello. The transport must already know
+    /// [`Worker::next_key`].
     pub fn open<T: Transport>(&mut self, peer: SocketAddr, now: Duration, transport: &mut T) {
         let session = match Controller::new(&self.settings.session, now, &mut self.out) {
             Ok(session) => session,
@@ -167,7 +169,7 @@ impl Worker {
         self.set_timer(key);
     }
 
-    /// Gives a switch its turn: one read, everything that it brought, one write. Returns whether
+    /// Gives a switch its turn: one read, processing of all that came, one write. Returns whether
     /// there may be more to read at once.
     pub fn read<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) -> bool {
         let Some(connection) = self.connections.get_mut(key) else { return false };
@@ -196,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// `len` bytes of `key` stand in the receive buffer.
+    /// Processes `len` bytes of `key` in the receive buffer.
     fn received<T: Transport>(&mut self, key: Key, len: usize, now: Duration, transport: &mut T) {
         let receive = std::mem::take(&mut self.receive);
         let stream = receive.get(..len).unwrap_or(&[]);
@@ -214,7 +216,7 @@ impl Worker {
         self.receive = receive;
     }
 
-    /// Brings the sum of unfinished replies up to date with what the session of `key` keeps.
+    /// Updates the sum of unfinished replies with those of `key`'s session.
     fn count_unfinished(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let kept = connection.session.kept_bytes();
@@ -222,7 +224,7 @@ impl Worker {
         connection.unfinished = kept;
     }
 
-    /// Deals with all whole messages at the start of `stream`; returns how many bytes they are.
+    /// Processes all whole messages at the start of `stream`. Returns their total length.
     fn messages<T: Transport>(
         &mut self,
         key: Key,
@@ -264,7 +266,7 @@ impl Worker {
                 used += n;
                 continue;
             }
-            // Anything else than a packet ends the batch, so that all events stay in order.
+            // Any other event ends the batch, so that all events stay in order.
             if !batch.is_empty() {
                 self.packets(key, &mut batch, now);
                 batch.clear();
@@ -289,7 +291,7 @@ impl Worker {
         }
     }
 
-    /// Deals with mail. Returns whether there may be more.
+    /// Processes mail. Returns whether there may be more.
     pub fn mail<T: Transport>(&mut self, now: Duration, transport: &mut T) -> bool {
         for _ in 0..MAIL_PER_TURN {
             let postponed = self.postponed.pop_front();
@@ -325,13 +327,13 @@ impl Worker {
         self.send_messages(key, bytes, transport);
     }
 
-    /// When [`Worker::timers`] has something to do next.
+    /// Time when [`Worker::timers`] has something to do next.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.timers.next()
     }
 
-    /// Does what is due.
+    /// Processes all timers that are due.
     pub fn timers<T: Transport>(&mut self, now: Duration, transport: &mut T) {
         while let Some((at, key, serial)) = self.timers.due(now) {
             let Some(connection) = self.connections.get_mut(key) else { continue };
@@ -375,7 +377,7 @@ impl Worker {
             }
             Stage::Cleaning(Cleaning { turn: Turn::Has(until), .. }) if *until <= now => {
                 self.end_turn(key);
-                // An echo may stand in the buffer.
+                // The buffer may hold an echo.
                 self.flush(key, transport);
                 self.next_turns(now, transport);
             }
@@ -399,7 +401,7 @@ impl Worker {
         }
     }
 
-    /// Looks at a connection again when the first of what it waits for is due.
+    /// Sets the connection's timer to the earliest time that it waits for.
     pub(crate) fn set_timer(&mut self, key: Key) {
         let cleaning_until = self.cleaning_until(key).map(|(until, _)| until);
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -418,7 +420,7 @@ impl Worker {
         connection.timer = self.timers.set(at, key, connection.serial, connection.timer);
     }
 
-    /// The session of `key` has finished its handshake.
+    /// Handles the end of the handshake of `key`'s session.
     pub(crate) fn ready<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(switch) = connection.session.take_switch() else { return };
@@ -436,8 +438,8 @@ impl Worker {
         self.claim(key, info, now, transport);
     }
 
-    /// The switch is this worker's, and has told the flows that apps are to be asked about, if there are
-    /// such apps: the apps get it.
+    /// Brings a switch up: gives it to the apps. `left` has the flows that apps may adopt, if the
+    /// switch reported them.
     pub(crate) fn up<T: Transport>(
         &mut self,
         key: Key,
@@ -446,8 +448,8 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        // Before any app hears of it: a task that an app starts then may send to it at once. What comes by
-        // mail meanwhile is dealt with after this.
+        // Before any app gets the switch: a task that an app starts then may send to it at once.
+        // Such mail is processed after this.
         if let Some(id) = self.id(key) {
             self.shared.update(id, &info);
         }
@@ -473,14 +475,14 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.stage = Stage::Up(up);
         if self.wants_packet_ins() {
-            // The buffer is as good as empty at this point.
+            // The buffer is almost empty here.
             self.send_table_miss(key, now);
         }
         self.counters.switches_up.add(1);
         if let Some(flows) = left {
             self.adopt(key, flows, Duration::ZERO, now, transport);
         }
-        // The apps' first writes have the whole buffer, and so have answers to packets that came early.
+        // The apps' first messages get the whole buffer, and so do answers to early packets.
         self.flush(key, transport);
         self.first_event(key, now);
         self.flush(key, transport);
@@ -488,17 +490,17 @@ impl Worker {
         self.set_timer(key);
     }
 
-    /// The transport has passed on some of what was queued for `key`; so much is left.
+    /// Notes that the transport has sent some queued bytes of `key`; `queued` are left.
     pub fn drained(&mut self, key: Key, queued: usize, now: Duration) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.session.drained(now);
             connection.backlog.store(queued, Ordering::Relaxed);
         }
-        // Its answer to the echo may stand behind much that it has to read first.
+        // Its echo reply may be behind much that it must read first.
         self.challenge_met(key);
     }
 
-    /// Hands what is written to the transport.
+    /// Passes the send buffer to the transport.
     pub(crate) fn flush<T: Transport>(&mut self, key: Key, transport: &mut T) {
         if self.out.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Flows that an earlier run has left, and apps that are asked about each of them.
+//! Flows of an earlier run, and apps that adopt them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -19,8 +19,8 @@ use lab::{Lab, Notes, SwitchId, quietly, told};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// It takes on flows with even priorities, panics over 13, and fails over 15. When it is asked all, it installs a flow
-/// with priority 1.
+/// Adopts flows with even priorities, panics at 13, and fails at 15. After the last question, it
+/// installs a flow with priority 1.
 #[derive(Clone)]
 struct Asked {
     name: &'static str,
@@ -75,12 +75,12 @@ fn chain(apps: &[&Asked]) -> Lab {
     Lab::new(1, Settings::default(), apps)
 }
 
-/// The flow of an app, by its number, with this priority on the wire.
+/// A flow of an app, with its number and its priority on the wire.
 fn flow(app: &Asked, number: u64, priority: u16) -> (u64, u16, Port) {
     (Cookie::of_app(app.name).with(number), priority, Port(2))
 }
 
-/// A switch with these flows connects; what it is sent.
+/// Connects a switch with these flows. Returns the flow_mods that it gets.
 fn connect(
     lab: &mut Lab,
     version: Version,
@@ -92,13 +92,13 @@ fn connect(
     lab.flow_mods(s)
 }
 
-/// The priorities of the flows that are removed, each by itself.
+/// Priorities of the flows that are removed one by one.
 fn removed(flow_mods: &[(FlowCommand, u64, u16)]) -> Vec<u16> {
     let strict = flow_mods.iter().filter(|(command, ..)| *command == FlowCommand::DeleteStrict);
     strict.map(|(_, _, priority)| *priority).collect()
 }
 
-/// The flows of an app that are removed all at once.
+/// Whether all flows of an app are removed at once.
 fn all_removed(flow_mods: &[(FlowCommand, u64, u16)], app: &Asked) -> bool {
     let mut all = flow_mods.iter().filter(|(command, ..)| *command == FlowCommand::Delete);
     all.any(|(_, cookie, _)| Cookie::of_app(app.name).owns(*cookie))
@@ -120,7 +120,7 @@ fn an_app_is_asked_about_each_of_its_flows_and_the_others_go() {
         assert_eq!(removed(&sent), [0xe003, 0xf011]);
         assert_eq!(first.seen.take(), ["asked 16", "asked 17", "up"]);
         assert_eq!(second.seen.take(), ["asked 3", "asked 4", "up"]);
-        // In 1.3 a removal names the cookie too: what is installed meanwhile is not meant.
+        // In 1.3 a removal has the cookie too, to spare a flow that is installed meanwhile.
         if version == Version::V1_3 {
             let named: Vec<u64> = sent.iter().map(|(_, cookie, _)| *cookie).collect();
             assert!(named.contains(&flows[1].0) && named.contains(&flows[2].0), "{sent:x?}");
@@ -129,7 +129,7 @@ fn an_app_is_asked_about_each_of_its_flows_and_the_others_go() {
             (lab.counters("flows_adopted"), lab.counters("stale_flows_removed")),
             (vec![2], vec![2])
         );
-        // What it installs when it is up comes behind the removals.
+        // Flows that it installs at switch_up follow the removals.
         let last: Vec<_> = sent[sent.len() - 2..].iter().map(|(command, ..)| *command).collect();
         assert_eq!(last, [FlowCommand::Add; 2]);
     }
@@ -207,13 +207,13 @@ fn the_flows_of_an_app_that_is_disabled_stay() {
     for version in VERSIONS {
         let app = Asked::new("app");
         let mut lab = chain(&[&app]);
-        // It is disabled over the last but one.
+        // It is disabled before the last flow.
         let mut flows = vec![flow(&app, 0, 0xf00d); MAX_PANICS];
         flows.push(flow(&app, 0, 0xf011));
         let sent = quietly(|| connect(&mut lab, version, &flows));
         assert_eq!(removed(&sent), [0xf00d; MAX_PANICS]);
         app.seen.take();
-        // Another switch: nobody is asked.
+        // Another switch: no app is asked.
         let s = lab.connect(0, version, SwitchDescription::new(6));
         lab.switches[s].flows = Some(told(version, &flows));
         lab.run();
@@ -223,10 +223,10 @@ fn the_flows_of_an_app_that_is_disabled_stay() {
     }
 }
 
-/// A switch that has come up without having told its flows.
+/// Checks a switch that has come up without a report of its flows.
 fn assert_not_told(lab: &mut Lab, version: Version, s: SwitchId, app: &Asked) {
     let sent = lab.flow_mods(s);
-    // Where they can be told from those of others they are removed.
+    // They are removed where cookies identify them.
     assert_eq!(all_removed(&sent, app), version == Version::V1_3, "{sent:x?}");
     assert!(removed(&sent).is_empty());
     assert_eq!(app.seen.take(), ["up"]);
@@ -307,7 +307,7 @@ fn no_more_packets_wait_than_there_is_room_for() {
     }
 }
 
-/// A switch that has been asked for its flows, and says nothing yet.
+/// A switch that has been asked for its flows, and has not answered.
 fn waiting(lab: &mut Lab, version: Version) -> SwitchId {
     let s = lab.connect(0, version, SwitchDescription::new(5));
     lab.switches[s].flows = None;

@@ -1,7 +1,7 @@
-//! No heap allocation per packet-in in the steady state, counted by an allocator that counts.
+//! No heap allocation per packet-in in the steady state, checked by a counting allocator.
 //!
-//! The mix: hits, floods, new hosts, evictions of old ones, hosts that move, messages that are
-//! split between two reads, buffered packets, and unbuffered ones that are sent on whole.
+//! The mix: hits, floods, new hosts, evictions of old ones, hosts that move, messages split between
+//! two reads, buffered packets, and unbuffered ones that are sent on whole.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ impl Wake for Awake {
     fn wake(&self) {}
 }
 
-/// One wire: what the switch has to say, in reads of a given size; what it hears is counted, or
-/// kept while the handshake lasts.
+/// One connection. Its input is read in pieces of a fixed size; its output is counted, and kept
+/// during the handshake.
 struct OneWire<'a> {
     incoming: &'a [u8],
     read_bytes: usize,
@@ -57,10 +57,10 @@ impl Transport for OneWire<'_> {
     }
 }
 
-/// Hosts that the table can hold; the mix has twice as many, so that old ones are evicted.
+/// Maximum number of hosts in the table. The mix has twice as many, so that old ones are evicted.
 const HOSTS: usize = 256;
 
-/// Packet-ins of the mix, `rounds` times.
+/// The packet-ins of the mix, `rounds` times.
 fn mix(version: Version, rounds: usize) -> Vec<u8> {
     let mut stream = Vec::new();
     let mut out = Out::with_capacity(1 << 17);
@@ -74,7 +74,7 @@ fn mix(version: Version, rounds: usize) -> Vec<u8> {
                 1 => mac(1_000_000 + i),
                 _ => mac((i * 7) % (HOSTS as u32 * 2)),
             };
-            // Every 97th packet of a host comes from another port: it has moved.
+            // Every 97th packet of a host comes from another port: the host has moved.
             let port = 1 + source % 4 + u32::from(n.is_multiple_of(97));
             let payload = [n as u8; 1200];
             let mut data = vec![];
@@ -108,7 +108,7 @@ fn mac(n: u32) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Plays the handshake, so that the switch is up.
+/// Plays the handshake, until the switch is up.
 fn bring_up(worker: &mut Worker, version: Version) -> Key {
     let mut wire = OneWire { incoming: &[], read_bytes: 4096, sent: 0, kept: Some(Vec::new()) };
     let key = worker.next_key();
@@ -122,7 +122,7 @@ fn bring_up(worker: &mut Worker, version: Version) -> Key {
         let mut rest = heard.as_slice();
         while let Some((n, event)) = session.next(rest, &mut out).unwrap() {
             if let switch::Event::Message { xid, body: ToSwitch::MultipartRequest(_) } = event {
-                // The flows that an earlier run left: none.
+                // No flows of an earlier run.
                 let flows = bellrock_api::openflow::MultipartReply::of(
                     bellrock_api::ReplyBody::Flow(bellrock_api::openflow::List::empty()),
                 );
@@ -141,7 +141,7 @@ fn bring_up(worker: &mut Worker, version: Version) -> Key {
     key
 }
 
-/// A worker and what it shares.
+/// A worker and its shared state.
 fn worker(app: impl DynApp) -> (Worker, Arc<Shared>) {
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(app)];
     let mailboxes = vec![Mailbox::new(Box::new(Awake))];
@@ -161,9 +161,9 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     let key = bring_up(&mut worker, version);
     let stream = mix(version, 3);
 
-    // The first rounds let the table grow and the carry get its size.
+    // The first rounds grow the table and the carry buffer.
     let now = Duration::from_secs(2);
-    // A size that splits messages at ever other places.
+    // A size that splits messages at varying positions.
     let mut wire = OneWire { incoming: &stream, read_bytes: 10_007, sent: 0, kept: None };
     while worker.read(key, now, &mut wire) {}
     let before = worker.counters().packet_ins.get();
@@ -172,7 +172,7 @@ fn allocations_per_packet(version: Version, matching: MatchKind) {
     let packets = worker.counters().packet_ins.get() - before;
     assert_eq!(packets, 3000);
     assert_eq!(counted.count_total, 0, "{version} {matching:?}");
-    // The mix was what it says.
+    // The mix contained what it promises.
     assert!(wire.sent > 100 * 3000);
     let (reply, answer) = sync_channel(1);
     assert!(shared.mailbox(0).unwrap().ask(Query::AppCounters(reply)));
@@ -193,7 +193,7 @@ fn a_packet_in_allocates_nothing() {
     }
 }
 
-/// What is published is a new version of all switches each time one comes up or changes a port.
+/// Each time that a switch comes up or changes a port, a new version of all switches is published.
 #[test]
 fn a_switch_that_comes_up_among_ten_thousand_copies_few_of_them() {
     const SWITCHES: u64 = 10_000;
@@ -210,7 +210,7 @@ fn a_switch_that_comes_up_among_ten_thousand_copies_few_of_them() {
         }
     });
     assert_eq!(switches.len(), infos.len());
-    // A path from the root: a tree of so many is some 14 high, and balancing makes a few more nodes.
+    // A path from the root: the tree is some 14 high, and balancing adds a few nodes.
     let each = counted.count_total / SWITCHES;
     assert!((1..64).contains(&each), "{each} allocations for each of {SWITCHES} switches");
     let bytes = counted.bytes_total / SWITCHES;

@@ -1,4 +1,4 @@
-//! Several apps at once: each has priorities and flows of its own, and one that fails again and again is
+//! Several apps at once: each has its own priorities and flows, and an app that fails repeatedly is
 //! disabled without harm to the others.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
@@ -21,14 +21,14 @@ use lab::{Lab, Notes, SwitchId, quietly};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// What a handler is to do at a packet, by the packet's first byte.
+/// Actions of a handler, by the first byte of a packet.
 const INSTALL: u8 = 0;
 const REMOVE: u8 = 1;
 const ASK: u8 = 2;
 const PANIC: u8 = 3;
 const TOO_HIGH: u8 = 4;
 
-/// An app that does what packets say that have its number in the second byte.
+/// An app that follows packets with its number in the second byte.
 #[derive(Clone)]
 struct Told {
     name: &'static str,
@@ -196,18 +196,18 @@ fn in_1_0_an_app_hears_when_its_flows_could_not_be_removed() {
     let mut lab = chain(std::slice::from_ref(&app));
     let s = lab.up(Version::V1_0, 5);
     lab.switches[s].flows = None;
-    // More than the requests that a handler may have open.
+    // More than the maximum number of unanswered requests of a handler.
     for _ in 0..100 {
         tell(&mut lab, s, REMOVE, 1);
     }
     assert_eq!(lab.counters("handler_errors"), [0]);
     for _ in 0..14 {
         lab.advance(Duration::from_secs(5));
-        // It is alive.
+        // Shows that it is alive.
         tell(&mut lab, s, INSTALL, 1);
     }
     assert_eq!(app.seen.take().iter().filter(|text| *text == "unanswered").count(), 100);
-    // The operator hears of it once a minute.
+    // The operator is notified once a minute.
     assert_eq!(lab.counters("removals_unanswered"), [100]);
     let events = lab.shared.network().events().latest(usize::MAX);
     let reported = |it: &&Happened| matches!(it.event, Event::RemovalUnanswered { .. });
@@ -276,7 +276,7 @@ fn an_app_that_panics_again_and_again_is_disabled_and_the_others_go_on() {
         assert!(flows.len() == 1 && Cookie::of_app("good").owns(flows[0].1), "{flows:x?}");
         assert!(!lab.is_closed(s));
     }
-    // It gets no switch any more.
+    // It gets no new switch.
     let s = lab.up(Version::V1_3, 7);
     tell(&mut lab, s, PANIC, 1);
     assert_eq!(lab.counters("handler_panics"), [MAX_PANICS as u64]);

@@ -1,4 +1,4 @@
-//! Events of switches that come up, go, or fail to come up.
+//! Events of switches that come up, go down, or fail to come up.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -20,7 +20,7 @@ impl App for Idle {
 }
 impl Handler for Idle {}
 
-/// What has been published of connections, with the reasons of ends.
+/// Published events of connections, with the reasons of their ends.
 fn events(lab: &Lab) -> Vec<(&'static str, Option<&'static str>)> {
     let events = lab.shared.network().events().latest(usize::MAX);
     let about = events.iter().filter(|it| it.event.is_about_connection());
@@ -53,7 +53,7 @@ fn a_switch_that_comes_and_goes_is_published_with_its_name_its_peer_and_the_reas
     assert_eq!(events(&lab), [("switch_up", None), ("switch_down", Some("closed_by_peer"))]);
 }
 
-/// The reason of the last end of a connection, and whether a switch was up on it.
+/// Reason of the last end of a connection, and whether its switch was up.
 fn reason(lab: &Lab) -> (bool, EndReason) {
     let events = lab.shared.network().events().latest(usize::MAX);
     let last = events.iter().rev().find_map(|it| Some((&it.event, it.event.ended()?.reason)));
@@ -69,24 +69,24 @@ fn up(lab: &mut Lab) -> SwitchId {
 fn each_end_has_its_reason() {
     let minutes = Duration::from_secs(61);
     let mut lab = Lab::with_app(Idle);
-    // It does not answer an echo.
+    // Does not answer an echo.
     let s = up(&mut lab);
     lab.switches[s].silent = true;
     lab.advance(minutes);
     assert_eq!(reason(&lab), (true, EndReason::Dead));
-    // It takes no bytes.
+    // Reads no bytes.
     let s = up(&mut lab);
     let key = lab.switches[s].key;
     let (worker, wires) = &mut lab.workers[0];
     worker.stalled(key, lab.now, wires);
     assert_eq!(reason(&lab), (true, EndReason::Stalled));
-    // It is replaced.
+    // Is replaced.
     let s = up(&mut lab);
     lab.switches[s].silent = true;
     up(&mut lab);
     lab.advance(Duration::from_secs(2));
     assert_eq!(reason(&lab), (true, EndReason::Replaced));
-    // Another one with its datapath id is refused.
+    // Another connection with its datapath id is refused.
     lab.connect(0, Version::V1_3, SwitchDescription::new(5));
     lab.run();
     assert_eq!(reason(&lab), (false, EndReason::Duplicate));
@@ -96,7 +96,7 @@ fn each_end_has_its_reason() {
     lab.connect(0, Version::V1_3, auxiliary);
     lab.run();
     assert_eq!(reason(&lab), (false, EndReason::Auxiliary));
-    // No OpenFlow, and a stream that breaks.
+    // Not OpenFlow, and a broken stream.
     let s = lab.connect(0, Version::V1_3, SwitchDescription::new(7));
     lab.send_bytes(s, b"GET / HTTP/1.1\r\n\r\n");
     lab.run();
@@ -105,7 +105,7 @@ fn each_end_has_its_reason() {
     lab.send_bytes(s, &[4, 0, 0, 3, 0, 0, 0, 0]);
     lab.run();
     assert_eq!(reason(&lab), (true, EndReason::Malformed));
-    // The handshake does not come to an end.
+    // The handshake never ends.
     let s = lab.connect(0, Version::V1_3, SwitchDescription::new(9));
     lab.switches[s].silent = true;
     lab.advance(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! Changes that a switch confirms: each outcome is the truth, whatever the switch does.
+//! Changes that a switch confirms: each outcome is correct, whatever the switch does.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -26,7 +26,7 @@ const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 const SWITCH: Dpid = Dpid(5);
 const TABLE_FULL: Outcome = Outcome::Refused(Refusal::Standard(ErrorCode::FlowModTableFull));
 
-/// An app that does nothing but keep its handle to the network, and count the errors that it is told.
+/// An app that only keeps its handle to the network, and counts the errors that it gets.
 #[derive(Clone, Default)]
 struct Quiet {
     network: Arc<Mutex<Option<Network>>>,
@@ -61,7 +61,7 @@ fn lab(workers: usize, version: Version) -> (Lab, SwitchId, Network, Quiet) {
     (lab, switch, network, app)
 }
 
-/// A flow with a number.
+/// A flow with this number.
 fn flow(number: u32) -> Flow {
     let address = std::net::Ipv4Addr::from_bits(number);
     let matching = Match::any().eth_type(0x0800).ipv4_dst(address);
@@ -134,7 +134,7 @@ fn a_switch_that_answers_no_barrier_has_installed_nothing_for_certain() {
         assert!(poll(&mut programmed).is_pending());
         lab.advance(Duration::from_secs(8));
         assert_eq!(outcome(&mut programmed), [Outcome::Unknown(Loss::TimedOut); 2]);
-        // An answer that comes too late is nobody's, and the session goes on.
+        // A late answer is ignored, and the session goes on.
         let late = lab.switches[s].ignored_barriers.take().unwrap();
         let mut out = Out::with_capacity(1024);
         for xid in late {
@@ -165,7 +165,7 @@ fn a_connection_that_ends_leaves_what_was_sent_unknown_and_the_rest_unsent() {
     assert_eq!(sent, [Outcome::Unknown(Loss::Disconnected); 8]);
     assert_eq!(unsent, [Outcome::NotSent(Error::UnknownSwitch(SWITCH)); 4]);
     assert_eq!(lab.counters("changes_unknown"), [8]);
-    // Nobody is there any more; and it is back as if nothing had been.
+    // No switch is there; when it is back, programs work again.
     let mut gone = network.program(SWITCH, add([1, 2]));
     assert_eq!(outcome(&mut gone), [Outcome::NotSent(Error::UnknownSwitch(SWITCH)); 2]);
     lab.up(Version::V1_3, SWITCH.0);
@@ -187,7 +187,8 @@ fn programs_that_had_to_wait_go_out_together_and_each_has_its_own_outcome() {
     let mut barriers = Vec::new();
     for expected in [8, 4] {
         let unanswered = lab.switches[s].ignored_barriers.replace(Vec::new()).unwrap();
-        // 8 alone; then 1,024 together, the rest of 968, the impatient one, and the one behind that.
+        // 8 alone; then 1,024 together, the rest of 968, the one with a shorter limit, and the one
+        // behind it.
         assert_eq!(unanswered.len(), expected);
         assert!(poll(&mut programs[1_999]).is_pending());
         let mut out = Out::with_capacity(1024);
@@ -317,7 +318,7 @@ fn a_task_gets_a_whole_reply_or_hears_why_not() {
     lab.run();
     let too_many = RequestError::NotSent(Error::TooManyRequests { waiting: 16 });
     assert_eq!(poll(&mut many[16]), Poll::Ready(Err(too_many)));
-    // It shows life, but does not answer.
+    // Shows that it is alive, but does not answer.
     for _ in 0..13 {
         lab.advance(Duration::from_secs(5));
         lab.packet_in(s, 1, None, &[1]);
@@ -330,7 +331,7 @@ fn a_task_gets_a_whole_reply_or_hears_why_not() {
     assert_eq!(poll(&mut last), Poll::Ready(Err(RequestError::Disconnected)));
     let unknown = RequestError::NotSent(Error::UnknownSwitch(SWITCH));
     assert_eq!(poll(&mut flows(&network)), Poll::Ready(Err(unknown)));
-    // 1.0 has no groups to tell of.
+    // 1.0 has no groups.
     let id = lab.connect(0, Version::V1_0, SwitchDescription::new(6));
     lab.run();
     assert!(!lab.is_closed(id));
@@ -344,7 +345,7 @@ fn a_slow_switch_has_longer_for_many_changes_and_for_what_stands_before_them() {
     lab.switches[s].ignored_barriers = Some(Vec::new());
     let within = Duration::from_secs(3);
     let second = Duration::from_secs(1);
-    // 1,024 changes take 3 s at 300 a second, and one behind them no longer than those.
+    // 1,024 changes take 3 s at 300 a second, and one behind them takes no longer.
     let mut many = network.program_within(SWITCH, add(0..1_024), within);
     lab.run();
     let mut behind = network.program_within(SWITCH, add([5_000]), within);
@@ -353,7 +354,7 @@ fn a_slow_switch_has_longer_for_many_changes_and_for_what_stands_before_them() {
     lab.advance(2 * second);
     assert_eq!(outcome(&mut many), [Outcome::Unknown(Loss::TimedOut); 1_024]);
     assert_eq!(outcome(&mut behind), [Outcome::Unknown(Loss::TimedOut)]);
-    // Nothing stands before the next one.
+    // No change is before the next one.
     let mut alone = network.program_within(SWITCH, add([6_000]), within);
     lab.advance(within + second);
     assert_eq!(outcome(&mut alone), [Outcome::Unknown(Loss::TimedOut)]);

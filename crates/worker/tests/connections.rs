@@ -194,7 +194,7 @@ fn an_auxiliary_connection_is_refused() {
     assert_eq!(lab.workers[0].0.counters().auxiliary_refused.get(), 1);
 }
 
-/// Two connections with one datapath id, at the same worker and at two.
+/// Two connections with one datapath id, at one worker and at two.
 fn contend(old_is_silent: bool) {
     for (old_worker, new_worker) in [(0, 0), (0, 1)] {
         for version in BOTH {
@@ -300,7 +300,7 @@ fn an_old_connection_that_takes_bytes_is_alive_even_if_its_echo_is_late() {
     let new = lab.connect(0, Version::V1_3, SwitchDescription::new(5));
     lab.run();
     let (key, now) = (lab.switches[old].key, lab.now);
-    // The switch has fetched some of what waits for it.
+    // The switch has read some of its queued bytes.
     lab.workers[0].0.drained(key, 1000, now);
     lab.advance(Duration::from_millis(1200));
     assert!(!lab.is_closed(old));
@@ -310,7 +310,7 @@ fn an_old_connection_that_takes_bytes_is_alive_even_if_its_echo_is_late() {
 #[test]
 fn unfinished_replies_of_many_switches_together_are_bounded() {
     let mut lab = Lab::with_app(Idle);
-    // A part of a reply, 681 flows, of which more is said to follow, for ever.
+    // A part of an endless reply, with 681 flows.
     let mut part = vec![1, 17, 0xea, 0x24, 0, 0, 0, 0, 0, 1, 0, 1];
     let mut flow = vec![0; 88];
     flow[1] = 88;
@@ -365,7 +365,7 @@ fn ports_beyond_the_bound_and_early_messages_are_counted() {
         packet_count: 0,
         byte_count: 0,
     };
-    // Its hello is there, and nothing else yet.
+    // Only its hello has come.
     lab.switches[early].silent = true;
     lab.hello(early);
     lab.send(early, &FromSwitch::FlowRemoved(removed));
@@ -376,8 +376,8 @@ fn ports_beyond_the_bound_and_early_messages_are_counted() {
     assert_eq!(lab.counters("messages_early"), [1]);
 }
 
-/// A switch whose table is full refuses the entry, and would send no packet, ever: an alarm, and it is sent again until it is
-/// there.
+/// A switch with a full table refuses the entry, and would never send a packet. That is an alarm,
+/// and the entry is sent again until it is installed.
 #[test]
 fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() {
     let mut lab = Lab::with_app(Idle);
@@ -411,7 +411,7 @@ fn a_refused_table_miss_entry_is_an_alarm_and_is_sent_again_until_it_is_there() 
     assert!(events(&network)[1].contains("has the table-miss entry"), "{:?}", events(&network));
     lab.advance(Duration::from_secs(200));
     assert_eq!(entries(&mut lab), 0);
-    // Nothing is kept of a switch that goes.
+    // No state stays of a switch that goes.
     lab.switches[s].refused = vec![0];
     let other = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
     lab.switches[other].refused = vec![0];

@@ -1,4 +1,4 @@
-//! Packets and events reach the handlers, in order, and a handler that fails harms nobody else.
+//! Packets and events reach the handlers in order, and a handler that fails affects no other.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -16,13 +16,13 @@ use bellrock_api::{
 use bellrock_worker::{MAX_PANICS, Settings, WriteMode};
 use lab::{Lab, Notes, quietly};
 
-/// What an app does with a packet, by its first byte.
+/// Actions of an app, by the first byte of a packet.
 const PASS: u8 = 0;
 const CONSUME: u8 = 1;
 const FAIL: u8 = 2;
 const PANIC: u8 = 3;
 
-/// An app that writes down what it sees.
+/// An app that records what it sees.
 #[derive(Clone)]
 struct Probe {
     name: &'static str,
@@ -112,12 +112,12 @@ fn an_error_takes_back_what_was_written_and_passes_the_packet_on() {
     lab.packet_in(s, 1, None, &[CONSUME, 2]);
     lab.run();
     assert_eq!(second.seen.take(), ["packet [2, 1]"]);
-    // Two failures left nothing; one packet was sent on.
+    // The two failures sent nothing; one packet was sent on.
     assert_eq!(lab.switches[s].take().len(), 1);
     assert_eq!(lab.workers[0].0.counters().handler_errors.get(), 2);
 }
 
-/// An error of an author's own.
+/// An error of the app's author.
 #[derive(Debug)]
 struct NoBackend(u8);
 
@@ -129,7 +129,7 @@ impl std::fmt::Display for NoBackend {
 
 impl std::error::Error for NoBackend {}
 
-/// Fails over each packet with an error that is no command's.
+/// Fails at each packet with an error that is not a command's.
 struct Balancer;
 
 impl App for Balancer {
@@ -182,7 +182,7 @@ fn a_panic_costs_its_packet_and_nothing_else() {
     assert_eq!(second.seen.take(), ["packet [0, 3]"]);
     assert_eq!(lab.switches[s].take().len(), 4);
     assert_eq!(lab.workers[0].0.counters().handler_panics.get(), 2);
-    // The session has survived it.
+    // The session still works.
     lab.packet_in(s, 1, None, &[CONSUME, 6]);
     lab.run();
     assert_eq!(lab.switches[s].take().len(), 1);
@@ -405,7 +405,7 @@ fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
     let received = lab.switches[s].take();
     assert_eq!(received.len(), 400);
     assert!(received.iter().all(|text| text.starts_with("flow_mod Add in_port=3")));
-    // A switch that takes nothing: the senders hear of it, before memory grows.
+    // A switch that reads nothing: senders get an error before memory grows.
     lab.stuck(s, true);
     let big = bellrock_api::openflow::PacketOut {
         buffer_id: None,
@@ -426,7 +426,7 @@ fn any_thread_can_send_to_any_switch_and_a_backlog_is_an_error() {
     assert_eq!(refused, Some(bellrock_api::Error::Full(Dpid(5))));
 }
 
-/// Asks for a barrier with each packet, and then fails if the packet says so.
+/// Sends a barrier for each packet, and then fails if the packet says so.
 struct Asker(Probe);
 impl App for Asker {
     type Handler = Asker;
@@ -486,7 +486,7 @@ fn at_most_64_requests_are_unanswered_and_they_are_given_up_in_time() {
     let seen = probe.seen.take();
     assert_eq!(seen.len(), 6, "the 65th and later");
     assert!(seen[0].starts_with("64 requests to this switch are unanswered"), "{seen:?}");
-    // It shows life, but does not answer.
+    // Shows that it is alive, but does not answer.
     for _ in 0..13 {
         lab.advance(Duration::from_secs(5));
         lab.packet_in(s, 1, None, &[FAIL]);

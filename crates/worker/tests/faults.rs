@@ -1,5 +1,5 @@
-//! What switches refuse, and what of theirs cannot be read, is logged by default: with whose it was, by its name,
-//! and a bounded number of lines a second.
+//! Messages that switches refuse, and messages that cannot be decoded, are logged by default: with
+//! the name of the app, and a limited number of lines a second.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -98,7 +98,7 @@ fn two(version: Version, first: &Installer, second: &Installer) -> (Lab, SwitchI
     (lab, id)
 }
 
-/// The flow_mods with these cookies' app, each with its xid.
+/// The flow_mods with cookies of `app`, each with its xid.
 fn sent(lab: &Lab, id: SwitchId, app: &str) -> Vec<(u32, Vec<u8>)> {
     let cookie = bellrock_api::Cookie::of_app(app);
     let all = lab.switches[id].received.iter();
@@ -112,7 +112,7 @@ fn sent(lab: &Lab, id: SwitchId, app: &str) -> Vec<(u32, Vec<u8>)> {
 }
 
 fn refuse(lab: &mut Lab, id: SwitchId, version: Version, (xid, bytes): &(u32, Vec<u8>)) {
-    // As much as switches send back.
+    // As many bytes as switches send back.
     let data = Bytes(&bytes[..bytes.len().min(64)]);
     let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data };
     let mut out = Out::with_capacity(1024);
@@ -144,7 +144,7 @@ fn a_refused_message_is_logged_with_its_app_its_error_and_its_match() {
         ] {
             assert!(lines[0].contains(part), "{part}: {lines:?}");
         }
-        // A change of a task: it is the app's too.
+        // A change of a task: it belongs to the app too.
         let network = first.network.lock().unwrap().clone().unwrap();
         let change = Change::Add(Flow::new(any().in_port(Port(9))).output(Port(1)));
         let _programmed = network.program(SWITCH, vec![change]);
@@ -194,7 +194,7 @@ fn a_message_that_cannot_be_read_is_logged_with_what_is_the_matter() {
         let app = Installer::new("only", Match::any());
         let (mut lab, id) = two(version, &app, &Installer::new("other", Match::any()));
         log.0.take();
-        // A port_status that ends inside of the port.
+        // A port_status that ends inside the port.
         lab.send_bytes(id, &[version.wire(), 12, 0, 16, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
         lab.run();
         let lines = log.0.take();

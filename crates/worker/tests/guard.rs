@@ -20,18 +20,18 @@ use bellrock_api::{
 use bellrock_worker::{AppCounter, MAX_PANICS, Query, SeenHost, Settings};
 use lab::{Lab, Notes, quietly};
 
-/// Where an app panics.
+/// The place where an app panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Nowhere,
     Hosts,
     Counters,
     Drop,
-    /// With a value that panics too when it is dropped.
+    /// With a payload that panics too when it is dropped.
     DropTwice,
     AppDrop,
     AppHosts,
-    /// When it is asked what it is, after the start.
+    /// In methods that describe the app, after the start.
     Itself,
 }
 
@@ -48,7 +48,7 @@ struct FragileHandler {
     seen: Notes,
 }
 
-/// Panics again when what a panic carries is dropped.
+/// Panics again when a panic's payload is dropped.
 struct Again;
 impl Drop for Again {
     fn drop(&mut self) {
@@ -133,7 +133,7 @@ fn host(last: u8) -> HostEntry {
     HostEntry { mac, vlan: None, port: Port(1), age: Duration::ZERO, flapping: false }
 }
 
-/// A fragile app in front of a sound one, and what the sound one has seen.
+/// A fragile app before a sound one, and what the sound one has seen.
 fn lab(at: At) -> (Lab, Notes) {
     let (fragile, sound) = (Fragile::new("fragile", at), Fragile::new("sound", At::Nowhere));
     let seen = sound.seen.clone();
@@ -155,7 +155,8 @@ fn counters(lab: &mut Lab) -> Vec<AppCounter> {
     answer.try_recv().unwrap()
 }
 
-/// The fragile app has panicked so often; the sound one sees packets and has hosts and counters.
+/// Checks the number of panics of the fragile app. The sound one gets packets, and has hosts and
+/// counters.
 fn goes_on(lab: &mut Lab, seen: &Notes, panics: u64) {
     assert_eq!(lab.shared.app_states()[0].panics, panics);
     assert_eq!(lab.counters("handler_panics"), [panics]);
@@ -206,7 +207,7 @@ fn a_handler_that_panics_when_it_is_dropped_takes_nobody_along() {
         assert_eq!(seen.take(), ["a handler of sound is dropped"], "{at:?}");
         assert_eq!(lab.counters("switches_down"), [1]);
         goes_on(&mut lab, &seen, 1);
-        // A worker that nobody has stopped.
+        // A worker that was not stopped.
         quietly(|| drop(lab));
         assert_eq!(seen.take(), ["a handler of sound is dropped", "sound is dropped"], "{at:?}");
     }

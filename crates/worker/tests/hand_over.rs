@@ -1,4 +1,4 @@
-//! Switches that go from one worker to another: when, which, and that nothing is lost on the way.
+//! Hand-over of switches between workers: when, which ones, and that nothing is lost.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod lab;
@@ -15,7 +15,7 @@ use bellrock_session::SwitchDescription;
 use bellrock_worker::{Limits, Query, Settings};
 use lab::{Lab, SwitchId};
 
-/// Numbers its answers, so that a handler that was made anew shows; and counts packets.
+/// Numbers its answers, to reveal a new handler, and counts packets.
 #[derive(Default)]
 struct Numbering(u32);
 
@@ -52,7 +52,7 @@ fn up(lab: &mut Lab, worker: usize, dpid: u64) -> SwitchId {
     id
 }
 
-/// Sends a message to a switch as an app does; its mark is the number of bytes in the frame.
+/// Sends a message to a switch as an app does. Its mark is the length of the frame.
 fn post(lab: &Lab, dpid: u64, len: usize) -> std::result::Result<(), Error> {
     let (frame, actions) = (vec![0; len], [Action::output(Port(9))]);
     let packet = PacketOut {
@@ -64,7 +64,7 @@ fn post(lab: &Lab, dpid: u64, len: usize) -> std::result::Result<(), Error> {
     lab.shared.network().send(Dpid(dpid), &ToSwitch::PacketOut(packet))
 }
 
-/// The bytes of the frames that came, in order.
+/// Lengths of the received frames, in order.
 fn frames(lab: &mut Lab, id: SwitchId) -> Vec<usize> {
     let received = std::mem::take(&mut lab.switches[id].received);
     let len = |message: Vec<u8>| match ToSwitch::decode(&message).unwrap().body {
@@ -74,7 +74,7 @@ fn frames(lab: &mut Lab, id: SwitchId) -> Vec<usize> {
     received.into_iter().filter_map(len).collect()
 }
 
-/// What each switch brings in a window: so many packets of 100 bytes.
+/// Each switch sends this number of packets of 100 bytes in a window.
 fn bring(lab: &mut Lab, packets: &[(SwitchId, usize)]) {
     for (id, count) in packets {
         for _ in 0..*count {
@@ -98,11 +98,11 @@ fn a_worker_that_stays_overloaded_hands_half_of_its_load_to_the_idle_one() {
     }
     bring(&mut lab, &load);
     lab.window(&[BUSY, 450, 100]);
-    // 450 thousandths is half of the difference, and a switch makes 125.
+    // The limit is 450 thousandths, half of the difference; each switch causes 125.
     assert_eq!(lab.counters("switches_handed_over"), [3, 0, 0]);
     assert_eq!(lab.counters("switches_taken_over"), [0, 0, 3]);
     assert_eq!((lab.workers[0].0.connections(), lab.workers[2].0.connections()), (5, 3));
-    // Each handler goes on where it was: it has answered twelve packets.
+    // Each handler keeps its state: it has answered twelve packets.
     for id in ids {
         lab.switches[id].received.clear();
         bring(&mut lab, &[(id, 1)]);
@@ -188,7 +188,7 @@ fn mail_to_a_switch_that_is_handed_over_arrives_in_the_order_in_which_it_was_sen
             sent += 1;
             post(&lab, 1, sent).unwrap();
         }
-        // One of them deals with its mail; the others have not come to it yet.
+        // One worker processes its mail; the others have not yet.
         let (worker, wires) = &mut lab.workers[(round * 7) % 3];
         worker.mail(lab.now, wires);
         if round % 5 == 0 {
@@ -227,7 +227,7 @@ fn timers_go_with_the_switch() {
     assert!(lab.shared.hand_over(Dpid(1), 1));
     lab.run();
     assert_eq!(lab.switches[id].worker, 1);
-    // It answers echoes and is kept; silent, it is closed by the worker that has it now.
+    // It answers echoes and is kept. When silent, its present worker closes it.
     lab.advance(Duration::from_secs(60));
     assert!(!lab.is_closed(id));
     lab.switches[id].silent = true;
@@ -243,7 +243,7 @@ fn a_claim_to_the_datapath_id_of_a_switch_finds_it_wherever_it_is() {
     let first = up(&mut lab, 0, 1);
     for round in 0..9 {
         let claimant = lab.connect(2, Version::V1_3, SwitchDescription::new(1));
-        // The question and the hand-over meet at any point.
+        // The question and the hand-over meet at varying points.
         for step in 0..round {
             let (worker, wires) = &mut lab.workers[step % 3];
             worker.mail(lab.now, wires);
@@ -254,7 +254,7 @@ fn a_claim_to_the_datapath_id_of_a_switch_finds_it_wherever_it_is() {
         assert!(!lab.is_closed(first));
     }
     assert_eq!(lab.counters("duplicates_refused").iter().sum::<u64>(), 9);
-    // And a silent one is replaced.
+    // A silent one is replaced.
     lab.switches[first].silent = true;
     let claimant = lab.connect(2, Version::V1_3, SwitchDescription::new(1));
     lab.run();
@@ -294,7 +294,7 @@ fn a_worker_that_has_stopped_is_handed_nothing() {
     lab.run();
     assert_eq!(lab.counters("switches_handed_over"), [0, 0]);
     assert_eq!(frames(&mut lab, id), [1]);
-    // One that was handed over before is closed by the stop, after what was sent to it.
+    // A switch that was just handed over is closed by the stop, after its mail is sent.
     let mut lab = self::lab(2, |_| {});
     let id = up(&mut lab, 0, 1);
     assert!(lab.shared.hand_over(Dpid(1), 1));

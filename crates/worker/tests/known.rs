@@ -1,4 +1,4 @@
-//! From when to when a switch is known: before any app hears of it, until before any app hears that it is gone.
+//! A switch is visible from before any app gets it until before any app gets its end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -14,8 +14,8 @@ use bellrock_session::SwitchDescription;
 use bellrock_worker::{Shared, TaskWorker};
 use lab::{Lab, Notes};
 
-/// Starts a task for each new switch. The task runs while `App::switch_up` runs, as it may where tasks have a
-/// thread of their own.
+/// Starts a task for each new switch. The task runs during `App::switch_up`, as it may if tasks
+/// have their own thread.
 #[derive(Clone, Default)]
 struct Eager {
     seen: Notes,
@@ -82,7 +82,7 @@ fn a_task_that_runs_while_its_app_hears_of_a_switch_can_send_to_it() {
             ["known: true", "sent: true", "made", "installed: true"],
             "{version}"
         );
-        // What came by mail is behind what the handler wrote first.
+        // Mail follows what the handler wrote first.
         let own = lab
             .flow_mods(switch)
             .into_iter()

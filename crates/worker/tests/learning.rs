@@ -1,4 +1,5 @@
-//! The learning switch over whole sessions: what a switch with buffers, and one without, is told.
+//! The learning switch over whole sessions: its messages to a switch with buffers, and to one
+//! without.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod lab;
@@ -38,7 +39,7 @@ fn known_destination(lab: &mut Lab, s: usize, buffer_id: Option<u32>) -> Vec<Vec
     std::mem::take(&mut lab.switches[s].received)
 }
 
-/// Where the one output action of a list goes.
+/// The port of a list's only output action.
 fn output<'a>(mut actions: impl Iterator<Item = Action<'a>>) -> Port {
     match (actions.next(), actions.next()) {
         (Some(Action::Output { port, .. }), None) => port,

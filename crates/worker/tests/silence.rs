@@ -1,4 +1,4 @@
-//! Switches that do not answer what they are asked before they come up.
+//! Switches that do not answer the requests before they come up.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -20,10 +20,10 @@ use lab::{Lab, Notes, SwitchId, told};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-/// The longest that packets wait for an answer that does not come.
+/// Maximum time that packets wait for a missing answer.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// What a controller asks a switch before it is up, but its features.
+/// Requests to a switch before it is up, except for its features.
 const QUESTIONS: [MultipartKind; 3] =
     [MultipartKind::Desc, MultipartKind::PortDesc, MultipartKind::Flow];
 
@@ -72,8 +72,8 @@ fn lab() -> (Lab, Notes) {
     (Lab::with_app(app), notes)
 }
 
-/// A switch with a port that sends these packets as soon as it has answered the question for its
-/// features, before it answers anything else.
+/// A switch with a port. It sends these packets as soon as it has answered the features request,
+/// before it answers anything else.
 fn connect(lab: &mut Lab, version: Version, packets: u8) -> SwitchId {
     let port = PortDesc::new(Port(1), MacAddr([2, 0, 0, 0, 0, 1]), FixedStr::new("eth1"));
     let description = SwitchDescription { ports: vec![port], ..SwitchDescription::new(5) };
@@ -88,8 +88,8 @@ fn packets(numbers: std::ops::Range<u8>) -> impl Iterator<Item = String> {
     numbers.map(|number| format!("packet {number}"))
 }
 
-/// cbench answers features, description, barriers and echoes, ignores all other questions, and sends
-/// packets as soon as it has told its features. The first of them teaches where all others go.
+/// cbench answers features, description, barriers and echoes, and ignores all other requests. It
+/// sends packets right after its features; the first one is needed to learn where all others go.
 #[test]
 fn a_switch_that_answers_what_cbench_answers_is_up_at_once_and_loses_no_packet() {
     for version in VERSIONS {
@@ -106,7 +106,7 @@ fn a_switch_that_answers_what_cbench_answers_is_up_at_once_and_loses_no_packet()
     }
 }
 
-/// Each question by itself, unanswered, with the barrier behind it answered.
+/// Each request alone unanswered, with its barrier answered.
 #[test]
 fn no_question_keeps_a_switch_from_coming_up() {
     for version in VERSIONS {
@@ -122,7 +122,7 @@ fn no_question_keeps_a_switch_from_coming_up() {
     }
 }
 
-/// The same without barriers: packets that wait shorten the wait, and all of it together.
+/// The same without barriers: waiting packets shorten the total wait.
 #[test]
 fn without_barriers_packets_wait_200_ms_at_the_most() {
     for version in VERSIONS {
@@ -141,7 +141,7 @@ fn without_barriers_packets_wait_200_ms_at_the_most() {
     }
 }
 
-/// Without packets nobody waits but the switch.
+/// Without packets, only the switch waits.
 #[test]
 fn without_barriers_and_packets_a_switch_has_its_time() {
     for version in VERSIONS {
@@ -156,8 +156,8 @@ fn without_barriers_and_packets_a_switch_has_its_time() {
     }
 }
 
-/// A slow switch that has packets comes up first. Its flows of an earlier run are adopted when it reports
-/// them, and what is younger than the connection is this run's.
+/// A slow switch with packets comes up first. Its flows of an earlier run are adopted when it
+/// reports them; flows younger than the connection belong to this run.
 #[test]
 fn flows_that_are_reported_after_the_switch_is_up_are_adopted_then() {
     for version in VERSIONS {
@@ -172,7 +172,7 @@ fn flows_that_are_reported_after_the_switch_is_up_are_adopted_then() {
         assert_eq!(notes.take(), ["asked 16"]);
         assert_eq!(lab.counters("flows_adopted"), [1]);
 
-        // Later, a flow of the same age is of this run.
+        // Later, a flow of the same age belongs to this run.
         let s = connect_again(&mut lab, version);
         lab.switches[s].flows = None;
         lab.packet_in(s, 1, None, &[9; 60]);
@@ -198,7 +198,7 @@ fn report(lab: &mut Lab, version: Version, s: SwitchId, flows: &[(u64, u16, Port
     lab.run();
 }
 
-/// What is refused, and what cannot be read, is not waited for either.
+/// A refusal, or an answer that cannot be decoded, ends the wait too.
 #[test]
 fn a_refusal_and_an_answer_that_cannot_be_read_let_the_switch_come_up() {
     for version in VERSIONS {
@@ -233,7 +233,7 @@ fn a_refusal_and_an_answer_that_cannot_be_read_let_the_switch_come_up() {
     }
 }
 
-/// Ports and texts that come after the switch is up are known from then on.
+/// Ports and texts that come after the switch is up are used from then on.
 #[test]
 fn a_description_that_comes_late_is_taken() {
     let version = Version::V1_3;
@@ -261,7 +261,7 @@ fn a_description_that_comes_late_is_taken() {
     assert_eq!((info.ports.len(), &*info.description.datapath), (2, "late"));
 }
 
-/// What all switches that are not up have sent together is bounded.
+/// Early packets of all switches together are bounded.
 #[test]
 fn early_packets_of_all_switches_have_a_bound() {
     const OF_ONE: usize = 64 * 1024;
@@ -287,7 +287,7 @@ fn early_packets_of_all_switches_have_a_bound() {
     let dropped = lab.counters("packet_ins_early")[0];
     let kept = switches as u64 - dropped;
     assert_eq!(kept, fits, "{dropped} were dropped");
-    // Who goes gives its room back.
+    // The end of a connection frees its share.
     for s in &all {
         lab.hang_up(*s);
     }

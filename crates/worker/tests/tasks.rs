@@ -1,4 +1,4 @@
-//! Background tasks: their turns, their ends, and what they can wait for.
+//! Background tasks: their turns, their ends, and their waits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod lab;
@@ -48,7 +48,7 @@ fn lab() -> (Lab, Network, Notes) {
     (lab, network, Notes::default())
 }
 
-/// Lets the other tasks have their turns.
+/// Gives the other tasks their turns.
 async fn give_way() {
     let mut gave = false;
     poll_fn(|context| {
@@ -108,7 +108,7 @@ fn a_task_that_never_waits_starves_no_other_and_no_timer() {
     lab.run();
     lab.advance(ms(300));
     assert_eq!(notes.take(), ["turn 1 at 1.1s", "turn 2 at 1.2s", "turn 3 at 1.3s"]);
-    // Mail and packets have their turns as ever: a switch comes up.
+    // Mail and packets still have their turns: a switch comes up.
     lab.up(Version::V1_3, 5);
     assert!(network.switch(Dpid(5)).is_some());
 }
@@ -252,7 +252,7 @@ fn a_timeout_ends_what_takes_too_long() {
     lab.run();
     lab.advance(ms(100));
     assert_eq!(notes.take(), ["the slow one is dropped", "too slow at 1.05s", "quick at 1.1s"]);
-    // What was not waited for to the end has left no timer.
+    // The abandoned wait has left no timer.
     assert_eq!(lab.tasks.next_timer(), None);
 }
 
@@ -417,7 +417,7 @@ fn a_handler_wakes_a_task_that_waits_in_a_transaction() {
             (flow.cookie, flow.priority)
         })
         .collect();
-    // By its cookie and in its band: the second of the chain's.
+    // By cookie and band: it is the second app of the chain.
     let cookie = bellrock_api::Cookie::of_app("counting").with(0);
     let band = bellrock_api::AppId::new(1, "counting").unwrap().band();
     assert_eq!(received, [(cookie, band.lift(7).unwrap()); 2]);
@@ -449,7 +449,7 @@ fn wake_ups_from_other_threads_are_not_lost() {
             }
             done.store(true, Ordering::SeqCst);
         });
-        // Whoever was woken stands in the queue, or has its turn.
+        // A woken task is in the queue, or has its turn.
         while !done.load(Ordering::SeqCst) || lab.tasks.is_ready() {
             lab.tasks.run();
         }

@@ -1,4 +1,5 @@
-//! Many switches at once, as after a restart of the controller: so many are asked for their flows at a time.
+//! Many switches at once, as after a restart of the controller: a limited number reports flows at a
+//! time.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -12,7 +13,7 @@ use bellrock_api::{
 use bellrock_session::SwitchDescription;
 use lab::{Lab, Notes, SwitchId};
 
-/// Switches of a worker that are asked at a time, and for how long.
+/// Number of switches of a worker that are asked at a time, and the duration of a turn.
 const AT_A_TIME: usize = 64;
 const TURN: Duration = Duration::from_millis(500);
 
@@ -52,7 +53,7 @@ fn lab() -> (Lab, Notes) {
     (Lab::with_app(app), notes)
 }
 
-/// So many switches connect, and answer no question for flows.
+/// Connects this number of switches, which do not answer requests for flows.
 fn silent(lab: &mut Lab, version: Version, switches: usize) -> Vec<SwitchId> {
     let all = (0..switches).map(|n| {
         let switch = lab.connect(0, version, SwitchDescription::new(n as u64 + 1));
@@ -64,7 +65,7 @@ fn silent(lab: &mut Lab, version: Version, switches: usize) -> Vec<SwitchId> {
     all
 }
 
-/// The switches that are asked for their flows.
+/// The switches that were asked for their flows.
 fn asked(lab: &Lab) -> Vec<SwitchId> {
     (0..lab.switches.len()).filter(|id| lab.switches[*id].asked_for_flows.is_some()).collect()
 }
@@ -76,13 +77,13 @@ fn the_first_to_come_are_asked_and_the_next_when_one_has_reported() {
         silent(&mut lab, version, AT_A_TIME + 10);
         assert_eq!(asked(&lab), (0..AT_A_TIME).collect::<Vec<_>>(), "{version}");
         assert_eq!(notes.take(), Vec::<String>::new());
-        // One reports, one hangs up.
+        // One reports, one disconnects.
         lab.report(3, version, &[]);
         lab.hang_up(5);
         lab.run();
         assert_eq!(asked(&lab), (0..AT_A_TIME + 2).collect::<Vec<_>>(), "{version}");
         assert_eq!(notes.take(), ["up 4"]);
-        // One that waits goes: it is left out.
+        // A waiting switch disconnects: it is left out.
         lab.hang_up(AT_A_TIME + 2);
         lab.run();
         lab.report(4, version, &[]);
@@ -97,7 +98,7 @@ fn silent_switches_keep_the_others_waiting_for_a_turn_only_and_each_has_its_whol
     for version in VERSIONS {
         let (mut lab, notes) = lab();
         silent(&mut lab, version, 2 * AT_A_TIME);
-        // One that waits behind the silent ones, and answers.
+        // It waits behind the silent ones, and answers.
         lab.connect(0, version, SwitchDescription::new(1000));
         lab.run();
         lab.advance(TURN - Duration::from_millis(50));
@@ -107,7 +108,7 @@ fn silent_switches_keep_the_others_waiting_for_a_turn_only_and_each_has_its_whol
         assert_eq!(notes.take(), Vec::<String>::new());
         lab.advance(TURN);
         assert_eq!(notes.take(), ["up 1000"], "{version}");
-        // The last of the silent ones come up 5 s after they were asked, and not after they came.
+        // The last silent ones come up 5 s after they were asked, not after they connected.
         lab.advance(Duration::from_secs(5) - 2 * TURN);
         assert_eq!(notes.take().len(), AT_A_TIME, "{version}");
         lab.advance(TURN);

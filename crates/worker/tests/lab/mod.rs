@@ -1,4 +1,4 @@
-//! Workers, and switches that the tests play, over wires of memory and a clock of their own.
+//! Workers, with switches played by the tests, wires in memory, and a virtual clock.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -21,7 +21,7 @@ use bellrock_worker::{
     Wake, Worker,
 };
 
-/// What an app or a task has seen, in order. All clones are the same.
+/// What an app or a task has seen, in order. All clones share one list.
 #[derive(Clone, Default)]
 pub struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -30,13 +30,13 @@ impl Notes {
         self.0.lock().unwrap().push(note.into());
     }
 
-    /// All since it was asked last.
+    /// Takes all notes since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-/// Silences the message of panics that are wanted.
+/// Silences the messages of expected panics.
 pub fn quietly<T>(body: impl FnOnce() -> T) -> T {
     static SILENCE: Mutex<()> = Mutex::new(());
     let _one_at_a_time = SILENCE.lock().unwrap();
@@ -47,7 +47,7 @@ pub fn quietly<T>(body: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Nobody sleeps here.
+/// Workers never sleep here.
 struct Awake;
 impl Wake for Awake {
     fn wake(&self) {}
@@ -58,14 +58,14 @@ struct Wire {
     switch: SwitchId,
     to_worker: VecDeque<u8>,
     to_switch: VecDeque<u8>,
-    /// Bytes that wait because the switch takes none.
+    /// Number of bytes that wait because the switch reads none.
     queued: usize,
     stuck: bool,
-    /// The worker has closed it.
+    /// Whether the worker has closed it.
     closed: bool,
-    /// The switch has closed it.
+    /// Whether the switch has closed it.
     hung_up: bool,
-    /// Bytes of each call of `send`.
+    /// Length of each call of `send`.
     writes: Vec<usize>,
 }
 
@@ -111,37 +111,37 @@ impl Transport for Wires {
     }
 }
 
-/// A switch that a test plays.
+/// A switch played by a test.
 pub struct FakeSwitch {
     pub worker: usize,
     pub key: Key,
     session: switch::Switch,
     out: Out,
-    /// Bytes that came from the worker and are no whole message yet.
+    /// Bytes from the worker that are not yet a whole message.
     inbox: Vec<u8>,
-    /// Messages that the session left to the switch itself.
+    /// Messages that the session left to the switch.
     pub received: Vec<Vec<u8>>,
-    /// It reads and answers nothing.
+    /// Whether it reads and answers nothing.
     pub silent: bool,
-    /// Another connection has its key by now.
+    /// Whether another connection has its key.
     gone: bool,
-    /// What it answers to a flow stats request; `None`: it takes its time, and the barrier behind it waits.
+    /// Answer to a flow stats request; `None`: it delays the answer and the barrier behind it.
     pub flows: Option<Vec<u8>>,
-    /// Kinds of questions that it does not answer, as it would another message that it does not know.
+    /// Kinds of requests that it ignores.
     pub ignored: Vec<MultipartKind>,
-    /// The xids of those.
+    /// The xids of those requests.
     pub ignored_xids: Vec<u32>,
-    /// Packet-ins that it sends before it answers the first question behind its features.
+    /// Packet-ins that it sends before it answers the first request after the features.
     early: Vec<u8>,
-    /// The next barrier stands behind a question that it has not answered yet.
+    /// Whether the next barrier is behind an unanswered request.
     holds_barrier: bool,
     /// The xid of the flow stats request.
     pub asked_for_flows: Option<u32>,
-    /// The cookie that it asked for, and its mask.
+    /// The cookie in that request, and its mask.
     pub asked_for_cookie: (u64, u64),
-    /// It answers no barrier; the xids of those that came.
+    /// If set, it answers no barrier, and this lists the xids of those that came.
     pub ignored_barriers: Option<Vec<u32>>,
-    /// Flows whose cookies have this in their lower half it refuses.
+    /// It refuses flows that have one of these in the lower half of their cookies.
     pub refused: Vec<u64>,
 }
 
@@ -179,7 +179,7 @@ impl Lab {
         Lab::new(1, Settings::default(), vec![Box::new(app)])
     }
 
-    /// A switch connects; nothing is exchanged yet.
+    /// Connects a switch. No messages are exchanged yet.
     pub fn connect(
         &mut self,
         worker: usize,
@@ -218,7 +218,7 @@ impl Lab {
         self.switches.len() - 1
     }
 
-    /// A switch that is up.
+    /// Connects a switch, and brings it up.
     pub fn up(&mut self, version: Version, dpid: u64) -> SwitchId {
         let id = self.connect(0, version, SwitchDescription::new(dpid));
         self.run();
@@ -237,7 +237,7 @@ impl Lab {
         self.wire(id).is_none_or(|wire| wire.closed)
     }
 
-    /// The switch takes no bytes any more, or takes them again.
+    /// Sets whether the switch stops reading.
     pub fn stuck(&mut self, id: SwitchId, stuck: bool) {
         let wire = self.wire(id).unwrap();
         wire.stuck = stuck;
@@ -247,12 +247,12 @@ impl Lab {
         self.wire(id).unwrap().hung_up = true;
     }
 
-    /// Bytes of each write to the switch since the last call.
+    /// Length of each write to the switch since the last call.
     pub fn writes(&mut self, id: SwitchId) -> Vec<usize> {
         std::mem::take(&mut self.wire(id).unwrap().writes)
     }
 
-    /// The switch sends bytes as they are.
+    /// The switch sends raw bytes.
     pub fn send_bytes(&mut self, id: SwitchId, bytes: &[u8]) {
         self.wire(id).unwrap().to_worker.extend(bytes);
     }
@@ -267,14 +267,14 @@ impl Lab {
         self.send_bytes(id, &bytes);
     }
 
-    /// A switch that is silent sends its hello all the same.
+    /// Sends the hello of a switch that is otherwise silent.
     pub fn hello(&mut self, id: SwitchId) {
         let hello = self.switches[id].out.as_slice().to_vec();
         self.switches[id].out.clear();
         self.send_bytes(id, &hello);
     }
 
-    /// The switch reports these flows, for which it was asked.
+    /// The switch reports these flows, as requested.
     pub fn report(&mut self, id: SwitchId, version: Version, flows: &[u8]) {
         let body = ReplyBody::decode_parts(version, MultipartKind::Flow, flows).unwrap();
         let xid = self.switches[id].asked_for_flows.unwrap();
@@ -290,7 +290,7 @@ impl Lab {
         self.send(id, &FromSwitch::PacketIn(packet));
     }
 
-    /// The switch sends a packet_in right behind the description of its features.
+    /// The switch sends a packet_in right behind its features.
     pub fn early_packet_in(&mut self, id: SwitchId, port: u32, data: &[u8]) {
         let switch = &mut self.switches[id];
         let version = switch.session.version();
@@ -300,10 +300,10 @@ impl Lab {
         switch.early.extend(out.as_slice());
     }
 
-    /// Lets everything happen that can happen now.
+    /// Runs until nothing more happens at this time.
     pub fn run(&mut self) {
         self.clock.store(self.now.as_nanos() as u64, Ordering::Relaxed);
-        // Each step moves bytes; conversations here end after a few.
+        // Each step moves bytes. Conversations here end after a few.
         for _ in 0..50 {
             for id in 0..self.switches.len() {
                 self.step_switch(id);
@@ -324,7 +324,7 @@ impl Lab {
         }
     }
 
-    /// Looks which switches are whose by now.
+    /// Updates the worker and key of each switch.
     fn follow(&mut self) {
         for (worker, (_, wires)) in self.workers.iter_mut().enumerate() {
             for (switch, key) in wires.1.drain(..) {
@@ -333,7 +333,7 @@ impl Lab {
         }
     }
 
-    /// A window of time is over in which each worker was so busy, in thousandths.
+    /// Ends a window of time in which each worker was this busy, in thousandths.
     pub fn window(&mut self, busy: &[u32]) {
         self.now += LOAD_WINDOW;
         for ((worker, wires), busy) in self.workers.iter_mut().zip(busy) {
@@ -351,7 +351,7 @@ impl Lab {
         self.workers.iter().map(of).collect()
     }
 
-    /// Time passes, in steps in which everything happens.
+    /// Advances the time in small steps, and runs after each.
     pub fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -360,7 +360,7 @@ impl Lab {
         }
     }
 
-    /// The flow_mods that a switch was sent: command, cookie and priority; forgotten then.
+    /// Takes the flow_mods that a switch received: command, cookie and priority.
     pub fn flow_mods(&mut self, id: SwitchId) -> Vec<(FlowCommand, u64, u16)> {
         let received = std::mem::take(&mut self.switches[id].received);
         let flow = |message: &Vec<u8>| match ToSwitch::decode(message).unwrap().body {
@@ -454,14 +454,14 @@ impl FakeSwitch {
         self.inbox = inbox[used..].to_vec();
     }
 
-    /// What it was sent, read; forgotten then.
+    /// Takes the received messages, as text.
     pub fn take(&mut self) -> Vec<String> {
         let received = std::mem::take(&mut self.received);
         received.iter().map(|message| describe(message)).collect()
     }
 }
 
-/// The flows that a switch tells: cookie, priority and where they send to.
+/// An encoded report of flows: cookie, priority, and output port.
 pub fn told(version: Version, flows: &[(u64, u16, Port)]) -> Vec<u8> {
     let matching = Match::any().in_port(Port(1));
     let actions: Vec<_> =
@@ -490,7 +490,7 @@ pub fn told(version: Version, flows: &[(u64, u16, Port)]) -> Vec<u8> {
     MultipartReply::split(version, out.as_slice()).unwrap().2.to_vec()
 }
 
-/// The messages of a byte string, as text.
+/// A message, as text.
 pub fn describe(message: &[u8]) -> String {
     match ToSwitch::decode(message) {
         Ok(Message { body: ToSwitch::FlowMod(flow), .. }) => {
