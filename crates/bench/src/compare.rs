@@ -110,7 +110,6 @@ pub fn alternate(
     })
 }
 
-/// The turns of one side.
 struct Turns<'a, F> {
     side: &'a Side,
     other: &'a Side,
@@ -141,7 +140,6 @@ impl<'a, F: FnMut(Progress) + Copy + 'a> Turns<'a, F> {
     }
 }
 
-/// The ratios of all pairs.
 #[derive(Default)]
 struct Ratios {
     rate: Vec<f64>,

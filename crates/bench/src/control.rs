@@ -50,7 +50,6 @@ pub(crate) struct Control {
     /// Number of phases so far, and the current phase in the lowest byte.
     word: AtomicU64,
     epoch: Instant,
-    /// Switches that are up.
     pub(crate) up: AtomicU64,
     /// Number of flow set-ups or connections.
     pub(crate) done: AtomicU64,
@@ -98,7 +97,6 @@ pub(crate) enum Note {
     Drained(Tally),
     /// The thread has failed and ended.
     Failed {
-        /// The reason.
         error: BenchError,
         /// Result of the measurement until then.
         measured: Option<Box<Measured>>,
@@ -110,11 +108,8 @@ pub(crate) enum Note {
 /// Measurement of one thread.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Number of the thread.
     pub(crate) thread: usize,
-    /// Duration of the measurement.
     pub(crate) elapsed: Duration,
-    /// CPU time of the thread.
     pub(crate) cpu: Duration,
     /// Number of flow set-ups or connections, for each of its switches.
     pub(crate) done: Vec<u64>,
@@ -122,9 +117,7 @@ pub(crate) struct Measured {
     pub(crate) latency: Histogram<u64>,
     /// Time from due to sent.
     pub(crate) lateness: Histogram<u64>,
-    /// Connections that failed.
     pub(crate) failed_connections: u64,
-    /// Calls and bytes read from the controller.
     pub(crate) reads: Reads,
 }
 

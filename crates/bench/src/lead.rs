@@ -20,7 +20,6 @@ use crate::threads::{allow_files, check_cores, pin};
 use crate::usage::{self, ProcessCpu, ProcessUse, Reads};
 use crate::verify::Tally;
 
-/// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// Maximum length of a storm, in connect timeouts: failed connections are made again.
@@ -368,7 +367,6 @@ impl<'p> Lead<'p> {
         self.outcome(collected, &after)
     }
 
-    /// Stops the load, and waits for the last answers.
     fn drain(&mut self, collected: &mut Collected) {
         self.enter(Phase::Drain, Step::Draining);
         let mut drained = 0;

@@ -182,7 +182,6 @@ pub struct Template {
     kind: Kind,
 }
 
-/// Kind of message of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Buffered,
@@ -283,7 +282,6 @@ impl Template {
     }
 }
 
-/// Length of a packet_in, in bytes.
 pub(crate) const fn packet_in_len(version: Version) -> usize {
     match version {
         Version::V1_0 => PACKET_IN_10_LEN,
@@ -291,7 +289,6 @@ pub(crate) const fn packet_in_len(version: Version) -> usize {
     }
 }
 
-/// Patches messages of one kind.
 #[inline(always)]
 fn patch_all<const LEN: usize, const IN_PORT: usize, const FRAME: usize, const BUFFERED: bool>(
     messages: &mut [u8],

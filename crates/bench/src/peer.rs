@@ -25,7 +25,6 @@ const FOLDER_VARIABLE: &str = "BELLROCK_PEERS";
 /// Maximum number of switches of ovs-testcontroller, fixed in its source (`MAX_SWITCHES`).
 const OVS_TESTCONTROLLER_SWITCHES: u32 = 16;
 
-/// Maximum length of a name.
 const MAX_NAME: usize = 40;
 
 /// Role of a contestant in the suite.

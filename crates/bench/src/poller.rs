@@ -27,7 +27,6 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
 }
 
-/// An epoll instance.
 pub(crate) struct Poller {
     epoll: OwnedFd,
 }

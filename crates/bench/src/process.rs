@@ -108,7 +108,6 @@ pub fn free_address() -> Result<SocketAddr, BenchError> {
     address.map_err(BenchError::system("find a free port"))
 }
 
-/// Asks a running process to end.
 fn end(pid: u32) {
     signal(pid, Signal::TERM);
     // A stopped process gets SIGTERM only after SIGCONT.

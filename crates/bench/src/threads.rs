@@ -10,7 +10,6 @@ use crate::error::BenchError;
 /// program.
 const OTHER_FILES: u64 = 64;
 
-/// Pins the calling thread to a core.
 pub(crate) fn pin(core: usize) -> Result<(), BenchError> {
     match core_affinity::set_for_current(CoreId { id: core }) {
         true => Ok(()),

@@ -93,7 +93,6 @@ impl Window {
         }
     }
 
-    /// Returns the number of the next packet.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next

@@ -62,7 +62,6 @@ fn out_port_at(flow_mod: &[u8]) -> usize {
     if flow_mod[0] == 1 { 77 } else { 151 }
 }
 
-/// Offset of the `buffer_id` in a flow_mod.
 fn buffer_at(flow_mod: &[u8]) -> usize {
     if flow_mod[0] == 1 { 64 } else { 32 }
 }

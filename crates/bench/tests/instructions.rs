@@ -12,7 +12,6 @@ const MOST: f64 = 60.0;
 /// Packet_ins per round of the benchmark.
 const PACKETS_OF_A_ROUND: f64 = 600.0;
 
-/// Number of rounds counted.
 const ROUNDS: u64 = 500;
 
 #[test]

@@ -13,7 +13,6 @@ use bellrock_openflow::{
 
 /// Messages in the stream, which is decoded repeatedly. It stays in the first-level cache.
 const STREAM: usize = 100;
-/// Length of each packet, in bytes.
 const PACKET_LEN: usize = 64;
 
 fn main() {

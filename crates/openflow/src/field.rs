@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{MacAddr, Port};
 
-/// Format of the value of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Decimal,
@@ -94,7 +93,6 @@ fields! {
     Ipv6Exthdr 2 9 true Hex "ipv6_exthdr" "Flags of the IPv6 extension headers.";
 }
 
-/// Number of basic fields.
 pub(crate) const FIELDS: usize = TABLE.len();
 
 /// Offset of each field's value in a [`crate::Match`]: the sum of the sizes before it.
@@ -166,7 +164,6 @@ impl Field {
         1 << self as u8
     }
 
-    /// Prints a value of this field.
     pub(crate) fn format(self, value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match TABLE[self as usize].style {
             Style::Decimal => write!(f, "{value}"),

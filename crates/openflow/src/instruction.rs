@@ -238,7 +238,6 @@ impl<'a> Instructions<'a> {
         }
     }
 
-    /// Reads the rest of the reader.
     pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let repr = match version {
             Version::V1_0 => Repr::Apply(List::decode_within(

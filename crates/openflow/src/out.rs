@@ -99,13 +99,11 @@ impl Out {
         open.close()
     }
 
-    /// Appends a structure.
     #[inline]
     pub(crate) fn put<T: IntoBytes + Immutable>(&mut self, value: &T) -> Result<(), EncodeError> {
         self.append(value.as_bytes())
     }
 
-    /// Appends `n` zeros.
     #[inline]
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), EncodeError> {
         let end = self.len + n;

@@ -14,20 +14,17 @@ use crate::{DecodeError, EncodeError, ErrorCode, Match, Out, Reason, prerequisit
 /// The class of the 40 basic fields, `OFPXMC_OPENFLOW_BASIC`.
 pub(crate) const CLASS_BASIC: u16 = 0x8000;
 
-/// The header of a basic field.
 #[inline]
 pub(crate) const fn header(field: Field, masked: bool) -> u32 {
     let length = if masked { field.bytes() * 2 } else { field.bytes() };
     (CLASS_BASIC as u32) << 16 | (field as u32) << 9 | (masked as u32) << 8 | length as u32
 }
 
-/// Returns the basic field of a header.
 pub(crate) fn field(header: u32) -> Option<Field> {
     let basic = header >> 16 == CLASS_BASIC as u32;
     if basic { Field::from_number((header >> 9 & 0x7f) as u8) } else { None }
 }
 
-/// Returns whether a mask follows the value.
 pub(crate) const fn has_mask(header: u32) -> bool {
     header & 0x100 != 0
 }

@@ -68,7 +68,6 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// Number of bytes left.
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
@@ -102,7 +101,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the next `n` bytes.
     pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or_else(|| self.truncated(what, n))?;
         self.rest = rest;
@@ -117,7 +115,6 @@ impl<'a> Reader<'a> {
         Ok(Reader { rest, offset, bad_length: self.bad_length, reading: self.reading })
     }
 
-    /// Reads the whole rest.
     pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         let rest = self.rest;
         self.offset += rest.len();
@@ -125,7 +122,6 @@ impl<'a> Reader<'a> {
         rest
     }
 
-    /// Checks that nothing is left.
     pub(crate) fn finish(&self, what: &'static str) -> Result<(), DecodeError> {
         if self.rest.is_empty() {
             Ok(())
@@ -139,7 +135,6 @@ impl<'a> Reader<'a> {
         self.error(what, Reason::Length(length), self.bad_length)
     }
 
-    /// Makes an error at the next byte.
     pub(crate) fn error(
         &self,
         what: &'static str,

@@ -280,7 +280,6 @@ const fn version_bit(version: Version) -> u64 {
     }
 }
 
-/// Bit of a field.
 const fn bit(field: Field) -> u64 {
     field.bit() << OTHER_BITS
 }

@@ -22,10 +22,8 @@ const SEND_BUFFER_BYTES: usize = 32 * 1024;
 /// Number of packet buffers that a buffering switch reports.
 const N_BUFFERS: u32 = 1 << 20;
 
-/// Stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// Not connected.
     Closed,
     /// TCP connects.
     Connecting,
@@ -68,7 +66,6 @@ impl From<EncodeError> for Trouble {
     }
 }
 
-/// One switch.
 pub(crate) struct Connection {
     pub(crate) dpid: u32,
     pub(crate) stage: Stage,
@@ -159,7 +156,6 @@ impl Connection {
         self.echo = None;
     }
 
-    /// Notes what the poller reports.
     pub(crate) fn ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.writable |= writable;
@@ -278,7 +274,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles an echo reply.
     pub(super) fn echo_came(&mut self, xid: u32) {
         if self.echo == Some(xid) {
             self.echo = None;

@@ -43,7 +43,6 @@ pub(super) struct Desk {
     pub(super) tally: Tally,
     pub(super) latency: Latencies,
     pub(super) lateness: Latencies,
-    /// Calls and bytes read.
     pub(super) reads: Reads,
     /// Minimum number of packet_ins to send to one switch at once in throughput mode.
     pub(super) least_burst: u64,

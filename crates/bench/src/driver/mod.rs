@@ -467,7 +467,6 @@ impl Driver {
         }
     }
 
-    /// Waits for the last answers.
     fn tick_drain(&mut self, now_ns: u64) {
         if self.notified {
             return;

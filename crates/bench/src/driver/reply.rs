@@ -163,7 +163,6 @@ impl Connection {
     }
 }
 
-/// Answers a request, if it is one.
 fn reply(session: &Switch, xid: u32, body: &ToSwitch<'_>, out: &mut Out) -> Result<(), Trouble> {
     let refuse = |code: ErrorCode| {
         let code = code.nearest(session.version());

@@ -64,7 +64,6 @@ const NEAR: f64 = 0.2;
 type Failed<DB> = DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>;
 type Area<DB> = DrawingArea<DB, Shift>;
 
-/// Height of a plot, in points.
 pub(super) fn height(plot: &Plot) -> u32 {
     let legend: i32 = legend(plot).iter().map(|entry| entry.height()).sum();
     LEAST_HEIGHT.max((top(plot) + legend + LEGEND_LINE).unsigned_abs())
@@ -389,7 +388,6 @@ fn font(size: i32) -> FontDesc<'static> {
     FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal).into_font()
 }
 
-/// Look of a curve.
 struct Look {
     color: RGBColor,
     width: f64,

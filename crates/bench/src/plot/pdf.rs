@@ -61,7 +61,6 @@ pub fn pdf(plot: &Plot) -> Result<Vec<u8>, PlotError> {
     Ok(file(&font, page, height))
 }
 
-/// The drawing.
 struct Page {
     content: Content,
     /// Characters in use, by glyph.

@@ -25,7 +25,6 @@ pub(super) enum State {
     Closed,
 }
 
-/// One switch.
 pub(super) struct Connection {
     stream: TcpStream,
     /// The version in its hello.
@@ -62,7 +61,6 @@ impl Connection {
         &self.stream
     }
 
-    /// Notes what the poller reports.
     pub(super) fn ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.writable |= writable;

@@ -33,7 +33,6 @@ const HELLO: u8 = 0;
 const ECHO_REQUEST: u8 = 2;
 const ECHO_REPLY: u8 = 3;
 
-/// The loop.
 pub(super) struct EchoLoop {
     listener: TcpListener,
     epoll: OwnedFd,
@@ -45,7 +44,6 @@ pub(super) struct EchoLoop {
     greeting_13: Vec<u8>,
 }
 
-/// A switch.
 struct Idle {
     stream: TcpStream,
     /// The beginning of an incomplete message; almost always empty.

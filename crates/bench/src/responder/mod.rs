@@ -131,7 +131,6 @@ impl Drop for Responder {
 
 type Body = Box<dyn FnOnce() -> Result<(), BenchError> + Send>;
 
-/// Body of the thread.
 fn body(
     listener: TcpListener,
     settings: ResponderSettings,

@@ -3,7 +3,6 @@
 /// Threads of the generator per thread of the controller, if there are enough cores.
 const GENERATORS_PER_WORKER: usize = 2;
 
-/// The cores of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) controller: Vec<usize>,

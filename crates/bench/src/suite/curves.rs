@@ -16,7 +16,6 @@ pub(super) type Place = fn(&Outcome, &Figures) -> Option<f64>;
 /// The x of the experiment.
 pub(super) const AS_ASKED: Place = |outcome, _| Some(outcome.x);
 
-/// Flow set-ups per second.
 pub(super) const RATE: Number = |figures| Some(figures.rate());
 
 /// CPU nanoseconds per flow set-up.
@@ -25,7 +24,6 @@ pub(super) const CPU: Number = |figures| figures.cpu();
 /// Description of a plot of curves.
 pub(super) struct Curves<'r> {
     pub(super) record: &'r Record,
-    /// Name of the file.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) x: Axis,

@@ -50,9 +50,7 @@ pub struct Experiment {
     pub after: &'static str,
     /// Statements of the studies beside their figures.
     pub facts: &'static [Fact],
-    /// Points to measure.
     pub(super) cases: fn(&Scope) -> Vec<Case>,
-    /// Plots of the results.
     pub(super) plots: fn(&Record) -> Vec<Option<Plot>>,
 }
 
@@ -61,7 +59,6 @@ pub struct Experiment {
 pub(super) struct Scope {
     /// Whether to measure fewer points.
     pub(super) quick: bool,
-    /// Number of cores.
     pub(super) cores: usize,
     /// Threads of controllers where an experiment does not vary them.
     pub(super) workers: usize,
@@ -71,7 +68,6 @@ pub(super) struct Scope {
     pub(super) learn_timeout: Duration,
 }
 
-/// A point to measure.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     /// Its curve.

@@ -66,12 +66,10 @@ pub(super) fn log_end(folder: &Path, contestant: &Contestant) -> String {
     }
 }
 
-/// Path of a contestant's log.
 pub(super) fn log(folder: &Path, contestant: &Contestant) -> PathBuf {
     folder.join(LOGS).join(format!("{}.log", contestant.name))
 }
 
-/// Writes all files of an experiment.
 pub(super) fn write(folder: &Path, record: &Record) -> Result<(), SuiteError> {
     fs::create_dir_all(folder).map_err(SuiteError::file(folder))?;
     let raw = folder.join(RAW);

@@ -34,7 +34,6 @@ const HOW_TO_READ: &[&str] = &[
      time instead.",
 ];
 
-/// Writes a report on experiments.
 pub(super) fn report(records: &[Record]) -> Result<String, PlotError> {
     let mut page = String::new();
     let title = match records {
@@ -170,7 +169,6 @@ fn sources(page: &mut String) {
     page.push_str("</ul>\n");
 }
 
-/// Escapes a text for HTML.
 fn escape(text: &str) -> String {
     let replaced = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     replaced.replace('"', "&quot;")

@@ -51,7 +51,6 @@ pub use record::{Figures, Record};
 /// Time for a contestant to listen after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of rounds.
 const MAX_RUNS: u32 = 1000;
 
 /// Settings of a suite.

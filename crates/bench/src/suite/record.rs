@@ -178,7 +178,6 @@ pub(crate) fn shares(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
 }
 
 impl Record {
-    /// Returns the contestant of an outcome.
     pub(crate) fn entrant(&self, outcome: &Outcome) -> Option<&Entrant> {
         self.contestants.get(outcome.contestant)
     }

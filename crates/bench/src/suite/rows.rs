@@ -29,7 +29,6 @@ pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("remarks", "notes on this row"),
 ];
 
-/// A row of the table.
 pub(super) struct Row {
     pub(super) role: Role,
     /// Whether it is the first row of its point.
@@ -37,7 +36,6 @@ pub(super) struct Row {
     pub(super) cells: [String; COLUMNS.len()],
 }
 
-/// Makes the rows of an experiment.
 pub(super) fn rows(record: &Record) -> Vec<Row> {
     let mut last = None;
     let mut rows = Vec::new();

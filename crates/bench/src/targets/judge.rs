@@ -6,7 +6,6 @@ use crate::report::Spread;
 
 use super::rows::{Check, Figure};
 
-/// Bytes per MiB.
 pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
 /// Verdict on a row.

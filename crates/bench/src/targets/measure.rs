@@ -36,14 +36,12 @@ type Tell<'a> = &'a mut dyn FnMut(f64);
 /// Why a row has no result.
 pub(super) type Failed = String;
 
-/// Result of a row.
 pub(super) struct Found {
     pub(super) measured: String,
     pub(super) verdict: Verdict,
     pub(super) reports: Vec<(String, Report)>,
 }
 
-/// Measures a row.
 pub(super) fn measure(targets: &Targets, row: Row, tell: Tell<'_>) -> Outcome {
     match found(targets, row.measure, tell) {
         Ok(Found { measured, verdict, reports }) => Outcome { row, measured, verdict, reports },

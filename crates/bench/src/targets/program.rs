@@ -7,7 +7,6 @@ use super::Targets;
 use super::judge::Verdict;
 use super::measure::{Failed, Found};
 
-/// The program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program {
     /// Uneven load, before and after switches are handed over.

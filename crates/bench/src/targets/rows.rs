@@ -19,7 +19,6 @@ pub struct Row {
     pub(super) measure: Measure,
 }
 
-/// Method of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
     /// The controller and the canned responder under the same load.

@@ -7,7 +7,6 @@ use crate::packet::{
     ETH_IPV4, ETH_TYPE_AT, FRAME_LEN, IP_DST, IP_SRC, Mac, PROTO_UDP, Packet, UDP_DST, UDP_SRC,
 };
 
-/// Fault of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The `buffer_id`, or the number in the frame, is not that of a packet sent.

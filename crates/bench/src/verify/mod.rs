@@ -135,7 +135,6 @@ pub struct Matched(u64);
 const _: () = assert!(Field::ALL.len() <= u64::BITS as usize);
 
 impl Matched {
-    /// Returns the fields of a match.
     pub(crate) fn of(matching: &Match) -> Self {
         let bit = |(bit, field): (usize, &Field)| u64::from(matching.has(*field)) << bit;
         Matched(Field::ALL.iter().enumerate().map(bit).sum())
@@ -155,7 +154,6 @@ impl Matched {
 }
 
 impl Serialize for Matched {
-    /// Writes a list of names.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.names())
     }

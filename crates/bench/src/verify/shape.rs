@@ -12,7 +12,6 @@ use bellrock_openflow::Version;
 use super::number_in;
 use crate::packet::{DST_AT, FRAME_LEN, NO_BUFFER, NUMBER_AT, Packet, SRC_AT, XID_AT};
 
-/// Offset of the `buffer_id` in a flow_mod.
 pub(super) const fn flow_mod_buffer_at(version: Version) -> usize {
     match version {
         // Header, match, cookie, command, idle_timeout, hard_timeout, priority.
@@ -47,7 +46,6 @@ impl Place {
         at.map_or(Some(Place::default()), |at| Place::of(at, len, message_len))
     }
 
-    /// Reads the field from a message.
     #[inline(always)]
     fn read(self, message: &[u8]) -> Option<u64> {
         let at = usize::from(self.at);

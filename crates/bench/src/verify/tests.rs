@@ -36,7 +36,6 @@ impl Bench {
         Bench { window, tally: Tally::default() }
     }
 
-    /// A switch that has sent nothing yet.
     fn empty() -> Self {
         Bench { window: Window::new(IN_FLIGHT), tally: Tally::default() }
     }

@@ -24,7 +24,6 @@ use crate::{FromSwitch, Message, MessageKind, ToSwitch, Version};
 
 /// Maximum bytes of data in a line; `{:#}` shows all.
 const INLINE_BYTES: usize = 64;
-/// Bytes per line of a dump.
 const DUMP_LINE: usize = 16;
 /// Start of the line of an item, and of an item within an item.
 const ITEM: &str = "\n  ";
@@ -209,7 +208,6 @@ fn dump(bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Prints items separated by commas.
 fn commas<T: Display>(items: impl Iterator<Item = T>, f: &mut Formatter<'_>) -> fmt::Result {
     for (i, item) in items.enumerate() {
         if i > 0 {

@@ -27,7 +27,6 @@ pub(super) fn is_bare(request: &MultipartRequest<'_>) -> bool {
     nothing && !request.more
 }
 
-/// More parts follow.
 const MORE: &str = "(more) ";
 
 impl Display for MultipartRequest<'_> {
@@ -251,7 +250,6 @@ impl Display for GroupDesc<'_> {
     }
 }
 
-/// Group types, by number.
 const GROUP_TYPES: [&str; 4] = ["all", "select", "indirect", "ff"];
 /// `ofp_group_capabilities`.
 const GROUP_CAPABILITIES: &[&str] =
