@@ -1,8 +1,7 @@
 //! Bellrock's own apps.
 //!
-//! An app uses only `bellrock-api`. It knows no sockets, threads or configuration files, so it runs
-//! the same in the controller, in the emulator and in a test. Each app has its own short module;
-//! start with [`Hub`].
+//! An app uses only `bellrock-api`. It knows no sockets, threads or configuration files: it runs
+//! the same in the controller, in the emulator and in a test. Start with the shortest, [`Hub`].
 
 mod backoff;
 pub mod bandwidth;

@@ -4,15 +4,12 @@
 //! and slows it down until it is over.
 //!
 //! # Signs of a storm
-//! - **Returns.** A flooded frame comes in again at another port of the switch. This cannot happen
-//!   on a tree.
-//! - **Copies.** The same group frame comes in very often at one port: there is a loop in switches
-//!   behind that port.
+//! - **Returns.** A flooded frame comes in again at another port. On a tree this cannot happen.
+//! - **Copies.** A group frame comes in very often at one port: there is a loop behind that port.
 //! - **Moves.** Hosts move back and forth between ports, many times a second.
 //!
-//! A high rate of floods alone is no sign: a network without a loop may have it, and a benchmark
-//! does. But frames are compared only at a high rate, so ordinary floods cost a count and a
-//! comparison.
+//! A high rate of floods alone is no sign: a benchmark has it without a loop. But frames are
+//! compared only at a high rate, so ordinary floods cost a count and a comparison.
 //!
 //! # During a storm
 //! All switches of the controller flood each frame once within [`REMEMBERED`], and do not learn
@@ -34,24 +31,20 @@ use bellrock_api::{Event, Network, PacketIn, Port, StormSign, Switch, SwitchPort
 /// Floods of a switch in one second from which on frames are compared.
 const LOOK_FROM: u32 = 32;
 
-/// Floods of a switch in one second up to which frames are compared, outside a storm. Limits the
-/// cost.
+/// Floods of a switch in one second up to which frames are compared outside a storm: a cost limit.
 const LOOK_UP_TO: u32 = 4096;
 
-/// Time for which a flooded frame is remembered. A host repeats an unanswered ARP request after a
-/// second, which is later.
+/// Time for which a flooded frame is remembered. Hosts repeat an ARP request only after a second.
 const REMEMBERED: Duration = Duration::from_millis(800);
 
 /// Maximum number of remembered frames of a switch. During a storm also the maximum number of
 /// different frames that a switch floods within [`REMEMBERED`].
 const MAX_FRAMES: usize = 100;
 
-/// Frames that return at other ports of one switch within a second and show a storm. A host that
-/// moves causes one.
+/// Returned frames at a switch within a second that show a storm. A host that moves causes one.
 const RETURNS_TO_STORM: u32 = 16;
 
-/// Copies of one group frame at one switch within [`REMEMBERED`] that show a storm. No host repeats
-/// a frame so often.
+/// Copies of a group frame within [`REMEMBERED`] that show a storm: no host repeats one so often.
 const COPIES_TO_STORM: u32 = 1000;
 
 /// Moves of flapping hosts at one switch within a second that show a storm.
@@ -60,19 +53,16 @@ const MOVES_TO_STORM: u32 = 64;
 /// Time without a sign after which a storm is over.
 pub(crate) const CALM: Duration = Duration::from_secs(30);
 
-/// A storm is prolonged only when this much of [`CALM`] has passed, so that not every frame writes
-/// its end.
+/// Time of [`CALM`] that passes before a storm is prolonged: not every frame writes its end.
 const PROLONGED_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes of a frame that are compared, besides its length: a switch that buffers packets sends as
-/// many.
+/// Bytes of a frame that are compared, and its length: a switch that buffers sends as many.
 const FRAME_BYTES: usize = 128;
 
 /// The state of a storm, shared by all switches of a controller.
 #[derive(Debug, Default)]
 struct Storm {
-    /// End of the storm without a further sign, in milliseconds of the controller's clock. 0: no
-    /// storm.
+    /// End of the storm without a further sign, in ms of the controller's clock. 0: no storm.
     until_ms: AtomicU64,
     /// Start of the storm, in the same unit.
     began_ms: AtomicU64,
@@ -159,8 +149,8 @@ impl StormGuard {
         holds
     }
 
-    /// Returns whether a packet is a copy of a flooded frame during a storm. The app must not learn
-    /// from it nor send it on.
+    /// Returns whether a packet is a copy of a flooded frame during a storm: do not learn, nor
+    /// forward.
     pub(crate) fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         if !self.is_on() {
             return false;
@@ -182,8 +172,7 @@ impl StormGuard {
         }
     }
 
-    /// Returns whether there is a storm that this switch's app has not learnt of. True once for
-    /// each storm.
+    /// Returns whether there is a storm that is new to this switch's app. True once for each storm.
     pub(crate) fn begins(&mut self) -> bool {
         let is_on = self.is_on();
         is_on && !std::mem::replace(&mut self.is_known, is_on)
@@ -306,8 +295,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Digest that distinguishes frames. It need not resist forged collisions: their sender could as
-/// well repeat a frame.
+/// Digest of a frame. It need not resist forgery: an attacker could as well repeat a frame.
 fn digest(packet: &PacketIn<'_>) -> u64 {
     let data = packet.data();
     let mut hasher = DefaultHasher::new();

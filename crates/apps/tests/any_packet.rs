@@ -1,6 +1,5 @@
 //! Packets with arbitrary bytes: no panic, messages that decode in their version, every match with
-//! its prerequisites (which decoding checks), and the same answers for a batch as for single
-//! packets.
+//! its prerequisites (decoding checks them), and the same answers for a batch as one by one.
 
 mod lab;
 

@@ -1,5 +1,4 @@
-//! The app `bandwidth` in a lab: a request gets its rate on a whole path, or nothing; broken paths
-//! are replaced.
+//! The app `bandwidth`: a request gets its rate on a whole path, or nothing; broken paths move.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 

@@ -1,5 +1,4 @@
-//! The app `bandwidth` in a lab where switches, connections and controllers fail and return, and
-//! switches refuse changes.
+//! The app `bandwidth` where switches, connections and controllers fail and return, or refuse.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
@@ -200,8 +199,7 @@ fn where_a_switch_refuses_a_path_without_it_is_taken() {
     assert_eq!((book.list().len(), reserved(&book).len()), (1, 4));
 }
 
-/// A switch of the path is disconnected, but packets still get through, and the other path is
-/// refused.
+/// A switch of the path is disconnected, but packets get through, and the other path is refused.
 #[test]
 fn a_path_that_may_work_is_not_given_up_for_one_that_is_refused() {
     let (mut lab, book) = ring_lab();

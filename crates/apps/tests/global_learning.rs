@@ -135,8 +135,7 @@ fn all_reach_each_other_over_flows<T: GlobalTable>(version: Version) {
     assert_eq!(counter(&mut lab, "moves"), 0);
 }
 
-/// One packet from a switch shows the way to all its hosts, so fewer packets are flooded than with
-/// local learning.
+/// One packet from a switch shows the way to all its hosts: fewer floods than with local learning.
 fn what_one_switch_knows_all_know<T: GlobalTable>(version: Version) {
     fn flooded(app: impl App, version: Version) -> u64 {
         let name = app.name();

@@ -291,8 +291,7 @@ fn a_length_is_no_type() {
 
 #[test]
 fn of_malformed_headers_what_can_be_read_counts() {
-    // IPv4: no whole header; an impossible version or header length; a total length beyond the end
-    // or within the header.
+    // IPv4: no whole header; impossible version or header length; total length too long or short.
     expect_on_both(udp()[..14 + 19].to_vec(), IPV4);
     for (at, value) in [(14, 0x65), (14, 0x44), (16, 0xff), (17, 12)] {
         let mut frame = udp();

@@ -73,8 +73,7 @@ fn ports_of_one_switch_and_more_than_two_are_joined_too() {
     }
 }
 
-/// On 1.3 the switch before the link uses the detour by itself; on 1.0 the controller moves the
-/// circuit.
+/// On 1.3 the switch before the link uses the detour; on 1.0 the controller moves the circuit.
 #[test]
 fn a_circuit_survives_each_link_of_its_path() {
     for version in VERSIONS {
@@ -101,8 +100,7 @@ fn a_circuit_survives_each_link_of_its_path() {
     }
 }
 
-/// Three tags for detours in each generation are enough in data centres: within a pod, and between
-/// pods.
+/// Three tags for detours in each generation are enough in data centres: in and between pods.
 #[test]
 fn every_link_has_a_detour_in_leaf_spine_and_fat_trees() {
     for (topology, ends) in [
@@ -327,8 +325,7 @@ fn a_circuit_is_down_for_its_own_flows_only() {
     assert!(down(&states[1]).contains("refuses"), "{states:?}");
 }
 
-/// Switches, links and control connections fail in all ways; afterwards the state is the same as
-/// before.
+/// Switches, links and control connections fail; afterwards the state is the same as before.
 #[test]
 fn circuits_come_back_whatever_goes_wrong() {
     // Three leaves, s1 to s3, with two hosts each, under three spines.

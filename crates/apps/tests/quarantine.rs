@@ -234,8 +234,7 @@ fn a_listed_host_stays_cut_off_while_controllers_and_connections_come_and_go(ver
     }
 }
 
-/// Another program removes drops and adds one with the app's cookie; the repair affects only flows
-/// of the app.
+/// Another program removes drops and adds one with the app's cookie; only these are repaired.
 fn drops_that_somebody_removes_are_put_back(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);
@@ -283,8 +282,7 @@ fn drops_added(lab: &Lab) -> usize {
     ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
-/// Number of removals of the app's flows sent to the switches: single ones, or one for all by their
-/// cookie (1.3).
+/// Number of removals of the app's flows sent to the switches: single, or all by cookie (1.3).
 fn drops_removed(lab: &Lab) -> usize {
     let app = AppId::new(0, "quarantine").unwrap();
     let priority = app.band().lift(Flow::new(Match::any()).priority).unwrap();
@@ -296,8 +294,7 @@ fn drops_removed(lab: &Lab) -> usize {
     ["s1", "s2", "s3", "s4"].iter().map(|switch| lab.messages(switch).filter(is_one).count()).sum()
 }
 
-/// A switch with a full table refuses drops. They are listed, and installed when the table has
-/// space.
+/// A full table refuses drops. They are listed, and installed when it has space.
 #[test]
 fn what_a_switch_refuses_is_told_and_tried_again() {
     let lists = BlockLists::default();
@@ -334,8 +331,7 @@ fn asked(lab: &Lab, switch: &str) -> usize {
     lab.messages(switch).filter(is_one).count()
 }
 
-/// A reply takes longer than the retry of refused drops, and than the interval between changes of
-/// the list.
+/// A reply takes longer than the retry of refused drops, and than the list stays the same.
 #[test]
 fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
     const SLOW: Duration = Duration::from_millis(600);

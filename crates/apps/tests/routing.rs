@@ -1,5 +1,4 @@
-//! Routing in networks with cycles: every host reaches every other host, no packet circles, and
-//! failures are bypassed.
+//! Routing in networks with cycles: all hosts reach each other, no packet circles, failures heal.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 

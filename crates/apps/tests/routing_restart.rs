@@ -24,8 +24,7 @@ fn app(mode: RoutingMode) -> Routing {
     Routing::new(RoutingSettings { mode, idle_timeout_s: 0, ..RoutingSettings::default() })
 }
 
-/// A ring with a host at each switch, in which every host has talked to every other; then the
-/// controller was stopped.
+/// A ring with a host at each switch; all hosts have talked, then the controller was stopped.
 fn left(mode: RoutingMode) -> Lab {
     left_in(Lab::seeded(1), mode)
 }

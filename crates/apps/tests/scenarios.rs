@@ -144,8 +144,8 @@ mod moves {
         LearningSettings { hard_timeout_s, max_age_s, ..LearningSettings::default() }
     }
 
-    /// Same switch, old port still up: reachable within a second of the host's first packet, which
-    /// is unicast.
+    /// Same switch, old port still up: reachable within a second of the host's first unicast
+    /// packet.
     fn to_another_port(version: Version) {
         let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
         lab.move_host_unseen("h1", "s1");
@@ -164,8 +164,7 @@ mod moves {
         assert_eq!(flows_at(&lab, "s1", OLD_PORT), 0);
     }
 
-    /// The old link goes down: its flows are removed, and the host is reachable within a second of
-    /// its first broadcast.
+    /// The old link goes down: flows are removed; reachable within a second of the first broadcast.
     fn to_another_switch_link_down(version: Version) {
         let (mut lab, pings) = prepare(version, 2, LearningSettings::default());
         lab.move_host("h1", "s2");

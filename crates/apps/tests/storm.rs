@@ -1,5 +1,4 @@
-//! Storms are detected, reported once and slowed down, and their end is detected. Nothing else
-//! counts as a storm.
+//! Storms are detected, reported once and slowed down; their end too. Nothing else is a storm.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
@@ -166,8 +165,7 @@ mod no_alarm {
     }
 }
 
-/// Like a benchmark: a few frames of known hosts to an unknown destination, repeated at maximum
-/// rate.
+/// Like a benchmark: a few frames of known hosts to an unknown destination, at maximum rate.
 fn a_benchmark_is_no_storm<H: Handler>(app: &impl App<Handler = H>) {
     const FRAMES: u32 = 50_000;
     for version in VERSIONS {

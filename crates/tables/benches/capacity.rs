@@ -46,8 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures a bound in a process of its own: memory freed by an earlier measurement would be
-/// resident already.
+/// Measures a bound in a process of its own: memory freed before would be resident already.
 fn apart(bound: usize) -> Result<(f64, f64), Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.args(["--bound", &bound.to_string()]).stderr(Stdio::inherit()).output()?;

@@ -1,8 +1,7 @@
 //! Nanoseconds of a hit, an insertion while the table grows, and an insertion at the bound, for
 //! tables of 10^3 to 10^7 entries, with uniformly drawn keys. `cargo bench -p bellrock-tables`;
-//! figures are those of the machine. "share" is the rate of batched hits as a share of the rate in
-//! the smallest table; "huge" is the share of the advised memory that the kernel keeps in huge
-//! pages.
+//! figures are those of the machine. "share" is the rate of batched hits relative to the smallest
+//! table; "huge" is the share of the advised memory that is in huge pages.
 
 use bellrock_tables::{Budget, FlatTable, Hashed, Seed};
 use std::hint::black_box;

@@ -70,8 +70,7 @@ impl Budget {
         Advised { budget: self.clone(), bytes, _whole: whole }
     }
 
-    /// Takes `bytes` out of the budget until the reservation is dropped; `None` if too few are
-    /// left.
+    /// Takes `bytes` until the reservation is dropped; `None` if too few are left.
     pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
         // Relaxed: the number guards no other memory.
         self.0

@@ -1,10 +1,8 @@
-//! Memory for a part of a table: allocated at once, filled step by step, in huge pages where the
-//! kernel provides them.
+//! Memory for a part of a table: allocated at once, filled step by step, if possible in huge pages.
 //!
 //! At ten million entries a look-up is mostly a TLB miss: there are too many pages of 4 KiB. A
 //! chunk of [`HUGE_PAGE_BYTES`] is aligned to a huge page, and the kernel is advised to use one;
-//! smaller chunks share them. The kernel may ignore the advice; the table works without huge pages
-//! too.
+//! smaller chunks share them. The kernel may ignore the advice.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};

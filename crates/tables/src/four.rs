@@ -13,8 +13,7 @@ pub(crate) fn same([low, high]: &[Four; 2], key: u64) -> u32 {
         _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_cvtsi64_si128, _mm_load_si128,
         _mm_movemask_ps, _mm_shuffle_epi32,
     };
-    // SAFETY: SSE2 is part of every x86_64, and a `Four` has the size and the alignment of the
-    // load.
+    // SAFETY: SSE2 is part of every x86_64; a `Four` has the size and alignment of the load.
     #[allow(unsafe_code)]
     unsafe {
         let key = _mm_cvtsi64_si128(key as i64);

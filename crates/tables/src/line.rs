@@ -1,8 +1,7 @@
 //! One cache line of a table: four slots.
 //!
-//! Keys, values and stamps are in separate arrays, and so are the halves of the keys. The four keys
-//! are thus compared at once, without a branch for each: no branch predictor can guess the slot of
-//! an entry.
+//! Keys, values and stamps are in separate arrays, and so are the halves of the keys: the four keys
+//! are compared at once, without a branch for each. No predictor can guess the slot of an entry.
 
 use crate::four::{Four, same};
 use crate::stamp::{OCCUPIED, age, stamp};
@@ -60,9 +59,9 @@ impl<V: Copy + Default + PartialEq> Line<V> {
         same(&self.keys, key) != 0
     }
 
-    /// Returns the value of `key`, if it is in this line and was last seen at `now` or at most
-    /// `max_age` ticks before. Reads `max_age` only where it is needed. May return `None` for a key
-    /// zero that is present.
+    /// Returns the value of `key`, if it is in this line and was last seen at most `max_age` ticks
+    /// before `now`. Reads `max_age` only if needed. May return `None` for a key zero that is
+    /// present.
     #[inline(always)]
     pub(crate) fn fresh(&self, key: u64, now: u32, max_age: &u32) -> Option<V> {
         let slot = self.likely(key)?;

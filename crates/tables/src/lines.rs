@@ -32,9 +32,8 @@ pub(crate) struct Place {
     pub(crate) slot: usize,
 }
 
-/// Maximum number of lines of one allocation: those of a huge page. To clear or free so few causes
-/// no noticeable pause, even if the kernel has no huge page and takes back 512 small ones at some
-/// 150 ns each.
+/// Maximum number of lines of one allocation: those of a huge page. So few are cleared or freed
+/// without a noticeable pause, even as 512 small pages at some 150 ns each.
 pub(crate) const CHUNK_LINES: usize = HUGE_PAGE_BYTES / LINE_BYTES;
 
 /// Lines in chunks, charged to a budget.
@@ -161,8 +160,7 @@ impl<V: Copy + Default + PartialEq> Lines<V> {
             .flat_map(|line| line.entries().map(|(_, entry)| entry))
     }
 
-    /// The two lines of a hash. They differ, unless there is only one line. There must be at least
-    /// one.
+    /// The two lines of a hash. They differ, unless there is only one line. Needs at least one.
     #[inline]
     pub(crate) fn homes(&self, at: Hashed) -> [usize; LINES_PER_KEY] {
         [self.first_home(at), self.second_home(at)]

@@ -5,10 +5,9 @@
 //!
 //! It has two rounds of "multiply to 128 bits, fold the halves together": every bit of the key
 //! reaches every bit of both halves of the result, in about ten processor cycles. The input of the
-//! second round is secret already, so only the first round adds a word to its input. This is not a
-//! cryptographic hash, and need not be one. Hash values never leave the table, and an attacker who
-//! guessed them would gain an early eviction, not more work (an entry has two possible lines,
-//! however keys collide).
+//! second round is secret already, so only the first adds a word to it. It need not be a
+//! cryptographic hash. Hash values never leave the table, and an attacker who guessed them would
+//! gain an early eviction, not more work (an entry has two possible lines).
 
 use std::hash::{BuildHasher, RandomState};
 

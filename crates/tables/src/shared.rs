@@ -1,15 +1,14 @@
 //! A table that all threads read and write; no thread waits for another.
 //!
 //! [`SharedTable`] maps a `u64` to a `u64` and records when each entry was last seen, as
-//! [`FlatTable`] does for a single owner. The global learning switch stores the location of every
-//! host in one.
+//! [`FlatTable`] does for one owner. The global learning switch stores the location of every host
+//! in one.
 //!
 //! Properties:
 //! - **Reading takes no lock and writes nothing shared.** A usual hit reads one cache line, any
 //!   other look-up two. It executes no instruction with a `lock` prefix, except that it marks an
 //!   entry as seen at most once a tick.
-//! - **A reader never sees a key with the value of another key**, nor an older value after a newer
-//!   one.
+//! - **A reader never sees the value of another key**, nor an older value after a newer one.
 //! - **Writers do not wait either.** A writer takes snapshots of lines and decides what to write
 //!   where. Then it locks one or two lines for a few stores, if they are unchanged. There is no
 //!   deadlock: a writer that cannot lock a line releases all its lines and starts again.
@@ -18,8 +17,7 @@
 //!   that the system suspends delays no other thread. If it is suspended between those stores, the
 //!   three entries of its line appear absent until it resumes.
 //! - **Memory is bounded** by the bound on entries and by a [`Budget`]: 28.4 bytes an entry,
-//!   charged in full when the table is created. The kernel provides the memory page by page as it
-//!   is used.
+//!   charged when the table is created. The kernel provides it page by page as it is used.
 //! - **An attacker may choose the keys.** The hash is keyed ([`Seed`]).
 //!
 //! Limits: the table does not change its size. To resize it under its readers would cost every
@@ -90,8 +88,7 @@ pub enum SharedInsert {
         /// Its value.
         value: u64,
     },
-    /// Nothing was changed: other threads kept writing to its lines, or the bound of the table is
-    /// 0.
+    /// Nothing was changed: other threads kept writing to its lines, or the bound is 0.
     Busy,
 }
 
@@ -124,8 +121,7 @@ pub struct SharedStats {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A bounded hash table from `u64` to `u64` that threads share, whose entries age. See the module's
-/// documentation.
+/// A bounded hash table from `u64` to `u64` that threads share, whose entries age. See the module.
 ///
 /// "Now" is a number of ticks of a clock that all callers share. It may wrap around (see
 /// [`MAX_AGE_TICKS`](crate::MAX_AGE_TICKS)).
@@ -134,8 +130,7 @@ pub struct SharedTable {
     seed: Seed,
     bound: usize,
     len: Apart<AtomicUsize>,
-    /// The line that the next eviction reads first; below, the line that the next sweep reads
-    /// first.
+    /// The next line of an eviction; below, the next line of a sweep.
     hand: Apart<AtomicUsize>,
     sweep: AtomicUsize,
     stats: Apart<Counts>,
@@ -191,8 +186,7 @@ impl SharedTable {
         }
     }
 
-    /// Hashes a key for this table. A batch hashes and prefetches all its keys before it looks up the
-    /// first.
+    /// Hashes a key for this table. A batch hashes and prefetches all its keys before its look-ups.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, key: u64) -> Hashed {
@@ -313,8 +307,7 @@ impl SharedTable {
         {
             return Look::Here(line, slot, entry);
         }
-        // Neither line had it in its snapshot, but it may have moved from the second to the first
-        // meanwhile.
+        // Neither snapshot had it, but it may have moved from the second to the first meanwhile.
         match (first, second) {
             (Some(first), Some(_)) if first.is_current() => Look::Nowhere,
             _ if self.lines.count() == 0 => Look::Nowhere,

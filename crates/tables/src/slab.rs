@@ -40,8 +40,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Takes `bytes` of a slab. `None` for less than [`MIN_ROOM_BYTES`], for a huge page or more,
-    /// and without memory.
+    /// Takes `bytes` of a slab. `None` below [`MIN_ROOM_BYTES`], from a huge page up, or out of
+    /// memory.
     pub(crate) fn take(bytes: usize) -> Option<Self> {
         if !(MIN_ROOM_BYTES..HUGE_PAGE_BYTES).contains(&bytes) {
             return None;
@@ -135,8 +135,7 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         if let Some(layout) = layout() {
-            // SAFETY: allocated with the same layout, and no room is left, since each holds the
-            // slab.
+            // SAFETY: allocated with the same layout, and no room is left, since each holds it.
             #[allow(unsafe_code)]
             unsafe {
                 dealloc(self.start.as_ptr(), layout);

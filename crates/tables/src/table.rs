@@ -49,8 +49,7 @@ pub enum Insert<V> {
         old: V,
     },
     /// The key is new, and an old entry was removed for it. Either the table is at its bound or may
-    /// not grow, or (less than once in the life of a table) all eight slots of the key were taken
-    /// and could not be freed.
+    /// not grow, or (less than once in its life) all eight slots of the key could not be freed.
     Evicted {
         /// The key of the removed entry.
         key: u64,
@@ -97,8 +96,7 @@ pub struct FlatTable<V> {
     seed: Seed,
     len: usize,
     bound: usize,
-    /// The last line that the last eviction sampled, counted through `main` and then through the
-    /// rest of `old`.
+    /// The last line that an eviction sampled, counted through `main`, then the rest of `old`.
     hand: usize,
     /// The line that `age` read last, counted in the same way.
     sweep: usize,
@@ -132,8 +130,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         }
     }
 
-    /// Hashes a key for this table. A batch hashes and prefetches all its keys before it looks up the
-    /// first.
+    /// Hashes a key for this table. A batch hashes and prefetches all its keys before its look-ups.
     #[inline]
     pub fn hash(&self, key: u64) -> Hashed {
         self.seed.hash(key)
@@ -236,8 +233,8 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(value)
     }
 
-    /// Replaces the value of a key that this table has hashed, and keeps its age. Returns the
-    /// previous value.
+    /// Replaces the value of a key that this table has hashed; keeps its age. Returns the old
+    /// value.
     pub fn replace_hashed(&mut self, at: Hashed, value: V) -> Option<V> {
         let (part, place) = self.find(at)?;
         let line = self.part_mut(part).line_mut(place.line);
@@ -301,8 +298,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         true
     }
 
-    /// Returns whether a new entry must replace another. Starts to grow, or continues a resize, if
-    /// needed and possible.
+    /// Returns whether a new entry must replace another. Grows or continues a resize, if needed.
     fn is_full(&mut self) -> bool {
         self.step_resize();
         self.grow_early();

@@ -1,6 +1,5 @@
-//! Tests only: counts the lines that the calling thread touches, to check the bounds of operations.
-//! Also counts the lines of a shared table that it holds, to check that it reads no other line
-//! meanwhile.
+//! Tests only: counts the lines that the calling thread touches, to check the bounds of operations,
+//! and the lines of a shared table that it holds, to check that it reads no other line.
 
 use std::cell::Cell;
 

@@ -20,8 +20,7 @@ pub const ALTERNATIVES: usize = 8;
 /// Time for the switches of a path to confirm a reservation.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 
-/// Maximum time for switches to remove a reservation's flows; then its bandwidth is released
-/// anyway.
+/// Maximum time to remove a reservation's flows; then its bandwidth is released anyway.
 pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time for which a reservation stays on a path with a disconnected switch, when there is no other
@@ -150,8 +149,8 @@ impl Holding {
                 Err(_) => {
                     let commit = self.commit(&held.route);
                     if commit.settled(&self.network, CLEAR_WITHIN).await.is_err() {
-                        // While a switch is disconnected, nothing shows when the other switches
-                        // have removed the flows.
+                        // While a switch is disconnected, nothing shows when the others have
+                        // removed the flows.
                         self.network.sleep(CLEAR_WITHIN).await;
                     }
                     self.give_back(&way.without(&held.way)).await;
@@ -162,8 +161,7 @@ impl Holding {
         }
     }
 
-    /// Handles an intact path. Flows may still be missing, if a switch was disconnected or refuses
-    /// a change.
+    /// Handles an intact path. A switch that was disconnected, or that refuses, may lack flows.
     async fn stay(&self, held: Held) -> Option<Held> {
         let state = self.desired.state().load();
         let is_refused = held.route.switches().any(|dpid| state.refused.contains_key(&dpid));
@@ -271,8 +269,8 @@ impl Holding {
         }
     }
 
-    /// Takes the bandwidth on the first path that has it, except on lines of the previous path. No
-    /// path passes `without`.
+    /// Takes the bandwidth on the first path that has it, except on lines of `before`.
+    /// No path passes `without`.
     async fn find(
         &self,
         before: Option<&Held>,

@@ -81,8 +81,7 @@ pub(super) fn take(tx: &Transaction<'_>, way: &Way, kbps: u64) -> Result<(), Int
     Ok(())
 }
 
-/// Reserves `kbps` on the first of several ways that has enough left, or waits until one has.
-/// Returns its index.
+/// Reserves `kbps` on the first way with enough left, or waits for one. Returns its index.
 pub(super) fn take_one(
     tx: &mut Transaction<'_>,
     ways: &[Way],
@@ -118,8 +117,7 @@ mod tests {
         Line::From(SwitchPort::new(Dpid(1), Port(number.into())))
     }
 
-    /// An operation of a thread: reserves on one of two paths, and may release its previous
-    /// reservation.
+    /// An operation: reserves on one of two paths, and may release its previous reservation.
     #[derive(Clone, Debug)]
     struct Deed {
         paths: [Vec<u8>; 2],

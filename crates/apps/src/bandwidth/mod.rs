@@ -32,8 +32,7 @@ pub use ledger::Line;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
 pub use route::LINKS_WITHIN;
 
-/// Maximum number of reservations at a time. Their numbers, 1 to this, are also the numbers of
-/// their meters.
+/// Maximum number of reservations at a time. Their numbers, 1 to this, also name their meters.
 pub const MAX_RESERVATIONS: u32 = 10_000;
 
 /// Time for which flows of reservations of an earlier run are kept, after the links are found.
@@ -252,8 +251,7 @@ impl Reservations {
         Reservations(Arc::new(Inner { settings, ..Inner::default() }))
     }
 
-    /// Makes a reservation, even if the answer is dropped. The answer is `None` if the controller
-    /// ends meanwhile.
+    /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
     pub fn reserve(&self, request: Request) -> Answer<Result<Reservation, NotReserved>> {
         let (promise, answer) = promise();
         match self.open(&request) {
@@ -366,8 +364,7 @@ impl Reservations {
         }
     }
 
-    /// Makes the reservations that pass a switch check their path, each time that the switch
-    /// refuses a change.
+    /// Makes reservations check their path, each time that a switch of it refuses a change.
     async fn look_whenever_refused(self, desired: Desired) {
         let mut before = desired.state().load();
         loop {
@@ -432,9 +429,8 @@ async fn next(orders: &Orders) -> Order {
     .await
 }
 
-/// Removes the flows of an earlier run's reservations, which ended with its controller. These flows
-/// still carry packets. So they stay until the app that forwards all other packets has found the
-/// hosts.
+/// Removes the flows of an earlier run's reservations, which ended with its controller. They still
+/// carry packets, so they stay until the app for all other packets has found the hosts.
 async fn let_left_go(network: Network, desired: Desired) {
     let paths = paths(&network);
     let mut known = paths.load();

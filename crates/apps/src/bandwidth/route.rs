@@ -21,8 +21,7 @@ pub(super) enum Standing {
     Intact,
     /// This switch is not connected: packets may or may not pass it.
     Away(Dpid),
-    /// This switch has just connected, and its ports or links are not found yet. This may take
-    /// until the given time.
+    /// This switch has just connected: until this time its ports or links may be found.
     New(Dpid, Duration),
     Broken,
 }
@@ -45,8 +44,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// The route over a path between the switches of two hosts. `None` if a switch has just
-    /// disconnected.
+    /// The route over a path between two hosts' switches. `None` if one has just disconnected.
     pub(super) fn over(path: &Path, [from, to]: [&Host; 2], switches: &Switches) -> Option<Self> {
         let ins = path.hops.iter().map(|hop| hop.to.port);
         let outs = path.hops.iter().map(|hop| hop.from.port);

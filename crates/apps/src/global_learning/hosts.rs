@@ -1,8 +1,7 @@
 //! The hosts of all switches, as one switch sees them.
 //!
 //! A switch distinguishes a passing packet from a host that has moved here:
-//! - The packet comes by the port towards the host's switch, or by a port towards other switches:
-//!   it passes.
+//! - The packet comes by the port towards the host's switch, or towards other switches: it passes.
 //! - The port towards the host's switch is unknown, and that switch has seen the host within the
 //!   last [`PASSING_S`] seconds: it passes.
 //! - Otherwise the host has moved here. (If this happens to several hosts of that switch in a row,
@@ -10,8 +9,7 @@
 //!
 //! The port of a passing packet leads to the switch of its host from then on.
 //!
-//! A switch learns an unknown host, unless the port leads to other switches: then one of them
-//! learns it.
+//! A switch learns an unknown host, unless the port leads to other switches: one of them learns it.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -133,8 +131,7 @@ impl<T: GlobalTable> GlobalHosts<T> {
         self.ways.place_of(host, self.me)
     }
 
-    /// As [`GlobalHosts::seen_from_here`], but a place without flows if the way is unknown, as
-    /// there are no flows then.
+    /// As [`GlobalHosts::seen_from_here`]; a place without flows if the way is unknown.
     fn was_from_here(&self, host: Attachment) -> Place {
         self.seen_from_here(host).unwrap_or_default()
     }
@@ -323,8 +320,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
                     return Learnt::Known(was.place());
                 }
                 if self.ways.lead_over(at.port()) {
-                    // Its own packet has come back, or it has moved to a switch that has not
-                    // learnt it yet.
+                    // Its own packet came back, or it moved to a switch that has not learnt it yet.
                     return Learnt::Elsewhere;
                 }
             } else if self.passes(was.switch(), at.port(), age) {

@@ -44,8 +44,8 @@ use place::Attachment;
 use switches::Switches;
 
 /// The app, with one of three tables: without locks ([`SharedTable`]), behind a mutex
-/// ([`InMutex`]), or in transactions ([`InTransactions`]). Use the first; the other two show the
-/// cost of sharing.
+/// ([`InMutex`]), or in transactions ([`InTransactions`]). Use the first; the others show the cost
+/// of sharing.
 pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     settings: LearningSettings,
     budget: Budget,

@@ -1,5 +1,4 @@
-//! A switch's cache of the table: the places of hosts with flows at this switch, as read within the
-//! current second.
+//! A switch's cache of the table: the places of hosts with flows here, read in this second.
 //!
 //! In a table for all hosts of a network each entry has its own cache line, while there are few.
 //! Packets of other switches evict these lines from the processor's cache before this switch's next

@@ -4,9 +4,8 @@
 //! switch sends to a host, but not whether the host is attached there or to another switch behind
 //! that port. So the flow stays, and it is noted for each of its two hosts. A switch forwards by
 //! its notes as by the table. A packet from a host with notes:
-//! - To a station, by the port of the note: the host has not moved. It is at this switch or behind
-//!   it. It is unknown whether its own switch sees such packets first, since that may have a flow
-//!   for them.
+//! - To a station, by the port of the note: the host is still there, or behind that switch. Its own
+//!   switch need not see such a packet first, since it may have a flow for it.
 //! - To a station, at a switch without a note: the same. The switch notes it.
 //! - To a group, by the port of a flow's note: the host is attached here. No flow carries group
 //!   packets, so the host's own switch sees them first. The other switches keep their flows if they
@@ -26,8 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::place::SwitchNumber;
 use crate::learning::frame::{HostKey, Place};
 
-/// Maximum number of notes of all switches together, some hundred bytes each. Flows about further
-/// hosts are not adopted.
+/// Maximum number of notes of all switches, some hundred bytes each. Further flows are refused.
 const MAX_NOTES: usize = 1 << 18;
 
 /// In seconds: after this time the switches have read their letters.
@@ -47,8 +45,7 @@ pub(super) struct Notes {
 struct Book {
     notes: HashMap<u64, Vec<Note>>,
     count: usize,
-    /// Hosts whose flows are being removed, and the time until which packets to stations do not
-    /// teach their place.
+    /// Hosts whose flows are being removed; until this time only group packets teach their place.
     going: HashMap<u64, u32>,
 }
 
@@ -80,8 +77,8 @@ pub(super) enum Heard {
     Nothing,
     /// The host is at the place in this switch's note, or behind it.
     AsNoted,
-    /// The same, and the note is new. It is as old as the host's other notes, so that notes do not
-    /// renew each other.
+    /// The same, and the note is new. It is as old as the host's other notes: no note renews
+    /// another.
     Noted { since: u32 },
     /// The host is attached here; these other switches have flows about it.
     Attached(Vec<Note>),
@@ -127,8 +124,7 @@ impl Notes {
         withdrawn > 0
     }
 
-    /// Handles a packet of a host at a switch and place. A packet that decides about notes removes
-    /// them.
+    /// Handles a packet of a host at a switch and place. Notes that are decided by it are removed.
     pub(super) fn heard(&self, host: HostKey, by: Note, to_group: bool, now: u32) -> Heard {
         let mut book = self.book();
         let own = book.of(host, by.switch);

@@ -2,8 +2,7 @@
 
 use crate::learning::frame::{HAS_FLOWS, Place};
 
-/// The attachment of a host, and the switches that have flows from or to it, which must be removed
-/// with the host.
+/// The attachment of a host, and whether switches have flows to remove with the host.
 ///
 /// Its bits: the place at its own switch (port, and whether that switch has flows) in the lower 32,
 /// whether another switch has flows in bit 32, the number of its switch from bit 40 on.

@@ -16,8 +16,7 @@ use crate::learning::frame::{HostKey, Place};
 /// learnt: their packets are flooded.
 pub const MAX_SWITCHES: usize = 16_384;
 
-/// Counters of hosts by port of each switch. Ports whose numbers differ by a multiple of it share a
-/// counter, and its limit.
+/// Counters of hosts by port of each switch. Ports that differ by a multiple of it share one.
 pub const PORT_COUNTS: usize = 256;
 
 /// Maximum number of letters that wait for a switch. If more come, it removes all its flows.
@@ -79,8 +78,7 @@ impl Switches {
         Switches { known: RwLock::default(), up: AtomicUsize::new(0), max_hosts_per_port }
     }
 
-    /// Registers a switch that connects, perhaps again. Discards old letters: all its flows are
-    /// read again.
+    /// Registers a switch that connects. Discards old letters: all its flows are read again.
     pub(super) fn comes(&self, dpid: Dpid) -> Arc<Corner> {
         self.up.fetch_add(1, Ordering::Relaxed);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);

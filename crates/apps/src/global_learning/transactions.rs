@@ -1,5 +1,4 @@
-//! The table in transactions: buckets of entries are shared variables, and each look-up or change
-//! is a transaction.
+//! The table in transactions: buckets are shared variables; each access is a transaction.
 //!
 //! It shows the cost of transactions for every packet. Transactions are for values that must change
 //! together; the place of a host is one word. Its memory is limited by its bound on entries, but
@@ -21,8 +20,7 @@ const ENTRIES_PER_BUCKET: usize = 4;
 /// have more: an eviction before the table is full is thus deliberate.
 const MAX_ENTRIES_PER_BUCKET: usize = 24;
 
-/// Bytes of an entry with its share of the bucket and the variable, to estimate whether the table
-/// fits the cache.
+/// Bytes of an entry with its share of the bucket, to estimate whether the table fits the cache.
 const BYTES_PER_ENTRY: usize = 128;
 
 /// Maximum age in seconds. An entry with a greater age counts as new, as in the other tables.
@@ -69,8 +67,7 @@ impl InTransactions {
         self.buckets.get(index as usize)
     }
 
-    /// Reads one bucket in a transaction. `None` if there is no such bucket, or if too many other
-    /// transactions interfered.
+    /// Reads one bucket in a transaction. `None` if there is none, or others interfered too often.
     fn read<R>(&self, at: Hashed, look: impl Fn(&[Entry]) -> R) -> Option<R> {
         let bucket = self.bucket(at)?.get()?;
         atomically(|tx| Ok(look(&tx.read(bucket)?))).ok()

@@ -29,8 +29,7 @@ impl Ways {
         self.0.get(switch.index()).map(|way| way.port).filter(|port| *port != UNKNOWN)
     }
 
-    /// The place of a host as seen by `me`, the switch of these ways; `None` if the way there is
-    /// unknown.
+    /// The place of a host as seen by `me`, the switch of these ways; `None` if the way is unknown.
     #[inline(always)]
     pub(super) fn place_of(&self, host: Attachment, me: SwitchNumber) -> Option<Place> {
         if host.switch() == me {

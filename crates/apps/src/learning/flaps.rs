@@ -11,8 +11,7 @@ use super::frame::HostKey;
 /// Seconds at one port after which an address is calm.
 const CALM_S: u32 = 10;
 
-/// Number of moves without calm that make an address flap. A host that is carried to another port
-/// and back makes fewer.
+/// Moves without calm that make an address flap. Carrying a host to a port and back takes fewer.
 const MOVES_TO_FLAP: u32 = 4;
 
 /// Maximum number of watched addresses. Further moving addresses are not watched until one of these

@@ -24,8 +24,7 @@ pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
 const GROUP: u64 = 1;
 
 impl Frame {
-    /// Reads the header. `None` for a packet that ends before its Ethernet header (or its VLAN tag)
-    /// does.
+    /// Reads the header. `None` for a packet that ends within its Ethernet header or VLAN tag.
     pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
         if is_vlan_tag(frame.eth_type) { frame.behind_tag(packet) } else { Some(frame) }
@@ -123,8 +122,7 @@ pub(crate) fn is_vlan_tag(eth_type: u16) -> bool {
 /// A host: its VLAN in bits 48 to 59 and its address below, the first byte lowest, as a processor
 /// loads it from the packet.
 ///
-/// A tag with the id 0 has only a priority (IEEE 802.1Q §9.6), so its host is the same as without a
-/// tag.
+/// A tag with the id 0 has only a priority (IEEE 802.1Q §9.6): its host is as without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostKey(pub(crate) u64);
 
@@ -133,7 +131,7 @@ const VLAN_SHIFT: u32 = 48;
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
-    /// The host with this address in this VLAN, 0 for none; `None` if no station can have the
+    /// The host with this address in this VLAN (0: none); `None` if no station can have the
     /// address.
     pub(super) fn of_station(mac: MacAddr, vlan: u16) -> Option<Self> {
         let [a, b, c, d, e, f] = mac.0;

@@ -1,6 +1,5 @@
 //! The hosts behind one switch: a flat table from VLAN and address to port, and the number of hosts
-//! of each port. Also the interface to a host table, so that a learning switch can use another
-//! kind.
+//! of each port. Also the interface to a host table, so that there can be another kind.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -16,9 +15,8 @@ use super::left::Ends;
 /// those ports were at their limit. Far above real switches.
 const MAX_PORTS_WITH_HOSTS: usize = 16_384;
 
-/// Tables of at most this size, all together, are assumed to be in a core's own cache: about twice
-/// the second-level cache of current processors. Slightly above this size, a prefetch costs more
-/// than it saves.
+/// Tables of at most this size together are assumed to fit a core's own cache: about twice the
+/// second-level cache of current processors. Slightly above, a prefetch costs more than it saves.
 pub(crate) const CACHED_BYTES: usize = 4 * 1024 * 1024;
 
 /// A table of at most this size is in the cache soon after its switch's turn begins, so only first
@@ -27,8 +25,7 @@ const SMALL_TABLE_BYTES: usize = 1024 * 1024;
 
 /// The hosts of a learning switch: in its own table, or in one table for all switches.
 ///
-/// A [`Place`] is a place at this switch: the port by which it sends to a host. Times are in
-/// seconds.
+/// A [`Place`] is one at this switch: the port by which it sends to a host. Times are in seconds.
 pub(crate) trait HostTable: Send + 'static {
     fn hash(&self, host: HostKey) -> Hashed;
 
@@ -38,17 +35,15 @@ pub(crate) trait HostTable: Send + 'static {
     /// Prefetches the other place, if the entry is not in the likely one.
     fn prefetch_rest(&self, host: Hashed);
 
-    /// Returns whether the table is too large to be in the cache by the middle of its switch's
-    /// turn.
+    /// Returns whether the table is too large to be in the cache by the middle of a switch's turn.
     fn is_large(&self) -> bool;
 
-    /// Returns whether all tables used in turn are too large for the processor's cache, so that a
-    /// prefetch pays off.
+    /// Returns whether all tables used in turn exceed the processor's cache, so that a prefetch
+    /// pays.
     fn are_beyond_cache(&self) -> bool;
 
-    /// Returns the destination of a packet without a tag, if both its addresses are known stations
-    /// with flows, behind different ports, and its source is at the port where it was. `None` means
-    /// nothing more.
+    /// Returns the destination of a packet without a tag, if both addresses are known stations with
+    /// flows, behind different ports, and the source has not moved. `None` means nothing more.
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place>;
 
     /// Records that a host was seen at a place. `to_group`: its packet went to a group of stations.
@@ -74,16 +69,14 @@ pub(crate) trait HostTable: Send + 'static {
     /// Number of calls of [`HostTable::age`] that cover this switch's part of the table.
     fn lines(&self) -> usize;
 
-    /// Forgets the hosts that are too old in the next line of the table, and passes each to
-    /// `forgotten`.
+    /// Forgets the old hosts in the next line of the table, and passes each to `forgotten`.
     fn age(&mut self, now: u32, forgotten: impl FnMut(HostKey, Place));
 
     /// Reports the hosts behind this switch with their ages, without those that are too old, until
     /// `report` breaks. Reports none if the app itself lists them ([`bellrock_api::App::hosts`]).
     fn for_each(&self, now: u32, report: &mut dyn FnMut(HostKey, Place, u32) -> ControlFlow<()>);
 
-    /// Takes the complete list of flapping hosts, every second. For a table that other switches
-    /// display.
+    /// Takes the list of all flapping hosts, every second, for a table that other switches display.
     fn note_flapping(&mut self, _: impl Iterator<Item = HostKey>) {}
 
     /// Returns whether another switch has changed something that flows of this switch depend on.
@@ -172,8 +165,7 @@ impl HostTable for Hosts {
 
     #[inline(always)]
     fn with_flows(&mut self, packet: &PacketIn<'_>, frame: &Frame, now: u32) -> Option<Place> {
-        // No check for group addresses: the table contains none. A reserved port of 1.0 counts as a
-        // port without hosts.
+        // No check for group addresses: the table has none. Reserved ports of 1.0 have no hosts.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
         // Makes the second look-up load the table's fields again from the first-level cache. Kept
         // in registers for both look-ups, they would leave none for the packet.

@@ -1,5 +1,4 @@
-//! Flows that an earlier run has left: checks whether this run would install them too, and reads
-//! their hosts.
+//! Flows that an earlier run has left: whether this run would install them, and their hosts.
 //!
 //! A flow shows where its hosts were in the last run: the source sent from behind the ingress port,
 //! and the destination was behind the output port. If both may still be there, the flow stays, so
@@ -43,8 +42,7 @@ pub(super) fn ends(
         return None;
     }
     let matching = flow.matching.to_match();
-    // Flows of 1.0 without wildcards are above all priorities: an earlier version of the app
-    // installed them.
+    // Flows of 1.0 without wildcards are above all priorities: an earlier version installed them.
     let open = [Field::VlanPcp, Field::IpDscp, Field::ArpOp];
     if version == Version::V1_0 && open.into_iter().any(|field| matching.has(field)) {
         return None;
@@ -63,9 +61,8 @@ pub(super) fn ends(
     (from.1 != to.1).then_some(Ends { from, to })
 }
 
-/// Returns the kind of a match, if a learning switch may have made it. An exact match has at least
-/// an Ethernet type. Flows for frames without a type could be of either kind; the first packet
-/// brings them back.
+/// Returns the kind of a match that a learning switch may have made. An exact match has an Ethernet
+/// type. Flows for frames without a type could be of either kind; the first packet restores them.
 fn kind(matching: &Match) -> Option<MatchKind> {
     const LINK: [Field; 4] = [Field::InPort, Field::EthSrc, Field::EthDst, Field::VlanVid];
     let is_exact = |field| !matching.is_masked(field);

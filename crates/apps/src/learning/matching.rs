@@ -152,9 +152,8 @@ fn ipv6(matching: &mut Match, packet: &LaxIpv6Slice<'_>, parsed: Option<&Transpo
     }
 }
 
-/// Sets the ports of TCP and UDP. The parser returns none for fragments, not even for the first.
-/// This is right: 1.0 (§3.4) matches every fragment with zero ports, and Open vSwitch does the same
-/// in 1.3.
+/// Sets the ports of TCP and UDP. The parser returns none for fragments, not even for the first:
+/// 1.0 (§3.4) matches every fragment with zero ports, and Open vSwitch does the same in 1.3.
 fn tcp_or_udp(matching: &mut Match, parsed: Option<&TransportSlice<'_>>) {
     match parsed {
         Some(TransportSlice::Tcp(tcp)) => {

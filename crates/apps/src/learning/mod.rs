@@ -1,5 +1,4 @@
-//! A learning switch: it learns the port of each host from packets, and installs flows between
-//! known hosts.
+//! A learning switch: learns hosts' ports from packets, and installs flows between known hosts.
 //!
 //! The book describes its use and its settings; this is its structure.
 //! - `frame` reads the fields used for forwarding, `hosts` stores the port of each host, `matching`

@@ -15,8 +15,7 @@ use etherparse::ip_number;
 use super::frame::{ETH_TYPE_IPV4, Frame, HEADER_LEN};
 use super::{LearningSettings, MatchKind};
 
-/// Templates of all flows, for one version. All switches share them, so that they stay in the
-/// cache.
+/// Templates of all flows, for one version. All switches share them: they stay in the cache.
 #[derive(Clone)]
 pub(crate) enum Prepared {
     /// Of [`MatchKind::Exact`], for plain packets.
@@ -111,8 +110,7 @@ impl Prepared {
     }
 }
 
-/// Fills in the addresses of a packet and its output port. The flow of a packet has its ingress
-/// port from the start.
+/// Fills in a packet's addresses and output port. The flow has its ingress port from the start.
 #[inline(always)]
 pub(super) fn fill_link(
     flow: &mut Filling<'_>,
@@ -131,8 +129,8 @@ pub(super) fn fill_link(
     Ok(())
 }
 
-/// A packet of TCP or UDP over IPv4, without options, whole and not fragmented: the fields of its
-/// flow above the link.
+/// A packet of TCP or UDP over IPv4, without options, whole and not fragmented: its flow's fields
+/// above the link.
 pub(super) struct Plain<'p> {
     /// Templates of its protocol.
     pub(super) by_tag: &'p ByTag,

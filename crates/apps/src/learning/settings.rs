@@ -28,7 +28,7 @@ pub struct LearningSettings {
     pub hard_timeout_s: u16,
     /// Priority of its flows.
     pub priority: u16,
-    /// Maximum number of hosts remembered per switch. Beyond it, each new host replaces an old one
+    /// Maximum number of hosts per switch. Beyond it, each new host replaces an old one
     /// (`evicted`).
     pub max_entries: usize,
     /// Maximum number of hosts remembered behind one port, 0 for no limit. Further addresses are

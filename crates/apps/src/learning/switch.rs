@@ -24,9 +24,8 @@ use crate::storm::StormGuard;
 /// Seconds in which a sweep covers the whole table.
 const SWEEP_S: usize = 60;
 
-/// Maximum number of hosts with flows that age out in a second, so that their messages fit a send
-/// buffer. The rest waits for the next second; a packet to such a host finds it too old before
-/// that, and is flooded.
+/// Maximum number of hosts with flows that age out in a second: their messages must fit a send
+/// buffer. The rest waits; a packet to such a host finds it too old before, and is flooded.
 const MAX_AGED_WITH_FLOWS_PER_S: usize = 64;
 
 /// Maximum number of changes by other switches that are handled at a time, for the same reason. The
@@ -54,8 +53,8 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     storm: StormGuard,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
-    /// Whether flows may be installed without further checks: no pause of either kind is running,
-    /// and no host moves.
+    /// Whether flows may be installed without further checks: no pause is running, and no host
+    /// moves.
     quiet: bool,
     /// Whether this event removes flows. If the event fails, its messages are lost.
     removing: bool,
@@ -402,16 +401,15 @@ impl<H: HostTable> LearningSwitch<H> {
         remove_flows(switch, host, at)
     }
 
-    /// Ends an event that removed flows: if it failed, its messages were dropped, and the removals
-    /// are recorded as lost.
+    /// Ends an event that removed flows. If it failed, the removals were dropped, and are noted as
+    /// lost.
     #[cold]
     fn settle(&mut self, ended: &Result<()>) {
         self.removal_lost |= self.removing && ended.is_err();
         self.removing = false;
     }
 
-    /// After a lost removal it is unknown which flows are wrong. Removes all flows, once; active
-    /// hosts get new ones.
+    /// Removes all flows once after a lost removal, as it is unknown which are wrong.
     fn make_up_for_lost_removal(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         if self.removal_lost && self.removals.is_over(switch.now()) {
             self.removing = true;
@@ -526,8 +524,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        // A table that outlives the connection may have hosts behind ports that went down
-        // meanwhile.
+        // A table that outlives the connection may have hosts behind ports that are now down.
         let down = switch.info().ports.iter().filter(|desc| !desc.is_up());
         down.for_each(|desc| self.hosts.forget_port(desc.port));
         Ok(())

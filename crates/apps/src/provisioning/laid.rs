@@ -11,9 +11,8 @@ use super::CircuitState;
 use super::circuit::Circuit;
 use super::layout::{Layout, Own, View, generations, lay};
 
-/// Maximum time that a circuit waits for its last change before it reuses tags that may still be in
-/// use: an unresponsive switch must not block it for ever. It waits longer while switches lack many
-/// flows of any circuits.
+/// Maximum time that a circuit waits for its last change before it reuses tags: an unresponsive
+/// switch must not block it for ever. It waits longer while switches lack many flows.
 pub const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// State of laying a circuit.

@@ -2,16 +2,14 @@
 //!
 //! Between switches the frames of a circuit carry a VLAN tag of the circuit; at the output port the
 //! tag becomes that of the endpoint. A circuit of two endpoints has a detour around each link of
-//! its path. At the switch before the link, a fast-failover group (1.3.5 §5.6.1) sends frames to
-//! the detour when the link is down. They get another tag, so that switches on both ways can
-//! distinguish the two.
+//! its path. When a link is down, a fast-failover group (1.3.5 §5.6.1) at the switch before it
+//! sends frames to the detour, with another tag, so that switches on both ways distinguish the two.
 //!
 //! Each new layout of a circuit gets tags and groups that the previous one does not use: its
 //! *generation*. So no flow changes while frames use it. The new flows are installed beside the old
 //! ones. When all are confirmed, the flows of the endpoints are changed, each atomically.
 //!
-//! At switches that use a tag, frames with this tag from other ports are dropped: no other traffic
-//! can enter a circuit.
+//! Where a tag is used, frames with it from other ports are dropped: no other traffic can enter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -30,8 +28,7 @@ use super::places::Places;
 /// Number of VLANs of each circuit.
 pub const VLANS_PER_CIRCUIT: u16 = 8;
 
-/// Number of these VLANs for each generation of a circuit of two endpoints: one for its path, the
-/// others for detours.
+/// VLANs of each generation of a circuit of two endpoints: one for its path, others for detours.
 const VLANS_PER_PATH: u16 = 4;
 
 /// Maximum number of links of a circuit's path.
@@ -272,8 +269,8 @@ impl Laying<'_, '_> {
         Ok(())
     }
 
-    /// Returns the action that sends frames from a port over the next link, or around it by a group
-    /// with this number.
+    /// Returns the action that sends frames from a port over the next link, or around it by
+    /// `group`.
     fn onward(
         &mut self,
         came_in: SwitchPort,
@@ -335,8 +332,8 @@ impl Laying<'_, '_> {
         Some((tag, first.from.port))
     }
 
-    /// Lays a circuit of more than two endpoints: a frame from one endpoint goes to all others,
-    /// along a tree.
+    /// Lays a circuit of more than two endpoints: a frame from one goes to all others, along a
+    /// tree.
     fn tree(&mut self, places: &[Place]) -> Result<(), NotLaid> {
         let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
         // Ports of the tree, by switch.

@@ -32,9 +32,8 @@ use layout::View;
 pub use layout::{MAX_LINKS, VLANS_PER_CIRCUIT};
 use places::Places;
 
-/// Time for which flows of removed circuits stay after a restart, if the other circuits cannot all
-/// be laid before: those may share switches and ports with them. Flows of a configured circuit
-/// stay.
+/// Time for which flows of removed circuits stay after a restart, if not all other circuits can be
+/// laid before: those may share switches and ports with them.
 pub const KEEP_LEFT_FLOWS: Duration = Duration::from_secs(60);
 
 /// Settings of the app.

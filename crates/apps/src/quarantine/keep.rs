@@ -14,19 +14,16 @@ use bellrock_services::wait::{First, first, until};
 use super::list::Blocked;
 use super::lists::{BlockLists, Gaps};
 
-/// Time after which a refused drop is sent again, and after which an unreported flow table is
-/// requested again.
+/// Time after which a refused drop is sent again, or an unreported flow table requested again.
 pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum number of switches that report their drops at a time: those of a long list take some
-/// megabytes.
+/// Maximum number of switches that report drops at a time: a long list takes some megabytes.
 pub const READS_AT_A_TIME: usize = 16;
 
 /// Time for a switch to report them.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of changes on their way to a switch, so that a long list leaves space for other
-/// messages.
+/// Maximum number of changes on their way to a switch: a long list leaves space for other messages.
 const CHANGES_AT_A_TIME: usize = 1000;
 
 /// Number of entries whose drops fit the first bytes sent to a switch, beside those of other apps.
@@ -94,8 +91,8 @@ struct Drops {
     partly: BTreeSet<Blocked>,
     /// Missing flows of wanted hosts, from the last report.
     missing: BTreeMap<Blocked, Vec<Flow>>,
-    /// Reported flows that are not wanted: from an earlier run, or taken off the list before the
-    /// switch connected.
+    /// Reported flows that are not wanted: of an earlier run, or unlisted before the switch
+    /// connected.
     left: Vec<ToldFlow>,
     /// Whether the switch has reported its flows: later differences come from other programs.
     is_known: bool,

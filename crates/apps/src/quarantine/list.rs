@@ -143,8 +143,7 @@ impl fmt::Display for Blocked {
 }
 
 impl Blocked {
-    /// Returns whether switches of this version can drop it. OpenFlow 1.0 does not support IPv6
-    /// (§5.2.3).
+    /// Returns whether switches of this version can drop it. 1.0 does not support IPv6 (§5.2.3).
     #[must_use]
     pub fn is_known_to(self, version: Version) -> bool {
         version >= Version::V1_3 || !matches!(self, Blocked::Ipv6(..))
@@ -201,8 +200,7 @@ pub struct BadLine {
 }
 
 impl BlockList {
-    /// Reads a list with one address or prefix a line. A `#` starts a comment; empty lines are
-    /// skipped.
+    /// Reads a list, one address or prefix a line. A `#` starts a comment; empty lines are skipped.
     ///
     /// # Errors
     /// All bad lines in order, at most [`MAX_BAD_LINES_TOLD`]. One bad line makes the whole list

@@ -7,8 +7,7 @@ use bellrock_api::{Dpid, Watch};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
 
-/// The hosts that a [`Quarantine`](super::Quarantine) blocks. Cheap to clone: all clones share the
-/// same lists.
+/// The hosts that a [`Quarantine`](super::Quarantine) blocks. All clones share the same lists.
 ///
 /// There are two sources. The file is replaced as a whole ([`BlockLists::set_file`]). Single
 /// entries are changed by [`BlockLists::add`] and [`BlockLists::remove`], and lost when the

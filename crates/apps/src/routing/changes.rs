@@ -1,5 +1,4 @@
-//! Changes of flows on their way to switches. A pair's changes go stage by stage; different pairs
-//! proceed in parallel.
+//! Changes of flows on their way to switches: stage by stage for a pair, in parallel for several.
 //!
 //! A switch gets all its possible changes in one batch, and no more until it has confirmed or
 //! refused them; later changes form the next batch. So a slow switch delays only the pairs with

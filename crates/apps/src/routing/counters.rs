@@ -19,8 +19,7 @@ counters! {
     not_forwarded;
     /// Packets dropped: they came from, or were for, a port that belongs to another app.
     reserved;
-    /// Packets not flooded: they came over a link, or by a port that is not yet known as a host
-    /// port.
+    /// Packets not flooded: they came over a link, or by a port not yet known as a host port.
     not_from_host;
     /// Packets not flooded: too many came in that second.
     floods_over_limit;

@@ -23,8 +23,7 @@ use super::news::{Inbox, News};
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Time after which it counts as complete in any case, measured from the moment when discovery has
-/// probed all ports. So a link that flaps more often than every [`QUIET`] does not freeze all flows
-/// for ever.
+/// probed all ports. So a flapping link does not freeze all flows for ever.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Maximum number of remembered places that flows lead to: of all switches, and of one switch. A
@@ -41,8 +40,7 @@ pub(super) struct Left {
     places: usize,
     /// Switches whose flows were read.
     read: BTreeSet<Dpid>,
-    /// Switches whose flows are being read, or will be when they return: they disconnected before
-    /// the report.
+    /// Switches whose flows are being read, or will be when they return from a disconnect.
     unread: BTreeSet<Dpid>,
     /// Present as long as the network is not complete.
     waiting: Option<Waiting>,
@@ -127,8 +125,7 @@ impl Left {
             self.waiting = None;
             return true;
         }
-        // If only unread flows are missing, their arrival brings news; otherwise the maximum wait
-        // ends it.
+        // If only unread flows are missing, their arrival brings news; the maximum wait ends it.
         let until = if now < until { until } else { last };
         if waiting.alarm < until {
             waiting.alarm = until;
@@ -152,8 +149,7 @@ impl Left {
         self.ends.keys().filter_map(|host| Some((*host, self.place(*host, paths)?)))
     }
 
-    /// Forgets the hosts that are known now, and, once the network is complete, those that cannot
-    /// be where flows lead.
+    /// Forgets hosts that are known now, and in a complete network those that cannot be there.
     pub(super) fn forget(&mut self, is_known: impl Fn(HostId) -> bool, paths: &Paths) {
         let mut ends = std::mem::take(&mut self.ends);
         let waits = self.waiting.is_some();

@@ -2,16 +2,13 @@
 //! length. The network may have cycles.
 //!
 //! The book describes its use and its settings; this is its structure.
-//! - `switch` is the handler for packets that come to the controller. `neighbours` answers address
-//!   requests.
-//! - `reactive` is the task that installs flows between two hosts when they talk. `proactive` is
-//!   the task that installs flows to each host when it is found. Only one of them runs, and only it
-//!   changes flows, so two parts of the app never disagree about a path. `left` handles flows of an
-//!   earlier run.
-//! - A packet for a known host is delivered by the host's own switch, whatever path the flows take;
-//!   so no packet is lost while flows are installed. A broadcast, or a packet for an unknown host,
-//!   goes to all switches with host ports, and only to these ports. No flow and no switch floods,
-//!   so no packet can circle.
+//! - `switch` is the handler for packets at the controller. `neighbours` answers address requests.
+//! - `reactive` is the task that installs flows between two hosts when they talk. `proactive`
+//!   installs flows to each host when it is found. Only one of them runs, and only it changes
+//!   flows, so the app never disagrees about a path. `left` handles flows of an earlier run.
+//! - A packet for a known host is delivered by the host's own switch, so none is lost while flows
+//!   are installed. A broadcast, or a packet for an unknown host, goes to the host ports of all
+//!   switches. No flow and no switch floods, so no packet can circle.
 //! - Services find hosts and paths; the app only reads them.
 
 mod changes;
@@ -47,7 +44,7 @@ pub enum RoutingMode {
 pub struct RoutingSettings {
     /// Decides when flows are installed.
     pub mode: RoutingMode,
-    /// Seconds without a packet after which a switch removes a flow between two hosts; 0 for never
+    /// Seconds without a packet after which a flow between two hosts is removed; 0: never
     /// (reactive).
     pub idle_timeout_s: u16,
     /// Maximum number of packets of each switch that are flooded in a second. Further packets are

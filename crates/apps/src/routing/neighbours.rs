@@ -1,5 +1,4 @@
-//! Answers address requests (ARP, neighbour solicitations) on behalf of hosts, so that requests
-//! need not be flooded.
+//! Answers address requests (ARP, neighbour solicitations) for hosts, so that none is flooded.
 //!
 //! Only the host itself can answer some requests; they are passed to it alone:
 //! - A unicast request, which asks whether the host is still there: only group packets come here.
@@ -14,8 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bellrock_api::{Host, Hosts, MacAddr};
 
 const ETHERNET_LEN: usize = 14;
-/// Minimum bytes of an Ethernet frame, without its check sequence (IEEE 802.3 §3.2.8). Shorter
-/// frames are padded.
+/// Minimum bytes of an Ethernet frame without its check sequence (IEEE 802.3 §3.2.8), padded.
 const SHORTEST_FRAME: usize = 60;
 const TAG_LEN: usize = 4;
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
@@ -127,8 +125,7 @@ impl Solicitation {
         self.source.is_unspecified()
     }
 
-    /// A neighbour advertisement that does not override a cached address, since it comes from a
-    /// proxy (RFC 4861 §7.2.8).
+    /// A neighbour advertisement from a proxy, which does not override (RFC 4861 §7.2.8).
     fn reply(&self, owner: MacAddr) -> Vec<u8> {
         let mut message = [0; 32];
         [message[0], message[4]] = [ADVERTISEMENT, SOLICITED];

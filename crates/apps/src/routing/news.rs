@@ -10,8 +10,7 @@ use bellrock_services::paths::paths;
 
 use super::flows::{Pair, Traffic};
 
-/// Maximum number of queued news items. Further items of handlers are dropped; their packets are
-/// still delivered.
+/// Maximum length of the queue. Further news of handlers are dropped; packets still get delivered.
 const MAX_NEWS: usize = 1 << 14;
 
 /// An event for the task.
@@ -48,8 +47,7 @@ impl Inbox {
         self.sender.try_send(news).is_ok()
     }
 
-    /// Reports a connected switch. This is never lost: if the queue is full, the queued items
-    /// wake the task.
+    /// Reports a connected switch. Never lost: if the queue is full, its items wake the task.
     pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<AtomicU64>) {
         self.up().insert(dpid, flow_mods);
         self.tell(News::Changed);

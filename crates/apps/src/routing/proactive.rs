@@ -73,8 +73,7 @@ impl Trees {
         }
     }
 
-    /// Updates the tree of each host after changes of paths and hosts, once the network is
-    /// complete.
+    /// Updates all trees after changes of paths and hosts, once the network is complete.
     fn follow(&mut self) {
         let (paths, hosts) = (self.watch.0.load(), self.watch.1.load());
         let is_new_path = paths.version() != self.paths.version();
@@ -164,8 +163,7 @@ impl Trees {
         tree
     }
 
-    /// A number for the flows to a host: the same in each run, unless the numbers of two hosts
-    /// collide.
+    /// A number for the flows to a host: the same in each run, unless two numbers collide.
     fn number(&mut self, host: HostId) -> u32 {
         let key = Traffic::To(host).key();
         let mut number = (key ^ (key >> 32)) as u32;

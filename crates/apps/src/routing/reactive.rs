@@ -1,8 +1,7 @@
 //! Flows between two hosts, installed when they talk.
 //!
-//! Each switch on their path has two flows, one in each direction, which match both hosts'
-//! addresses and the VLAN. These fields select one of several shortest paths (equal-cost
-//! multipath).
+//! Each switch on their path has two flows, one in each direction. They match both addresses and
+//! the VLAN, which also select one of several shortest paths (equal-cost multipath).
 //!
 //! # When a path changes
 //! A link fails, a host moves, a shorter path appears: a pair's flows on changed paths are updated
@@ -85,8 +84,7 @@ struct Route {
     path: Vec<Step>,
     /// Existing flows, in any order; with [`UNKNOWN`] if a flow may exist.
     steps: Vec<Step>,
-    /// Whether both hosts have been known since, or flows were sent. False for flows of an earlier
-    /// run.
+    /// Whether both hosts have been known since, or flows were sent. False after a restart.
     is_known: bool,
     sent: Duration,
     /// Whether a change has failed since the last changes began.
@@ -120,10 +118,9 @@ impl Route {
     /// Changes that make the flows follow the path, from the destination on.
     ///
     /// Switches without a flow of the pair form one stage, up to the next switch that has another
-    /// flow or is unread. That switch is a stage by itself, after their confirmation. Packets that
-    /// arrive at an unchanged switch of a stage go only to the controller. From a changed switch
-    /// they reach the destination or an unchanged switch. So the order within a stage does not
-    /// matter.
+    /// flow or is unread. That switch is a stage by itself, after their confirmation. An unchanged
+    /// switch of a stage sends packets only to the controller. From a changed switch they reach the
+    /// destination or an unchanged switch. So the order within a stage does not matter.
     fn stages(&self, is_read: impl Fn(Dpid) -> bool) -> Vec<Stage> {
         let (mut stages, mut new) = (Vec::new(), Stage::new());
         for step @ (at, port) in &self.path {
@@ -568,8 +565,7 @@ mod tests {
     }
 
     proptest! {
-        /// Starts with any flows without a circle. Switches execute the changes of a stage in any
-        /// order.
+        /// Starts with any flows without a circle. Switches execute a stage in any order.
         #[test]
         fn at_no_moment_do_flows_lead_in_a_circle(
             order in Just((0..SWITCHES as u64).collect::<Vec<_>>()).prop_shuffle(),

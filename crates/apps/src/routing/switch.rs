@@ -167,8 +167,7 @@ impl RoutingSwitch {
         Ok(Verdict::Consume)
     }
 
-    /// Sends a packet of a host to all other reachable host ports, except those that belong to
-    /// another app.
+    /// Sends a host's packet to all other reachable host ports, except those of another app.
     fn flood(
         &mut self,
         switch: &mut Switch<'_>,

@@ -1,5 +1,4 @@
-//! A learning switch without a network: tests pass in packets and events, and decode its answers
-//! from their bytes.
+//! A learning switch without a network: tests pass in packets and events, and decode the answers.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 

@@ -1,10 +1,9 @@
 //! One cache line of a shared table: three slots and a sequence number that locks it.
 //!
 //! The number is even while the line is idle, and odd while a writer holds it. A writer leaves it
-//! two higher than before. A reader loads the number, the entries, and the number again. The
-//! entries are valid if both numbers are equal and even. A reader writes nothing, so the line stays
-//! in the caches of all cores that read it. (A sequence lock; the order of the accesses is that of
-//! Boehm 2012.)
+//! two higher. A reader loads the number, the entries, and the number again. The entries are valid
+//! if both numbers are equal and even. A reader writes nothing, so the line stays in the caches of
+//! all readers. (A sequence lock; the order of the accesses is that of Boehm 2012.)
 //!
 //! The number wraps around after 2^31 writes. A reader suspended between two loads for exactly that
 //! many writes would accept a mixture.
@@ -12,8 +11,7 @@
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::stamp::{OCCUPIED, age, stamp};
 
-/// Slots in a cache line of 64 bytes: each has 8 bytes of key, 8 of value, 4 of stamp. The number
-/// takes 4 more.
+/// Slots in a cache line of 64 bytes: 8 bytes of key, 8 of value, 4 of stamp each; the number: 4.
 pub(super) const SLOTS_PER_LINE: usize = 3;
 
 /// An entry as it is stored.

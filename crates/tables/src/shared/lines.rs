@@ -12,8 +12,7 @@ pub(super) const LINE_BYTES: usize = 64;
 /// A fixed number of lines, charged to a budget in full. The kernel provides the memory, already
 /// cleared, page by page as lines are written.
 pub(super) struct Lines {
-    /// Declared before the reservation, so that the bytes are freed before the budget counts them
-    /// as free.
+    /// Declared before the reservation: the bytes are freed before the budget counts them as free.
     lines: store::Store,
     reservation: Option<Reservation>,
 }
@@ -46,8 +45,7 @@ impl Lines {
         self.lines.get(index)
     }
 
-    /// The first line of a hash, from its upper bits: most keys are there. `None` if there are no
-    /// lines.
+    /// The first line of a hash, from its upper bits; most keys are there. `None` without lines.
     #[inline(always)]
     pub(super) fn first(&self, at: Hashed) -> Option<&Line> {
         self.get(self.first_home(at))

@@ -120,8 +120,7 @@ fn a_touch_brings_nothing_back() {
 }
 
 /// A table of two lines with four keys: three in the first line, the fourth in the second. A thread
-/// moves the fourth to the first line, as an insertion does to free a slot. The thread returns
-/// whether it moved.
+/// moves the fourth to the first line, as an insertion does, and returns whether it moved.
 fn with_the_fourth_on_its_way() -> (Arc<SharedTable>, thread::JoinHandle<bool>) {
     let table = table(2);
     for key in 1..=4 {
@@ -152,8 +151,7 @@ fn an_entry_is_found_while_it_is_moved() {
     });
 }
 
-/// A change of an entry that is being moved at the same time moves with it, or is reported as not
-/// made.
+/// A change of an entry that is being moved moves with it, or is reported as not made.
 #[test]
 fn a_change_is_not_lost_by_a_move() {
     loom::model(|| {

@@ -154,7 +154,7 @@ impl SharedTable {
     }
 
     /// Removes all entries that `doomed` selects, and passes each to `removed`. Reads the whole
-    /// table: for rare events.
+    /// table.
     pub fn remove_where(
         &self,
         mut doomed: impl FnMut(u64, u64) -> bool,
@@ -190,8 +190,7 @@ impl SharedTable {
         }
     }
 
-    /// Removes the entries of a line that `doomed` selects; none of them if other threads keep
-    /// writing there.
+    /// Removes the entries of a line that `doomed` selects; none if other threads keep writing.
     fn remove_in(
         &self,
         line: &Line,
@@ -230,8 +229,7 @@ impl SharedTable {
         self.len.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Snapshots of both lines of a key; `None` if another thread is writing to one, or the table
-    /// has no lines.
+    /// Snapshots of both lines of a key; `None` if a thread is writing to one, or without lines.
     fn homes(&self, at: Hashed) -> Option<Homes<'_>> {
         let indices = self.lines.homes(at);
         let snapshot = |index| self.lines.get(index)?.snapshot();
@@ -243,8 +241,8 @@ impl SharedTable {
         Some(Homes { indices, first, second })
     }
 
-    /// Tries an insertion once. `None` if another thread was faster or if a move has freed a slot:
-    /// worth another attempt.
+    /// Tries an insertion once. `None` if another thread was faster or a move has freed a slot:
+    /// retry.
     fn try_insert(&self, at: Hashed, entry: Entry, now: u32) -> Option<SharedInsert> {
         let Some(homes) = self.homes(at) else {
             // A write to one line does not matter if the key is in the other.
@@ -308,8 +306,8 @@ impl SharedTable {
         Some(SharedInsert::Evicted { key: victim.key, value: victim.value })
     }
 
-    /// Moves entries until one of two full lines has a free slot; returns whether one has. Tries
-    /// few moves before many.
+    /// Moves entries, first one, then more, until one of two full lines has a free slot, if
+    /// possible.
     fn make_room(&self, homes: [usize; 2]) -> bool {
         (1..=MAX_MOVES).any(|moves| homes.into_iter().any(|line| self.free_slot(line, moves)))
     }
@@ -347,8 +345,8 @@ impl SharedTable {
         if line == first { second } else { first }
     }
 
-    /// The oldest of a sample of entries outside the lines of the new key. `None` if an entry in
-    /// those lines is older.
+    /// The oldest of a sample of entries outside the key's lines. `None` if those have an older
+    /// entry.
     fn choose_victim(&self, homes: &Homes<'_>, now: u32) -> Option<Victim<'_>> {
         let own = homes.oldest(now).map_or(0, |(_, entry)| age(entry.stamp, now) + 1);
         let from = self.hand.0.fetch_add(EVICT_SAMPLE_LINES, Ordering::Relaxed);
