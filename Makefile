@@ -8,7 +8,7 @@ STEPS ?=
 .DEFAULT_GOAL := help
 .PHONY: help run demo test busy bench fmt fuzz deny
 
-help: ## what can be made
+help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build the release binary and start the controller on its embedded default configuration
@@ -23,10 +23,10 @@ demo: ## show a controller and an emulated network at work, in this terminal (no
 test: ## install what the tests need (as root), then run every check (STEPS="a b" for some)
 	@scripts/test $(STEPS)
 
-busy: ## run the tests five times beside two busy loops, in some two hours (scripts/busy says more)
+busy: ## run the tests five times beside two busy loops, in about two hours (see scripts/busy)
 	@scripts/busy
 
-bench: ## measure what the engine has to reach, in some five minutes, into docs/performance.md (needs valgrind)
+bench: ## measure the targets of the engine in about five minutes, into docs/performance.md (needs valgrind)
 	@scripts/bench
 
 fmt: ## format the Rust sources

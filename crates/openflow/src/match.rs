@@ -121,7 +121,7 @@ impl Match {
         Match { present: 0, masked: 0, values: [0; VALUES_LEN], masks: [0; VALUES_LEN], odd: None }
     }
 
-    /// Adds packets with `value` in `field`. Bits beyond the field are cut off.
+    /// Matches packets with `value` in `field`. Bits beyond the field are cut off.
     #[must_use]
     pub fn with(mut self, field: Field, value: u128) -> Self {
         self.set(field, value);
@@ -141,7 +141,7 @@ impl Match {
         self.values[slot].copy_from_slice(&value[value.len() - field.bytes()..]);
     }
 
-    /// Adds packets whose `field` equals `value` in the bits set in `mask`.
+    /// Matches packets whose `field` equals `value` in the bits set in `mask`.
     #[must_use]
     pub fn with_masked(mut self, field: Field, value: u128, mask: u128) -> Self {
         self.set_masked(field, value, mask);
