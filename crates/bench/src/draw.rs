@@ -104,8 +104,8 @@ impl Pattern {
     }
 
     /// Returns `number` modulo `macs`, for the first 2^40 numbers; larger ones start again. (The
-    /// error of the reciprocal is below `macs / 2^64`, so the quotient is right below `2^64 /
-    /// macs`.)
+    /// error of the reciprocal is below `macs / 2^64`, so the quotient is right below
+    /// `2^64 / macs`.)
     #[inline]
     fn remainder(&self, number: u64) -> u32 {
         let number = number & NUMBERS;

@@ -1,4 +1,4 @@
-//! The header of every message. It cuts a stream into messages.
+//! The header of every message. [`frame`] cuts a stream into messages with it.
 
 use std::fmt;
 

@@ -10,8 +10,8 @@ use crate::{HEADER_LEN, Match, MatchView, MessageKind, ToSwitch, Version, oxm};
 
 /// The start of a message to a switch, from an error: at least 64 bytes, or the whole message (1.0
 /// §5.4.4; 1.3.5 §7.4.4). Prints the name of the message. For a flow_mod it also prints command and
-/// match, as far as they are present: `OFPT_FLOW_MOD ADD
-/// priority=10,eth_type=0x0800,ip_proto=6,...`.
+/// match, as far as they are present:
+/// `OFPT_FLOW_MOD ADD priority=10,eth_type=0x0800,ip_proto=6,...`.
 #[derive(Clone, Copy, Debug)]
 pub struct Excerpt<'a> {
     version: Version,

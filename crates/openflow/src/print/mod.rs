@@ -1,5 +1,5 @@
-//! Prints messages: one line, and an indented line for each item of a list, similar to `ovs-ofctl
-//! ofp-print`.
+//! Prints messages: one line, and an indented line for each item of a list. The format is similar
+//! to that of `ovs-ofctl ofp-print`.
 //!
 //! ```text
 //! OFPT_PACKET_IN (OF1.3) (xid=0x0): table_id=0 cookie=0x0 total_len=42 in_port=1 (via no_match) data_len=42 (unbuffered)
