@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::usage::Reads;
 use crate::verify::Tally;
 
-/// Maximum latency that is recorded exactly, in nanoseconds: one minute. Longer ones count as this.
+/// Maximum latency that is recorded, in nanoseconds: one minute. Longer ones count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Significant digits of a recorded latency.

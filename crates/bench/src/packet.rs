@@ -27,7 +27,7 @@ pub(crate) const PACKET_IN_10_LEN: usize = 82;
 /// Length of the longest packet_in (1.3), in bytes.
 pub const MAX_PACKET_IN_LEN: usize = 106;
 
-/// Number of ports with hosts, 1 to 4. Host `h` is at port `1 + h % 4`.
+/// Number of ports with hosts. They are ports 1 to 4; host `h` is at port `1 + h % 4`.
 pub const HOST_PORTS: u32 = 4;
 
 /// Port of the one destination of [`crate::Destinations::One`].
