@@ -149,8 +149,8 @@ impl StormGuard {
         holds
     }
 
-    /// Returns whether a packet is a copy of a flooded frame during a storm: do not learn, nor
-    /// forward.
+    /// Returns whether a packet is a copy in a storm: the app must neither learn from it nor send
+    /// it.
     pub(crate) fn is_copy(&mut self, switch: &Switch<'_>, packet: &PacketIn<'_>) -> bool {
         if !self.is_on() {
             return false;

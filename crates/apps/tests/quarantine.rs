@@ -331,7 +331,7 @@ fn asked(lab: &Lab, switch: &str) -> usize {
     lab.messages(switch).filter(is_one).count()
 }
 
-/// A reply takes longer than the retry of refused drops, and than the list stays the same.
+/// A reply takes longer than the pause before a retry, and than the time between changes.
 #[test]
 fn a_slow_switch_is_heard_out_whatever_else_is_to_be_done() {
     const SLOW: Duration = Duration::from_millis(600);

@@ -144,8 +144,8 @@ mod moves {
         LearningSettings { hard_timeout_s, max_age_s, ..LearningSettings::default() }
     }
 
-    /// Same switch, old port still up: reachable within a second of the host's first unicast
-    /// packet.
+    /// Same switch, old port still up: reachable within a second of the host's first packet
+    /// (unicast).
     fn to_another_port(version: Version) {
         let (mut lab, pings) = prepare(version, 1, LearningSettings::default());
         lab.move_host_unseen("h1", "s1");

@@ -60,8 +60,7 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     }
 
     /// Returns the value of `key`, if it is in this line and was last seen at most `max_age` ticks
-    /// before `now`. Reads `max_age` only if needed. May return `None` for a key zero that is
-    /// present.
+    /// before `now`. Reads `max_age` only if needed. May return `None` for a present key zero.
     #[inline(always)]
     pub(crate) fn fresh(&self, key: u64, now: u32, max_age: &u32) -> Option<V> {
         let slot = self.likely(key)?;

@@ -1,8 +1,7 @@
 //! A table that all threads read and write; no thread waits for another.
 //!
 //! [`SharedTable`] maps a `u64` to a `u64` and records when each entry was last seen, as
-//! [`FlatTable`] does for one owner. The global learning switch stores the location of every host
-//! in one.
+//! [`FlatTable`] does for one owner. Global learning stores the location of every host in one.
 //!
 //! Properties:
 //! - **Reading takes no lock and writes nothing shared.** A usual hit reads one cache line, any

@@ -40,7 +40,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Takes `bytes` of a slab. `None` below [`MIN_ROOM_BYTES`], from a huge page up, or out of
+    /// Takes `bytes` of a slab. `None` below [`MIN_ROOM_BYTES`], from a huge page up, or without
     /// memory.
     pub(crate) fn take(bytes: usize) -> Option<Self> {
         if !(MIN_ROOM_BYTES..HUGE_PAGE_BYTES).contains(&bytes) {

@@ -233,8 +233,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
         Some(value)
     }
 
-    /// Replaces the value of a key that this table has hashed; keeps its age. Returns the old
-    /// value.
+    /// Replaces the value of a key that this table has hashed; keeps its age. Returns the old one.
     pub fn replace_hashed(&mut self, at: Hashed, value: V) -> Option<V> {
         let (part, place) = self.find(at)?;
         let line = self.part_mut(part).line_mut(place.line);

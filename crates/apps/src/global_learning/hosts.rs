@@ -47,8 +47,7 @@ pub struct GlobalHosts<T: GlobalTable> {
     near: Near,
     /// A port that led to a switch which is now behind another port.
     rerouted: Option<Port>,
-    /// Hosts that this switch has noted, since they are not in the table: place, and time in
-    /// seconds.
+    /// Hosts that this switch has noted, as they are not in the table: place, time in seconds.
     noted: VecDeque<(HostKey, Place, u32)>,
     /// Time of the last removal of finished notes, in seconds.
     tidied_s: u32,

@@ -77,7 +77,7 @@ pub(super) enum Heard {
     Nothing,
     /// The host is at the place in this switch's note, or behind it.
     AsNoted,
-    /// The same, and the note is new. It is as old as the host's other notes: no note renews
+    /// The same, and the note is new: as old as the host's other notes, so that none renews
     /// another.
     Noted { since: u32 },
     /// The host is attached here; these other switches have flows about it.

@@ -131,8 +131,7 @@ const VLAN_SHIFT: u32 = 48;
 const ADDRESS: u64 = (1 << VLAN_SHIFT) - 1;
 
 impl HostKey {
-    /// The host with this address in this VLAN (0: none); `None` if no station can have the
-    /// address.
+    /// The host with this address and VLAN (0: none); `None` if no station can have the address.
     pub(super) fn of_station(mac: MacAddr, vlan: u16) -> Option<Self> {
         let [a, b, c, d, e, f] = mac.0;
         let address = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);

@@ -38,8 +38,7 @@ pub(crate) trait HostTable: Send + 'static {
     /// Returns whether the table is too large to be in the cache by the middle of a switch's turn.
     fn is_large(&self) -> bool;
 
-    /// Returns whether all tables used in turn exceed the processor's cache, so that a prefetch
-    /// pays.
+    /// Returns whether all tables used in turn exceed the cache, so that a prefetch pays off.
     fn are_beyond_cache(&self) -> bool;
 
     /// Returns the destination of a packet without a tag, if both addresses are known stations with

@@ -28,8 +28,7 @@ pub struct LearningSettings {
     pub hard_timeout_s: u16,
     /// Priority of its flows.
     pub priority: u16,
-    /// Maximum number of hosts per switch. Beyond it, each new host replaces an old one
-    /// (`evicted`).
+    /// Maximum number of hosts per switch. Beyond it, a new host replaces an old one (`evicted`).
     pub max_entries: usize,
     /// Maximum number of hosts remembered behind one port, 0 for no limit. Further addresses are
     /// not learnt (`over_port_limit`), so that one port cannot crowd out the hosts of other ports.

@@ -53,8 +53,7 @@ pub struct LearningSwitch<H: HostTable = Hosts> {
     storm: StormGuard,
     /// The time of the last event in seconds, for ages between events.
     now_s: u32,
-    /// Whether flows may be installed without further checks: no pause is running, and no host
-    /// moves.
+    /// Whether flows may be installed without further checks: no pause runs, and no host moves.
     quiet: bool,
     /// Whether this event removes flows. If the event fails, its messages are lost.
     removing: bool,
@@ -401,8 +400,7 @@ impl<H: HostTable> LearningSwitch<H> {
         remove_flows(switch, host, at)
     }
 
-    /// Ends an event that removed flows. If it failed, the removals were dropped, and are noted as
-    /// lost.
+    /// Ends an event that removed flows. If it failed, its removals are recorded as lost.
     #[cold]
     fn settle(&mut self, ended: &Result<()>) {
         self.removal_lost |= self.removing && ended.is_err();

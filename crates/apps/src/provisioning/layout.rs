@@ -269,8 +269,7 @@ impl Laying<'_, '_> {
         Ok(())
     }
 
-    /// Returns the action that sends frames from a port over the next link, or around it by
-    /// `group`.
+    /// Returns the action that sends frames over the next link, or around it by `group`.
     fn onward(
         &mut self,
         came_in: SwitchPort,
@@ -332,8 +331,7 @@ impl Laying<'_, '_> {
         Some((tag, first.from.port))
     }
 
-    /// Lays a circuit of more than two endpoints: a frame from one goes to all others, along a
-    /// tree.
+    /// Lays a circuit of several endpoints: a frame from one goes to all others, along a tree.
     fn tree(&mut self, places: &[Place]) -> Result<(), NotLaid> {
         let Some(root) = places.first().map(|place| place.at.dpid) else { return Ok(()) };
         // Ports of the tree, by switch.

@@ -91,8 +91,7 @@ struct Drops {
     partly: BTreeSet<Blocked>,
     /// Missing flows of wanted hosts, from the last report.
     missing: BTreeMap<Blocked, Vec<Flow>>,
-    /// Reported flows that are not wanted: of an earlier run, or unlisted before the switch
-    /// connected.
+    /// Reported flows that are not wanted: of an earlier run, or of entries removed since.
     left: Vec<ToldFlow>,
     /// Whether the switch has reported its flows: later differences come from other programs.
     is_known: bool,

@@ -5,7 +5,7 @@
 //! - `switch` is the handler for packets at the controller. `neighbours` answers address requests.
 //! - `reactive` is the task that installs flows between two hosts when they talk. `proactive`
 //!   installs flows to each host when it is found. Only one of them runs, and only it changes
-//!   flows, so the app never disagrees about a path. `left` handles flows of an earlier run.
+//!   flows, so each path is decided once. `left` handles flows of an earlier run.
 //! - A packet for a known host is delivered by the host's own switch, so none is lost while flows
 //!   are installed. A broadcast, or a packet for an unknown host, goes to the host ports of all
 //!   switches. No flow and no switch floods, so no packet can circle.
@@ -44,8 +44,7 @@ pub enum RoutingMode {
 pub struct RoutingSettings {
     /// Decides when flows are installed.
     pub mode: RoutingMode,
-    /// Seconds without a packet after which a flow between two hosts is removed; 0: never
-    /// (reactive).
+    /// Seconds without a packet after which a flow is removed; 0 for never (reactive).
     pub idle_timeout_s: u16,
     /// Maximum number of packets of each switch that are flooded in a second. Further packets are
     /// dropped (`floods_over_limit`): each would go to all host ports in the network.

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bellrock_api::{Host, Hosts, MacAddr};
 
 const ETHERNET_LEN: usize = 14;
-/// Minimum bytes of an Ethernet frame without its check sequence (IEEE 802.3 §3.2.8), padded.
+/// Minimum bytes of a (padded) Ethernet frame without its check sequence (IEEE 802.3 §3.2.8).
 const SHORTEST_FRAME: usize = 60;
 const TAG_LEN: usize = 4;
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];

@@ -153,8 +153,7 @@ impl SharedTable {
         exchanged.unwrap_or(Err(NotReplaced::Busy))
     }
 
-    /// Removes all entries that `doomed` selects, and passes each to `removed`. Reads the whole
-    /// table.
+    /// Removes all entries that `doomed` selects; passes each to `removed`. Reads the whole table.
     pub fn remove_where(
         &self,
         mut doomed: impl FnMut(u64, u64) -> bool,
@@ -241,8 +240,7 @@ impl SharedTable {
         Some(Homes { indices, first, second })
     }
 
-    /// Tries an insertion once. `None` if another thread was faster or a move has freed a slot:
-    /// retry.
+    /// Tries an insertion once. `None`, for another attempt, after a faster thread or a move.
     fn try_insert(&self, at: Hashed, entry: Entry, now: u32) -> Option<SharedInsert> {
         let Some(homes) = self.homes(at) else {
             // A write to one line does not matter if the key is in the other.
@@ -306,8 +304,7 @@ impl SharedTable {
         Some(SharedInsert::Evicted { key: victim.key, value: victim.value })
     }
 
-    /// Moves entries, first one, then more, until one of two full lines has a free slot, if
-    /// possible.
+    /// Moves entries until one of two full lines has a free slot. Tries few moves before many.
     fn make_room(&self, homes: [usize; 2]) -> bool {
         (1..=MAX_MOVES).any(|moves| homes.into_iter().any(|line| self.free_slot(line, moves)))
     }
@@ -345,8 +342,7 @@ impl SharedTable {
         if line == first { second } else { first }
     }
 
-    /// The oldest of a sample of entries outside the key's lines. `None` if those have an older
-    /// entry.
+    /// The oldest of a sample of entries outside `homes`. `None` if `homes` has an older entry.
     fn choose_victim(&self, homes: &Homes<'_>, now: u32) -> Option<Victim<'_>> {
         let own = homes.oldest(now).map_or(0, |(_, entry)| age(entry.stamp, now) + 1);
         let from = self.hand.0.fetch_add(EVICT_SAMPLE_LINES, Ordering::Relaxed);
