@@ -1,14 +1,14 @@
-//! How long a switch waits before it tries its controller again.
+//! Time that a switch waits before it connects to its controller again.
 
 use std::time::Duration;
 
-/// A switch tries again after the first of these, then after twice as long each time, up to the
-/// last, as Open vSwitch does. A connection that has spoken OpenFlow starts it anew.
+/// Waiting times between attempts to connect. The time doubles after each failure, up to the
+/// maximum, as in Open vSwitch. A connection that has spoken OpenFlow resets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Before the second try.
+    /// Before the second attempt.
     pub first: Duration,
-    /// The longest.
+    /// The maximum.
     pub most: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after so many failures in a row, from 1.
+    /// Time to wait after this many failures in a row, from 1.
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(u32::BITS - 1);

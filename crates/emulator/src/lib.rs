@@ -10,22 +10,22 @@
 //! assert!(lab.ping("h1", "h8"));
 //! assert_eq!(lab.paths("h1", "h8"), [["h1", "s3", "s2", "s1", "s5", "s7", "h8"]]);
 //!
-//! // What breaks is seen: by the hosts, and in the flow tables.
+//! // What breaks shows in the hosts' pings and in the flow tables.
 //! lab.link_down("s1", "s5");
 //! assert!(!lab.ping("h1", "h8") && lab.ping("h1", "h4"));
 //! assert!(!lab.flows("s2").is_empty());
 //! ```
 //!
 //! # What it is
-//! A switch here is what the specification says: flow tables, groups, meters, buffers and counters
-//! behind an OpenFlow connection, 1.0 and 1.3. Switches, hosts and links make a network on a clock
-//! that is given from outside. There are two ways to run it: [`lab`], where workers with their apps
-//! and the network advance together and every run repeats from its seed; and [`live`], where its
-//! switches connect to any controller over TCP.
+//! A switch follows the specification: flow tables, groups, meters, buffers and counters behind an
+//! OpenFlow connection, 1.0 and 1.3. Switches, hosts and links make a network, whose clock is given
+//! from outside. There are two ways to run it. In [`lab`], workers with their apps advance together
+//! with the network, and every run repeats from its seed. In [`live`], the switches connect to any
+//! controller over TCP.
 //!
 //! # What it is not
-//! It decides nothing: what flows do is the controller's business. It holds no dispatch of apps; a
-//! controller in the same process is a worker (crate `worker`), fed with bytes and time.
+//! It decides nothing: the controller decides what flows do. It does not dispatch events to apps: a
+//! controller in the same process is a worker (crate `worker`), which gets bytes and time.
 //!
 //! # Where things are
 //! Each module uses those to its left, and none to its right:
@@ -38,14 +38,14 @@
 //!
 //! | Module | What it is |
 //! |---|---|
-//! | [`packet`] | frames: read into match fields, changed, made |
+//! | [`packet`] | frames: parses them into match fields, edits and builds them |
 //! | [`datapath`] | the forwarding of one switch: ports, flow tables, groups, meters, buffers |
-//! | [`switch`] | its OpenFlow end: channels to controllers, requests and news |
-//! | [`host`] | small stacks that talk: ARP, ICMP, UDP, flows like TCP's |
-//! | [`topology`] | what is linked with what: by name, from a file, by calls |
-//! | [`network`] | all of these on a virtual clock, with links that delay, queue and lose |
-//! | [`check`] | questions: who reaches whom, loops, black holes, paths, flows, messages |
-//! | [`lab`] | seeded: workers and apps over a network, and faults |
+//! | [`switch`] | its OpenFlow end: channels to controllers, requests and notices |
+//! | [`host`] | small stacks: ARP, ICMP, UDP, flows like TCP's |
+//! | [`topology`] | the links between nodes: by name, from a file, by calls |
+//! | [`network`] | all of these on a virtual clock, with links that delay, queue and lose frames |
+//! | [`check`] | questions: reachability, loops, black holes, paths, flows, messages |
+//! | [`lab`] | seeded runs: workers and apps over a network, and faults |
 //! | [`live`] | over sockets, against any controller |
 
 mod backoff;

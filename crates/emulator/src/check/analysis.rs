@@ -1,8 +1,8 @@
-//! Where a packet would go, without sending it.
+//! Follows a packet through the network without sending it.
 //!
-//! The answer comes from the switches' own forwarding: copies of their tables, groups and ports are
-//! given the packet, and what they send on is given to the next switch. So it is right for whatever
-//! a flow can do, and counts, buffers and meters of the network stay as they are.
+//! The answer comes from the switches' own forwarding. A copy of a switch's tables, groups and
+//! ports gets the packet, and the next switch gets what that copy sends. So the answer is right for
+//! every action of a flow, and the network's counters, buffers and meters do not change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +13,25 @@ use crate::network::Network;
 use crate::packet::{Frame, digest};
 use crate::topology::{HostId, Node, SwitchId, Topology};
 
-/// Switches that one packet is led through, with its copies; more are not looked at.
+/// Maximum number of switches that one packet, with its copies, is followed through.
 pub const MAX_STEPS: usize = 100_000;
 
-/// Circles of one packet that are named; more are not looked for.
+/// Maximum number of loops that are reported for one packet.
 pub const MAX_LOOPS: usize = 16;
 
-/// A network's tables as they are now, to lead packets through.
+/// The network's tables as they are now, for following packets.
 pub struct Analysis<'n> {
     network: &'n Network,
     copies: BTreeMap<SwitchId, Datapath>,
     effects: Effects,
 }
 
-/// A packet, or a copy of it, comes to a switch.
+/// A packet, or a copy of it, arrives at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The switch.
     pub switch: SwitchId,
-    /// Where it comes in.
+    /// The port where it arrives.
     pub port: u32,
     /// The step before; None for the first.
     pub before: Option<usize>,
@@ -42,44 +42,44 @@ pub struct Step {
 /// What a switch does with a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Ports that it sends it to.
+    /// Number of ports that it sends the packet to.
     pub ports: u32,
-    /// Ports among them that have no link, or one that is down.
+    /// Number of these ports without a link, or with a link that is down.
     pub dead_ends: u32,
-    /// Whether it goes to the controller.
+    /// Whether the packet goes to the controller.
     pub controller: bool,
 }
 
-/// Where a packet and its copies would go.
+/// The path that a packet and its copies would take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The switches that it comes to, each after the one before it.
+    /// The switches where it arrives, each after the one before it.
     pub steps: Vec<Step>,
-    /// The hosts that it comes to, and the step before; a host that it comes to twice is here twice.
+    /// The hosts where it arrives, and the step before. A host is listed once for each arrival.
     pub delivered: Vec<(HostId, usize)>,
-    /// The circles that it would run in: the switches, of which the first is the next again.
+    /// The loops: the switches in order; after the last comes the first again.
     pub loops: Vec<Vec<SwitchId>>,
-    /// Whether it went through [`MAX_STEPS`] switches, and what comes then is not known.
+    /// Whether it passed [`MAX_STEPS`] switches; the rest of its path is not known.
     pub cut_off: bool,
 }
 
-/// What is wrong with the way of a packet to a host.
+/// A fault on the path of a packet to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It runs in a circle.
+    /// It goes in a loop.
     Loop(Vec<SwitchId>),
-    /// It comes neither to the host nor to a controller; it ends at this switch. None if it has no
-    /// switch to begin with.
+    /// It reaches neither the host nor a controller, and ends at this switch. `None` if the sender
+    /// has no switch.
     BlackHole(Option<SwitchId>),
-    /// It comes to the host so many times.
+    /// It arrives at the host this many times.
     Duplicate(usize),
-    /// It goes through more switches than are looked at.
+    /// It passes more than [`MAX_STEPS`] switches.
     Endless,
 }
 
 impl Trace {
-    /// What is wrong with this as the way of a unicast packet to a host. That it is known only to
-    /// the controller is nothing wrong.
+    /// Lists the faults, if this is the path of a unicast packet to a host. A packet that reaches
+    /// only the controller is no fault.
     #[must_use]
     pub fn findings(&self, to: HostId) -> Vec<Finding> {
         let mut findings: Vec<_> = self.loops.iter().cloned().map(Finding::Loop).collect();
@@ -97,7 +97,7 @@ impl Trace {
         findings
     }
 
-    /// The switches on the way to a host, the first time that the packet comes there.
+    /// The switches on the path to a host, for the packet's first arrival there.
     #[must_use]
     pub fn path_to(&self, to: HostId) -> Option<Vec<SwitchId>> {
         let (_, last) = self.delivered.iter().find(|(host, _)| *host == to)?;
@@ -106,7 +106,7 @@ impl Trace {
         Some(path.into_iter().map(|step| self.steps[step].switch).collect())
     }
 
-    /// A step and those before it.
+    /// A step and all steps before it.
     fn back_from(&self, step: usize) -> Vec<usize> {
         std::iter::successors(Some(step), |step| self.steps[*step].before).collect()
     }
@@ -147,21 +147,20 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Where a packet is on its way: to come to a switch, or to leave one for good.
+/// The next event of a packet: it arrives at a switch, or the search leaves a switch.
 enum Visit {
     Come { switch: SwitchId, port: u32, frame: Frame, before: Option<usize> },
     Leave,
 }
 
 impl<'n> Analysis<'n> {
-    /// Takes the network's tables as they are. Each switch is copied when a packet first comes to
-    /// it.
+    /// Uses the network's tables as they are. A switch is copied when a packet first arrives there.
     #[must_use]
     pub fn new(network: &'n Network) -> Self {
         Analysis { network, copies: BTreeMap::new(), effects: Effects::default() }
     }
 
-    /// Where an echo request from one host to another would go.
+    /// The path of an echo request from one host to another.
     pub fn ping(&mut self, from: HostId, to: HostId) -> Trace {
         let [a, b] = [from, to].map(|host| self.network.host(host));
         let frame = echo_request((a.mac(), a.ip()), (b.mac(), b.ip()));
@@ -171,7 +170,7 @@ impl<'n> Analysis<'n> {
         }
     }
 
-    /// What is wrong with the ways of echo requests between each two of these hosts.
+    /// Lists the faults of echo requests between every two of these hosts.
     pub fn check(&mut self, hosts: &[HostId]) -> Vec<(HostId, HostId, Finding)> {
         let mut all = Vec::new();
         for from in hosts {
@@ -183,10 +182,10 @@ impl<'n> Analysis<'n> {
         all
     }
 
-    /// Where a frame would go that comes to a switch.
+    /// The path of a frame that arrives at a switch.
     pub fn trace(&mut self, switch: SwitchId, port: u32, frame: Frame) -> Trace {
         let mut trace = Trace::default();
-        // The way so far. A packet that comes to a switch as it came before is in a circle.
+        // The path so far. A packet that arrives at a switch as it arrived before is in a loop.
         let mut way: Vec<(SwitchId, u32, u64)> = Vec::new();
         let mut waiting = vec![Visit::Come { switch, port, frame, before: None }];
         while let Some(visit) = waiting.pop() {
@@ -215,14 +214,14 @@ impl<'n> Analysis<'n> {
         trace
     }
 
-    /// Leads a packet through one switch, and puts what leaves it where it goes.
+    /// Follows a packet through one switch, and queues what leaves the switch.
     fn pass(&mut self, step: usize, frame: Frame, trace: &mut Trace, waiting: &mut Vec<Visit>) {
         let Step { switch, port, .. } = trace.steps[step];
         let now = self.network.now();
         let original = self.network.switch(switch).datapath();
         let copy = self.copies.entry(switch).or_insert_with(|| original.clone());
         if copy.meters().iter().next().is_some() {
-            // What packets before have taken from its meters is given back.
+            // Gives back the tokens that earlier packets took from its meters.
             copy.clone_from(original);
         }
         copy.receive(port, frame, now, &mut self.effects);
@@ -242,7 +241,7 @@ impl<'n> Analysis<'n> {
                 None => outcome.dead_ends += 1,
             }
         }
-        // What left first goes on first.
+        // What left first is followed first.
         waiting[first..].reverse();
         trace.steps[step].outcome = outcome;
     }

@@ -1,10 +1,10 @@
-//! What packets did that were sent.
+//! What happened to packets that were sent.
 
 use crate::network::{Hop, Network};
 use crate::topology::{HostId, Node};
 
-/// The ways that unicast packets from one host to another took, each once, as the nodes that they
-/// passed: a host, switches, a host. They come from the hops that the network remembers
+/// The paths of unicast packets from one host to another, each path once: a host, switches, a host.
+/// They come from the hops that the network keeps
 /// ([`hops`](crate::network::NetworkSettings::hops)), the oldest first.
 #[must_use]
 pub fn paths(network: &Network, from: HostId, to: HostId) -> Vec<Vec<Node>> {
@@ -15,7 +15,7 @@ pub fn paths(network: &Network, from: HostId, to: HostId) -> Vec<Vec<Node>> {
         if last.to.node != Node::Host(to) {
             continue;
         }
-        // Back from the end: before a hop, the same packet arrived where the hop begins.
+        // Backwards from the end: the hop before ended where this one begins, with the same packet.
         let mut path = vec![last.to.node, last.from.node];
         for hop in hops[..index].iter().rev() {
             if hop.trace == last.trace && path.last() == Some(&hop.to.node) {
@@ -30,7 +30,7 @@ pub fn paths(network: &Network, from: HostId, to: HostId) -> Vec<Vec<Node>> {
     paths
 }
 
-/// The hosts to which the network delivered unicast frames more than once, and how many.
+/// The hosts that received a unicast frame more than once, with the number of duplicates.
 #[must_use]
 pub fn duplicates(network: &Network) -> Vec<(HostId, u64)> {
     let hosts = (0..network.topology().hosts().len()).map(HostId::of);

@@ -1,16 +1,16 @@
-//! Questions that anybody may ask of a network: who reaches whom, where packets would go and where
-//! they went, what stands in flow tables, what was said.
+//! Questions about a network: reachability, the paths that packets would take and took, the flows
+//! in tables, the messages that were sent.
 //!
-//! - [`Reachability`]: by traffic. Hosts ping, and the matrix says whose pings were answered.
-//! - [`Analysis`]: without traffic. A packet is led through copies of the switches' tables, and
-//!   loops, black holes and paths come out.
-//! - [`paths`] and [`duplicates`]: what packets did that were sent.
+//! - [`Reachability`]: by traffic. Hosts ping; the matrix shows which pings were answered.
+//! - [`Analysis`]: without traffic. It follows a packet through copies of the switches' tables, and
+//!   reports loops, black holes and paths.
+//! - [`paths`] and [`duplicates`]: what happened to packets that were sent.
 //! - [`dump_flows`]: flow tables as text.
 //! - [`MessageLog`]: messages between switches and controllers.
 //!
 //! # What it is not
-//! It changes nothing but by the traffic of pings, and it judges by what a host or an operator could
-//! see, not by what an app meant to do.
+//! Only its pings change the network. It judges by what a host or an operator can see, not by what
+//! an app intended.
 
 mod analysis;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Who reaches whom, by pings.
+//! Reachability between hosts, by pings.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,31 +7,32 @@ use crate::host::{PingId, PingSettings};
 use crate::network::Network;
 use crate::topology::{HostId, Node, Topology};
 
-/// Pings between hosts that are being sent. Who advances the network decides when to look:
-/// [`Reachability::is_over`] and then [`Reachability::finish`].
+/// Pings between hosts that are under way. The owner of the network advances it, asks
+/// [`Reachability::is_over`], and then calls [`Reachability::finish`].
 pub struct Reachability {
     pings: Vec<(HostId, HostId, PingId)>,
-    /// Pairs that could not even begin.
+    /// Pairs whose ping could not start.
     refused: Vec<(HostId, HostId)>,
     hosts: Vec<HostId>,
 }
 
 impl Reachability {
-    /// Lets each of these hosts ping each other one. Nothing has happened yet: time must pass.
+    /// Starts a ping from each of these hosts to each other one. The caller must advance the
+    /// network.
     pub fn begin(network: &mut Network, hosts: &[HostId], settings: PingSettings) -> Self {
         let pairs = hosts.iter().flat_map(|from| hosts.iter().map(|to| (*from, *to)));
         let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
         Self::begin_pairs(network, &pairs, settings)
     }
 
-    /// Lets all hosts ping each other.
+    /// Starts pings between all hosts.
     pub fn begin_all(network: &mut Network, settings: PingSettings) -> Self {
         let hosts = network.topology().hosts().len();
         let hosts: Vec<HostId> = (0..hosts).map(HostId::of).collect();
         Self::begin(network, &hosts, settings)
     }
 
-    /// Lets the first of each pair ping the second.
+    /// Starts a ping from the first to the second host of each pair.
     pub fn begin_pairs(
         network: &mut Network,
         pairs: &[(HostId, HostId)],
@@ -56,7 +57,7 @@ impl Reachability {
         self.pings.iter().all(|(from, _, id)| network.host(*from).is_ping_over(*id))
     }
 
-    /// Ends the pings, those that were not answered yet too, and says what came of them.
+    /// Ends all pings, also unanswered ones, and returns the result.
     #[must_use]
     pub fn finish(self, network: &mut Network) -> Matrix {
         let mut matrix = Matrix { hosts: self.hosts, lost: self.refused, pings: 0, slowest: None };
@@ -74,14 +75,14 @@ impl Reachability {
     }
 }
 
-/// Who reached whom.
+/// The result of pings between hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     /// The hosts that took part, in order.
     pub hosts: Vec<HostId>,
-    /// How many pairs were tried.
+    /// Number of pairs that were tried.
     pub pings: usize,
-    /// Pairs where a ping was not answered: from, to; in order.
+    /// Pairs with an unanswered ping (from, to), in order.
     pub lost: Vec<(HostId, HostId)>,
     /// The longest round trip.
     pub slowest: Option<Duration>,
@@ -94,14 +95,14 @@ impl Matrix {
         self.lost.is_empty()
     }
 
-    /// The matrix as a text like that of Mininet's `pingall`: a line for each host with whom it
-    /// reached, an X for each other. Only hosts that could not reach all are named if they are
-    /// more than [`Matrix::MAX_LINES`].
+    /// The matrix as text, like Mininet's `pingall`: one line for each host, with the hosts that it
+    /// reached, and X for each host that it did not reach. With more than [`Matrix::MAX_LINES`]
+    /// hosts, only hosts that missed some are listed.
     pub fn display<'m>(&'m self, topology: &'m Topology) -> impl fmt::Display + 'm {
         Table { matrix: self, topology }
     }
 
-    /// Lines above which those of hosts that reach all others are left out.
+    /// Maximum number of hosts for which every host has a line.
     pub const MAX_LINES: usize = 40;
 }
 

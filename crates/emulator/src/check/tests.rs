@@ -1,4 +1,4 @@
-//! What the checks find in networks that are right, and in ones that are wrong.
+//! The checks, on networks that are right and on networks that are wrong.
 
 use bellrock_openflow::{Field, FlowMod, Match, Port, ToSwitch, Version};
 
@@ -69,7 +69,7 @@ fn a_black_hole_is_named_and_what_the_controller_gets_is_none() {
 fn a_double_delivery_is_found_in_tables_and_in_traffic() {
     let mut driven = Driven::new("ring:3", settings(), Version::V1_3);
     driven.route_all();
-    // Both ways round at the same time. Broadcasts must not go round.
+    // Both ways round the ring at once. Broadcasts must not loop.
     let to_h3 = to_host(&driven, "h3");
     driven.flow("s1", &to_h3, &[Port(2), Port(3)]);
     driven.flow("s2", &to_h3, &[Port(3)]);
@@ -105,7 +105,7 @@ fn a_packet_that_the_controller_sends_on_keeps_its_path() {
     driven.route_all();
     assert!(driven.pings("h1", "h2"));
     driven.network.forget_hops();
-    // s1 gives it to the controller, which sends it on by hand.
+    // s1 sends the packet to the controller, which sends it on with a packet_out.
     let to_h2 = to_host(&driven, "h2");
     driven.flow("s1", &to_h2, &[Port::CONTROLLER]);
     driven.hear();
@@ -154,7 +154,7 @@ fn a_matrix_says_who_did_not_reach_whom() {
     assert!(pings.is_over(&driven.network));
     let matrix = pings.finish(&mut driven.network);
     let text = matrix.display(driven.network.topology()).to_string();
-    // What h3 asks is answered, but the answers do not come to it.
+    // The pings of h3 reach the hosts, but the answers do not reach h3.
     assert_eq!(text, "h1 -> h2 X\nh2 -> h1 X\nh3 -> X X\n66.7% lost (2 of 6 answered)");
     assert!(!matrix.is_complete());
 }

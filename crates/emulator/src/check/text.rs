@@ -8,8 +8,8 @@ use bellrock_openflow::{Instructions, MatchView};
 use crate::datapath::flows::{Flow, FlowTable};
 use crate::switch::Switch;
 
-/// All flows of a switch, one in a line, much as `ovs-ofctl dump-flows` shows them: by table, then
-/// by priority, the highest first, then by match.
+/// All flows of a switch, one a line, much as `ovs-ofctl dump-flows` shows them: by table, then by
+/// priority (highest first), then by match.
 #[must_use]
 pub fn dump_flows(switch: &Switch, now: Duration) -> String {
     let tables = switch.datapath().tables().iter();
@@ -24,7 +24,7 @@ pub fn dump_table(number: u8, table: &FlowTable, now: Duration) -> String {
     lines.into_iter().map(|(_, _, line)| line + "\n").collect()
 }
 
-/// A flow's priority and match, and its line.
+/// A flow's priority, match and line.
 fn line(table: u8, flow: &Flow, now: Duration) -> (u16, String, String) {
     let matching = MatchView::from(&flow.matching()).to_string();
     let mut line = format!(

@@ -2,19 +2,19 @@
 
 use bellrock_openflow::Action;
 
-/// Actions, at most one of each type (set-field: of each field), in the order that they run in.
+/// Actions, at most one of each type (set-field: of each field), in the order in which they run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActionSet(Vec<(u16, Action<'static>)>);
 
-/// Where the group stands in the order.
+/// Position of the group action in the order.
 const GROUP: u16 = 10 << 8;
-/// Where the output stands: last.
+/// Position of the output: last.
 const OUTPUT: u16 = 11 << 8;
 
-/// The place of an action's type in the order of the specification.
+/// Position of an action's type in the order of the specification.
 ///
-/// Of several tags to remove, the outermost goes first; the specification says only that all go
-/// before any is added. TTLs are set with the other fields.
+/// Of several tags to pop, the outermost goes first: the specification says only that all pops run
+/// before any push. TTLs are set together with the other fields.
 fn place(action: &Action<'static>) -> u16 {
     let (step, within) = match action {
         Action::CopyTtlIn => (1, 0),
@@ -37,7 +37,7 @@ fn place(action: &Action<'static>) -> u16 {
         Action::SetQueue(_) => (9, 0),
         Action::Group(_) => return GROUP,
         Action::Output { .. } | Action::Enqueue { .. } => return OUTPUT,
-        // Refused before; they would do nothing.
+        // The check refuses these; they would do nothing.
         Action::SetUnknownField { .. } | Action::Experimenter { .. } | Action::Unknown { .. } => {
             (0, 0)
         }
@@ -46,14 +46,14 @@ fn place(action: &Action<'static>) -> u16 {
 }
 
 impl ActionSet {
-    /// The set of a bucket's actions.
+    /// Makes the set of a bucket's actions.
     pub(super) fn of(actions: &[Action<'static>]) -> Self {
         let mut set = ActionSet::default();
         set.merge(actions);
         set
     }
 
-    /// Adds actions, each in the place of one of the same type.
+    /// Adds actions; each replaces an action of the same type.
     pub(super) fn merge(&mut self, actions: &[Action<'static>]) {
         for action in actions {
             let place = place(action);
@@ -64,17 +64,17 @@ impl ActionSet {
         }
     }
 
-    /// Whether there is no action in it.
+    /// Whether the set has no actions.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Empties it.
+    /// Removes all actions.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The actions in the order that they run in. A group takes the place of the output.
+    /// The actions in the order in which they run. A group replaces the output.
     pub(super) fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
         let grouped = self.0.iter().any(|(place, _)| *place == GROUP);
         let run = self.0.iter().filter(move |(place, _)| !grouped || *place != OUTPUT);

@@ -1,5 +1,5 @@
-//! Checks of actions: what a controller may ask for, and what it is told where not
-//! (1.0 §5.4.4; 1.3.5 §5.12, §7.2.5, §7.4.4.3).
+//! Checks of actions: which ones a controller may use, and the errors for the rest (1.0 §5.4.4;
+//! 1.3.5 §5.12, §7.2.5, §7.4.4.3).
 
 use bellrock_openflow::{Action, ErrorCode, Field, Group, Match, Port, Version};
 
@@ -11,15 +11,15 @@ use crate::packet::parse::{
     TYPE_MPLS, TYPE_MPLS_MULTICAST, TYPE_PBB, UDP, is_tag,
 };
 
-/// Actions that were checked. None of them borrows: those that carry bytes are refused.
+/// Actions that were checked. None borrows: the check refuses actions that carry bytes.
 pub type Actions = Box<[Action<'static>]>;
 
-/// Actions that a flow may have in all, and likewise the buckets of a group. A request of 64 KiB could
-/// have twice as many; then a statistics reply, which says more of a flow than the request did, would
-/// have no room for it.
+/// Maximum number of actions of a flow, and of all buckets of a group. A request of 64 KiB could
+/// have twice as many. A statistics reply says more about a flow than the request did, and could
+/// then not hold it.
 pub const MAX_ACTIONS: usize = 2_000;
 
-/// Checks actions against what the switch has.
+/// Checks actions against the ports, groups, meters and tables of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'a> {
     pub(super) version: Version,
@@ -27,15 +27,15 @@ pub struct Checker<'a> {
     pub(super) ports: &'a Ports,
     pub(super) groups: &'a Groups,
     pub(super) meters: &'a Meters,
-    /// Whether the actions are those of a packet_out, which alone may send to the tables.
+    /// Whether the actions belong to a packet_out: only these may output to `TABLE`.
     pub(super) packet_out: bool,
-    /// Whether FLOOD is none of the ports that packets can be sent to.
+    /// Whether the switch refuses FLOOD as an output port.
     pub(super) refuses_flood: bool,
 }
 
 impl Checker<'_> {
-    /// Checks a list of actions. With the match of the flow that they belong to, they have to fit
-    /// the packets that it lets pass (1.3).
+    /// Checks a list of actions. If the match of their flow is given, they must fit the packets
+    /// that it matches (1.3).
     ///
     /// # Errors
     /// The OpenFlow error (`OFPET_BAD_ACTION`) of the first action that is wrong.
@@ -44,7 +44,7 @@ impl Checker<'_> {
         actions: impl Iterator<Item = Action<'a>>,
         matching: Option<&Match>,
     ) -> Result<Actions, ErrorCode> {
-        // 1.0 knows no such error: an action that does not fit a packet does nothing to it.
+        // 1.0 has no such error: an action that does not fit a packet leaves it as it is.
         let matching = matching.filter(|_| self.version == Version::V1_3);
         let mut known = matching.map(Known::of);
         let checked = actions.map(|action| {
@@ -60,8 +60,8 @@ impl Checker<'_> {
         checked.collect()
     }
 
-    /// Checks the actions of a bucket of `group`, which may name the group itself: whether groups
-    /// make a circle is found out when all buckets are known.
+    /// Checks the actions of a bucket of `group`. They may name the group itself: loops of groups
+    /// are searched for when all buckets are known.
     pub(super) fn bucket<'a>(
         &self,
         group: u32,
@@ -74,7 +74,7 @@ impl Checker<'_> {
         checked.collect()
     }
 
-    /// One action by itself.
+    /// Checks one action by itself.
     fn action(&self, action: &Action<'_>) -> Result<Action<'static>, ErrorCode> {
         let require = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
         let bad_argument = ErrorCode::ActionBadArgument;
@@ -85,7 +85,8 @@ impl Checker<'_> {
                 Action::Output { port, max_len }
             }
             Action::Enqueue { port, queue } => {
-                // Queues belong to ports that are there; the ingress port's are looked for later.
+                // A queue belongs to a port. The queue of `IN_PORT` is looked up when the packet is
+                // sent.
                 let entry = self.ports.get(port.0);
                 let known = port == Port::IN_PORT || entry.is_some();
                 require(known, ErrorCode::ActionBadOutPort)?;
@@ -93,7 +94,7 @@ impl Checker<'_> {
                 Action::Enqueue { port, queue }
             }
             Action::SetQueue(queue) => {
-                // Only the output that follows tells the port.
+                // The output that follows decides the port.
                 require(self.ports.iter().any(|port| port.queue(queue).is_some()), bad_queue)?;
                 Action::SetQueue(queue)
             }
@@ -144,11 +145,11 @@ impl Checker<'_> {
         })
     }
 
-    /// Whether packets can be sent to this port.
+    /// Whether packets can be output to this port.
     ///
-    /// A port that the switch does not have is refused, which both versions allow: ports of the
-    /// emulator do not come and go. `NORMAL` is refused: behind OpenFlow there is no other
-    /// forwarding here (1.3.5 §4.5: an OpenFlow-only switch).
+    /// A port that the switch does not have is refused. Both versions allow this: ports of the
+    /// emulator do not come and go. `NORMAL` is refused: an OpenFlow-only switch has no other
+    /// forwarding (1.3.5 §4.5).
     fn is_output(&self, port: Port) -> bool {
         match port {
             Port::FLOOD => !self.refuses_flood,
@@ -159,14 +160,13 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a field can be set: a header field, and one that stands in the packet. Pipeline fields
-/// but the tunnel's do not (1.3.5 §7.2.5), and the flags of extension headers only sum them up.
+/// Whether a field can be set: it must be a header field that stands in the packet. Pipeline fields
+/// do not, except the tunnel id (1.3.5 §7.2.5). The flags of extension headers only summarise them.
 pub(crate) fn is_settable(field: Field) -> bool {
     !matches!(field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr)
 }
 
-/// Whether a field can have this value. A VLAN id says that there is a tag; there is no way to set
-/// it to "none".
+/// Whether a field can have this value. A VLAN id says that there is a tag; "no tag" cannot be set.
 fn is_value(field: Field, value: u128) -> bool {
     let tagged = value & u128::from(Match::VLAN_PRESENT) != 0;
     value <= field.max() && (field != Field::VlanVid || tagged)
@@ -176,17 +176,17 @@ const fn is_mpls(eth_type: u16) -> bool {
     matches!(eth_type, TYPE_MPLS | TYPE_MPLS_MULTICAST)
 }
 
-/// What is known of a value in the packets that reach an action.
+/// What is known about a value in the packets that reach an action.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Is<T> {
-    /// The match leaves it open: an action cannot count on it.
+    /// The match leaves it open: an action cannot rely on it.
     Open,
     Value(T),
-    /// A tag was removed, and the match says nothing of what was under it: the controller knows.
+    /// A tag was popped, and the match does not say what is under it: only the controller knows.
     Uncovered,
 }
 
-/// What the match and the actions before it say of the packets that reach an action.
+/// What the match and earlier actions say about the packets that reach an action.
 struct Known {
     tagged: Is<bool>,
     eth_type: Is<u16>,
@@ -206,7 +206,7 @@ impl Known {
         }
     }
 
-    /// Whether an action fits: what it changes is there.
+    /// Whether an action fits: the packet has what the action changes.
     fn admits(&self, action: &Action<'_>) -> bool {
         match *action {
             Action::PopVlan => self.is_tagged(),
@@ -220,7 +220,7 @@ impl Known {
         }
     }
 
-    /// The prerequisites of a field (1.3.5 table 12).
+    /// Whether the prerequisites of a field hold (1.3.5 table 12).
     fn has(&self, field: Field) -> bool {
         use Field::*;
         let ipv4 = || self.is_type(|eth_type| eth_type == TYPE_IPV4);
@@ -251,12 +251,12 @@ impl Known {
         }
     }
 
-    /// What is known behind an action.
+    /// Updates what is known after an action.
     fn after(&mut self, action: &Action<'_>) {
         match *action {
             Action::PushVlan(_) => self.tagged = Is::Value(true),
             Action::PopVlan => self.tagged = Is::Uncovered,
-            // MPLS and PBB go in front of the tags that are there.
+            // MPLS and PBB tags go in front of the tags that are there.
             Action::PushMpls(eth_type) | Action::PushPbb(eth_type) => {
                 *self = Known {
                     tagged: Is::Value(false),

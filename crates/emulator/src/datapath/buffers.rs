@@ -6,11 +6,10 @@ use bellrock_openflow::{ErrorCode, Port};
 
 use crate::packet::Frame;
 
-/// For this long a packet stays in its buffer, whatever comes. After that it stays until its place
-/// is needed.
+/// Minimum time that a packet stays in its buffer. Later it stays until its slot is needed.
 pub const BUFFER_KEPT: Duration = Duration::from_secs(5);
 
-/// Ids go round at this number: the last one of all means "no buffer".
+/// Ids wrap at this number; the highest 32-bit id means "no buffer".
 const IDS: u32 = 1 << 31;
 
 /// A packet in its buffer.
@@ -24,32 +23,32 @@ struct Buffered {
 
 /// The buffers of a switch.
 ///
-/// Ids are given out one after the other, and each names the place that it stands for, so an id of
-/// long ago cannot take out another packet.
+/// Ids are assigned one after the other, and each id stands for one slot. So an old id cannot take
+/// out a newer packet.
 #[derive(Clone, Debug)]
 pub(super) struct Buffers {
     places: Vec<Option<Buffered>>,
     capacity: u32,
     next: u32,
-    /// Whether ids have gone round once: all of them have been given out.
+    /// Whether ids have wrapped: every id has been assigned once.
     gone_round: bool,
 }
 
 impl Buffers {
     pub(super) fn new(capacity: u32) -> Self {
-        // With a divisor of the number of ids, an id names the same place each time round.
+        // The capacity divides the number of ids: an id has the same slot after each wrap.
         let capacity =
             if capacity == 0 { 0 } else { capacity.min(MAX_BUFFERS).next_power_of_two() };
         Buffers { places: Vec::new(), capacity, next: 0, gone_round: false }
     }
 
-    /// How many packets there is room for.
+    /// Maximum number of packets.
     pub(super) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Keeps a copy of a packet. `None` when the place whose turn it is still has a packet that is
-    /// kept: the packet then goes to the controller whole.
+    /// Keeps a copy of a packet. Returns `None` while the next slot has a packet younger than
+    /// [`BUFFER_KEPT`]: the whole packet then goes to the controller.
     pub(super) fn keep(&mut self, bytes: &[u8], in_port: Port, now: Duration) -> Option<u32> {
         if self.capacity == 0 {
             return None;
@@ -72,8 +71,8 @@ impl Buffers {
     /// Takes a packet out.
     ///
     /// # Errors
-    /// `OFPBRC_BUFFER_EMPTY`: it was taken out before, or had to make room; `OFPBRC_BUFFER_UNKNOWN`:
-    /// the id was never given out.
+    /// `OFPBRC_BUFFER_EMPTY`: it was taken out before, or a newer packet has its slot;
+    /// `OFPBRC_BUFFER_UNKNOWN`: the id was never assigned.
     pub(super) fn take(&mut self, id: u32) -> Result<(Frame, Port), ErrorCode> {
         if id >= IDS || (id >= self.next && !self.gone_round) {
             return Err(ErrorCode::RequestBufferUnknown);
@@ -83,14 +82,14 @@ impl Buffers {
         found.map(|found| (found.frame, found.in_port)).ok_or(ErrorCode::RequestBufferEmpty)
     }
 
-    /// Forgets all packets.
+    /// Removes all packets.
     pub(super) fn clear(&mut self) {
         self.places.clear();
         self.places.resize_with((self.next.min(self.capacity)) as usize, || None);
     }
 }
 
-/// The most packets that a switch buffers.
+/// Maximum number of packets that a switch buffers.
 pub const MAX_BUFFERS: u32 = 1 << 16;
 
 #[cfg(test)]

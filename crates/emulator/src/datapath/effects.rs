@@ -1,4 +1,4 @@
-//! What comes of an event at a switch: frames to send, and news for controllers.
+//! The effects of an event at a switch: frames to send, and notices for controllers.
 
 use std::time::Duration;
 
@@ -6,38 +6,39 @@ use bellrock_openflow::{FlowRemovedReason, Match, PacketInReason, Port, PortStat
 
 use crate::packet::Frame;
 
-/// Frames that are kept to be used again; more are freed.
+/// Maximum number of frames that are kept for reuse; more are freed.
 const POOLED_FRAMES: usize = 256;
 
-/// Frames that leave of one event at most; what is beyond does not fit into the queues of ports, which
-/// count it as dropped. A 64 KiB request can have a frame copied some thousand times to every port.
+/// Maximum number of frames that leave because of one event. More do not fit into the queues of
+/// ports, which count them as dropped. A 64 KiB request can copy a frame to every port some
+/// thousand times.
 pub const MAX_FRAMES: usize = 65_536;
 
-/// What came of one event or several. The caller empties it and gives it to the next event, so that
-/// frames and lists are allocated once.
+/// The effects of one event or several. The caller empties them and passes them to the next event,
+/// so that frames and lists are allocated once.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Frames that leave, in order, with the port that each leaves by ([`Port::LOCAL`] among them).
+    /// Frames that leave, in order, with their output port ([`Port::LOCAL`] included).
     pub frames: Vec<(u32, Frame)>,
-    /// News for controllers, in order.
+    /// Notices for controllers, in order.
     pub notices: Vec<Notice>,
     pool: Vec<Frame>,
 }
 
 impl Effects {
-    /// Nothing yet.
+    /// No effects yet.
     #[must_use]
     pub fn new() -> Self {
         Effects::default()
     }
 
-    /// An empty frame, used before where there is one.
+    /// An empty frame, reused if possible.
     #[must_use]
     pub fn frame(&mut self) -> Frame {
         self.pool.pop().unwrap_or_default()
     }
 
-    /// A frame of these bytes, used before where there is one.
+    /// A frame of these bytes, reused if possible.
     #[must_use]
     pub fn copy(&mut self, bytes: &[u8]) -> Frame {
         let mut frame = self.frame();
@@ -45,13 +46,13 @@ impl Effects {
         frame
     }
 
-    /// Whether another frame may leave besides so many that will.
+    /// Whether one more frame may leave, besides this many that wait.
     #[inline]
     pub(super) fn has_room(&self, besides: usize) -> bool {
         self.frames.len() + besides < MAX_FRAMES
     }
 
-    /// Takes a frame back that nobody needs.
+    /// Takes back a frame that is no longer needed.
     pub fn recycle(&mut self, mut frame: Frame) {
         if self.pool.len() < POOLED_FRAMES {
             frame.clear();
@@ -60,29 +61,30 @@ impl Effects {
     }
 }
 
-/// News for controllers, the same for all versions. Who gets it, and in which form, the switch says.
+/// A notice for controllers, the same for all versions. The switch decides which controllers get
+/// it, and encodes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A packet for the controller.
     PacketIn(PacketIn),
-    /// A flow is gone that was to be told of (`SEND_FLOW_REM`).
+    /// A flow with `SEND_FLOW_REM` was removed.
     FlowRemoved(Box<FlowRemoved>),
-    /// A port was changed, or lost or found its link.
+    /// A port changed its configuration or its link state.
     PortStatus(PortStatus),
 }
 
 /// A packet for the controller (1.0 §5.4.1; 1.3.5 §7.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// Where the switch keeps the packet, if it does.
+    /// The buffer that holds the packet, if there is one.
     pub buffer_id: Option<u32>,
-    /// Why it came.
+    /// The reason.
     pub reason: PacketInReason,
     /// The table whose flow sent it.
     pub table: u8,
-    /// The cookie of that flow; all ones where there is none.
+    /// The cookie of that flow; all ones without a flow.
     pub cookie: u64,
-    /// Where it came in.
+    /// The port where it arrived.
     pub in_port: Port,
     /// Its metadata.
     pub metadata: u64,
@@ -90,7 +92,7 @@ pub struct PacketIn {
     pub tunnel_id: u64,
     /// The packet, whole.
     pub frame: Frame,
-    /// Bytes of it to send: all, or fewer of a packet that is buffered.
+    /// Number of bytes to send: all, or fewer if the packet is buffered.
     pub data_len: usize,
 }
 
@@ -102,7 +104,7 @@ impl PacketIn {
     }
 }
 
-/// A flow is gone (1.0 §5.4.2; 1.3.5 §7.4.2).
+/// A flow was removed (1.0 §5.4.2; 1.3.5 §7.4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
     /// Its table.
@@ -111,9 +113,9 @@ pub struct FlowRemoved {
     pub cookie: u64,
     /// Its priority.
     pub priority: u16,
-    /// Why it went.
+    /// Why it was removed.
     pub reason: FlowRemovedReason,
-    /// How long it was there.
+    /// How long it was in its table.
     pub duration: Duration,
     /// Its idle timeout in seconds.
     pub idle_timeout: u16,
@@ -121,7 +123,7 @@ pub struct FlowRemoved {
     pub hard_timeout: u16,
     /// Packets that it matched.
     pub packet_count: u64,
-    /// Bytes of those.
+    /// Bytes that it matched.
     pub byte_count: u64,
     /// Its match.
     pub matching: Match,

@@ -1,4 +1,4 @@
-//! What is done to a packet: actions, outputs, groups, meters, and what goes to the controller.
+//! Forwarding of a packet: actions, outputs, groups, meters and packet_ins.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use super::{
 };
 use crate::packet::{Frame, InvalidTtl, Packet};
 
-/// Buckets that one packet may run through. Chained groups of type `ALL` can multiply a packet
-/// without end in practice, though they make no circle; what is beyond is dropped.
+/// Maximum number of buckets for one packet. Chained groups of type `ALL` can multiply a packet
+/// almost without end, though they have no loop. The rest is dropped.
 const MAX_BUCKETS_A_PACKET: u32 = 4_096;
 
-/// Groups that a packet may go through one inside the other. Nobody builds more than a few; without a
-/// bound a controller could make a chain that overflows the stack. What is beyond is dropped.
+/// Maximum depth of groups for one packet. Real chains have only a few; without a limit a
+/// controller could build a chain that overflows the stack. The rest is dropped.
 const MAX_GROUP_DEPTH: u32 = 64;
 
-/// Packet_ins that one request or frame may bring about: actions may send to the controller a
-/// thousand times, in each of thousands of buckets. More are dropped.
+/// Maximum number of packet_ins of one request or frame: thousands of buckets may each have a
+/// thousand outputs to the controller. More are dropped.
 const MAX_PACKET_INS: usize = 16_384;
 
 /// The parts of a switch behind its flow tables.
@@ -36,9 +36,9 @@ pub(super) struct Forwarding {
     pub(super) buffers: Buffers,
     pub(super) config: SwitchConfig,
     pub(super) rules: Version,
-    /// It has no FLOOD, which is optional (1.3.5 §4.5).
+    /// The switch refuses FLOOD, which is optional (1.3.5 §4.5).
     pub(super) refuses_flood: bool,
-    /// The action set of the packet before, empty: its memory is used again.
+    /// The empty action set of the last packet: its memory is reused.
     idle_set: ActionSet,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Forwarding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stopped;
 
-/// Who sends a packet to the controller.
+/// The sender of a packet to the controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     table: u8,
     cookie: u64,
-    /// The table-miss flow, or none at all.
+    /// Whether it is the table-miss flow, or no flow matched.
     miss: bool,
 }
 
@@ -66,18 +66,18 @@ impl Origin {
 
     #[inline]
     pub(super) fn flow(table: u8, flow: &Flow, rules: Version) -> Self {
-        // 1.0 has no table-miss flow: one for all packets is a flow as others.
+        // 1.0 has no table-miss flow: a flow for all packets is an ordinary one.
         let miss = rules == Version::V1_3 && flow.is_table_miss();
         Origin { table, cookie: flow.cookie, miss }
     }
 
-    /// From an action set or a bucket, which are no flow's alone (1.3.5 §7.4.1).
+    /// The same origin without a flow, for action sets and buckets (1.3.5 §7.4.1).
     fn of_no_flow(self) -> Self {
         Origin { cookie: WirePacketIn::NO_COOKIE, ..self }
     }
 }
 
-/// One packet on its way, and what goes with it.
+/// One packet on its way through the switch, with its state.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) packet: Packet,
@@ -85,17 +85,17 @@ pub(super) struct Run {
     pub(super) origin: Origin,
     set: ActionSet,
     queue: Option<u32>,
-    /// The port that the packet leaves by as it is now. It waits until the packet is changed or
-    /// sent elsewhere too, so that the last one gets the frame itself.
+    /// The port where the packet, as it is now, will leave. It waits until the packet changes or
+    /// goes to another port as well: so the last output needs no copy.
     waiting: Option<u32>,
-    /// Buckets that it, and the packet that it is a copy of, may still run through.
+    /// Number of buckets left for the packet and all its copies.
     pub(super) buckets_left: u32,
-    /// Groups that it is inside of.
+    /// Number of groups around it.
     depth: u32,
 }
 
 impl Run {
-    /// A copy of the packet as it is now.
+    /// Copies the packet as it is now.
     pub(super) fn copy(&self, effects: &mut Effects) -> Packet {
         self.packet.copy(effects.frame())
     }
@@ -122,7 +122,7 @@ impl Forwarding {
         self.config = DEFAULT_CONFIG;
     }
 
-    /// Begins with a packet.
+    /// Begins the run of a packet.
     #[inline]
     pub(super) fn run(&mut self, packet: Packet, now: Duration) -> Run {
         Run {
@@ -137,7 +137,7 @@ impl Forwarding {
         }
     }
 
-    /// Ends with a packet: it leaves, or its memory is used again.
+    /// Ends the run of a packet: it leaves, or its memory is reused.
     #[inline]
     pub(super) fn finish(&mut self, mut run: Run, effects: &mut Effects) {
         run.set.clear();
@@ -149,7 +149,7 @@ impl Forwarding {
         }
     }
 
-    /// The instructions of a flow, but for where it goes on.
+    /// Runs the instructions of a flow, except goto.
     #[inline]
     pub(super) fn run_program(
         &mut self,
@@ -175,7 +175,8 @@ impl Forwarding {
         Ok(())
     }
 
-    /// The action set, at the end of the tables. Without an output in it the packet is dropped.
+    /// Runs the action set, at the end of the tables. Without an output in it, the packet is
+    /// dropped.
     pub(super) fn run_action_set(
         &mut self,
         run: &mut Run,
@@ -200,7 +201,7 @@ impl Forwarding {
         actions.iter().try_for_each(|action| self.act(action, run, effects))
     }
 
-    /// One action. What does not fit the packet does nothing to it.
+    /// Runs one action. An action that does not fit the packet does nothing.
     #[inline]
     pub(super) fn act(
         &mut self,
@@ -249,7 +250,7 @@ impl Forwarding {
             Action::SetNwTtl(value) => packet.set_nw_ttl(value),
             Action::DecMplsTtl => ttl = packet.dec_mpls_ttl(),
             Action::DecNwTtl => ttl = packet.dec_nw_ttl(),
-            // Done before, or refused when they were checked.
+            // Handled before, or refused by the check.
             Action::Output { .. }
             | Action::Enqueue { .. }
             | Action::SetQueue(_)
@@ -276,14 +277,14 @@ impl Forwarding {
             }
             Port::FLOOD => self.send_to_all(PortConfig::NO_FLOOD, run, effects),
             Port::ALL => self.send_to_all(PortConfig::empty(), run, effects),
-            // Back only by IN_PORT (1.0 §3.3; 1.3.5 §4.5).
+            // Only `IN_PORT` sends a packet back (1.0 §3.3; 1.3.5 §4.5).
             port if port == in_port => {}
             Port(number) => self.send(number, run, effects),
         }
     }
 
-    /// To all ports but the ingress port and those set up not to. In 1.0 that is the physical ones,
-    /// in 1.3 the standard ones, `LOCAL` among them (1.0 §3.3; 1.3.5 §4.1, §4.5).
+    /// Sends to all ports except the ingress port and ports with a flag of `unless`. 1.0 means the
+    /// physical ports; 1.3 means the standard ports, `LOCAL` included (1.0 §3.3; 1.3.5 §4.1, §4.5).
     fn send_to_all(&mut self, unless: PortConfig, run: &mut Run, effects: &mut Effects) {
         let in_port = run.packet.in_port();
         for index in 0..self.ports.len() {
@@ -312,7 +313,7 @@ impl Forwarding {
         run: &mut Run,
         effects: &mut Effects,
     ) -> Result<(), Stopped> {
-        // It may remark the packet.
+        // The meter may remark the packet.
         settle(run, effects);
         let Some(entry) = self.meters.get_mut(meter) else { return Ok(()) };
         if entry.pass(&mut run.packet, run.now) { Ok(()) } else { Err(Stopped) }
@@ -328,7 +329,7 @@ impl Forwarding {
             GroupType::All => 0..entry.buckets.len(),
             _ => match self.groups.choose(entry, &run.packet, &self.ports) {
                 Some(bucket) => bucket..bucket + 1,
-                // No bucket is live: dropped.
+                // No bucket is live: the packet is dropped.
                 None => 0..0,
             },
         };
@@ -369,7 +370,7 @@ impl Forwarding {
             buckets_left: run.buckets_left,
             depth: run.depth + 1,
         };
-        // A TTL that has run out ends the copy, and was told of.
+        // An expired TTL ends the copy; a packet_in has reported it.
         let _ = set.actions().try_for_each(|action| self.act(action, &mut copy, effects));
         if let Some(entry) = self.groups.get_mut(group).and_then(|g| g.buckets.get_mut(bucket)) {
             entry.put_back(set);
@@ -382,11 +383,11 @@ impl Forwarding {
         }
     }
 
-    /// The packet goes to the controller: so many bytes of it, or as many as the switch is set up
-    /// to send where no action says it.
+    /// Sends the packet to the controller: `max_len` bytes, or `miss_send_len` if no action gives a
+    /// length.
     ///
-    /// It is buffered unless the action asks for all of it (1.3.5 §7.2.5, `OFPCML_NO_BUFFER`) or
-    /// there is no buffer left; then all of it goes.
+    /// The packet is buffered, unless the action asks for all of it (1.3.5 §7.2.5,
+    /// `OFPCML_NO_BUFFER`) or no buffer is free. Then all bytes are sent.
     pub(super) fn packet_in(
         &mut self,
         max_len: Option<u16>,
@@ -399,7 +400,7 @@ impl Forwarding {
             let entry = self.ports.get(in_port.0);
             entry.is_some_and(|entry| entry.desc.config.contains(PortConfig::NO_PACKET_IN))
         };
-        // What the port is set up not to do is to tell of table misses (1.3.5 §7.2.1).
+        // `NO_PACKET_IN` suppresses the packet_ins of table misses only (1.3.5 §7.2.1).
         if reason == PacketInReason::NoMatch && silent() {
             return;
         }
@@ -427,7 +428,7 @@ impl Forwarding {
     }
 }
 
-/// Sends what waits, as the packet is now.
+/// Sends the packet that waits, as it is now.
 #[inline]
 fn settle(run: &mut Run, effects: &mut Effects) {
     if let Some(port) = run.waiting.take() {

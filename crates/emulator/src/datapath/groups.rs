@@ -1,4 +1,4 @@
-//! Groups: their buckets, which of them are live, and how they are chained (1.3.5 §5.6, §6.5).
+//! Groups: their buckets, liveness and chains (1.3.5 §5.6, §6.5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use super::actions::{Actions, Checker, MAX_ACTIONS};
 use super::ports::{PortEntry, Ports};
 use crate::packet::Packet;
 
-/// Groups that a switch can have.
+/// Maximum number of groups of a switch.
 pub const MAX_GROUPS: usize = 65_536;
-/// Buckets that a group can have.
+/// Maximum number of buckets of a group.
 pub const MAX_BUCKETS: usize = 1_024;
 
 /// A bucket of a group.
 #[derive(Clone, Debug)]
 pub struct BucketEntry {
-    /// Its share, in select groups.
+    /// Its weight in select groups.
     pub weight: u16,
-    /// The port that keeps it alive; [`Port::ANY`] for none.
+    /// The port that it watches for liveness; [`Port::ANY`] for none.
     pub watch_port: Port,
-    /// The group that keeps it alive; [`Group::ANY`] for none.
+    /// The group that it watches for liveness; [`Group::ANY`] for none.
     pub watch_group: u32,
     /// Its actions, as the controller gave them.
     pub actions: Actions,
@@ -45,7 +45,7 @@ impl BucketEntry {
         }
     }
 
-    /// Its actions in the order that they run in, until they are put back.
+    /// Takes out the actions, in the order in which they run, until they are put back.
     pub(super) fn take_set(&mut self) -> ActionSet {
         std::mem::take(&mut self.set)
     }
@@ -54,7 +54,7 @@ impl BucketEntry {
         self.set = set;
     }
 
-    /// The groups that its packets may go to.
+    /// The groups that its actions send to.
     fn groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
@@ -66,7 +66,7 @@ impl BucketEntry {
         Some(self.watch_group).filter(|group| *group != Group::ANY)
     }
 
-    /// The groups that its packets may go to, and the one that it watches.
+    /// The groups that its actions send to, and the group that it watches.
     fn next_groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups().chain(self.watched_group())
     }
@@ -109,12 +109,12 @@ impl Groups {
         self.0.iter().map(|(group, entry)| (*group, entry))
     }
 
-    /// The group that each bucket sends to, of those that send to one.
+    /// The groups that buckets send to, once for each output to a group.
     pub(super) fn references(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.values().flat_map(|entry| &entry.buckets).flat_map(BucketEntry::groups)
     }
 
-    /// The bucket that one packet takes, in a group that gives it to one only.
+    /// Index of the bucket that a packet takes, in a group that uses only one.
     pub(super) fn choose(
         &self,
         entry: &GroupEntry,
@@ -130,9 +130,9 @@ impl Groups {
         }
     }
 
-    /// A bucket by a hash of the packet's flow and the weights. Flows whose bucket is live stay
-    /// with it when others die. A bucket that watches nothing is taken for live, as the
-    /// specification leaves liveness to fast failover.
+    /// Chooses a bucket by a hash of the packet's flow and by the weights. A flow keeps its bucket
+    /// while that bucket is live. A bucket that watches nothing counts as live: the specification
+    /// defines liveness for fast failover.
     fn select(&self, entry: &GroupEntry, packet: &Packet, ports: &Ports) -> Option<usize> {
         let hash = flow_hash(packet);
         let usable = |bucket: &BucketEntry| !bucket.watches() || self.is_live(bucket, ports);
@@ -143,8 +143,8 @@ impl Groups {
         pick(&entry.buckets, hash, usable)
     }
 
-    /// Whether a bucket is live: a port or a group that it watches is, and a group is if one of its
-    /// buckets is (1.3.5 §6.5). So it is one live port that is looked for.
+    /// Whether a bucket is live: its watched port or group is live. A group is live if one of its
+    /// buckets is (1.3.5 §6.5). So the search is for one live port.
     fn is_live(&self, bucket: &BucketEntry, ports: &Ports) -> bool {
         let by_port =
             |bucket: &BucketEntry| ports.get(bucket.watch_port.0).is_some_and(PortEntry::is_live);
@@ -156,8 +156,8 @@ impl Groups {
             )
     }
 
-    /// Looks at these groups and at those that their buckets lead to, each once, however many ways
-    /// lead there. Says whether one is what is looked for.
+    /// Searches these groups and all groups that their buckets lead to, each group once. Returns
+    /// whether `is_it` holds for one of them.
     fn search(
         &self,
         mut left: Vec<u32>,
@@ -178,10 +178,11 @@ impl Groups {
         false
     }
 
-    /// Adds or changes a group, or removes some. `gone` is told of each that was removed, in order.
+    /// Adds or changes a group, or removes groups. `gone` gets the number of each removed group, in
+    /// order.
     ///
     /// # Errors
-    /// As the specification names them (1.3.5 §7.4.4.7); nothing has changed then.
+    /// The errors of the specification (1.3.5 §7.4.4.7); nothing has changed then.
     pub(super) fn modify(
         &mut self,
         request: &GroupMod<'_>,
@@ -222,16 +223,16 @@ impl Groups {
         if number > Group::MAX {
             return Err(ErrorCode::GroupModInvalid);
         }
-        // Groups make no circle, so none of the references is its own.
+        // Groups have no loops, so no reference comes from the group itself.
         if self.references().any(|used| used == number) {
             return Err(ErrorCode::GroupModChained);
         }
-        // No error where there is none (1.3.5 §6.5).
+        // A group that does not exist is no error (1.3.5 §6.5).
         gone.extend(self.0.remove(&number).map(|_| number));
         Ok(())
     }
 
-    /// Whether packets of these buckets, or what they watch, may come to this group.
+    /// Whether these buckets send to this group or watch it, directly or through other groups.
     fn reaches(&self, buckets: &[BucketEntry], target: u32) -> bool {
         self.search(
             buckets.iter().flat_map(BucketEntry::next_groups).collect(),
@@ -245,11 +246,11 @@ impl Groups {
     }
 }
 
-/// Checks and compiles the buckets of a request, apart from what depends on the group's kind.
+/// Checks and compiles the buckets of a request, except for what depends on the group's type.
 ///
 /// # Errors
-/// Of an action, or `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]; `OFPGMFC_BAD_WATCH` for a port
-/// or group that is not there; `OFPGMFC_OUT_OF_BUCKETS`.
+/// The error of an action; `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]; `OFPGMFC_BAD_WATCH` for
+/// a port or group that does not exist; `OFPGMFC_OUT_OF_BUCKETS`.
 pub(super) fn compile(
     request: &GroupMod<'_>,
     checker: &Checker<'_>,
@@ -286,7 +287,7 @@ pub(super) fn compile(
     compiled.collect()
 }
 
-/// What buckets may be, by the kind of their group.
+/// Checks the buckets against the type of their group.
 fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCode> {
     let fits = match kind {
         GroupType::All => true,
@@ -295,12 +296,12 @@ fn check_buckets(kind: GroupType, buckets: &[BucketEntry]) -> Result<(), ErrorCo
         GroupType::FastFailover => buckets.iter().all(BucketEntry::watches),
         GroupType::Unknown(_) => return Err(ErrorCode::GroupModBadType),
     };
-    // Only select groups have weights; for others they must be zero (1.3.5 §7.3.4.2).
+    // Only select groups have weights; in other groups they must be zero (1.3.5 §7.3.4.2).
     let unweighted = buckets.iter().all(|bucket| bucket.weight == 0);
     if fits && unweighted { Ok(()) } else { Err(ErrorCode::GroupModInvalid) }
 }
 
-/// One of the usable buckets, each as often as its weight says.
+/// Picks one of the usable buckets, in proportion to the weights.
 fn pick(
     buckets: &[BucketEntry],
     hash: u64,
@@ -321,7 +322,7 @@ fn pick(
     None
 }
 
-/// The fields that tell flows apart that a select group shares out.
+/// The fields that identify a flow for select groups.
 const FLOW_FIELDS: [Field; 13] = [
     Field::EthDst,
     Field::EthSrc,
@@ -337,14 +338,14 @@ const FLOW_FIELDS: [Field; 13] = [
     Field::Ipv6Flabel,
     Field::MplsLabel,
 ];
-/// Likewise, but for fragments: only the first has them, and a packet's fragments stay together.
+/// More of these fields, but not for fragments: only the first fragment has them, and all fragments
+/// of a packet must take the same bucket.
 const PORT_FIELDS: [Field; 6] =
     [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst, Field::SctpSrc, Field::SctpDst];
 
-/// The same number for all packets of a flow, in every run.
+/// A hash that is equal for all packets of a flow, in every run.
 fn flow_hash(packet: &Packet) -> u64 {
-    // FNV-1a over 64-bit words, then the finalizer of splitmix64: short, and good enough to share
-    // flows out evenly.
+    // FNV-1a over 64-bit words, then the finalizer of splitmix64: short, and even enough.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let ports = if packet.is_fragment() { &[] } else { &PORT_FIELDS[..] };
     for field in FLOW_FIELDS.iter().chain(ports) {

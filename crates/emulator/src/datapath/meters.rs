@@ -1,4 +1,4 @@
-//! Meters: rates by token buckets (1.3.5 §5.7, §7.3.4.4).
+//! Meters: rate limits by token buckets (1.3.5 §5.7, §7.3.4.4).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use bellrock_openflow::{
 
 use crate::packet::Packet;
 
-/// Meters that a switch can have.
+/// Maximum number of meters of a switch.
 pub const MAX_METERS: usize = 65_536;
-/// Bands that a meter can have.
+/// Maximum number of bands of a meter.
 pub const MAX_BANDS: usize = 16;
 
-/// A second, in the unit that tokens are filled up by.
+/// Nanoseconds in a second: levels count billionths of a token.
 const NANOS: u128 = 1_000_000_000;
 /// Bits in a kilobit.
 const KILO: u128 = 1_000;
@@ -24,27 +24,27 @@ const KILO: u128 = 1_000;
 pub enum BandEffect {
     /// Drops them.
     Drop,
-    /// Raises the drop precedence of their DSCP by so much.
+    /// Raises the drop precedence of their DSCP by this number.
     DscpRemark(u8),
 }
 
-/// A band, with its bucket of tokens.
+/// A band, with its token bucket.
 ///
-/// A token is a bit or a packet, by the meter's flags. The bucket holds a burst, or one second's
-/// tokens where the meter says nothing of bursts; it starts full.
+/// A token is a bit or a packet, by the meter's flags. The bucket holds one burst, or one second's
+/// tokens if the meter has no burst size. It starts full.
 #[derive(Clone, Debug)]
 pub struct BandEntry {
-    /// As the controller gave it: kb/s or packets a second.
+    /// Rate as the controller gave it: kb/s or packets a second.
     pub rate: u32,
-    /// As the controller gave it: kb or packets.
+    /// Burst size as the controller gave it: kb or packets.
     pub burst_size: u32,
-    /// What it does.
+    /// What the band does.
     pub effect: BandEffect,
-    /// Packets that were above its rate, and their bytes.
+    /// Packets above its rate, and their bytes.
     pub counter: Counter,
     /// Tokens a second.
     fill: u128,
-    /// Billionths of a token that there are, and that there can be.
+    /// Billionths of a token: the level now, and the maximum.
     level: u128,
     size: u128,
 }
@@ -77,8 +77,8 @@ impl BandEntry {
         })
     }
 
-    /// Fills the bucket up for the time that has passed, and takes `tokens` out. Says whether there
-    /// were too few; then it takes none.
+    /// Fills the bucket for the time that has passed, and takes `tokens` out. If there are too few,
+    /// it takes none and returns true.
     fn exceeded(&mut self, passed: Duration, tokens: u128) -> bool {
         let filled = passed.as_nanos().saturating_mul(self.fill);
         self.level = self.level.saturating_add(filled).min(self.size);
@@ -105,11 +105,11 @@ impl BandEntry {
 /// A meter.
 #[derive(Clone, Debug)]
 pub struct MeterEntry {
-    /// How it counts.
+    /// Units and options.
     pub flags: MeterFlags,
     /// Its bands.
     pub bands: Vec<BandEntry>,
-    /// Packets that came to it, and their bytes.
+    /// Packets that passed through it, and their bytes.
     pub counter: Counter,
     /// When it was added.
     pub created: Duration,
@@ -117,9 +117,9 @@ pub struct MeterEntry {
 }
 
 impl MeterEntry {
-    /// Passes a packet through. Says whether it goes on.
+    /// Passes a packet through. Returns whether it goes on.
     ///
-    /// Each band measures for itself; of those whose rate is exceeded, the one with the highest
+    /// Each band measures by itself. Of the bands whose rate is exceeded, the one with the highest
     /// rate acts (1.3.5 §5.7.1).
     pub(super) fn pass(&mut self, packet: &mut Packet, now: Duration) -> bool {
         let len = packet.bytes().len() as u64;
@@ -153,10 +153,9 @@ impl MeterEntry {
     }
 }
 
-/// An assured forwarding DSCP with its drop precedence raised, to 3 at most (RFC 2597 §6).
+/// Raises the drop precedence of an assured forwarding DSCP, to at most 3 (RFC 2597 §6).
 ///
-/// Other DSCPs have no drop precedence and are left as they are; the specification says nothing of
-/// them.
+/// Other DSCPs have no drop precedence and stay; the specification says nothing about them.
 fn remarked(dscp: u8, levels: u8) -> Option<u8> {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     let assured = (1..=4).contains(&class) && precedence != 0 && dscp & 1 == 0;
@@ -184,11 +183,12 @@ impl Meters {
         self.0.iter().map(|(meter, entry)| (*meter, entry))
     }
 
-    /// Adds or changes a meter, or removes some. `gone` is told of each that was removed, in order.
+    /// Adds or changes a meter, or removes meters. `gone` gets the number of each removed meter, in
+    /// order.
     ///
     /// # Errors
-    /// As the specification names them (1.3.5 §7.4.4.13); nothing has changed then. The virtual
-    /// meters of the slow path and of the connection are optional, and refused.
+    /// The errors of the specification (1.3.5 §7.4.4.13); nothing has changed then. The virtual
+    /// meters for the slow path and the controller connection are optional, and refused.
     pub(super) fn modify(
         &mut self,
         request: &MeterMod<'_>,
@@ -221,7 +221,7 @@ impl Meters {
         }
         let entry = compile(request, now)?;
         match self.0.get_mut(&request.meter) {
-            // A change keeps the meter's age and its count, and starts its bands anew.
+            // A change keeps the meter's age and counter, and resets its bands.
             Some(old) => {
                 let (counter, created) = (old.counter, old.created);
                 *old = MeterEntry { counter, created, ..entry };

@@ -2,20 +2,20 @@
 //! and without a clock.
 //!
 //! # What it is
-//! - [`Datapath::receive`] takes a frame through the switch; what comes of it is in [`Effects`].
-//! - [`Datapath::packet_out`], [`Datapath::flow_mod`] and so on do what controllers ask for, and
-//!   answer with the OpenFlow error where it cannot be done.
-//! - Its parts are there to be read, for statistics: [`Datapath::ports`], [`Datapath::tables`],
-//!   [`Datapath::groups`], [`Datapath::meters`].
+//! - [`Datapath::receive`] takes a frame through the switch and returns its [`Effects`].
+//! - [`Datapath::packet_out`], [`Datapath::flow_mod`] and so on carry out requests, and return an
+//!   OpenFlow error if they cannot.
+//! - Statistics read its parts: [`Datapath::ports`], [`Datapath::tables`], [`Datapath::groups`],
+//!   [`Datapath::meters`].
 //!
 //! # What it is not
-//! It knows no controllers: roles, masks and encodings are the switch's, and so is who gets a
-//! [`Notice`]. It knows no links: frames leave it by port number.
+//! It knows no controllers: the switch has the roles, masks and encodings, and decides which
+//! controller gets a [`Notice`]. It knows no links: frames leave by port number.
 //!
 //! # Versions
-//! Requests say the version that they came in. Where the treatment of a packet differs, one version
-//! rules the whole switch ([`Datapath::set_rules`]): a table miss (1.0: to the controller; 1.3:
-//! dropped without a table-miss flow), fields of fragments, what `FLOOD` includes.
+//! A request says its version. Where versions treat a packet differently, one version rules the
+//! whole switch ([`Datapath::set_rules`]): a table miss (1.0: to the controller; 1.3: dropped
+//! without a table-miss flow), the fields of fragments, and the ports of `FLOOD`.
 
 mod action_set;
 mod actions;
@@ -48,20 +48,20 @@ use paths::Paths;
 pub use ports::{MAX_FRAME_BYTES, PortEntry, Ports, QueueEntry};
 pub use program::Program;
 
-/// What a switch is made of.
+/// The parts of a switch.
 #[derive(Clone, Debug)]
 pub struct DatapathSettings {
-    /// Its ports, [`Port::LOCAL`] among them if it has one.
+    /// Its ports, with [`Port::LOCAL`] if it has that one.
     pub ports: Vec<PortDesc>,
-    /// Queues of its ports.
+    /// The queues of its ports.
     pub queues: Vec<(Port, u32)>,
-    /// How many flow tables it has.
+    /// Number of flow tables.
     pub tables: u8,
-    /// Flows that each of them can hold.
+    /// Maximum number of flows in each table.
     pub table_capacity: u32,
-    /// Packets that it can buffer; rounded up to a power of two, at most [`MAX_BUFFERS`].
+    /// Maximum number of buffered packets; rounded up to a power of two, at most [`MAX_BUFFERS`].
     pub buffers: u32,
-    /// The version whose rules hold where versions differ.
+    /// The version whose rules apply where versions differ.
     pub rules: Version,
 }
 
@@ -71,7 +71,7 @@ pub struct Datapath {
     tables: FlowTables,
     forwarding: Forwarding,
     paths: Paths,
-    /// Flows that have just gone, on their way to [`Effects`].
+    /// Flows that were just removed, on their way to [`Effects`].
     gone: Vec<Removed>,
 }
 
@@ -84,13 +84,13 @@ impl Datapath {
         Datapath { tables, forwarding, paths: Paths::default(), gone: Vec::new() }
     }
 
-    /// The version whose rules hold where versions differ.
+    /// The version whose rules apply where versions differ.
     #[must_use]
     pub fn rules(&self) -> Version {
         self.forwarding.rules
     }
 
-    /// From now on this version's rules hold.
+    /// Applies the rules of this version from now on.
     pub fn set_rules(&mut self, rules: Version) {
         self.forwarding.rules = rules;
     }
@@ -113,8 +113,8 @@ impl Datapath {
         &self.forwarding.groups
     }
 
-    /// How many flows and buckets send to each group (1.3.5 §7.3.5.9, `ref_count`); groups that
-    /// nothing sends to are left out. A look at all flows.
+    /// Number of flows and buckets that send to each group (1.3.5 §7.3.5.9, `ref_count`), without
+    /// unused groups. It reads all flows.
     #[must_use]
     pub fn group_references(&self) -> BTreeMap<u32, u32> {
         let mut references = BTreeMap::new();
@@ -137,8 +137,8 @@ impl Datapath {
         &self.forwarding.meters
     }
 
-    /// How many flows use each meter (1.3.5 §7.3.5.12, `flow_count`); meters that none uses are left
-    /// out. A look at all flows.
+    /// Number of flows that use each meter (1.3.5 §7.3.5.12, `flow_count`), without unused meters.
+    /// It reads all flows.
     #[must_use]
     pub fn meter_flows(&self) -> BTreeMap<u32, u32> {
         let mut users = BTreeMap::new();
@@ -149,21 +149,21 @@ impl Datapath {
         users
     }
 
-    /// How many packets it can buffer.
+    /// Maximum number of buffered packets.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         self.forwarding.buffers.capacity()
     }
 
-    /// How it treats fragments, and how much of a packet goes to the controller that no action
-    /// sends there.
+    /// Treatment of fragments, and number of bytes for the controller when no action sends the
+    /// packet there.
     #[must_use]
     pub fn config(&self) -> SwitchConfig {
         self.forwarding.config
     }
 }
 
-/// How a switch is set up before anybody sets it up (1.0 §5.3.2; 1.3.5 §7.3.2).
+/// Configuration of a switch before a controller changes it (1.0 §5.3.2; 1.3.5 §7.3.2).
 pub(crate) const DEFAULT_CONFIG: SwitchConfig =
     SwitchConfig { flags: ConfigFlags::empty(), miss_send_len: DEFAULT_MISS_SEND_LEN };
 

@@ -1,20 +1,20 @@
-//! Which flows packets with one key go through: a memory of look-ups.
+//! A cache of look-ups: the flows that packets with one key match.
 //!
-//! Packets of a conversation have one key, and go through the same flows until a table changes. What
-//! a packet's whole key is found by costs one hash, where each table costs one for each of its masks.
+//! The packets of a conversation have one key, and match the same flows until a table changes. A
+//! look-up by the whole key costs one hash; a look-up in a table costs one hash for each of its
+//! masks.
 //!
-//! A path goes only as far as the key of the packet at its next table follows from the key at the
-//! first: a tag that is removed shows fields that the key did not have. From there on tables are
-//! asked.
+//! A path ends where the key at the next table no longer follows from the key at the first table:
+//! popping a tag shows fields that the key did not have. From there on the tables are searched.
 
 use hashbrown::HashTable;
 
 use super::flows::FlowId;
 use crate::packet::{KEY_WORDS, Key};
 
-/// Paths that a switch remembers; with one more it forgets them all. They take some 150 bytes each.
+/// Maximum number of paths in the cache, some 150 bytes each. When it is full, all are removed.
 const REMEMBERED: usize = 1_024;
-/// Tables that a path goes through at most.
+/// Maximum number of tables in a path.
 const LONGEST: usize = 4;
 
 /// The flows that a packet matches, in the order of its tables.
@@ -24,13 +24,13 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The flow of the packet's table with this place in its way.
+    /// The flow at this position of the path.
     #[inline]
     pub(super) fn flow(&self, place: usize) -> Option<FlowId> {
         *self.flows.get(place)?
     }
 
-    /// Notes it.
+    /// Records the flow at this position of the path.
     #[inline]
     pub(super) fn note(&mut self, place: usize, flow: FlowId) {
         if let Some(entry) = self.flows.get_mut(place) {
@@ -39,16 +39,16 @@ impl Path {
     }
 }
 
-/// The paths that are remembered.
+/// The cached paths.
 #[derive(Debug)]
 pub(super) struct Paths {
     known: HashTable<(Key, Path)>,
     capacity: usize,
-    /// The state of the tables that they are true for.
+    /// The tables' change count for which they are valid.
     changes: u64,
 }
 
-/// A copy of a switch begins to remember for itself.
+/// A copy of a switch starts with an empty cache.
 impl Clone for Paths {
     fn clone(&self) -> Self {
         Paths::new(self.capacity)
@@ -66,7 +66,7 @@ impl Paths {
         Paths { known: HashTable::new(), capacity, changes: 0 }
     }
 
-    /// The path of packets with this key, if it is known and the tables are as they were.
+    /// The path of packets with this key, if it is cached and the tables have not changed.
     #[inline]
     pub(super) fn find(&mut self, key: &Key, changes: u64) -> Option<Path> {
         if self.changes != changes {
@@ -76,7 +76,7 @@ impl Paths {
         self.known.find(hash(key), |(known, _)| known == key).map(|(_, path)| *path)
     }
 
-    /// Remembers a path that [`Paths::find`] did not know.
+    /// Caches a path that [`Paths::find`] did not return.
     pub(super) fn remember(&mut self, key: &Key, path: Path) {
         if self.known.len() >= self.capacity {
             self.known.clear();
@@ -87,13 +87,13 @@ impl Paths {
     }
 }
 
-/// A folded multiplication for every two words, the way of wyhash. It is not keyed, so that runs
-/// repeat.
+/// Hashes a key: a folded multiplication for every two words, as in wyhash. It has no secret, so
+/// that runs repeat.
 #[inline]
 fn hash(key: &Key) -> u64 {
     const SEED: u64 = 0x243f_6a88_85a3_08d3;
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    // An odd number of words: the last has no other.
+    // The number of words is odd: the last has no partner.
     const { assert!(KEY_WORDS % 2 == 1) };
     let (pairs, last) = key.words().as_chunks::<2>();
     let mix = |hash: u64, a: u64, b: u64| {

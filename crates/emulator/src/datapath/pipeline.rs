@@ -1,4 +1,4 @@
-//! A packet's way through the tables (1.0 §3.4; 1.3.5 §5.1 to §5.3).
+//! The tables' pipeline (1.0 §3.4; 1.3.5 §5.1 to §5.3).
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::paths::Path;
 use super::{Checker, Datapath, Effects, Program};
 use crate::packet::{Frame, Packet};
 
-/// The shortest frame: one with an Ethernet header.
+/// Length of the shortest frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
 
 impl Datapath {
-    /// A frame comes in by a port.
+    /// Receives a frame by a port.
     pub fn receive(&mut self, port: u32, frame: Frame, now: Duration, effects: &mut Effects) {
         let rules = self.forwarding.rules;
         let entry = self.forwarding.ports.get_mut(port);
@@ -24,13 +24,13 @@ impl Datapath {
         self.pass_tables(run, effects);
     }
 
-    /// Sends a packet of the controller's, or one that waits in a buffer (1.0 §5.3.6; 1.3.5
-    /// §7.3.7).
+    /// Sends a packet from the controller or from a buffer (1.0 §5.3.6; 1.3.5 §7.3.7).
     ///
     /// # Errors
-    /// Of an action; `OFPBRC_BUFFER_EMPTY` or `OFPBRC_BUFFER_UNKNOWN`; in 1.3 `OFPBRC_BAD_PORT` for
-    /// an ingress port that is neither a port nor the controller; `OFPBRC_BAD_PACKET` (1.0:
-    /// `OFPBRC_BAD_LEN`) for a packet without an Ethernet header. Nothing was sent then.
+    /// The error of an action; `OFPBRC_BUFFER_EMPTY` or `OFPBRC_BUFFER_UNKNOWN`; in 1.3
+    /// `OFPBRC_BAD_PORT` for an ingress port that is neither a port nor the controller;
+    /// `OFPBRC_BAD_PACKET` (1.0: `OFPBRC_BAD_LEN`) for a packet without an Ethernet header. Nothing
+    /// was sent then.
     pub fn packet_out(
         &mut self,
         version: Version,
@@ -60,7 +60,7 @@ impl Datapath {
         for action in &actions {
             if matches!(action, Action::Output { port: Port::TABLE, .. }) {
                 let mut copy = self.forwarding.run(run.copy(effects), now);
-                // However often it is sent to the tables, it stays one packet.
+                // The limit on buckets holds for the packet and all its copies.
                 copy.buckets_left = run.buckets_left;
                 run.buckets_left = self.pass_tables(copy, effects);
             } else if self.forwarding.act(action, &mut run, effects).is_err() {
@@ -71,8 +71,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// A buffered packet whose flow has just been added: in 1.3 it passes the tables from the first
-    /// on, as a packet_out to `TABLE` (1.3.5 §7.3.4.1); in 1.0 the flow's actions are done to it.
+    /// Sends a buffered packet whose flow has just been added. In 1.3 it passes the tables from the
+    /// first on, as a packet_out to `TABLE` does (1.3.5 §7.3.4.1). In 1.0 the flow's actions run.
     pub(super) fn release(
         &mut self,
         version: Version,
@@ -89,17 +89,18 @@ impl Datapath {
             return Ok(());
         }
         let actions = program.apply.as_deref().unwrap_or_default();
-        // A TTL that has run out ends it, and was told of.
+        // An expired TTL ends it; a packet_in has reported it.
         let _ = self.forwarding.act_all(actions, &mut run, effects);
         self.forwarding.finish(run, effects);
         Ok(())
     }
 
-    /// Through the tables, from the first on. Says how many buckets the packet may still run through.
+    /// Takes a packet through the tables from the first on. Returns the number of buckets left for
+    /// it.
     fn pass_tables(&mut self, mut run: Run, effects: &mut Effects) -> u32 {
         let drops = self.forwarding.config.flags.contains(ConfigFlags::FRAG_DROP);
         if !(drops && run.packet.is_fragment()) {
-            // A TTL that has run out ends it, and was told of.
+            // An expired TTL ends it; a packet_in has reported it.
             let _ = self.walk(&mut run, effects);
         }
         let left = run.buckets_left;
@@ -109,7 +110,7 @@ impl Datapath {
 
     fn walk(&mut self, run: &mut Run, effects: &mut Effects) -> Result<(), Stopped> {
         let key = *run.packet.key();
-        // Fragments of one packet may have one key, and an action may find ports in the first only.
+        // Fragments of one packet may have one key, but an action may find ports only in the first.
         let remembers = !run.packet.is_fragment();
         let known = if remembers { self.paths.find(&key, self.tables.changes()) } else { None };
         let mut seen = Path::default();
@@ -120,8 +121,8 @@ impl Datapath {
         done
     }
 
-    /// Through the tables by a path, as far as it goes; notes in `seen` what the next packet with
-    /// the same key will meet.
+    /// Takes a packet through the tables along a known path, as far as that goes. Records in `seen`
+    /// the flows that the next packet with the same key will match.
     fn walk_by(
         &mut self,
         known: &Path,
@@ -138,7 +139,7 @@ impl Datapath {
                     run.origin = Origin::miss(number);
                     forwarding.packet_in(None, PacketInReason::NoMatch, run, effects);
                 }
-                // 1.3 drops it, and the action set with it (1.3.5 §5.4).
+                // 1.3 drops the packet and its action set (1.3.5 §5.4).
                 return Err(Stopped);
             };
             if predictable {
@@ -152,7 +153,7 @@ impl Datapath {
             forwarding.run_program(program, run, effects)?;
             predictable &= program.is_predictable();
             match program.goto {
-                // Checked to be a later table, so this ends.
+                // The check allows only later tables, so this ends.
                 Some(next) => (number, place) = (next, place + 1),
                 None => break,
             }

@@ -1,4 +1,4 @@
-//! The ports of a switch: how they are set up, their links, counters and queues.
+//! The ports of a switch: configuration, links, counters and queues.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use bellrock_openflow::{
     ErrorCode, MacAddr, Port, PortConfig, PortCounters, PortDesc, PortMod, PortState, Version,
 };
 
-/// A queue of a port. Its packets are counted; how fast they leave is the link's business.
+/// A queue of a port. It counts packets; the link decides how fast they leave.
 #[derive(Clone, Debug)]
 pub struct QueueEntry {
     /// Its number at the port.
     pub queue: u32,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Bytes of those.
+    /// Bytes sent.
     pub tx_bytes: u64,
     /// Packets dropped.
     pub tx_errors: u64,
@@ -22,9 +22,9 @@ pub struct QueueEntry {
 /// A port.
 #[derive(Clone, Debug)]
 pub struct PortEntry {
-    /// What the switch says of it. [`PortState::LIVE`] is kept up to date; 1.0 has no such bit.
+    /// Its description. [`PortState::LIVE`] is kept up to date; 1.0 has no such bit.
     pub desc: PortDesc,
-    /// What it counted.
+    /// Its counters.
     pub counters: PortCounters,
     /// Its queues.
     pub queues: Vec<QueueEntry>,
@@ -39,13 +39,13 @@ impl PortEntry {
         self.desc.port.0
     }
 
-    /// A queue of it.
+    /// One of its queues.
     #[must_use]
     pub fn queue(&self, queue: u32) -> Option<&QueueEntry> {
         self.queues.iter().find(|entry| entry.queue == queue)
     }
 
-    /// Counts a frame that comes in. Says whether it is let in.
+    /// Counts a frame that arrives. Returns whether the port accepts it.
     #[inline]
     pub(super) fn take_in(&mut self, frame: &[u8], rules: Version) -> bool {
         if !self.desc.is_up() {
@@ -64,7 +64,7 @@ impl PortEntry {
         if refusing.is_empty() {
             return true;
         }
-        // 1.0 lets the spanning tree's frames pass where nothing else may, and refuses them apart.
+        // 1.0 has a flag of its own for frames of the spanning tree.
         let refused = match rules {
             Version::V1_0 if frame.starts_with(&SPANNING_TREE.0) => PortConfig::NO_RECV_STP,
             _ => PortConfig::NO_RECV,
@@ -74,10 +74,11 @@ impl PortEntry {
         let_in
     }
 
-    /// Counts a frame that is to leave by one of its queues, if there is room. Says whether it does.
+    /// Counts a frame that is to leave by a queue of the port, if there is space. Returns whether
+    /// it leaves.
     ///
-    /// A queue that the port does not have (the action that set it did not say for which port) is
-    /// its default: no queue at all.
+    /// A queue that the port does not have means no queue: the action that set it did not name a
+    /// port.
     #[inline]
     pub(super) fn send_out(&mut self, len: usize, queue: Option<u32>, room: bool) -> bool {
         let open = self.desc.is_up() && !self.desc.config.contains(PortConfig::NO_FWD);
@@ -99,7 +100,7 @@ impl PortEntry {
         sends
     }
 
-    /// Whether a group that watches it may use it.
+    /// Whether a group may use the port for liveness.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.desc.state.contains(PortState::LIVE)
@@ -111,15 +112,16 @@ impl PortEntry {
     }
 }
 
-/// The longest frame that a port sends: a jumbo frame with room for tags. Without a bound a frame that
-/// goes in a circle and gets a tag at every turn would grow for ever.
+/// Length of the longest frame that a port sends: a jumbo frame with some tags. Without a limit, a
+/// frame that gets a tag on every turn of a loop would grow for ever.
 pub const MAX_FRAME_BYTES: usize = 9_728;
 
 const ETHERNET_HEADER_LEN: usize = 14;
-/// Where bridges send what the spanning tree is made with (IEEE 802.1D).
+/// Destination of the spanning tree's frames (IEEE 802.1D).
 const SPANNING_TREE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
 
-/// What 1.3 lets a controller set up (1.3.5 §7.2.1); the rest is 1.0's.
+/// The configuration that a controller may set in 1.3 (1.3.5 §7.2.1); the other bits exist in 1.0
+/// only.
 const CONFIG_1_3: PortConfig = PortConfig::PORT_DOWN
     .union(PortConfig::NO_RECV)
     .union(PortConfig::NO_FWD)
@@ -173,7 +175,7 @@ impl Ports {
         self.0.iter()
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -189,7 +191,7 @@ impl Ports {
         &self.0[index]
     }
 
-    /// Where a port stands. As a rule they are numbered from 1 without gaps.
+    /// Index of a port. Ports are usually numbered from 1 without gaps.
     #[inline]
     fn index(&self, port: u32) -> Option<usize> {
         let guess = (port as usize).wrapping_sub(1);
@@ -199,11 +201,11 @@ impl Ports {
         self.0.binary_search_by_key(&port, PortEntry::number).ok()
     }
 
-    /// Carries out a port_mod (1.0 §5.3.3; 1.3.5 §7.3.4.3). Gives the port if it changed.
+    /// Carries out a port_mod (1.0 §5.3.3; 1.3.5 §7.3.4.3). Returns the port if it changed.
     ///
     /// # Errors
     /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG` (a bit that the version does
-    /// not have), `OFPPMFC_BAD_ADVERTISE` (what the port does not support).
+    /// not have), `OFPPMFC_BAD_ADVERTISE` (a feature that the port does not support).
     pub(super) fn modify(
         &mut self,
         version: Version,
@@ -234,7 +236,7 @@ impl Ports {
         Ok((entry.desc != before).then_some(entry.desc))
     }
 
-    /// A link came or went. Gives the port if that changed it.
+    /// Sets whether a port's link is up. Returns the port if it changed.
     pub(super) fn link(&mut self, port: u32, up: bool) -> Option<PortDesc> {
         let entry = self.get_mut(port)?;
         let before = entry.desc;

@@ -12,30 +12,30 @@ use super::actions::{Actions, Checker, MAX_ACTIONS};
 pub struct Program {
     /// The meter that packets pass through first.
     pub meter: Option<u32>,
-    /// What is done at once, in order.
+    /// Actions to apply at once, in order.
     pub apply: Option<Actions>,
-    /// Whether the action set is emptied.
+    /// Whether to clear the action set.
     pub clear: bool,
-    /// What is merged into the action set.
+    /// Actions to merge into the action set.
     pub write: Option<Actions>,
     /// Metadata to write, and its mask.
     pub metadata: Option<(u64, u64)>,
-    /// The table to go on in.
+    /// The table to continue in.
     pub goto: Option<u8>,
-    /// Whether the key of a packet behind it can hold what the key before it does not tell.
+    /// Whether the key after the program can hold values that do not follow from the key before it.
     pub(super) unpredictable: bool,
 }
 
-/// Instructions that a program can have: one of each kind.
+/// Maximum number of instructions of a program: one of each kind.
 const INSTRUCTION_KINDS: usize = 6;
 
 impl Program {
     /// Checks the instructions of a flow with this match in this table.
     ///
     /// # Errors
-    /// The OpenFlow error that the specification names for the first fault: of an action
-    /// (`OFPET_BAD_ACTION`; `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]), of an instruction (`OFPET_BAD_INSTRUCTION`), or
-    /// `OFPMMFC_INVALID_METER` for a meter that is not there.
+    /// The error that the specification names for the first fault: of an action
+    /// (`OFPET_BAD_ACTION`; `OFPBAC_TOO_MANY` for more than [`MAX_ACTIONS`]), of an instruction
+    /// (`OFPET_BAD_INSTRUCTION`), or `OFPMMFC_INVALID_METER` for a meter that does not exist.
     pub fn compile(
         instructions: &Instructions<'_>,
         table: u8,
@@ -74,7 +74,8 @@ impl Program {
                 }
                 Instruction::Unknown { .. } => return Err(ErrorCode::InstructionUnknown),
             };
-            // A set has one of each kind (1.3.5 §5.9). The specification names no error for two.
+            // A flow has at most one instruction of each kind (1.3.5 §5.9). The specification names
+            // no error for two.
             if twice {
                 return Err(ErrorCode::InstructionUnsupported);
             }
@@ -88,12 +89,12 @@ impl Program {
         Ok(program)
     }
 
-    /// Whether the key of a packet behind it follows from the key before it.
+    /// Whether the packet's key after the program follows from the key before it.
     pub(super) fn is_predictable(&self) -> bool {
         !self.unpredictable
     }
 
-    /// The instructions, in the order that they run in: for statistics. Encode them with
+    /// The instructions in the order in which they run, for statistics. Encode them with
     /// [`Instructions::of`].
     #[must_use]
     pub fn instructions(&self) -> Vec<Instruction<'_>> {
@@ -109,7 +110,7 @@ impl Program {
         list
     }
 
-    /// Whether an action of it sends to this port: what `out_port` filters by (1.3.5 §6.4).
+    /// Whether one of its actions outputs to this port: the filter `out_port` (1.3.5 §6.4).
     #[must_use]
     pub fn outputs_to(&self, port: Port) -> bool {
         self.actions().any(|action| match *action {
@@ -118,7 +119,7 @@ impl Program {
         })
     }
 
-    /// Whether an action of it sends to this group: what `out_group` filters by (1.3.5 §6.4).
+    /// Whether one of its actions sends to this group: the filter `out_group` (1.3.5 §6.4).
     #[must_use]
     pub fn uses_group(&self, group: u32) -> bool {
         self.groups().any(|used| used == group)
@@ -137,16 +138,16 @@ impl Program {
     }
 }
 
-/// Whether an action, by itself, leaves a packet with a key that follows from the one before.
+/// Whether the packet's key after an action follows from the key before it.
 ///
-/// Tags that come and go, and types that change, show fields that were not in the key. A meter (not
-/// an action) remarks one packet and not the next.
+/// Pushed or popped tags and changed types show fields that were not in the key. A meter (which is
+/// not an action) may remark one packet and not the next.
 fn keeps_key_known(action: &Action<'_>) -> bool {
     match action {
         Action::SetField(field, _) => {
             !matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type)
         }
-        // These change the packet's copies, or what is in no key.
+        // These change only copies of the packet, or values that are in no key.
         Action::Output { .. }
         | Action::Enqueue { .. }
         | Action::SetQueue(_)

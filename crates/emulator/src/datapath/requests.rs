@@ -1,4 +1,4 @@
-//! What controllers ask of a switch.
+//! Requests of controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,19 @@ use bellrock_openflow::{
 
 use super::{Checker, Datapath, Effects, FlowRemoved, Notice, Program, groups};
 
-/// The bits of a table's configuration that a controller may set: they mean nothing any more
-/// (1.3.5 §7.3.3, `OFPTC_DEPRECATED_MASK`).
+/// Configuration bits of a table that a controller may set; they no longer mean anything (1.3.5
+/// §7.3.3, `OFPTC_DEPRECATED_MASK`).
 const TABLE_CONFIG: u32 = 3;
 
 impl Datapath {
-    /// Adds, changes or removes flows (1.0 §4.6; 1.3.5 §6.4). A packet that waits in the request's
-    /// buffer then passes through: in 1.3 from the first table on, in 1.0 by the request's actions.
+    /// Adds, changes or removes flows (1.0 §4.6; 1.3.5 §6.4). Then sends the packet in the
+    /// request's buffer: in 1.3 through the tables from the first on, in 1.0 by the request's
+    /// actions.
     ///
     /// # Errors
-    /// As the specification names them; nothing has changed then. The exception is a buffer that is
-    /// unknown or empty: the specification does not say what becomes of the flow, and it is carried
-    /// out, because buffers run out on their own and controllers count on their flows.
+    /// The errors of the specification; nothing has changed then. A buffer that is unknown or empty
+    /// is the exception: the specification does not say what happens to the flow. The flow is
+    /// carried out, because buffers expire on their own and controllers rely on their flows.
     pub fn flow_mod(
         &mut self,
         version: Version,
@@ -42,7 +43,7 @@ impl Datapath {
         self.tables.flow_mod(version, request, &matching, &program, now, gone)?;
         self.tell_of_flows(now, effects);
         match request.buffer_id {
-            // A request that removes flows has no use for one, and is not to look at it.
+            // A request that removes flows ignores its buffer.
             Some(id) if !request.command.is_delete() => {
                 self.release(version, id, &program, now, effects)
             }
@@ -50,10 +51,11 @@ impl Datapath {
         }
     }
 
-    /// Adds, changes or removes groups (1.3.5 §6.5). Flows that use a group go with it.
+    /// Adds, changes or removes groups (1.3.5 §6.5). Flows that use a removed group are removed
+    /// too.
     ///
     /// # Errors
-    /// As the specification names them; nothing has changed then.
+    /// The errors of the specification; nothing has changed then.
     pub fn group_mod(
         &mut self,
         request: &GroupMod<'_>,
@@ -72,11 +74,11 @@ impl Datapath {
         Ok(())
     }
 
-    /// Adds, changes or removes meters (1.3.5 §6.6). Flows that use a meter go with it; 1.3 has no
-    /// reason of its own for that.
+    /// Adds, changes or removes meters (1.3.5 §6.6). Flows that use a removed meter are removed
+    /// too; 1.3 has no separate reason for that.
     ///
     /// # Errors
-    /// As the specification names them; nothing has changed then.
+    /// The errors of the specification; nothing has changed then.
     pub fn meter_mod(
         &mut self,
         request: &MeterMod<'_>,
@@ -94,10 +96,10 @@ impl Datapath {
         Ok(())
     }
 
-    /// Changes how a port is set up (1.0 §5.3.3; 1.3.5 §7.3.4.3).
+    /// Changes the configuration of a port (1.0 §5.3.3; 1.3.5 §7.3.4.3).
     ///
     /// # Errors
-    /// As the specification names them; nothing has changed then.
+    /// The errors of the specification; nothing has changed then.
     pub fn port_mod(
         &mut self,
         version: Version,
@@ -109,7 +111,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Changes how a table is set up (1.3.5 §7.3.3): there is nothing left to change.
+    /// Changes the configuration of a table (1.3.5 §7.3.3). No bit of it has an effect.
     ///
     /// # Errors
     /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
@@ -124,13 +126,13 @@ impl Datapath {
         Ok(())
     }
 
-    /// Changes the treatment of fragments, and how much of a packet goes to the controller that no
-    /// action sends there (1.0 §5.3.2; 1.3.5 §7.3.2).
+    /// Changes the treatment of fragments, and the number of bytes for the controller when no
+    /// action sends the packet there (1.0 §5.3.2; 1.3.5 §7.3.2).
     ///
     /// # Errors
-    /// `OFPSCFC_BAD_FLAGS` for flags that the version does not have, and for reassembling
-    /// fragments, which this switch cannot do. 1.0 has no such error: there the length is changed,
-    /// and the treatment of fragments stays, as the reply to the next request shows.
+    /// `OFPSCFC_BAD_FLAGS` for flags that the version does not have, and for reassembly of
+    /// fragments, which this switch cannot do. 1.0 has no such error: the length changes and the
+    /// treatment of fragments stays. The reply to the next request shows that.
     pub fn set_config(&mut self, version: Version, wanted: &SwitchConfig) -> Result<(), ErrorCode> {
         let config = &mut self.forwarding.config;
         let known = ConfigFlags::FRAG_DROP.contains(wanted.flags);
@@ -144,24 +146,24 @@ impl Datapath {
         Ok(())
     }
 
-    /// A port lost or found its link.
+    /// Sets whether a port's link is up.
     pub fn link(&mut self, port: u32, up: bool, effects: &mut Effects) {
         tell_of_port(self.forwarding.ports.link(port, up), effects);
     }
 
-    /// Removes the flows whose timeouts have run out.
+    /// Removes the flows whose timeouts have expired.
     pub fn timers(&mut self, now: Duration, effects: &mut Effects) {
         self.tables.expire(now, &mut self.gone);
         self.tell_of_flows(now, effects);
     }
 
-    /// When [`Datapath::timers`] has something to do next, at the earliest.
+    /// Earliest time at which [`Datapath::timers`] has work.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.tables.next_expiry()
     }
 
-    /// Forgets all flows, groups, meters and buffered packets, as a restart does. Nobody is told.
+    /// Removes all flows, groups, meters and buffered packets, as a restart does, without notices.
     pub fn clear(&mut self) {
         self.tables.clear();
         self.forwarding.clear();
@@ -179,12 +181,13 @@ impl Datapath {
         }
     }
 
-    /// From now on it refuses actions that send to FLOOD, as switches do that have no forwarding of their own.
+    /// Refuses actions that output to FLOOD from now on, as switches without forwarding of their
+    /// own do.
     pub fn refuse_flood(&mut self) {
         self.forwarding.refuses_flood = true;
     }
 
-    /// Tells of the flows that have gone, where they wanted it.
+    /// Adds notices for the removed flows with `SEND_FLOW_REM`.
     fn tell_of_flows(&mut self, now: Duration, effects: &mut Effects) {
         let told = |flags: FlowFlags| flags.contains(FlowFlags::SEND_FLOW_REM);
         for removed in self.gone.drain(..).filter(|removed| told(removed.flow.flags)) {

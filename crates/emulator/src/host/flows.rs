@@ -1,4 +1,4 @@
-//! A host's flows: those that it opens, and those that others open to it.
+//! A host's flows: those that it opens, and those that other hosts open to it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::{FlowId, Host, HostError};
 use crate::datapath::Effects;
 use crate::packet::digest;
 
-/// Flows from others that a host keeps. For a further one the one that ended first is forgotten; if
-/// none has, it is refused.
+/// Maximum number of flows from other hosts. A further flow replaces the one that ended first; if
+/// none has ended, it is refused.
 const MAX_RECEIVERS: usize = 4096;
-/// First port that a host takes for what it opens itself (RFC 6335 §6).
+/// First port for flows that the host opens itself (RFC 6335 §6).
 const FIRST_OWN_PORT: u16 = 49_152;
 
 impl Host {
@@ -25,7 +25,7 @@ impl Host {
     /// Opens a flow to a port of another host.
     ///
     /// # Errors
-    /// It is this host, or there are too many flows.
+    /// `to` is this host, or there are too many flows.
     pub fn open_flow(
         &mut self,
         to: Ipv4Addr,
@@ -50,27 +50,26 @@ impl Host {
         Ok(FlowId(own))
     }
 
-    /// What became of a flow that this host opened; None if it was ended.
+    /// State of a flow that this host opened; `None` after it was removed.
     #[must_use]
     pub fn flow(&self, id: FlowId) -> Option<FlowReport> {
         self.senders.get(&id.0).map(|(_, sender)| sender.report())
     }
 
-    /// Flows that others opened to this host: the other's address and port, this host's port, and
-    /// what became of them.
+    /// Flows that other hosts opened to this host: their address and port, this host's port, and
+    /// the state.
     pub fn flows_in(&self) -> impl Iterator<Item = (Ipv4Addr, u16, u16, FlowReport)> + '_ {
         self.receivers.iter().map(|((ip, from, to), flow)| (*ip, *from, *to, flow.report()))
     }
 
-    /// Forgets a flow that this host opened; the other end gets a reset when it next says
-    /// something.
+    /// Removes a flow that this host opened. The other end gets a reset for its next segment.
     pub fn end_flow(&mut self, id: FlowId) -> Option<FlowReport> {
         let (_, sender) = self.senders.remove(&id.0)?;
         self.timers.set(Timer::Sender(id.0), sender.deadline(), None);
         Some(sender.report())
     }
 
-    /// Where the sequence numbers of a flow begin: for each at another place.
+    /// The initial sequence number of a flow, different for each host and port.
     fn initial_sequence(&self, port: u16) -> u32 {
         let [a, b, c, d] = self.ip.octets();
         let [e, f] = port.to_be_bytes();
@@ -106,7 +105,7 @@ impl Host {
         true
     }
 
-    /// Whether there is room for a flow from another host, be it that of one that has ended.
+    /// Whether a flow from another host can be added. Removes an ended one if necessary.
     fn has_room_for_receiver(&mut self) -> bool {
         if self.receivers.len() < MAX_RECEIVERS {
             return true;
@@ -114,7 +113,7 @@ impl Host {
         let reports = self.receivers.iter().map(|(key, receiver)| (*key, receiver.report()));
         let ended = reports.filter(|(_, report)| report.state.is_over());
         let first = ended.min_by_key(|(_, report)| report.last).map(|(key, _)| key);
-        // One that has ended waits for nothing, so it has no timer.
+        // An ended flow has no timer.
         first.is_some_and(|key| self.receivers.remove(&key).is_some())
     }
 

@@ -1,18 +1,18 @@
-//! Hosts: small stacks that talk, and notice what they hear.
+//! Hosts: small network stacks that send packets, and count and check what they receive.
 //!
 //! # What it is
 //! A [`Host`] has one link, one Ethernet and one IPv4 address. It asks for and answers addresses
-//! (ARP), pings and answers pings, sends and receives UDP, and carries flows like TCP's
-//! (what they are not is said in [`FlowState`]'s module). It counts what it receives, and what it
-//! should not have: the same unicast frame twice, and frames that make no sense.
+//! (ARP), sends and answers pings, sends and receives UDP, and carries flows like TCP's
+//! ([`FlowState`]'s module says what these lack). It counts what it receives, also what should not
+//! arrive: the same unicast frame twice, and malformed frames.
 //!
-//! Frames and the time go in; frames come out. All that a host sends is different from all that it
-//! sent shortly before, in the identification of IPv4 or in the padding of ARP. So a frame that
-//! comes twice was doubled by the network.
+//! Frames and the time go in; frames come out. Each frame of a host differs from its recent frames,
+//! in the identification of IPv4 or in the padding of ARP. So a frame that arrives twice was
+//! duplicated by the network.
 //!
 //! # What it is not
-//! It has no routes: all hosts are on one network. It neither sends nor reads VLAN tags, fragments
-//! or IPv6, and does not talk to itself.
+//! It has no routes: all hosts are in one network. It neither sends nor reads VLAN tags, fragments
+//! or IPv6, and does not send to itself.
 
 mod flows;
 mod neighbours;
@@ -40,13 +40,13 @@ pub use udp::{Datagram, StreamSettings, UdpCounters};
 use udp::{Inbox, Stream};
 use wire::{Arp, Ethernet, Ipv4, Route, Segment};
 
-/// Frames whose digests a host remembers to notice that one comes twice.
+/// Number of frames whose digests a host keeps to detect duplicates.
 const RECENT_FRAMES: usize = 256;
 
-/// Frames that a host keeps when it [captures](Host::capture).
+/// Maximum number of frames that a host keeps when it [captures](Host::capture).
 pub const CAPTURED_FRAMES: usize = 1024;
 
-/// What a host has no room for.
+/// What a host cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// All identifiers of pings are in use.
@@ -55,10 +55,10 @@ pub enum HostError {
     /// All own ports are in use.
     #[error("a host keeps at most 16384 flows; end some with end_flow")]
     TooManyFlows,
-    /// More streams than a host sends at a time.
+    /// Too many streams at a time.
     #[error("a host sends at most 65536 streams of datagrams at a time")]
     TooManyStreams,
-    /// More data than a frame carries.
+    /// More data than a frame can carry.
     #[error("a datagram has at most {max} bytes of data, not {0}", max = udp::MAX_DATA_BYTES)]
     TooLong(usize),
     /// Packets to itself.
@@ -74,7 +74,7 @@ pub struct PingId(u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(u16);
 
-/// What a host counted.
+/// A host's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     /// Frames received.
@@ -85,28 +85,29 @@ pub struct HostCounters {
     pub frames_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Unicast frames to another host, as a network floods them that does not know the way.
+    /// Unicast frames to another host, as a network floods them until it has learnt the way.
     pub for_others: u64,
-    /// Frames to a group that mean nothing to a host, such as LLDP.
+    /// Multicast frames that a host does not use, such as LLDP.
     pub ignored: u64,
-    /// Unicast frames to this host that came a second time.
+    /// Unicast frames to this host that arrived a second time.
     pub duplicates: u64,
-    /// Frames to this host that make no sense: malformed, tagged, with a wrong checksum, with
-    /// another host's IP address, with an unknown protocol.
+    /// Bad frames to this host: malformed, tagged, with a wrong checksum, with another host's IP
+    /// address, with an unknown protocol.
     pub unexpected: u64,
     /// Echo requests answered.
     pub echo_requests: u64,
-    /// Echo replies that no ping waits for: to pings that were ended, say.
+    /// Echo replies that no ping waits for, for example after the ping was ended.
     pub stray_replies: u64,
-    /// Packets dropped because nobody answered for their address, or too many waited for it.
+    /// Packets dropped because no host answered for their address, or too many packets waited for
+    /// it.
     pub no_address: u64,
-    /// ICMP messages that something cannot be reached.
+    /// ICMP messages "destination unreachable".
     pub unreachable: u64,
     /// Segments that belong to no flow.
     pub no_flow: u64,
 }
 
-/// The echo request by which a host with these addresses would ask another.
+/// The echo request of one host with these addresses to another.
 pub(crate) fn echo_request(
     (src_mac, src): (MacAddr, Ipv4Addr),
     (dst_mac, dst): (MacAddr, Ipv4Addr),
@@ -135,10 +136,10 @@ pub struct Host {
     receivers: BTreeMap<(Ipv4Addr, u16, u16), Receiver>,
     listening: BTreeSet<u16>,
     timers: Timers,
-    /// Room for the segments of one event.
+    /// Buffer for the segments of one event.
     segments: Vec<Segment>,
     recent: VecDeque<u64>,
-    /// What it received, if it is to be kept.
+    /// The received frames, while the host captures.
     captured: Option<VecDeque<Vec<u8>>>,
     counters: HostCounters,
 }
@@ -182,7 +183,7 @@ impl Host {
         self.ip
     }
 
-    /// What it counted.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> HostCounters {
         self.counters
@@ -193,18 +194,18 @@ impl Host {
         self.neighbours.known()
     }
 
-    /// Forgets all addresses that it has learnt.
+    /// Removes all addresses that it has learnt.
     pub fn forget_neighbours(&mut self) {
         self.neighbours.forget();
     }
 
-    /// When [`timers`](Self::timers) has something to do next.
+    /// Time at which [`timers`](Self::timers) has work.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.timers.next()
     }
 
-    /// Does what is due.
+    /// Runs the timers that are due.
     pub fn timers(&mut self, now: Duration, out: &mut Effects) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
@@ -227,7 +228,7 @@ impl Host {
         }
     }
 
-    /// Takes a frame.
+    /// Receives a frame.
     pub fn receive(&mut self, frame: &[u8], now: Duration, out: &mut Effects) {
         self.counters.frames_in += 1;
         self.counters.bytes_in += frame.len() as u64;
@@ -273,15 +274,15 @@ impl Host {
         false
     }
 
-    /// Sends a frame as it is, whatever it is.
+    /// Sends a frame of these bytes, without a check.
     pub fn send_bytes(&mut self, bytes: &[u8], out: &mut Effects) {
         let mut frame = out.frame();
         frame.extend_from_slice(bytes);
         self.send_frame(frame, out);
     }
 
-    /// Keeps the frames that it receives from now on, and returns those that it has kept, the
-    /// oldest first.
+    /// Captures the received frames from now on. Returns the frames captured so far, the oldest
+    /// first.
     pub fn capture(&mut self) -> Vec<Vec<u8>> {
         self.captured.replace(VecDeque::new()).map(Vec::from).unwrap_or_default()
     }
@@ -294,7 +295,7 @@ impl Host {
 
     // Addresses.
 
-    /// Tells everybody its address, as a host does that has come to a new place.
+    /// Announces its address to all hosts, as a host does in a new place.
     pub fn announce(&mut self, out: &mut Effects) {
         self.send_arp(wire::ARP_REQUEST, MacAddr::BROADCAST, (MacAddr::ZERO, self.ip), out);
     }
@@ -371,7 +372,7 @@ impl Host {
         }
     }
 
-    /// Sends a packet, at once or when the address of its destination is known.
+    /// Sends a packet, at once or when the Ethernet address of its destination is known.
     fn send(
         &mut self,
         to: Ipv4Addr,
@@ -410,10 +411,10 @@ impl Host {
 
     // Pings.
 
-    /// Begins to ping an address.
+    /// Starts to ping an address.
     ///
     /// # Errors
-    /// It is this host's own, or there are too many pings.
+    /// `to` is this host, or there are too many pings.
     pub fn ping(
         &mut self,
         to: Ipv4Addr,
@@ -433,19 +434,19 @@ impl Host {
         Ok(PingId(id))
     }
 
-    /// What came of a ping so far; None if it was ended.
+    /// The result of a ping so far; `None` after it was ended.
     #[must_use]
     pub fn ping_statistics(&self, id: PingId) -> Option<PingStatistics> {
         self.pings.get(&id.0).map(|ping| ping.statistics)
     }
 
-    /// Whether a ping has sent all and waits for nothing. One that was ended does neither.
+    /// Whether a ping has sent all requests and waits for no answer, or was ended.
     #[must_use]
     pub fn is_ping_over(&self, id: PingId) -> bool {
         self.pings.get(&id.0).is_none_or(Ping::is_over)
     }
 
-    /// Ends a ping and forgets it.
+    /// Ends and removes a ping, and returns its result.
     pub fn end_ping(&mut self, id: PingId) -> Option<PingStatistics> {
         let ping = self.pings.remove(&id.0)?;
         self.timers.set(Timer::Ping(id.0), ping.deadline, None);

@@ -1,4 +1,4 @@
-//! Which Ethernet address an Internet address has (RFC 826).
+//! The Ethernet addresses of Internet addresses (RFC 826).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -8,18 +8,18 @@ use bellrock_openflow::MacAddr;
 
 use crate::packet::Frame;
 
-/// How long an address is believed after it was last heard.
+/// How long an address stays valid after it was last heard.
 const BELIEVED: Duration = Duration::from_secs(60);
 /// Time between two requests for the same address.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// Requests without an answer until what waits for it is dropped.
+/// Requests without an answer before the waiting packets are dropped.
 const MAX_REQUESTS: u32 = 3;
-/// Packets that wait for an address; a further one is dropped.
+/// Maximum number of packets that wait for an address; more are dropped.
 const MAX_WAITING: usize = 64;
-/// Addresses that a host asks for at a time; what would need a further one is dropped. A host answers
-/// whoever speaks to it, from any address.
+/// Maximum number of addresses that a host asks for at a time; packets to more are dropped. A host
+/// answers packets from any address, so the number must have a limit.
 const MAX_ASKED: usize = 1024;
-/// Addresses that a host remembers; for a further one the one heard longest ago goes.
+/// Maximum number of known addresses; a further one replaces the one heard longest ago.
 const MAX_KNOWN: usize = 4096;
 
 struct Known {
@@ -33,18 +33,18 @@ struct Asked {
     again: Duration,
 }
 
-/// The addresses that a host knows, and those that it has asked for.
+/// The addresses that a host knows, and those that it asks for.
 #[derive(Default)]
 pub(super) struct Neighbours {
     known: BTreeMap<Ipv4Addr, Known>,
     asked: BTreeMap<Ipv4Addr, Asked>,
 }
 
-/// What to do about an address that is asked for.
+/// What to do about an address without an answer.
 pub(super) enum Overdue {
-    /// To ask again, and to look again at this time.
+    /// Ask again, and check again at this time.
     Ask(Duration),
-    /// To drop so many packets that waited for it.
+    /// Drop the packets that waited for it.
     GiveUp(VecDeque<Frame>),
 }
 
@@ -53,8 +53,8 @@ impl Neighbours {
         self.known.get(&ip).filter(|known| known.until > now).map(|known| known.mac)
     }
 
-    /// Keeps a frame until the address is known. Gives it back if too many wait. The time is that
-    /// of the next request, if this is the first frame that waits: a request is due then.
+    /// Keeps a frame until the address is known. Returns it as an error if too many wait. If this
+    /// is the first waiting frame, a request must be sent now: returns the time of the next one.
     pub(super) fn wait(
         &mut self,
         ip: Ipv4Addr,
@@ -75,7 +75,7 @@ impl Neighbours {
         Ok(first.then_some(again))
     }
 
-    /// What is due about an address.
+    /// What to do now about an address.
     pub(super) fn overdue(&mut self, ip: Ipv4Addr, now: Duration) -> Option<Overdue> {
         let asked = self.asked.get_mut(&ip)?;
         if asked.requests < MAX_REQUESTS {
@@ -86,8 +86,8 @@ impl Neighbours {
         self.asked.remove(&ip).map(|asked| Overdue::GiveUp(asked.waiting))
     }
 
-    /// Notes an address that was heard. `new`: also one that was not known. Returns the frames that
-    /// waited for it, and the time at which it would have been asked for again.
+    /// Records an address that was heard; with `new` also an unknown one. Returns the frames that
+    /// waited for it, and the time of the next request, which is no longer needed.
     pub(super) fn heard(
         &mut self,
         ip: Ipv4Addr,

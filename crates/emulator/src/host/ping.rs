@@ -1,25 +1,25 @@
-//! Pings: echo requests, and what came back.
+//! Pings: echo requests and their answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What a ping does. The default is one request.
+/// Settings of a ping. The default is one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingSettings {
     /// Requests to send; 1 to 65,535.
     pub count: u16,
-    /// Time between two of them.
+    /// Time between two requests.
     pub interval: Duration,
-    /// How long an answer may take; then the request is lost.
+    /// Maximum time for an answer; then the request counts as lost.
     pub timeout: Duration,
-    /// Bytes of data in each; at most 1,472.
+    /// Bytes of data in each request; at most 1,472.
     pub data_len: u16,
 }
 
 impl PingSettings {
-    /// Most data of a request, so that it fits a frame of the usual size.
+    /// Maximum bytes of data, so that a request fits a frame of the usual size.
     pub const MAX_DATA_BYTES: u16 = 1472;
 }
 
@@ -34,7 +34,7 @@ impl Default for PingSettings {
     }
 }
 
-/// What came of a ping so far.
+/// The result of a ping so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PingStatistics {
     /// Requests sent.
@@ -43,7 +43,7 @@ pub struct PingStatistics {
     pub received: u32,
     /// Requests that were not answered in time.
     pub lost: u32,
-    /// Answers to requests that were answered already, or came too late.
+    /// Answers that came too late, or a second time.
     pub duplicates: u32,
     /// The shortest round trip.
     pub min: Duration,
@@ -69,13 +69,13 @@ impl PingStatistics {
         Duration::from_nanos(u64::try_from(variance.isqrt()).unwrap_or(u64::MAX))
     }
 
-    /// Whether every request was answered, and there was one.
+    /// Whether every request was answered, and there was at least one.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.sent > 0 && self.received == self.sent
     }
 
-    /// Adds what came of another ping, as if both had been one.
+    /// Adds the result of another ping, as if both were one.
     pub fn merge(&mut self, other: &PingStatistics) {
         self.min = match (self.received, other.received) {
             (_, 0) => self.min,
@@ -119,14 +119,14 @@ impl fmt::Display for PingStatistics {
     }
 }
 
-/// A ping that runs, or has ended.
+/// A ping that runs or has ended.
 pub(super) struct Ping {
     pub(super) to: Ipv4Addr,
     pub(super) settings: PingSettings,
     pub(super) statistics: PingStatistics,
     pub(super) deadline: Option<Duration>,
     next: Option<Duration>,
-    /// Requests without an answer: their numbers, and when they were sent.
+    /// Requests without an answer: number and time of sending.
     open: BTreeMap<u16, Duration>,
 }
 
@@ -145,7 +145,7 @@ impl Ping {
         self.next.is_none() && self.open.is_empty()
     }
 
-    /// Counts what is late, and gives the number of a request that is due.
+    /// Counts late answers, and returns the number of the request that is due.
     pub(super) fn due(&mut self, now: Duration) -> Option<u16> {
         while let Some(first) = self.open.first_entry() {
             if *first.get() + self.settings.timeout > now {
@@ -170,7 +170,7 @@ impl Ping {
         }
     }
 
-    /// When it wants to be woken: for its next request, or for the first that will be late.
+    /// Time of its next event: the next request, or the first timeout.
     pub(super) fn wants(&self) -> Option<Duration> {
         let late = self.open.first_key_value().map(|(_, sent)| *sent + self.settings.timeout);
         self.next.into_iter().chain(late).min()

@@ -9,7 +9,7 @@ struct Wire {
     now: Duration,
     flying: VecDeque<(Duration, usize, Frame)>,
     effects: Effects,
-    /// Whether what host 0 sends comes twice.
+    /// Whether each frame of host 0 arrives twice.
     doubles: bool,
 }
 
@@ -75,7 +75,7 @@ fn a_ping_asks_for_the_address_and_is_answered() {
     wire.run(seconds(10));
     let statistics = wire.hosts[0].ping_statistics(id).unwrap();
     assert!(wire.hosts[0].is_ping_over(id) && statistics.complete());
-    // The first has to ask for the address before.
+    // The first echo request waits for the address.
     assert_eq!((statistics.min, statistics.max), (TRIP * 2, TRIP * 4));
     assert_eq!(
         statistics.to_string(),
@@ -133,8 +133,8 @@ fn a_unicast_frame_that_comes_twice_is_counted() {
     let id =
         wire.act(0, |host, now, out| host.ping(to, PingSettings::default(), now, out)).unwrap();
     wire.run(seconds(1));
-    // The request for the address is a broadcast: it is answered twice, and that is no fault of
-    // the network's. The echo request is unicast.
+    // The request for the address is a broadcast: it is answered twice, which is not a duplicate by
+    // the network. The echo request is unicast.
     assert_eq!(wire.hosts[1].counters().duplicates, 1);
     assert_eq!(wire.hosts[0].counters().duplicates, 0);
     assert_eq!(wire.hosts[0].ping_statistics(id).unwrap().duplicates, 1);
@@ -250,7 +250,7 @@ fn a_host_does_not_talk_to_itself() {
     assert_eq!(result, Err(HostError::ToItself));
 }
 
-/// A SYN from a port of 10.0.0.9 to port 80 of host 1, or the reset that ends what it began.
+/// A SYN from a port of 10.0.0.9 to port 80 of host 1, or the reset that ends its flow.
 fn segment(from: u16, flags: u8) -> Frame {
     let [src, dst] = [Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1)];
     let [src_mac, dst_mac] = [9, 1].map(MacAddr::from_u64);

@@ -1,13 +1,13 @@
-//! What a host wants to be woken for.
+//! The timers of a host.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What is due.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// An address that was asked for is not known yet.
+    /// An address has not been answered yet.
     Neighbour(Ipv4Addr),
     /// A ping's next request, or an answer that is late.
     Ping(u16),
@@ -15,7 +15,7 @@ pub(super) enum Timer {
     Stream(u32),
     /// A retransmission of a flow that this host opened.
     Sender(u16),
-    /// A retransmission of a flow from another host: its address, its port, and this host's.
+    /// A retransmission of a flow from another host: its address, its port, and this host's port.
     Receiver(Ipv4Addr, u16, u16),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Moves a timer from one time to another. None is never.
+    /// Moves a timer from one time to another; `None` is never.
     pub(super) fn set(&mut self, timer: Timer, from: Option<Duration>, to: Option<Duration>) {
         if from == to {
             return;
@@ -43,7 +43,7 @@ impl Timers {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes a timer that is due.
+    /// Removes and returns a timer that is due.
     pub(super) fn pop(&mut self, now: Duration) -> Option<Timer> {
         let (at, timer) = *self.due.first()?;
         if at > now {

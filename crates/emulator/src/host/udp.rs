@@ -1,4 +1,4 @@
-//! UDP: datagrams received and sent, singly and as streams.
+//! UDP: sending and receiving single datagrams, and sending streams.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -9,42 +9,42 @@ use super::wire::{self, Ipv4};
 use super::{Host, HostError};
 use crate::datapath::Effects;
 
-/// Most data of a datagram, in bytes, so that it fits a frame of the usual size.
+/// Maximum bytes of data in a datagram, so that it fits a frame of the usual size.
 pub(super) const MAX_DATA_BYTES: usize = 1472;
-/// Datagrams that wait at a port to be read; further ones are counted, and their data dropped.
+/// Maximum number of datagrams that wait at a port; more are counted, and their data dropped.
 const MAX_INBOX: usize = 64;
-/// Most streams of a host at a time; a further one is not begun.
+/// Maximum number of streams of a host at a time.
 const MAX_STREAMS: usize = 65_536;
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who sent it.
+    /// Address of the sender.
     pub from: Ipv4Addr,
-    /// From which port.
+    /// Port of the sender.
     pub from_port: u16,
-    /// When it came.
+    /// Time of arrival.
     pub at: Duration,
     /// Its data.
     pub data: Vec<u8>,
 }
 
-/// What came to a port.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpCounters {
     /// Datagrams.
     pub datagrams: u64,
     /// Bytes of their data.
     pub bytes: u64,
-    /// Datagrams whose data was dropped because too many waited to be read.
+    /// Datagrams whose data was dropped because too many waited.
     pub unread: u64,
 }
 
-/// A port that listens.
+/// A listening port.
 #[derive(Default)]
 pub(super) struct Inbox {
     counters: UdpCounters,
-    /// Whether data is kept to be read.
+    /// Whether to keep the data for reading.
     keep: bool,
     waiting: VecDeque<Datagram>,
 }
@@ -52,17 +52,17 @@ pub(super) struct Inbox {
 /// Datagrams at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSettings {
-    /// To whom.
+    /// Destination address.
     pub to: Ipv4Addr,
-    /// From which port.
+    /// Source port.
     pub from_port: u16,
-    /// To which port.
+    /// Destination port.
     pub to_port: u16,
-    /// Bytes of data in each; at most 1,472.
+    /// Bytes of data in each datagram; at most 1,472.
     pub data_len: usize,
-    /// Time between two.
+    /// Time between two datagrams.
     pub interval: Duration,
-    /// How many.
+    /// Number of datagrams.
     pub count: u64,
 }
 
@@ -73,22 +73,22 @@ pub(super) struct Stream {
 }
 
 impl Host {
-    /// Listens at a port, and keeps what comes until it is [read](Self::udp_receive).
+    /// Listens at a port, and keeps each datagram until it is [read](Self::udp_receive).
     pub fn udp_listen(&mut self, port: u16) {
         self.inboxes.entry(port).or_default().keep = true;
     }
 
-    /// Listens at a port, and only counts what comes.
+    /// Listens at a port, and only counts datagrams.
     pub fn udp_sink(&mut self, port: u16) {
         self.inboxes.entry(port).or_default().keep = false;
     }
 
-    /// The datagram that has waited longest at a port.
+    /// Removes and returns the oldest datagram of a port.
     pub fn udp_receive(&mut self, port: u16) -> Option<Datagram> {
         self.inboxes.get_mut(&port)?.waiting.pop_front()
     }
 
-    /// What came to a port; None if nobody listens there.
+    /// The counters of a port; `None` if it does not listen.
     #[must_use]
     pub fn udp_counters(&self, port: u16) -> Option<UdpCounters> {
         self.inboxes.get(&port).map(|inbox| inbox.counters)
@@ -97,7 +97,7 @@ impl Host {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// It is to this host itself, or too long.
+    /// `to` is this host, or the data is too long.
     pub fn udp_send(
         &mut self,
         to: Ipv4Addr,
@@ -111,10 +111,10 @@ impl Host {
         Ok(())
     }
 
-    /// Begins a stream of datagrams.
+    /// Starts a stream of datagrams.
     ///
     /// # Errors
-    /// It is to this host itself, its datagrams are too long, or there are too many.
+    /// The destination is this host, the data is too long, or there are too many streams.
     pub fn udp_stream(
         &mut self,
         settings: StreamSettings,
@@ -147,7 +147,7 @@ impl Host {
             return;
         };
         stream.settings.count = left;
-        // A nanosecond at least: a host that sends all at the same time would never come to an end.
+        // At least a nanosecond: a host that sends everything at one time would never finish.
         stream.next += interval.max(Duration::from_nanos(1));
         self.timers.set(Timer::Stream(id), None, Some(stream.next));
         let data = &[0; MAX_DATA_BYTES][..data_len];
@@ -164,7 +164,7 @@ impl Host {
         let Some((from_port, port, data)) = ip.udp() else { return false };
         let Some(inbox) = self.inboxes.get_mut(&port) else {
             if ip.dst == self.ip {
-                // The beginning of the packet goes back with the news (RFC 792).
+                // The start of the packet is sent back in the ICMP message (RFC 792).
                 let quoted = &packet[..packet.len().min(28)];
                 let code = wire::PORT_UNREACHABLE;
                 self.send(ip.src, now, out, |route, frame| {

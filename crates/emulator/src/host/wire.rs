@@ -1,7 +1,7 @@
-//! The frames of hosts: read and written.
+//! Reads and writes the frames of hosts.
 //!
-//! A host speaks plain Ethernet II without tags, ARP (RFC 826), IPv4 without options and fragments
-//! (RFC 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
+//! Hosts use plain Ethernet II without tags, ARP (RFC 826), IPv4 without options and fragments (RFC
+//! 791), ICMP echo (RFC 792), UDP (RFC 768) and TCP (RFC 9293).
 
 use std::net::Ipv4Addr;
 
@@ -24,7 +24,7 @@ pub(super) const ARP_REPLY: u16 = 2;
 pub(super) const ECHO_REPLY: u8 = 0;
 pub(super) const UNREACHABLE: u8 = 3;
 pub(super) const ECHO_REQUEST: u8 = 8;
-/// The code of an ICMP "unreachable" for a UDP port that nobody listens at.
+/// ICMP code for a UDP port that does not listen.
 pub(super) const PORT_UNREACHABLE: u8 = 3;
 
 pub(super) struct Ethernet<'f> {
@@ -77,8 +77,8 @@ impl Arp {
         })
     }
 
-    /// Writes it as a frame to `dst`. `number` goes into the padding, whose content Ethernet leaves
-    /// open, so that no two frames of a host are the same.
+    /// Writes it as a frame to `dst`. `number` goes into the padding, which Ethernet leaves open,
+    /// so that the frames of a host differ.
     pub(super) fn write(&self, dst: MacAddr, number: u64, frame: &mut Frame) {
         let sender = (self.sender_mac, self.sender_ip);
         let payload = &build::arp(self.operation, sender, (self.target_mac, self.target_ip));
@@ -94,14 +94,14 @@ fn pad(frame: &mut Frame) {
     }
 }
 
-/// Where an IPv4 packet goes from and to, on the link and in the network.
+/// Source and destination of an IPv4 packet, on the link and in the network.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub(super) src_mac: MacAddr,
     pub(super) dst_mac: MacAddr,
     pub(super) src: Ipv4Addr,
     pub(super) dst: Ipv4Addr,
-    /// Tells the packets of a host apart.
+    /// Differs between the packets of a host.
     pub(super) identification: u16,
 }
 
@@ -120,7 +120,7 @@ impl Route {
         Ip::v4(self.src, self.dst)
     }
 
-    /// An ICMP message of a type and a code, with the four bytes of its head and data.
+    /// Writes an ICMP message: type, code, the last four bytes of the header, data.
     pub(super) fn icmp(&self, kind: u8, code: u8, head: [u8; 4], data: &[u8], frame: &mut Frame) {
         self.write(ICMP, 8 + data.len(), frame);
         let [h0, h1, h2, h3] = head;
@@ -139,7 +139,7 @@ impl Route {
             (from.to_be_bytes(), to.to_be_bytes(), len16(len).to_be_bytes());
         let mut header = [f0, f1, t0, t1, l0, l1, 0, 0];
         let sum = add(self.ip().pseudo(UDP, len), &header);
-        // Zero would say that there is none (RFC 768).
+        // Zero would mean "no checksum" (RFC 768).
         let sum = match finish(add(sum, data)) {
             0 => 0xffff,
             sum => sum,
@@ -182,10 +182,10 @@ impl Route {
     }
 }
 
-/// What TCP flows carry: their bytes mean nothing.
+/// The data of TCP flows: only its length matters.
 const ZEROS: [u8; 512] = [0; 512];
 
-/// Lengths here fit an Ethernet frame of the usual size: hosts send no longer packets.
+/// Every length here fits an Ethernet frame of the usual size: hosts send no longer packets.
 fn len16(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(u16::MAX)
 }
@@ -198,7 +198,7 @@ pub(super) struct Ipv4<'f> {
 }
 
 impl<'f> Ipv4<'f> {
-    /// None if it is malformed, a fragment, or its checksum is wrong.
+    /// Returns `None` if the packet is malformed, a fragment, or has a wrong checksum.
     pub(super) fn read(packet: &'f [u8]) -> Option<Self> {
         let header = packet.first_chunk::<IPV4_LEN>()?;
         let header_len = usize::from(header[0] & 0x0f) * 4;
@@ -225,14 +225,14 @@ impl<'f> Ipv4<'f> {
         Ip::v4(self.src, self.dst).pseudo(self.protocol, self.payload.len())
     }
 
-    /// Type, code, the four bytes of the head, and the data. None if the checksum is wrong.
+    /// Type, code, the last four bytes of the header, and data. `None` if the checksum is wrong.
     pub(super) fn icmp(&self) -> Option<(u8, u8, [u8; 4], &'f [u8])> {
         let (header, data) = self.payload.split_first_chunk::<8>()?;
         let [kind, code, _, _, h0, h1, h2, h3] = *header;
         (finish(add(0, self.payload)) == 0).then_some((kind, code, [h0, h1, h2, h3], data))
     }
 
-    /// Source port, destination port, and data. None if the checksum is wrong.
+    /// Source port, destination port and data. `None` if the checksum is wrong.
     pub(super) fn udp(&self) -> Option<(u16, u16, &'f [u8])> {
         let (header, data) = self.payload.split_first_chunk::<UDP_LEN>()?;
         let [f0, f1, t0, t1, l0, l1, c0, c1] = *header;
@@ -243,7 +243,7 @@ impl<'f> Ipv4<'f> {
         Some((u16::from_be_bytes([f0, f1]), u16::from_be_bytes([t0, t1]), data.get(..len)?))
     }
 
-    /// A segment. None if it is malformed or its checksum is wrong.
+    /// A segment. `None` if it is malformed or the checksum is wrong.
     pub(super) fn tcp(&self) -> Option<Segment> {
         let header = self.payload.first_chunk::<TCP_LEN>()?;
         let header_len = usize::from(header[12] >> 4) * 4;
@@ -260,7 +260,7 @@ impl<'f> Ipv4<'f> {
             acknowledgement: word(8),
             flags: header[13],
             window: half(14),
-            // The one option that a host sends, where it puts it.
+            // Reads the only option that hosts send, at its fixed place.
             scale: options.strip_prefix(&[1, 3, 3]).and_then(|rest| rest.first().copied()),
             len: self.payload.len() - header_len,
         })
@@ -272,7 +272,7 @@ pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
 pub(super) const ACK: u8 = 0x10;
 
-/// A TCP segment whose data is but its length.
+/// A TCP segment with the length of its data only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) from: u16,
@@ -354,8 +354,8 @@ mod tests {
         ROUTE.udp(1000, 2000, &[1; 40], &mut frame);
         let checked = |frame: &Frame| ip(frame).and_then(|ip| ip.udp().map(|_| ())).is_some();
         assert!(checked(&frame));
-        // Behind the Ethernet header all is under a checksum. The type of service, say, is in the
-        // network's own.
+        // A checksum covers everything after the Ethernet header; IPv4's own covers, for example,
+        // the type of service.
         for at in ETH_LEN..frame.len() {
             frame[at] ^= 0x20;
             assert!(!checked(&frame), "byte {at}");

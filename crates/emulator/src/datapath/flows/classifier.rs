@@ -1,11 +1,11 @@
-//! Finding the flow of a packet: tuple space search.
+//! Look-up of a packet's flow: tuple space search.
 //!
-//! Flows whose matches have the same mask stand in one [`Group`], in a hash map from the masked
-//! words of a key. A look-up asks the groups one after the other, the one with the highest priority
-//! first, and stops where no group that is left can have a better flow. So it costs one hash for
-//! each mask, however many flows there are; tables with thousands of flows have few masks.
+//! Flows whose matches have the same mask form one [`Group`]: a hash map by the masked words of a
+//! key. A look-up searches the groups in order, the one with the highest priority first. It stops
+//! when no remaining group can have a better flow. So it costs one hash for each mask, for any
+//! number of flows; tables with thousands of flows have few masks.
 //!
-//! Flows are numbers here. What they are is the table's business.
+//! A flow is only a number here; the table holds the flow itself.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ pub(super) type Words = [u64; KEY_WORDS];
 /// No entry: the end of a chain.
 const NONE: u32 = u32::MAX;
 
-/// All flows of a table, by what they match.
+/// All flows of a table, by their matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classifier {
-    /// By their highest rank, the highest first.
+    /// Sorted by their highest rank, the highest first.
     groups: Vec<Group>,
 }
 
 impl Classifier {
-    /// The flow with the highest rank that matches a key. Of several with the same rank (which the
-    /// specification leaves open) it is always the same one, as long as the flows are the same.
+    /// The flow with the highest rank that matches a key. If several have that rank (the
+    /// specification leaves this open), the choice stays the same while the flows stay the same.
     pub(super) fn lookup(&self, key: &Words) -> Option<u32> {
         let mut best: Option<&Entry> = None;
         for group in &self.groups {
@@ -50,7 +50,7 @@ impl Classifier {
         group.chain(pattern.value()).find(|entry| entry.rank == rank).map(|entry| entry.flow)
     }
 
-    /// Adds a flow. There is none with the same pattern and rank.
+    /// Adds a flow. No flow with the same pattern and rank may exist.
     pub(super) fn insert(&mut self, pattern: &Pattern, rank: u32, flow: u32) {
         let known = self.groups.iter().position(|group| *group.mask == *pattern.mask());
         let place = known.unwrap_or_else(|| {
@@ -81,13 +81,13 @@ impl Classifier {
         }
     }
 
-    /// Whether a flow of this rank and `pattern` could both match one packet.
+    /// Whether a flow of this rank and `pattern` can both match one packet.
     pub(super) fn overlaps(&self, pattern: &Pattern, rank: u32) -> bool {
         let groups = self.groups.iter().filter(|group| group.ranks.contains_key(&rank));
         groups.into_iter().any(|group| group.overlaps(pattern, rank))
     }
 
-    /// Hands out every flow that matches nothing beyond what `pattern` matches, in no order.
+    /// Calls `each` for every flow that matches only packets that `pattern` matches, in no order.
     pub(super) fn covered(&self, pattern: &Pattern, mut each: impl FnMut(u32)) {
         for group in &self.groups {
             if *group.mask == *pattern.mask() {
@@ -103,7 +103,7 @@ impl Classifier {
     }
 
     fn sort(&mut self) {
-        // Stable, and nearly sorted as a rule: a group has moved a few places.
+        // Stable, and usually nearly sorted: one group has moved a few positions.
         self.groups.sort_by_key(|group| std::cmp::Reverse(group.top));
     }
 }
@@ -113,7 +113,7 @@ fn is_subset(part: &Words, whole: &Words) -> bool {
     part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)
 }
 
-/// One word that a mask touches.
+/// One word of a mask that is not zero.
 #[derive(Clone, Copy, Debug)]
 struct Touched {
     word: u8,
@@ -125,7 +125,7 @@ struct Touched {
 struct Entry {
     rank: u32,
     flow: u32,
-    /// The next one with the same values and a lower rank. In an entry that is free, the next free.
+    /// The next entry with the same values and a lower rank. In a free entry: the next free entry.
     next: u32,
 }
 
@@ -136,12 +136,12 @@ struct Group {
     touched: Box<[Touched]>,
     /// The highest rank.
     top: u32,
-    /// How many flows there are of each rank.
+    /// Number of flows of each rank.
     ranks: BTreeMap<u32, u32>,
     /// The first entry of each chain, by its values.
     heads: HashTable<u32>,
     entries: Vec<Entry>,
-    /// The values of each entry, as many as there are touched words.
+    /// The values of each entry, as many as touched words.
     values: Vec<u64>,
     free: u32,
 }
@@ -182,7 +182,7 @@ impl Group {
         })
     }
 
-    /// All of them, with their numbers.
+    /// All entries, with their numbers.
     fn all(&self) -> impl Iterator<Item = (u32, &Entry)> {
         self.heads.iter().flat_map(move |head| {
             let mut next = *head;
@@ -203,7 +203,7 @@ impl Group {
         })
     }
 
-    /// The flows whose values agree with `pattern`, whose mask is part of this one.
+    /// The flows whose values agree with `pattern`. Its mask must be part of the group's mask.
     fn covered(&self, pattern: &Pattern, each: &mut impl FnMut(u32)) {
         for (number, entry) in self.all() {
             let agrees = self.values_of(number).iter().zip(&self.touched).all(|(value, t)| {
@@ -291,7 +291,7 @@ impl Group {
         }
     }
 
-    /// Puts an entry into a free place, with its values.
+    /// Stores an entry and its values in a free slot.
     fn store(&mut self, entry: Entry, value: &Words) -> u32 {
         let values = self.touched.iter().map(|t| value[usize::from(t.word)]);
         let Some(place) = self.entries.get_mut(self.free as usize) else {
@@ -331,8 +331,8 @@ fn has_values(values: &[u64], touched: &[Touched], entry: u32, wanted: &Words) -
     values.iter().zip(touched).all(|(value, t)| *value == wanted[usize::from(t.word)])
 }
 
-/// A folded multiplication for each word. It is not keyed, so that runs repeat: a controller that
-/// chooses flows which collide makes only its own switch slow.
+/// A folded multiplication for each word. It has no secret, so that runs repeat: a controller that
+/// picks colliding flows slows only its own switch.
 #[inline]
 fn hash(words: impl Iterator<Item = u64>) -> u64 {
     const SEED: u64 = 0x243f_6a88_85a3_08d3;

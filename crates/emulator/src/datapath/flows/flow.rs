@@ -8,42 +8,43 @@ use bellrock_openflow::{FlowFlags, FlowMod, FlowRemovedReason, Match, Version};
 use crate::datapath::Program;
 use crate::packet::Pattern;
 
-/// A flow of a table, until the table is changed.
+/// Id of a flow in a table; valid until the table changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub(super) u32);
 
 /// A flow entry (1.0 §3.1; 1.3.5 §5.2).
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// The packets that it is about. Boxed, so that what a packet touches lies close together.
+    /// The packets that it matches. Boxed, so that the data used by each packet lies close
+    /// together.
     pub pattern: Box<Pattern>,
-    /// Of several flows that match, the one with the highest counts.
+    /// If several flows match, the one with the highest priority applies.
     pub priority: u16,
     /// How it behaves.
     pub flags: FlowFlags,
-    /// What the controller calls it.
+    /// The controller's own value.
     pub cookie: u64,
-    /// Seconds without a packet after which it goes; 0 for never.
+    /// Seconds without a packet after which the flow is removed; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds after which it goes; 0 for never.
+    /// Seconds after which the flow is removed; 0 for never.
     pub hard_timeout: u16,
-    /// What happens to packets that match. Shared by flows that one request has changed.
+    /// What happens to packets that match. Flows changed by one request share it.
     pub program: Arc<Program>,
     /// Packets that it matched.
     pub packet_count: u64,
-    /// Bytes of those.
+    /// Bytes that it matched.
     pub byte_count: u64,
     /// When it was added.
     pub created: Duration,
-    /// When it last matched a packet; when it was added, if it never has.
+    /// Time of the last packet that it matched; `created` before the first.
     pub used: Duration,
     pub(super) rank: u32,
-    /// When the table looks at its timeouts next.
+    /// Next time at which the table checks its timeouts.
     pub(super) due: Option<Duration>,
 }
 
 impl Flow {
-    /// The flow that a request adds.
+    /// Makes the flow that a request adds.
     #[must_use]
     pub fn new(
         version: Version,
@@ -81,8 +82,8 @@ impl Flow {
         self.rank == 0 && *self.pattern == Pattern::default()
     }
 
-    /// Why it is to go at `now`, if it is. A hard timeout that runs out with the idle one is the
-    /// reason.
+    /// The reason why the flow expires at `now`, if it does. If both timeouts have run out, the
+    /// reason is the hard one.
     pub(super) fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
         let over = |since: Duration, seconds: u16| seconds != 0 && now >= since + secs(seconds);
         if over(self.created, self.hard_timeout) {
@@ -91,7 +92,7 @@ impl Flow {
         over(self.used, self.idle_timeout).then_some(FlowRemovedReason::IdleTimeout)
     }
 
-    /// When it goes if no packet comes.
+    /// Time at which it expires if no more packets match.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let after = |since, seconds| (seconds != 0).then(|| since + secs(seconds));
         let hard = after(self.created, self.hard_timeout);
@@ -104,29 +105,29 @@ fn secs(seconds: u16) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
-/// A flow that is gone.
+/// A flow that was removed.
 #[derive(Clone, Debug)]
 pub struct Removed {
     /// The table that it was in.
     pub table: u8,
-    /// Why it went.
+    /// Why it was removed.
     pub reason: FlowRemovedReason,
-    /// The flow as it last was.
+    /// The flow's last state.
     pub flow: Flow,
 }
 
-/// Above every priority: 1.0 §3.4 puts entries without wildcards before all others.
+/// Above every priority: entries without wildcards come first (1.0 §3.4).
 const EXACT_RANK: u32 = 1 << 16;
 
-/// What flows are ordered by: the priority, and in 1.0 whether anything is wildcarded.
+/// The order of flows: by priority, and in 1.0 also by whether the match has a wildcard.
 ///
-/// A field of a 1.0 match that can mean nothing (a port where the protocol has none) is no
-/// wildcard here, whatever its bit says: two such matches are the same match.
+/// A field of a 1.0 match that has no meaning (a port, for a protocol without ports) is no
+/// wildcard, whatever its bit says: two such matches are equal.
 pub(super) fn rank(version: Version, matching: &Match, priority: u16) -> u32 {
     if version == Version::V1_0 && is_exact(matching) { EXACT_RANK } else { priority.into() }
 }
 
-/// Whether a match of 1.0 leaves nothing open.
+/// Whether a match of 1.0 has no wildcards.
 fn is_exact(matching: &Match) -> bool {
     use bellrock_openflow::Field::{
         ArpOp, ArpSpa, ArpTpa, EthDst, EthSrc, EthType, Icmpv4Code, Icmpv4Type, InPort, IpDscp,

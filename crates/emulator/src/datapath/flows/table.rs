@@ -1,4 +1,4 @@
-//! One flow table: its entries, the classifier over them, and what is due.
+//! One flow table: its flows, their classifier and their timeouts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::flow::{Flow, FlowId, rank};
 use crate::datapath::Program;
 use crate::packet::{Key, Pattern};
 
-/// A table has no room for a flow (`OFPFMFC_TABLE_FULL`).
+/// A table is full (`OFPFMFC_TABLE_FULL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the table is full")]
 pub(super) struct Full;
 
 /// A flow table (1.0 §3; 1.3.5 §5.1).
 ///
-/// It holds at most as many flows as it was made for. Ids are reused, so they count only until the
-/// table is changed.
+/// It holds at most as many flows as its capacity. Ids are reused: they are valid only until the
+/// table changes.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     slots: Vec<Option<Flow>>,
@@ -31,7 +31,7 @@ pub struct FlowTable {
     capacity: u32,
     /// Packets looked up.
     pub lookup_count: u64,
-    /// Packets that found a flow.
+    /// Packets that matched a flow.
     pub matched_count: u64,
 }
 
@@ -50,7 +50,7 @@ impl FlowTable {
         }
     }
 
-    /// How many flows it holds.
+    /// Number of flows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -62,13 +62,13 @@ impl FlowTable {
         self.len() == 0
     }
 
-    /// How many flows it can hold.
+    /// Maximum number of flows.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// The flow that a packet matches: the one with the highest priority. Counts nothing.
+    /// The flow that a packet matches: the one with the highest priority. It changes no counter.
     #[must_use]
     #[inline]
     pub fn lookup(&self, key: &Key) -> Option<FlowId> {
@@ -82,7 +82,7 @@ impl FlowTable {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// Counts a packet of so many bytes to a flow, and puts its idle timeout off.
+    /// Counts a packet of this many bytes for a flow, and restarts its idle timeout.
     #[inline]
     pub fn count(&mut self, id: FlowId, bytes: u64, now: Duration) {
         let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) else { return };
@@ -96,25 +96,25 @@ impl FlowTable {
         flow.byte_count += if flow.flags.contains(FlowFlags::NO_BYT_COUNTS) { 0 } else { bytes };
     }
 
-    /// All flows, by their places.
+    /// All flows, by their slots.
     pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(slot, flow)| Some((FlowId(slot as u32), flow.as_ref()?)))
     }
 
-    /// The flow with this match and priority, as a request of `version` names it.
+    /// The flow with this match and priority, under the rules of `version`.
     #[must_use]
     pub fn find(&self, version: Version, matching: &Match, priority: u16) -> Option<FlowId> {
         let rank = rank(version, matching, priority);
         self.classifier.find(&Pattern::of(matching), rank).map(FlowId)
     }
 
-    /// Whether a packet could match both the flow and another one of the same priority.
+    /// Whether a packet could match both this flow and another one of the same priority.
     pub(super) fn overlaps(&self, flow: &Flow) -> bool {
         self.classifier.overlaps(&flow.pattern, flow.rank)
     }
 
-    /// Hands out the flows that a request is about, the first place first.
+    /// The flows that a request selects, in the order of their slots.
     #[must_use]
     pub fn select(&self, which: &Selection) -> Vec<FlowId> {
         let mut found = Vec::new();
@@ -127,10 +127,10 @@ impl FlowTable {
         found
     }
 
-    /// Adds a flow, in the place of one with the same match and priority, which it gives back.
+    /// Adds a flow. It replaces a flow with the same match and priority, which is returned.
     ///
     /// # Errors
-    /// [`Full`]: the table holds as many flows as it can, and none of them is this one.
+    /// [`Full`]: the table is full, and has no flow with this match and priority.
     pub(super) fn insert(&mut self, mut flow: Flow) -> Result<(FlowId, Option<Flow>), Full> {
         if let Some(slot) = self.classifier.find(&flow.pattern, flow.rank) {
             self.forget(slot);
@@ -159,7 +159,7 @@ impl FlowTable {
         Some(flow)
     }
 
-    /// Gives a flow another program. Hands back the one that it had.
+    /// Replaces a flow's program, and returns the old one.
     pub(super) fn replace_program(
         &mut self,
         id: FlowId,
@@ -176,14 +176,15 @@ impl FlowTable {
         }
     }
 
-    /// Gives a flow another cookie.
+    /// Sets the cookie of a flow.
     pub(super) fn set_cookie(&mut self, id: FlowId, cookie: u64) {
         if let Some(Some(flow)) = self.slots.get_mut(id.0 as usize) {
             flow.cookie = cookie;
         }
     }
 
-    /// Removes the flows whose timeouts have run out, the earliest first, and hands them out.
+    /// Removes the flows whose timeouts have expired, the earliest first, and passes them to
+    /// `each`.
     pub(super) fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
         while let Some((due, slot)) = self.due.first().copied()
             && due <= now
@@ -207,7 +208,7 @@ impl FlowTable {
         }
     }
 
-    /// When [`FlowTable::expire`] has something to do next, at the earliest.
+    /// Earliest time at which [`FlowTable::expire`] has work.
     pub(super) fn next_expiry(&self) -> Option<Duration> {
         self.due.first().map(|(due, _)| *due)
     }
@@ -224,11 +225,11 @@ impl FlowTable {
     }
 }
 
-/// Which flows a request is about: by match, cookie, and where they send packets to.
+/// The flows that a request selects: by match, by cookie, and by their outputs.
 #[derive(Debug)]
 pub struct Selection {
     pattern: Pattern,
-    /// The rank that they have to have; `None` for all that the match covers.
+    /// The rank that they must have; `None` for every flow that the match covers.
     strict_rank: Option<u32>,
     cookie: u64,
     cookie_mask: u64,
@@ -237,7 +238,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All flows that `matching` covers.
+    /// Selects all flows that `matching` covers.
     #[must_use]
     pub fn covered_by(matching: &Match) -> Self {
         Selection {
@@ -257,14 +258,14 @@ impl Selection {
         Selection { strict_rank, ..Self::covered_by(matching) }
     }
 
-    /// Of these, only those whose cookie is `cookie` in the bits of `mask`.
+    /// Keeps only flows whose cookie is `cookie` in the bits of `mask`.
     #[must_use]
     pub fn cookie(self, cookie: u64, mask: u64) -> Self {
         Selection { cookie, cookie_mask: mask, ..self }
     }
 
-    /// Of these, only those that send to this port and to this group; [`Port::ANY`] and
-    /// [`FlowMod::ANY_GROUP`] for all.
+    /// Keeps only flows that send to this port and this group. [`Port::ANY`] and
+    /// [`FlowMod::ANY_GROUP`] keep all.
     #[must_use]
     pub fn output(self, port: Port, group: u32) -> Self {
         Selection { out_port: port, out_group: group, ..self }

@@ -12,7 +12,7 @@ use super::flow::{Flow, Removed};
 use super::table::{FlowTable, Selection};
 use crate::datapath::Program;
 
-/// The flags that 1.3 has.
+/// The flags of 1.3.
 const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
     .union(FlowFlags::CHECK_OVERLAP)
     .union(FlowFlags::RESET_COUNTS)
@@ -24,25 +24,25 @@ const FLAGS_1_3: FlowFlags = FlowFlags::SEND_FLOW_REM
 pub struct FlowTables {
     tables: Vec<FlowTable>,
     changes: u64,
-    /// When the first of the tables has something to expire; asked after every packet.
+    /// Time of the first expiry in any table; read after every packet.
     next_expiry: Option<Duration>,
 }
 
 impl FlowTables {
-    /// So many empty tables, at least one, each for at most `capacity` flows.
+    /// Makes this many empty tables, at least one, each for at most `capacity` flows.
     #[must_use]
     pub fn new(tables: u8, capacity: u32) -> Self {
         let tables = (0..tables.max(1)).map(|_| FlowTable::new(capacity)).collect();
         FlowTables { tables, changes: 0, next_expiry: None }
     }
 
-    /// How many tables there are.
+    /// Number of tables.
     #[must_use]
     pub fn len(&self) -> u8 {
         self.tables.len() as u8
     }
 
-    /// Whether there is no table at all.
+    /// Whether there are no tables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
@@ -55,7 +55,7 @@ impl FlowTables {
         self.tables.get(usize::from(table))
     }
 
-    /// A table, to count packets in.
+    /// A table, for counting packets.
     #[must_use]
     #[inline]
     pub fn table_mut(&mut self, table: u8) -> Option<&mut FlowTable> {
@@ -67,25 +67,25 @@ impl FlowTables {
         self.tables.iter().zip(0..).map(|(table, number)| (number, table))
     }
 
-    /// A number that grows with every change to what flows there are or what they do. What was
-    /// looked up before it grew may not be true any more.
+    /// A number that grows with every change of the flows or of their actions. Look-ups from before
+    /// the change may no longer be right.
     #[must_use]
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Whether a request can be carried out at all: its table, its flags, its match. To be asked
-    /// before its instructions are.
+    /// Checks a request's table, flags and match. Call it before checking the request's
+    /// instructions.
     ///
     /// # Errors
-    /// - `OFPFMFC_BAD_TABLE_ID`: there is no such table, or it is "all" in a request that adds or
+    /// - `OFPFMFC_BAD_TABLE_ID`: the table does not exist, or is "all" in a request that adds or
     ///   modifies.
     /// - `OFPFMFC_BAD_FLAGS`: a flag that the version does not have.
-    /// - `OFPFMFC_BAD_EMERG_TIMEOUT`, `OFPFMFC_TABLE_FULL`: 1.0's emergency flows. There is no room
-    ///   for any: no switch that is alive needs them, and 1.1 gave them up.
-    /// - `OFPBMC_BAD_FIELD`, `OFPBMC_BAD_MASK`, `OFPBMC_BAD_VALUE`: a field that is not known, a
-    ///   mask on one that takes none, a VLAN id without `OFPVID_PRESENT`.
+    /// - `OFPFMFC_BAD_EMERG_TIMEOUT`, `OFPFMFC_TABLE_FULL`: 1.0's emergency flows. None can be
+    ///   added: a switch with a controller does not need them, and 1.1 dropped them.
+    /// - `OFPBMC_BAD_FIELD`, `OFPBMC_BAD_MASK`, `OFPBMC_BAD_VALUE`: an unknown field, a mask on a
+    ///   field that takes none, a VLAN id without `OFPVID_PRESENT`.
     pub fn check(
         &self,
         version: Version,
@@ -104,10 +104,9 @@ impl FlowTables {
         check_match(matching)
     }
 
-    /// Carries out a request that [`FlowTables::check`] has let pass. `program` is that of its
-    /// instructions; a request that deletes does nothing with it. Flows that were deleted stand
-    /// behind what is in `gone` afterwards; one that another took the place of does not, because
-    /// nobody is told of it.
+    /// Carries out a request that [`FlowTables::check`] has accepted. `program` comes from its
+    /// instructions; a request that deletes ignores it. Deleted flows are appended to `gone`. A
+    /// flow that was replaced is not: no controller gets a notice of that.
     ///
     /// # Errors
     /// `OFPFMFC_OVERLAP`, `OFPFMFC_TABLE_FULL`; nothing has changed then.
@@ -121,7 +120,7 @@ impl FlowTables {
         gone: &mut Vec<Removed>,
     ) -> Result<(), ErrorCode> {
         if version == Version::V1_0 && request.flags.contains(FlowFlags::EMERG) {
-            // Deletes from the emergency flows, of which there are none.
+            // It deletes from the emergency flows, and there are none.
             return Ok(());
         }
         let selection = match request.command {
@@ -138,14 +137,14 @@ impl FlowTables {
             return Ok(());
         }
         let found = self.modify(version, request, &selection, program);
-        // 1.0 adds what it does not find; 1.3 changes nothing then.
+        // 1.0 adds a flow if it finds none to modify; 1.3 changes nothing.
         if !found && version == Version::V1_0 {
             return self.add(version, request, matching, program, now);
         }
         Ok(())
     }
 
-    /// The flows that a statistics request is about, table by table.
+    /// The flows that a statistics request selects, table by table.
     pub fn select(&self, request: &FlowStatsRequest<'_>) -> impl Iterator<Item = (u8, &Flow)> {
         let selection = Selection::covered_by(&request.matching.to_match())
             .cookie(request.cookie, request.cookie_mask)
@@ -158,7 +157,7 @@ impl FlowTables {
         })
     }
 
-    /// Removes the flows whose program is of this kind, such as those that use a group which goes.
+    /// Removes the flows with such a program, for example one that uses a removed group.
     pub fn remove_where(
         &mut self,
         reason: FlowRemovedReason,
@@ -174,7 +173,7 @@ impl FlowTables {
         self.changed(1);
     }
 
-    /// Removes the flows whose timeouts have run out.
+    /// Removes the flows whose timeouts have expired.
     pub fn expire(&mut self, now: Duration, gone: &mut Vec<Removed>) {
         let before = gone.len();
         for (table, number) in self.tables.iter_mut().zip(0..) {
@@ -183,13 +182,13 @@ impl FlowTables {
         self.changed(u64::from(gone.len() > before));
     }
 
-    /// When [`FlowTables::expire`] has something to do next, at the earliest.
+    /// Earliest time at which [`FlowTables::expire`] has work.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Duration> {
         self.next_expiry
     }
 
-    /// Empties all tables. Nobody is told of the flows.
+    /// Removes all flows from all tables, without notices.
     pub fn clear(&mut self) {
         for table in &mut self.tables {
             *table = FlowTable::new(table.capacity());
@@ -216,7 +215,7 @@ impl FlowTables {
         if request.flags.contains(FlowFlags::CHECK_OVERLAP) && table.overlaps(&flow) {
             return Err(ErrorCode::FlowModOverlap);
         }
-        // 1.3 hands the counters on to a flow that takes the place of an equal one; 1.0 does not.
+        // In 1.3 a flow takes the counters of the equal flow that it replaces; in 1.0 it does not.
         if version == Version::V1_3 && !request.flags.contains(FlowFlags::RESET_COUNTS) {
             let equal = table.find(version, matching, request.priority);
             if let Some(equal) = equal.and_then(|id| table.flow(id)) {
@@ -228,10 +227,10 @@ impl FlowTables {
         Ok(())
     }
 
-    /// Whether there was anything to modify.
+    /// Modifies the selected flows. Returns whether there were any.
     ///
-    /// 1.0 does not say what becomes of the cookie. As in Open vSwitch it is changed: the request
-    /// has one, and no mask that would make it a condition.
+    /// 1.0 does not say what happens to the cookie. As in Open vSwitch it is replaced: the request
+    /// has a cookie, and no mask that would make it a condition.
     fn modify(
         &mut self,
         version: Version,
@@ -266,12 +265,12 @@ impl FlowTables {
     }
 }
 
-/// Whether a request for the table `wanted` is about this one.
+/// Whether a request for the table `wanted` includes this one.
 fn is_meant(wanted: u8, table: u8) -> bool {
     wanted == FlowMod::ALL_TABLES || wanted == table
 }
 
-/// The bits of the cookie that are a condition. 1.0 has no such thing.
+/// The bits of the cookie that are a condition. 1.0 has no such condition.
 fn cookie_mask(version: Version, request: &FlowMod<'_>) -> u64 {
     match version {
         Version::V1_0 => 0,
@@ -290,14 +289,14 @@ fn check_flags(version: Version, request: &FlowMod<'_>) -> Result<(), ErrorCode>
                 false => Err(ErrorCode::FlowModTableFull),
             }
         }
-        // 1.0 has no error for flags that it does not know: they mean nothing.
+        // 1.0 has no error for unknown flags; they are ignored.
         Version::V1_0 => Ok(()),
         Version::V1_3 if FLAGS_1_3.contains(flags) => Ok(()),
         Version::V1_3 => Err(ErrorCode::FlowModBadFlags),
     }
 }
 
-/// What a match may say beyond what the codec has checked.
+/// Checks a match beyond what the codec has checked.
 fn check_match(matching: &Match) -> Result<(), ErrorCode> {
     if !matching.unknown().is_empty() {
         return Err(ErrorCode::MatchBadField);

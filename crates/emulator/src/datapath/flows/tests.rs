@@ -1,4 +1,4 @@
-//! The rules of flow tables, each as a sentence, and the classifier against a scan of all flows.
+//! The rules of flow tables, one test each, and the classifier against a scan of all flows.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::packet::Pattern;
 const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
 
-/// Two tables for four flows each, and what was removed from them.
+/// Two tables for four flows each, and the flows removed from them.
 struct Bed {
     tables: FlowTables,
     gone: Vec<Removed>,
@@ -46,7 +46,7 @@ impl Bed {
         self.tables.flow_mod(version, request, &matching, program, self.now, gone)
     }
 
-    /// The flows of all tables: number of the table and cookie.
+    /// Table number and cookie of every flow.
     fn cookies(&self) -> Vec<(u8, u64)> {
         let tables = self.tables.iter();
         tables.flat_map(|(n, table)| table.flows().map(move |(_, flow)| (n, flow.cookie))).collect()
@@ -58,7 +58,7 @@ impl Bed {
         flow
     }
 
-    /// Counts a packet of 100 bytes to the only flow.
+    /// Counts a packet of 100 bytes for the only flow.
     fn hit(&mut self) {
         let now = self.now;
         let table = self.tables.table_mut(0).unwrap();
@@ -346,7 +346,7 @@ fn flags_keep_packets_or_bytes_from_being_counted() {
     }
 }
 
-/// All that a 1.0 match of a TCP packet can say.
+/// A 1.0 match with every field of a TCP packet.
 fn exact_tcp() -> Match {
     let mac = |n| MacAddr([0, 0, 0, 0, 0, n]);
     let link = Match::any().in_port(Port(1)).eth_src(mac(1)).eth_dst(mac(2)).untagged();
@@ -401,7 +401,7 @@ fn flows_are_found_by_what_they_do() {
 
 #[test]
 fn a_flow_of_1_000_takes_less_than_a_kibibyte_of_its_own() {
-    // What the allocator hands out for it: the slot, the pattern, the place in the classifier.
+    // Its allocations: the slot, the pattern, the entry in the classifier.
     let of_one = size_of::<Option<Flow>>() + size_of::<Pattern>() + size_of::<Program>();
     assert!(of_one < 1024, "{of_one}");
 }
@@ -423,7 +423,7 @@ fn a_match() -> impl Strategy<Value = Match> {
     })
 }
 
-/// What a packet has: every field that `a_match` may ask for.
+/// A packet's fields: every field that `a_match` may have.
 fn a_packet() -> impl Strategy<Value = Match> {
     (1..3_u32, 0..4_u64, 0..4_u32, 1..4_u16).prop_map(|(port, dst, host, tcp_dst)| {
         let link = Match::any().in_port(Port(port)).with(Field::EthDst, dst.into());
@@ -460,7 +460,7 @@ proptest! {
             let matches = |flow: &&(Pattern, u32, u32)| flow.0.covers(&packet);
             let best = all.iter().filter(matches).map(|flow| flow.1).max();
             let found = classifier.lookup(packet.value());
-            // Of several of the highest rank, any will do.
+            // If several have the highest rank, any of them is right.
             let found = found.map(|found| all.iter().find(|flow| flow.2 == found).unwrap());
             prop_assert_eq!(found.map(|flow| flow.1), best);
             prop_assert!(found.is_none_or(|flow| flow.0.covers(&packet)));

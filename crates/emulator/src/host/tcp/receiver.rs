@@ -1,4 +1,4 @@
-//! The end that was asked, and receives.
+//! The end that accepts a flow, and receives.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use super::{
     WINDOW_BYTES, WINDOW_SHIFT, WINDOW_UNITS,
 };
 
-/// Gaps in what a receiver has; a segment that would make a further one is dropped.
+/// Maximum number of segments that are kept out of order; more are dropped.
 const MAX_GAPS: usize = 256;
 
-/// The end that receives. It acknowledges every segment at once.
+/// The receiving end. It acknowledges every segment at once.
 pub(in crate::host) struct Receiver {
     ports: (u16, u16),
     isn: u32,
     peer_isn: u32,
     state: FlowState,
     next: u64,
-    /// Where the other's stream ends, when its FIN came.
+    /// Where the sender's stream ends, after its FIN arrived.
     end: Option<u64>,
-    /// What came too early: from, to.
+    /// Data beyond a gap: from, to.
     early: BTreeMap<u64, u64>,
     deadline: Option<Duration>,
     rto: Duration,
@@ -83,7 +83,7 @@ impl Receiver {
         }
         if segment.flags & RST != 0 {
             if segment.sequence == self.peer_isn.wrapping_add(self.next as u32) {
-                // Behind its FIN the other end has forgotten the flow, and all has come over.
+                // After its FIN the sender removes the flow; all data has arrived.
                 let done = self.state == FlowState::Closing;
                 self.finish(if done { FlowState::Done } else { FlowState::Reset }, now);
             }
@@ -114,13 +114,13 @@ impl Receiver {
         }
     }
 
-    /// Sends its SYN or FIN again.
+    /// Sends the SYN or FIN again.
     pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<Segment>) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
         }
         if self.retries == MAX_RETRIES {
-            // What was to come has come: that its end was not acknowledged loses nothing.
+            // All data has arrived, so the missing acknowledgement of the FIN loses nothing.
             let done = self.state == FlowState::Closing;
             self.finish(if done { FlowState::Done } else { FlowState::TimedOut }, now);
             return;
@@ -133,7 +133,7 @@ impl Receiver {
     }
 
     fn take(&mut self, segment: &Segment, now: Duration) {
-        // Places around the next one; what lies far behind it is of old.
+        // The position nearest to the next one; a segment far behind it is old.
         let offset = segment.sequence.wrapping_sub(self.peer_isn.wrapping_add(self.next as u32));
         let Some(from) = self.next.checked_add_signed(i64::from(offset as i32)) else { return };
         let mut to = from + segment.len as u64;
@@ -166,7 +166,7 @@ impl Receiver {
         self.retries = 0;
     }
 
-    /// What this end says: its SYN, its acknowledgement, or its FIN.
+    /// This end's next segment: its SYN, its acknowledgement, or its FIN.
     fn answer(&self) -> Segment {
         let (from, to) = self.ports;
         let (flags, place, window, scale) = match self.state {

@@ -7,28 +7,28 @@ use super::{
     Segment, WINDOW_SHIFT, WINDOW_UNITS, reset,
 };
 
-/// Longest data of a segment, in bytes: what an Ethernet frame of the usual size has room for.
+/// Maximum bytes of data in a segment: an Ethernet frame of the usual size holds it.
 const MSS: usize = 1460;
-/// The first window of a sender, in segments (RFC 6928).
+/// Initial window of a sender, in segments (RFC 6928).
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
-/// Shortest time until a retransmission: as Linux does it, less than RFC 6298's second.
+/// Minimum time until a retransmission: as in Linux, less than RFC 6298's second.
 pub(super) const MIN_RTO: Duration = Duration::from_millis(200);
-/// How much longer a round trip may get until slow start ends: an eighth, but within these
+/// Slow start ends when a round trip is longer than the shortest by an eighth, within these limits
 /// (RFC 9406 §4.3).
 const SLOW_START_DELAYS: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(16)];
 
-/// The end that sends.
+/// The sending end.
 pub(in crate::host) struct Sender {
     ports: (u16, u16),
     isn: u32,
     peer_isn: u32,
     state: FlowState,
     goal: FlowGoal,
-    /// Where the stream ends, once that is known: the place of the FIN.
+    /// End of the stream, once known: the position of the FIN.
     end: Option<u64>,
     acked: u64,
     next: u64,
-    /// The highest place that was ever sent.
+    /// The highest position that was ever sent.
     high: u64,
     peer_window: u64,
     peer_shift: u8,
@@ -37,13 +37,13 @@ pub(in crate::host) struct Sender {
     duplicates: u32,
     /// Fast recovery lasts until this is acknowledged.
     recover: Option<u64>,
-    /// What was sent before the last timeout: repeated acknowledgements of it tell nothing new.
+    /// End of what was sent before the last timeout: duplicate acknowledgements of it are ignored.
     repaired: u64,
     /// The shortest round trip.
     shortest: Option<Duration>,
     rto: Duration,
     smoothed: Option<(Duration, Duration)>,
-    /// The place whose acknowledgement gives a round trip, and when it was sent.
+    /// The position whose acknowledgement is timed, and when it was sent.
     timed: Option<(u64, Duration)>,
     deadline: Option<Duration>,
     retries: u32,
@@ -53,7 +53,7 @@ pub(in crate::host) struct Sender {
 }
 
 impl Sender {
-    /// Opens a flow. `ports`: this end's and the other's.
+    /// Opens a flow. `ports`: the local and the remote port.
     pub(in crate::host) fn open(
         ports: (u16, u16),
         isn: u32,
@@ -121,7 +121,7 @@ impl Sender {
         }
         let acked =
             self.acked + u64::from(segment.acknowledgement.wrapping_sub(self.wire(self.acked)));
-        // What acknowledges more than was sent, or less than was acknowledged, is of old.
+        // An acknowledgement of more than was sent, or of less than was acknowledged, is old.
         let acceptable = segment.flags & ACK != 0 && acked <= self.high;
         if segment.flags & RST != 0 {
             if acceptable {
@@ -162,7 +162,7 @@ impl Sender {
         self.transmit(now, out);
     }
 
-    /// Sends again what is overdue.
+    /// Sends the overdue segments again.
     pub(in crate::host) fn timer(&mut self, now: Duration, out: &mut Vec<Segment>) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
@@ -184,7 +184,7 @@ impl Sender {
         self.transmit(now, out);
     }
 
-    /// New data was acknowledged.
+    /// Handles the acknowledgement of new data.
     fn advance(&mut self, acked: u64, now: Duration, out: &mut Vec<Segment>) {
         let fresh = acked - self.acked;
         self.acked = acked;
@@ -195,7 +195,7 @@ impl Sender {
         let mss = MSS as u64;
         match self.recover {
             Some(recover) if acked < recover => {
-                // A partial one: the next gap is sent at once (RFC 6582 §3.2).
+                // A partial acknowledgement: the next gap is sent at once (RFC 6582 §3.2).
                 self.window = self.window.saturating_sub(fresh).max(mss) + mss;
                 self.resend(out);
             }
@@ -217,7 +217,7 @@ impl Sender {
         self.deadline = (self.acked < self.next).then(|| now + self.rto);
     }
 
-    /// The same was acknowledged again: something is missing at the other end.
+    /// Handles a duplicate acknowledgement: a segment is missing at the other end.
     fn duplicate(&mut self, out: &mut Vec<Segment>) {
         self.duplicates += 1;
         if self.recover.is_some() {
@@ -242,7 +242,7 @@ impl Sender {
         out.push(self.segment(self.acked, len));
     }
 
-    /// Takes a round trip, if the place that is timed was acknowledged (RFC 6298 §2).
+    /// Measures a round trip, if the timed position was acknowledged (RFC 6298 §2).
     fn measure(&mut self, now: Duration) {
         let Some((place, sent)) = self.timed else { return };
         if self.acked < place {
@@ -254,7 +254,7 @@ impl Sender {
         self.shortest = Some(shortest);
         let [least, most] = SLOW_START_DELAYS;
         if self.window < self.threshold && trip >= shortest + (shortest / 8).clamp(least, most) {
-            // A queue grows already.
+            // A queue is growing.
             self.threshold = self.window;
         }
         let (smooth, variation) = match self.smoothed {
@@ -279,7 +279,7 @@ impl Sender {
                 _ => self.acked + self.window.min(self.peer_window),
             };
             let len = self.len_at(self.next);
-            // A segment is not cut to what is left of a window, but if nothing else is on its way.
+            // A segment is not cut to the rest of a window, unless nothing else is in flight.
             let fits = self.next + len <= limit || self.next == self.acked;
             if len == 0 || !fits || self.state.is_over() {
                 break;
@@ -301,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// How much of the stream a segment at this place takes; 0 behind the FIN.
+    /// Length of the segment at this position; 0 after the FIN.
     fn len_at(&self, place: u64) -> u64 {
         match self.end {
             _ if place == 0 => 1,

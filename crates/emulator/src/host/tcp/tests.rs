@@ -1,4 +1,4 @@
-//! Two ends, and a path between them that loses what a test wants.
+//! Two ends, and a path between them that drops chosen segments.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use crate::host::tcp::sender::MIN_RTO;
 
 const TRIP: Duration = Duration::from_millis(5);
 
-/// Two ends and a path between them that takes `TRIP` each way and drops what `lose` says, by
-/// the number of the segment. Those before 10 are of the handshake and the first data; later
-/// only what carries data is counted.
+/// Two ends and a path between them. The path takes `TRIP` each way and drops the segments whose
+/// number `lose` selects. The numbers count the first 10 segments (the handshake and the first
+/// data), then only segments with data.
 struct Path {
     sender: Sender,
     receiver: Option<Receiver>,
     now: Duration,
-    /// When, to the receiver?, what.
+    /// Time of arrival, whether it goes to the receiver, segment.
     flying: VecDeque<(Duration, bool, Segment)>,
     sent: u64,
 }
@@ -22,7 +22,7 @@ struct Path {
 impl Path {
     fn open(goal: FlowGoal) -> Path {
         let mut first = Vec::new();
-        // Sequence numbers that soon begin again at 0.
+        // Sequence numbers that soon wrap to 0.
         let sender = Sender::open((1000, 5001), u32::MAX - 5000, goal, Duration::ZERO, &mut first);
         let flying = first.into_iter().map(|s| (TRIP, true, s)).collect();
         Path { sender, receiver: None, now: Duration::ZERO, flying, sent: 0 }
@@ -87,7 +87,7 @@ fn a_flow_that_is_limited_by_time_fills_it_and_ends() {
     assert_eq!((sender.state, receiver.state), (FlowState::Done, FlowState::Done));
     assert_eq!(sender.bytes, receiver.bytes);
     assert!(sender.last >= Duration::from_secs(1));
-    // A window of 1 MiB in each round trip of 10 ms, once it is open.
+    // A window of 1 MiB in each round trip of 10 ms, once the window is open.
     assert!((60_000_000..105_000_000).contains(&sender.bytes), "{}", sender.bytes);
 }
 
