@@ -1,4 +1,4 @@
-//! The acceptor: accepts, and gives each connection to the least loaded worker.
+//! Accepts connections, and gives each one to the least loaded worker.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,36 +16,36 @@ use crate::halt::Halt;
 use crate::settings::StartError;
 use crate::thread::Inbox;
 
-/// Connections that the kernel keeps for us while we are busy.
+/// Maximum number of connections that the kernel queues for the acceptor.
 const BACKLOG: i32 = 4096;
 
-/// Connections accepted from one listener before it is the next one's turn, and the turn of a
-/// stop.
+/// Maximum number of connections accepted from one listener, before the next listener's turn and
+/// the check for a stop.
 const ACCEPTS_PER_TURN: usize = 256;
 
-/// What the kernel keeps of a connection that is not read yet; it doubles that, and lets the switch
-/// know when it is full. Otherwise it would take up to `tcp_rmem`'s maximum, megabytes, from each
-/// switch; and the more of it there is, the later is each packet's turn, and out of the cache by then.
+/// Kernel buffer for bytes of one connection that are not read yet. The kernel doubles it, and
+/// slows the switch when it is full. The default is up to the maximum of `tcp_rmem`, megabytes for
+/// each switch: packets would wait longer, and be out of the CPU cache by then.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Bytes that the kernel keeps of what is written to a connection, until the peer has acknowledged them; the
-/// kernel doubles that. Otherwise it would keep up to `tcp_wmem`'s maximum, megabytes, for each slow
-/// switch. It is also what can be under way: 256 KiB and 10 ms are some 100,000 flow_mods a second.
+/// Kernel buffer for bytes written to one connection, until the peer acknowledges them. The kernel
+/// doubles it. The default is up to the maximum of `tcp_wmem`, megabytes for each slow switch. It
+/// also bounds the bytes in flight: 256 KiB and 10 ms allow some 100,000 flow_mods a second.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
 
-/// How long to wait when the system has no file descriptors left, or nothing can be accepted for
-/// another reason.
+/// Delay before the next attempt when no file descriptors are left, or accepting fails for another
+/// reason.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long it is silent about file descriptors after it has said that there are none.
+/// Minimum time between two log lines about missing file descriptors.
 const OUT_OF_FILES_SILENCE: Duration = Duration::from_secs(10);
 
-/// What the acceptor counts.
+/// Counters of the acceptor.
 #[derive(Debug, Default)]
 pub(crate) struct Accepted {
-    /// Connections that a worker got.
+    /// Number of connections given to a worker.
     pub(crate) accepted: AtomicU64,
-    /// Connections that were closed at once, because a limit was reached.
+    /// Number of connections closed at once because of a limit.
     pub(crate) refused: AtomicU64,
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct Acceptor {
     pub(crate) limits: Limits,
     pub(crate) counts: Arc<Accepted>,
     pub(crate) halt: Arc<Halt>,
-    /// When it last said that there are no file descriptors left.
+    /// Time of the last log line about missing file descriptors.
     pub(crate) said_out_of_files: Option<Instant>,
 }
 
-/// Listens on an address. An IPv6 address takes IPv6 only, so that `[::]` and `0.0.0.0` can be
-/// asked for side by side.
+/// Listens on an address. An IPv6 address takes IPv6 only, so that `[::]` and `0.0.0.0` can be used
+/// together.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
     let bind = || -> io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -70,7 +70,7 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
         }
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
-        // Before it listens, so that the connections have it from their first segment on.
+        // Set before it listens, so that connections have it from their first segment.
         socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
         socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
         socket.bind(&address.into())?;
@@ -96,7 +96,8 @@ impl Acceptor {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            // The poller tells of each connection once, so those that were left are tried unasked.
+            // The poller reports each connection once, so the remaining ones are tried without an
+            // event.
             let all = again_in.take().is_some();
             for place in 0..self.listeners.len() {
                 if all || events.iter().any(|event| event.token() == Token(place)) {
@@ -108,7 +109,7 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Accepts those that wait. Returns when to try again, if some may be left.
+    /// Accepts waiting connections. Returns when to try again, if some may be left.
     fn accept_some(&mut self, place: usize) -> Option<Duration> {
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
@@ -119,7 +120,7 @@ impl Acceptor {
                     self.say_out_of_files(&error);
                     return Some(ACCEPT_WAIT);
                 }
-                // The peer gave up meanwhile, or the call was interrupted: the next one.
+                // The peer gave up meanwhile, or the call was interrupted: try the next one.
                 Err(error) => {
                     debug!(%error, "a connection could not be accepted");
                     failures += 1;
@@ -151,7 +152,7 @@ impl Acceptor {
         }) else {
             return self.refuse(peer, "the limit of connections is reached");
         };
-        // Answers are small and late ones help nobody: no waiting for more to send.
+        // Answers are small, and a late one is useless: never delay to collect more data.
         if let Err(error) = stream.set_nodelay(true) {
             return self.refuse(peer, &error.to_string());
         }
@@ -166,14 +167,14 @@ impl Acceptor {
 
     fn refuse(&self, peer: SocketAddr, reason: &str) {
         let refused = self.counts.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        // A flood of connections must not become a flood of log lines: powers of two only.
+        // Powers of two only: many connections must not cause many log lines.
         if refused.is_power_of_two() {
             info!(%peer, reason, refused, "connection refused");
         }
     }
 }
 
-/// No file descriptors, of the process or of the system, or no memory for one.
+/// Whether file descriptors are used up, of the process or the system, or memory for one.
 fn is_out_of_files(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
@@ -194,7 +195,7 @@ mod tests {
         let _peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
         let socket = SockRef::from(&stream);
-        // The kernel doubles what it is given; less where `wmem_max` and `rmem_max` are smaller.
+        // The kernel doubles the value; less if `wmem_max` and `rmem_max` are smaller.
         let (send, receive) =
             (socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap());
         assert!(send <= 2 * SEND_BUFFER_BYTES, "{send} bytes to be sent");

@@ -1,4 +1,4 @@
-//! Starting and stopping it all.
+//! Start and stop of the engine.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,11 +36,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Binds the listeners, tells the apps that the controller starts, and starts the threads.
-    /// `apps` is the chain, in order.
+    /// Binds the listeners, starts the apps, and starts the threads. `apps` is the chain, in order.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left behind then.
+    /// [`StartError`]. Nothing keeps running then.
     pub fn start(settings: &Settings, apps: Vec<Box<dyn DynApp>>) -> Result<Engine, StartError> {
         check(settings, &apps)?;
         let listeners = settings
@@ -82,7 +81,7 @@ impl Engine {
         let counts = Arc::default();
         let monitor =
             Monitor::new(Arc::clone(&shared), inboxes.clone(), Arc::clone(&counts), epoch);
-        // From here on, dropping `engine` stops and joins what was started.
+        // From here on, dropping `engine` stops and joins all started threads.
         let mut engine = Engine {
             addresses,
             shared: Arc::clone(&shared),
@@ -146,7 +145,7 @@ impl Engine {
             .map_err(|error| StartError::System { what: "a thread", error })
     }
 
-    /// The addresses that it listens on, with the ports that it really got.
+    /// Addresses that it listens on, with the actual ports.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -158,22 +157,22 @@ impl Engine {
         self.shared.network()
     }
 
-    /// A handle for watching it.
+    /// A handle to monitor it.
     #[must_use]
     pub fn monitor(&self) -> Monitor {
         self.monitor.clone()
     }
 
-    /// Whether one of its threads has failed, which was logged. It has stopped then, with all its
-    /// connections closed, and only a new one helps.
+    /// Whether one of its threads has failed, which was logged. The engine has then stopped, and
+    /// has closed all connections. Start a new one.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.halt.has_failed()
     }
 
-    /// Stops: no connection is accepted any more, messages that were accepted for switches still
-    /// go out, connections are closed, tasks end where they wait, threads end. Switches have two seconds
-    /// to fetch what waits for them, and a task has as long to come to an `await`.
+    /// Stops. It accepts no more connections, sends the accepted messages, closes connections, and
+    /// ends tasks where they wait, then threads. Switches have two seconds to read what waits for
+    /// them; a task has two seconds to reach an `await`.
     pub fn stop(self) {}
 }
 
@@ -188,7 +187,7 @@ impl Drop for Engine {
         if let Some(thread) = self.tasks.take() {
             tasks::join(thread, &self.shared);
         }
-        // What the acceptor still left there must not stay open for as long as somebody watches.
+        // Close what the acceptor left there, even if a monitor stays.
         for inbox in &self.inboxes {
             inbox.clear();
         }
@@ -238,7 +237,7 @@ fn check(settings: &Settings, apps: &[Box<dyn DynApp>]) -> Result<(), StartError
     Ok(())
 }
 
-/// The core of each worker, or `None` where it is not pinned.
+/// Core of each worker, or `None` if it is not pinned.
 fn cores(settings: &Settings) -> Result<Vec<Option<CoreId>>, StartError> {
     let usable = core_affinity::get_core_ids().unwrap_or_default();
     let available = std::thread::available_parallelism().map_or(1, usize::from);
@@ -266,8 +265,8 @@ fn cores(settings: &Settings) -> Result<Vec<Option<CoreId>>, StartError> {
     }
 }
 
-/// A connection takes a file descriptor. The soft limit is often 1,024: it is raised as far as the
-/// hard limit lets it, and what is missing is said.
+/// Raises the soft limit of file descriptors, often 1,024, to the hard limit: each connection needs
+/// one. Warns if that is still too low.
 fn raise_file_limit(limits: &Limits) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

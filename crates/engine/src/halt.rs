@@ -1,4 +1,4 @@
-//! Stopping all threads, because the engine is asked to, or because one of them failed.
+//! Stop of all threads, on request or because one of them failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use tracing::error;
 use crate::tasks::WakeTasks;
 use crate::thread::Inbox;
 
-/// What tells all threads to stop.
+/// Stops all threads.
 pub(crate) struct Halt {
     stop: AtomicBool,
     failed: AtomicBool,
@@ -33,7 +33,7 @@ impl Halt {
         })
     }
 
-    /// Whether threads have to stop.
+    /// Whether threads must stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -55,8 +55,9 @@ impl Halt {
         }
     }
 
-    /// A thread has failed. A worker that is gone would still be given connections, and keep the
-    /// datapath ids of its switches; so the others stop too, and switches can go elsewhere.
+    /// Stops all threads because one failed. A dead worker would still get connections, and keep
+    /// the datapath ids of its switches. So all stop, and switches can connect to another
+    /// controller.
     pub(crate) fn fail(&self) {
         self.failed.store(true, Ordering::SeqCst);
         self.stop();

@@ -1,22 +1,23 @@
-//! Short answers of a round, until some are together.
+//! Collects short answers of a round, to write them together.
 //!
-//! Where many switches have a packet each, a read and a write take turns, and each write wakes whoever reads the
-//! answers. Sixteen reads and then sixteen writes wake it once, and the kernel's code for each stays in the cache.
+//! If many switches have one packet each, reads and writes alternate, and each write wakes the
+//! reader of the answers. Sixteen reads followed by sixteen writes wake it once, and keep the
+//! kernel's code for each in the cache.
 
 use bellrock_worker::Key;
 
-/// Answers that are written together.
+/// Number of answers that are written together.
 pub(crate) const HELD_ANSWERS: usize = 16;
 
-/// The longest answer that waits for others, in bytes. What is longer has its share of a call already, and is
-/// written at once, after those that wait: none of them waits for more than one turn with much to do.
+/// Maximum length of an answer that waits for others, in bytes. A longer one is worth its own call:
+/// it is written at once, after those that wait. So no answer waits for more than one long turn.
 pub(crate) const HELD_BYTES: usize = 512;
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Held {
     bytes: Vec<u8>,
-    /// Whose they are, and how long, one behind the other.
+    /// Keys and lengths of the answers, in order.
     answers: Vec<(Key, usize)>,
 }
 
@@ -34,7 +35,7 @@ impl Held {
         self.answers.iter().any(|(its, _)| *its == key)
     }
 
-    /// All of them, in the order in which they were given.
+    /// All answers, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &[u8])> {
         let mut rest = self.bytes.as_slice();
         self.answers.iter().map(move |(key, len)| {

@@ -1,71 +1,70 @@
-//! How a worker waits: it asks its poller again and again for a moment where that pays, and sleeps
-//! otherwise.
+//! How a worker waits: it polls repeatedly for a short time if that pays, and sleeps otherwise.
 //!
-//! To be woken takes longer than to answer a packet. A worker whose next packet comes within
-//! [`SPIN`] answers it sooner if it has not gone to sleep. A worker that asks in vain takes time
-//! from others, and so it stops asking until its own sleeps show that it would pay.
+//! A wake-up takes longer than the answer to a packet. If the next packet comes within [`SPIN`], a
+//! worker that is still polling answers it sooner. Polling in vain takes CPU time from others. So a
+//! worker stops polling until its sleeps show that it would pay.
 
 use std::time::Duration;
 
 /// How a worker waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
-    /// It asks for at most 100 microseconds, where asking has paid lately, and sleeps then.
+    /// Polls for at most 100 microseconds, if that paid recently, then sleeps.
     #[default]
     Adaptive,
-    /// It sleeps at once.
+    /// Sleeps at once.
     Sleep,
-    /// It never sleeps: least delay, and a whole core for each worker.
+    /// Never sleeps: lowest delay, at the cost of a whole core for each worker.
     Spin,
 }
 
-/// The longest time that an adaptive worker asks before it sleeps: a few times what it takes to be
-/// put to sleep and woken.
+/// Maximum time that an adaptive worker polls before it sleeps: a few times the cost of sleep and
+/// wake-up.
 pub(crate) const SPIN: Duration = Duration::from_micros(100);
 
-/// A sleep that was no longer than this would have been none with asking: what came, came within
-/// [`SPIN`], and the wake-up took the rest.
+/// A sleep of at most this time would have been avoided by polling: the event came within [`SPIN`],
+/// and the wake-up took the rest.
 const SHORT_SLEEP: Duration = Duration::from_micros(200);
 
-/// Waits in which asking brought nothing, beyond what others make up for, after which the worker asks no
-/// more.
+/// Number of unsuccessful polls, not offset by successful ones, after which the worker stops
+/// polling.
 const MISSES: u32 = 8;
 
-/// Waits in which asking paid that make up for one in which it did not. Something that pays saves a few
-/// microseconds, and what does not costs [`SPIN`]: less than so many would not be worth it. A worker
-/// with ten thousand idle switches, whose echoes come 2,000 a second, is not to ask for them.
+/// Number of successful polls that offset an unsuccessful one. Success saves a few microseconds,
+/// failure costs [`SPIN`]: a lower number would not be worth it. A worker with ten thousand idle
+/// switches, with 2,000 echoes a second, must not poll for them.
 const HITS_FOR_MISS: u32 = 3;
 
-/// Waits of a trial in which asking paid, with nothing left to make up for, after which trials that were
-/// in vain are forgotten.
+/// Number of successful polls of a trial, with all failures offset, after which earlier
+/// unsuccessful trials are forgotten.
 const PROOF: u32 = 64;
 
-/// Short sleeps after which a worker that asked in vain tries again; twice as many after each trial
-/// that was in vain too.
+/// Number of short sleeps before a worker tries to poll again. It doubles after each unsuccessful
+/// trial.
 const FIRST_RETRY_SLEEPS: u32 = 8;
 
-/// Short sleeps before the next trial at most. A worker that shares its core with whoever sends to
-/// it sleeps shortly and asks in vain for ever: then it spends [`MISSES`] times [`SPIN`] in each so
+/// Maximum number of short sleeps before the next trial. A worker that shares its core with its
+/// peer sleeps shortly but always polls in vain: it then spends [`MISSES`] times [`SPIN`] in this
 /// many waits, about a hundredth of its time.
 const MOST_RETRY_SLEEPS: u32 = 4096;
 
-/// What a worker has learnt about its waits.
+/// Statistics of a worker's waits.
 #[derive(Debug)]
 pub(crate) struct Waits {
     idle: Idle,
-    /// What asking in vain has cost lately, in waits in which asking pays.
+    /// Cost of recent unsuccessful polls that is not offset.
     losses: u32,
-    /// Waits of this trial in which asking paid, with nothing left to make up for.
+    /// Number of successful polls of this trial, with all failures offset.
     gains: u32,
-    /// Short sleeps until it tries again; 0 while it asks.
+    /// Number of short sleeps until the next trial; 0 while it polls.
     retry_in: u32,
-    /// What `retry_in` will be when the present trial is in vain.
+    /// Next value of `retry_in`, if the present trial is unsuccessful.
     next_retry: u32,
 }
 
 impl Waits {
     pub(crate) fn new(idle: Idle) -> Self {
-        // It has nothing to go by yet: the first short sleeps tell.
+        // No statistics yet: the first short sleeps decide.
         Waits {
             idle,
             losses: 0,
@@ -75,7 +74,7 @@ impl Waits {
         }
     }
 
-    /// How long to ask before sleeping; `None`: never sleep.
+    /// Time to poll before sleeping; `None`: never sleep.
     pub(crate) fn spin(&self) -> Option<Duration> {
         match self.idle {
             Idle::Spin => None,
@@ -84,7 +83,7 @@ impl Waits {
         }
     }
 
-    /// Asking brought something, or did not.
+    /// Notes whether polling was successful.
     pub(crate) fn asked(&mut self, paid: bool) {
         if paid {
             self.losses = self.losses.saturating_sub(1);
@@ -102,7 +101,7 @@ impl Waits {
         }
     }
 
-    /// It has slept for so long, without asking, until something came.
+    /// Notes a sleep of this length, without polling, until an event.
     pub(crate) fn slept(&mut self, time: Duration) {
         if time <= SHORT_SLEEP {
             self.retry_in = self.retry_in.saturating_sub(1);
@@ -114,8 +113,8 @@ impl Waits {
 mod tests {
     use super::*;
 
-    /// Waits in which something comes after `after` each time, as long as nothing is asked, and
-    /// `asking_pays` or not. Returns in how many of them it was asked.
+    /// Simulates waits: events come after `after` if the worker sleeps, and polling succeeds or
+    /// not. Returns in how many waits it polled.
     fn waits(waits: &mut Waits, count: u32, after: Duration, asking_pays: bool) -> u32 {
         let mut asked = 0;
         for _ in 0..count {
@@ -144,7 +143,7 @@ mod tests {
             adaptive.asked(nth % 2 == 0);
         }
         assert_eq!(adaptive.spin(), Some(Duration::ZERO));
-        // And it tries again ever more seldom.
+        // It tries again less and less often.
         let mut asked = 0;
         for nth in 0..1_000_000 {
             match adaptive.spin() {

@@ -1,16 +1,17 @@
-//! What gives workers the world: one acceptor, pinned threads, a poller and sockets for each.
+//! Runs workers on real sockets: one acceptor, pinned threads, and a poller and sockets for each.
 //!
 //! [`Engine::start`] binds the listeners and starts the threads. The acceptor only accepts, and
-//! gives each connection to the least loaded worker; from then on that worker alone reads, decides
-//! and writes for it. Nothing that happens to a packet happens here: a thread feeds its
-//! [`bellrock_worker::Worker`] with bytes, time and mail, and carries what it writes.
+//! gives each connection to the least loaded worker. From then on, only that worker reads, decides
+//! and writes for it. Packets are not processed here: a thread passes bytes, time and mail to its
+//! [`bellrock_worker::Worker`], and sends what the worker writes.
 //!
-//! Fairness: a switch that is ready is read once, at most `limits.bytes_per_turn` bytes, and goes
-//! to the tail of the ready list if there was more. Back-pressure: what the kernel does not take is
-//! queued by switch; above `limits.high_water_bytes` that switch is not read, so a slow switch slows
-//! only itself. A switch with waiting bytes is closed when it acknowledges none of them for `limits.stalled`.
+//! Fairness: a switch that is ready is read once, at most `limits.bytes_per_turn` bytes. If there
+//! is more, it goes to the end of the ready list. Back-pressure: bytes that the kernel does not
+//! take are queued for each switch. Above `limits.high_water_bytes` the switch is not read, so a
+//! slow switch slows only itself. A switch with waiting bytes is closed if it acknowledges none of
+//! them for `limits.stalled`.
 //!
-//! Background tasks have a thread of their own, so that a long computation delays no packet.
+//! Background tasks have their own thread, so a long computation delays no packet.
 
 mod acceptor;
 mod engine;

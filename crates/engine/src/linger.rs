@@ -1,9 +1,9 @@
-//! Connections that the worker has closed, with their last bytes on their way.
+//! Connections that the worker has closed, while their last bytes are sent.
 //!
-//! A socket that is closed while bytes that it received are unread sends a reset, and the reset
-//! overtakes what was written last: the very error that tells the peer why it was closed. So what
-//! is left is written, our end is shut, and what still comes is thrown away until the peer has
-//! closed its end too, for a short time.
+//! If a socket is closed while received bytes are unread, it sends a reset. The reset overtakes the
+//! last written bytes: the very error that explains the close. So the remaining bytes are sent and
+//! the writing side is shut down. Incoming bytes are then discarded until the peer closes its side,
+//! for a short time.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -13,35 +13,36 @@ use mio::net::TcpStream;
 
 use crate::queue::Queue;
 
-/// How long a connection that is closed may take to fetch its last bytes; then it is cut off.
+/// Maximum time for a closed connection to take its last bytes. Then it is cut off.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Closed connections of a worker that may linger at a time; further ones are cut off at once.
-/// They count for no limit of connections any more.
+/// Maximum number of lingering connections of a worker. Further ones are cut off at once. They do
+/// not count for the limits of connections.
 const MAX_LINGERING: usize = 1024;
 
-/// How often they are looked at. They have no events of their own, so that what hostile peers make
-/// linger costs the same however often the worker wakes up.
+/// Time between two checks. Lingering connections have no events, so hostile peers cost the same
+/// however often the worker wakes up.
 const CHECK: Duration = Duration::from_millis(20);
 
-/// Bytes thrown away of a connection at each look; at most twice as many as that.
+/// Number of bytes discarded of a connection in one read. A check makes at most two reads.
 const SCRAP_BYTES: usize = 8 * 1024;
 
-/// All of a worker's.
+/// All lingering connections of a worker.
 pub(crate) struct Lingering {
     closed: Vec<Closed>,
     next_check: Duration,
-    /// The controller stops: everybody has until then, and nobody is one too many.
+    /// Set when the controller stops: all connections have until this time, and their number is not
+    /// limited.
     stop_at: Option<Duration>,
     lost: Lost,
 }
 
-/// What was not sent.
+/// Unsent bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// Connections that were cut off with bytes unsent.
+    /// Number of connections that were cut off with unsent bytes.
     pub(crate) connections: usize,
-    /// Those bytes.
+    /// Number of those bytes.
     pub(crate) bytes: usize,
 }
 
@@ -49,7 +50,7 @@ struct Closed {
     stream: TcpStream,
     queue: Queue,
     until: Duration,
-    /// All is sent, and the peer has been told that nothing more comes.
+    /// All bytes are sent, and the writing side is shut down.
     shut: bool,
 }
 
@@ -63,13 +64,13 @@ impl Lingering {
         }
     }
 
-    /// From here on, everybody has until `at`.
+    /// Sets the time limit of all connections to `at`.
     pub(crate) fn stop_at(&mut self, at: Duration) {
         self.stop_at = Some(at);
         self.closed.iter_mut().for_each(|closed| closed.until = at);
     }
 
-    /// Closes a connection that is not registered any more, once its bytes are sent.
+    /// Closes a connection after its bytes are sent. It must be deregistered already.
     pub(crate) fn add(&mut self, stream: TcpStream, queue: Queue, now: Duration) {
         let until = self.stop_at.unwrap_or(now + LINGER);
         let mut closed = Closed { stream, queue, until, shut: false };
@@ -90,7 +91,7 @@ impl Lingering {
         (!self.closed.is_empty()).then(|| self.next_check.saturating_sub(now))
     }
 
-    /// Goes on with all of them, if it is time to.
+    /// Continues with all connections, if a check is due.
     pub(crate) fn check(&mut self, now: Duration) {
         if self.closed.is_empty() || now < self.next_check {
             return;
@@ -113,7 +114,7 @@ impl Lingering {
         self.closed.is_empty()
     }
 
-    /// What was lost since this was last asked.
+    /// Takes the counters of unsent bytes.
     pub(crate) fn take_lost(&mut self) -> Lost {
         std::mem::take(&mut self.lost)
     }
@@ -127,7 +128,7 @@ impl Lost {
 }
 
 impl Closed {
-    /// Sends what is left, then waits for the peer's end. `false` when it is over.
+    /// Sends remaining bytes, then waits for the peer's close. `false` at the end.
     fn go_on(&mut self) -> bool {
         if self.queue.write_to(&mut self.stream).is_err() {
             return false;
@@ -138,11 +139,11 @@ impl Closed {
         {
             return false;
         }
-        // A peer that waits for us to read may read only then.
+        // A peer may read only after its own bytes are read.
         let mut scrap = [0; SCRAP_BYTES];
         for _ in 0..2 {
             match self.stream.read(&mut scrap) {
-                // It sends no more. It may still want to read.
+                // It sends no more, but may still read.
                 Ok(0) => return !self.shut,
                 Ok(_) => {}
                 Err(error) => return error.kind() == io::ErrorKind::WouldBlock,

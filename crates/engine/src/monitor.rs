@@ -1,4 +1,4 @@
-//! Watching a running engine: for operators, from any thread, without disturbing it.
+//! Monitoring of a running engine, from any thread, without disturbing it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,30 +12,30 @@ use bellrock_worker::{AppState, Query, Shared, TaskInfo};
 use crate::acceptor::Accepted;
 use crate::thread::Inbox;
 
-/// How long a worker may take to answer a question; one that is too busy is left out.
+/// Maximum time for a worker to answer a question. Slower workers are left out.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// The state of an engine as a whole.
+/// The state of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Since it started.
+    /// Time since its start.
     pub uptime: Duration,
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
-    /// TCP connections, with or without a finished handshake.
+    /// Number of TCP connections, with or without a finished handshake.
     pub connections: usize,
-    /// Switches that are up.
+    /// Number of switches that are up.
     pub switches: usize,
-    /// Connections that were accepted since the start.
+    /// Number of connections accepted since the start.
     pub accepted: u64,
-    /// Connections that were closed at once because a limit was reached.
+    /// Number of connections closed at once because of a limit.
     pub refused: u64,
 }
 
 /// The counters of a worker, by name.
 pub type WorkerCounters = Vec<(&'static str, u64)>;
 
-/// A handle for watching an engine.
+/// A handle to monitor an engine.
 #[derive(Clone)]
 pub struct Monitor {
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ impl Monitor {
         Monitor { shared, inboxes, accepted, epoch }
     }
 
-    /// The state of the engine as a whole.
+    /// The state of the engine.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
@@ -67,7 +67,7 @@ impl Monitor {
         }
     }
 
-    /// The network as the controller itself sees it: what is published, and a way to send to switches.
+    /// The network, for the controller itself: published state, and a way to send to switches.
     #[must_use]
     pub fn network(&self) -> Network {
         self.shared.network()
@@ -79,37 +79,37 @@ impl Monitor {
         self.shared.network().switches().iter().cloned().collect()
     }
 
-    /// Time since the start: what [`SwitchInfo::since`] counts from.
+    /// Time since the start. [`SwitchInfo::since`] uses the same clock.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
 
-    /// What each worker has counted.
+    /// The counters of each worker.
     #[must_use]
     pub fn worker_counters(&self) -> Vec<WorkerCounters> {
         self.shared.counters().iter().map(|counters| counters.read()).collect()
     }
 
-    /// The apps of the chain and how they are, in order.
+    /// The apps of the chain and their states, in order.
     #[must_use]
     pub fn apps(&self) -> Vec<AppState> {
         self.shared.app_states()
     }
 
-    /// The tasks of the apps, in the order in which they were started, and the latest that panicked.
+    /// The tasks of the apps in the order of their start, and the last ones that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
         self.shared.tasks()
     }
 
-    /// What the tasks have come to.
+    /// The counters of the tasks.
     #[must_use]
     pub fn task_counters(&self) -> WorkerCounters {
         self.shared.task_counters().read()
     }
 
-    /// What the apps have counted at all switches, those that are gone too: sums by app and name.
+    /// The counters of the apps at all switches, also past ones: sums by app and name.
     #[must_use]
     pub fn app_counters(&self) -> Vec<AppCounter> {
         let mut sums = std::collections::BTreeMap::new();
@@ -119,7 +119,8 @@ impl Monitor {
         sums.into_iter().map(|((app, name), n)| (app, name, n)).collect()
     }
 
-    /// Hosts that apps know, at most `limit` of each worker, and as many that apps keep for all switches at once.
+    /// Hosts that apps report: at most `limit` of each worker, and at most `limit` that apps keep
+    /// for all switches.
     #[must_use]
     pub fn hosts(&self, limit: usize) -> Vec<SeenHost> {
         let mut hosts = self.ask(|reply| Query::Hosts(limit, reply));
@@ -127,22 +128,22 @@ impl Monitor {
         hosts
     }
 
-    /// Has a switch handed over to another worker, soon: between two of its turns, with all that
-    /// waits for it. Workers that are overloaded do this by themselves. `false` if there is no
-    /// such switch or worker, or the mailbox of the switch's is full.
+    /// Requests that a switch be handed over to another worker, between two of its turns, with all
+    /// waiting bytes. Overloaded workers do this automatically. `false` if there is no such switch
+    /// or worker, or the mailbox of the switch's worker is full.
     #[must_use]
     pub fn hand_over(&self, dpid: Dpid, worker: usize) -> bool {
         self.shared.hand_over(dpid, worker)
     }
 
-    /// Which worker has a switch.
+    /// The worker that owns a switch.
     #[must_use]
     pub fn worker_of(&self, dpid: Dpid) -> Option<usize> {
         self.shared.worker_of(dpid)
     }
 
-    /// Asks all workers at once, and puts their answers together. Workers that do not answer in
-    /// time are left out.
+    /// Asks all workers at once, and joins their answers. Leaves out workers that do not answer in
+    /// time.
     fn ask<R>(&self, question: impl Fn(SyncSender<Vec<R>>) -> Query) -> Vec<R> {
         let (reply, answers) = sync_channel(self.inboxes.len());
         self.shared.ask(|| question(reply.clone()));

@@ -1,16 +1,16 @@
-//! Bytes that wait for a socket to take them.
+//! Bytes that wait for a socket.
 
 use std::io::{self, Write};
 
-/// Bytes of queue that are kept for the next time when a queue has become empty.
+/// Maximum capacity that an empty queue keeps.
 const KEEP_BYTES: usize = 4096;
 
-/// Bytes that the kernel did not take yet. It holds whatever is pushed: its bound is that the
-/// switch is not read above the high-water mark.
+/// Bytes that the kernel did not take yet. Not bounded here: above the high-water mark the switch
+/// is not read.
 #[derive(Default)]
 pub(crate) struct Queue {
     bytes: Vec<u8>,
-    /// Where those that are still to be written begin.
+    /// Index of the first byte that is not written yet.
     head: usize,
 }
 
@@ -24,8 +24,9 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        // Room at the front is used before the queue grows, but only where there is as much of it
-        // as is moved: a peer that takes a byte at a time must not have all of it moved each time.
+        // Reuse the space at the front before the queue grows, but only if it is at least as long
+        // as the bytes to move. Otherwise a peer that takes one byte at a time would have them all
+        // moved each time.
         let full = self.bytes.len() + bytes.len() > self.bytes.capacity();
         if full && self.head >= self.len() {
             self.bytes.drain(..self.head);
@@ -47,14 +48,13 @@ impl Queue {
     }
 }
 
-/// Writes as much as the kernel takes; returns how many bytes that was.
+/// Writes as many bytes as the kernel takes. Returns their number.
 pub(crate) fn write_some(stream: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
         match stream.write(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            // A short write means that the kernel's buffer is full: asking again would only say
-            // so.
+            // A short write means that the kernel's buffer is full: do not try again.
             Ok(n) => {
                 written += n;
                 if n < rest.len() {

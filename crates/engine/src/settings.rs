@@ -1,4 +1,4 @@
-//! What an engine can be told, and why it may refuse to start.
+//! Settings of an engine, and the reasons why it may not start.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -7,40 +7,39 @@ use bellrock_worker::{MIN_REQUESTS, Settings as WorkerSettings, TASKS_UNANSWERED
 
 use crate::idle::Idle;
 
-/// Where switches connect unless something else is asked for: this machine only, on the port that
-/// IANA gave to OpenFlow.
+/// Default address for switches: this machine only, with the port that IANA assigned to OpenFlow.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6653));
 
-/// The most workers.
+/// Maximum number of workers.
 pub const MAX_WORKERS: usize = 1024;
 
-/// The most that `limits.bytes_per_turn` can be: each worker has a buffer of so many bytes, and
-/// while it deals with them, all its other switches wait.
+/// Maximum of `limits.bytes_per_turn`: each worker has a buffer of that length, and while it
+/// processes the bytes, its other switches wait.
 pub const MAX_BYTES_PER_TURN: usize = 16 * 1024 * 1024;
 
-/// Which core a worker's thread stays on.
+/// The CPU cores of the workers' threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Pinning {
-    /// The first worker on the first core that this process may use, and so on; nothing is pinned
-    /// if there are more workers than cores.
+    /// One usable core for each worker, in order. Nothing is pinned if there are more workers than
+    /// cores.
     #[default]
     Auto,
     /// The scheduler decides.
     None,
-    /// The first worker on the first of these, and so on. There have to be as many as workers.
+    /// These cores, in the order of the workers. There must be one for each worker.
     Cores(Vec<usize>),
 }
 
-/// What an engine can be told.
+/// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Addresses to listen on. Port 0 takes a free one.
+    /// Addresses to listen on. Port 0 selects a free port.
     pub listen: Vec<SocketAddr>,
-    /// Workers; 0 for one on each core that this process may use.
+    /// Number of workers; 0 for one on each core that this process may use.
     pub workers: usize,
-    /// Which core each stays on.
+    /// Core of each worker.
     pub pin: Pinning,
-    /// How each waits when it has nothing to do.
+    /// How workers wait when they have nothing to do.
     pub idle: Idle,
     /// Limits, write mode and sessions.
     pub worker: WorkerSettings,
@@ -58,7 +57,7 @@ impl Default for Settings {
     }
 }
 
-/// Why the engine did not start. Nothing is left behind.
+/// Why the engine did not start. Nothing keeps running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -68,54 +67,54 @@ pub enum StartError {
     /// Too many workers.
     #[error("{0} workers are too many; at most {MAX_WORKERS}")]
     TooManyWorkers(usize),
-    /// Cores to pin to, and workers, differ in number.
+    /// The number of cores differs from the number of workers.
     #[error("{cores} cores to pin to for {workers} workers; name one core for each worker")]
     PinCount {
-        /// Cores named.
+        /// Number of cores.
         cores: usize,
-        /// Workers.
+        /// Number of workers.
         workers: usize,
     },
-    /// A core that is not there, or that this process may not use.
+    /// The core does not exist, or this process may not use it.
     #[error("core {core} cannot be pinned to; this process may use {usable:?}")]
     NoSuchCore {
-        /// The core named.
+        /// The core.
         core: usize,
-        /// Those that there are.
+        /// The usable cores.
         usable: Vec<usize>,
     },
-    /// Two apps of the same name: their flows could not be told apart.
+    /// Two apps have the same name: their flows would have the same cookies.
     #[error("two apps are called {0}; each app of a chain needs a name of its own")]
     DuplicateApp(&'static str),
     /// More apps than there are bands of priorities ([`bellrock_worker::MAX_APPS`]).
     #[error("{0} apps are too many; at most 15 can have priorities of their own")]
     TooManyApps(usize),
-    /// A limit of zero.
+    /// A limit is zero.
     #[error("the limit {0} is zero; nothing would ever pass")]
     ZeroLimit(&'static str),
-    /// Turns that are too long.
+    /// `bytes_per_turn` is too large.
     #[error("the limit bytes_per_turn is {0}; at most {MAX_BYTES_PER_TURN}")]
     LongTurn(usize),
-    /// So few requests to a switch that those of tasks leave none for the apps.
+    /// `max_requests` is so low that the requests of tasks leave none for the apps.
     #[error(
         "max_requests is {0}, and tasks of the controller have up to {TASKS_UNANSWERED} unanswered \
          themselves; give at least {MIN_REQUESTS}"
     )]
     FewRequests(u16),
-    /// An address cannot be listened on.
+    /// Listening on an address failed.
     #[error("cannot listen on {address}: {error}{}", bind_hint(error))]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
-    /// Threads, pollers or wake-ups cannot be had.
+    /// Threads, pollers or wake-ups could not be created.
     #[error("cannot start {what}: {error}")]
     System {
-        /// What was to be started.
+        /// The part that failed.
         what: &'static str,
-        /// The system's word.
+        /// The system's error.
         error: io::Error,
     },
 }

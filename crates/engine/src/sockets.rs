@@ -1,4 +1,4 @@
-//! The sockets of a worker: reading, writing, queues for what the kernel does not take, closing.
+//! The sockets of a worker: reads, writes, queues of unsent bytes, and closes.
 
 use std::any::Any;
 use std::io;
@@ -18,20 +18,20 @@ use crate::unacknowledged::unacknowledged_bytes;
 pub(crate) struct Sockets {
     slots: Vec<Option<Socket>>,
     pub(crate) lingering: Lingering,
-    /// Keys whose writes failed; the worker has to hear of it.
+    /// Keys with failed writes, to report to the worker.
     failed: Vec<Key>,
-    /// Keys with a queue, to find those that take nothing.
+    /// Keys with queued bytes, to find those that read nothing.
     blocked: Vec<Key>,
     registry: Registry,
     /// Answers of this round that wait for others.
     held: Held,
-    /// Whether short answers wait: there are others in this round.
+    /// Whether short answers wait: the round has several switches.
     holds: bool,
     high_water: usize,
-    /// Bytes of a switch that are its fair share of a round: half of what one read takes at most. A call that
-    /// brings much is cheap for each packet, and a switch that was given more than its share waits for the
-    /// others (deficit round robin, Shreedhar and Varghese 1995). Without that, those of which 128 KiB have come by
-    /// the time that it is their turn had twice as much as those of which 64 KiB have.
+    /// Fair share of a switch in a round, in bytes: half of the maximum of one read. A large read
+    /// is cheap for each packet, so a switch that got more than its share waits for the others
+    /// (deficit round robin, Shreedhar and Varghese 1995). Otherwise a switch with 128 KiB ready at
+    /// its turn would get twice as much as one with 64 KiB.
     share: usize,
     pub(crate) now: Duration,
 }
@@ -39,21 +39,21 @@ pub(crate) struct Sockets {
 struct Socket {
     stream: TcpStream,
     queue: Queue,
-    /// In the ready list.
+    /// Whether it is in the ready list.
     ready: bool,
-    /// Bytes that were read beyond its share of the rounds that there were.
+    /// Bytes read beyond its share of the rounds so far.
     ahead: usize,
-    /// The peer has closed its end, or the connection has failed: it is to be read until that
-    /// shows, for there will be no other event.
+    /// The peer has closed its end, or the connection has failed. It must be read until that shows,
+    /// since no other event comes.
     hung_up: bool,
-    /// Not read, because too much waits to be written.
+    /// Not read, because too many bytes wait to be written.
     paused: bool,
-    /// In the list of those with a queue.
+    /// Whether it is in the list of keys with queued bytes.
     blocked: bool,
-    /// When the peer last took bytes, as far as the worker knows, while some wait.
+    /// Last known time when the peer took bytes, while some wait.
     blocked_since: Duration,
-    /// Bytes that the peer had not acknowledged when the kernel was last asked. `None` if the worker has
-    /// written bytes since.
+    /// Unacknowledged bytes at the last check of the kernel. `None` if the worker has written bytes
+    /// since.
     unacknowledged: Option<usize>,
     failed: bool,
 }
@@ -74,7 +74,7 @@ impl Sockets {
         }
     }
 
-    /// Takes a new connection in, under the key that the worker is about to give it.
+    /// Adds a new connection, with the key that the worker will give it next.
     pub(crate) fn insert(&mut self, key: Key, stream: TcpStream) -> io::Result<()> {
         let mut socket = Socket {
             stream,
@@ -93,7 +93,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// From here on the poller tells of the socket; what is there already it tells at once.
+    /// Registers a socket. The poller reports at once what is already there.
     fn register(&self, key: Key, socket: &mut Socket) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut socket.stream, Token(key), interest)
@@ -112,30 +112,30 @@ impl Sockets {
         self.slots.get_mut(key)?.as_mut()
     }
 
-    /// The peer of a socket has hung up.
+    /// Notes that the peer has closed its end.
     pub(crate) fn hung_up(&mut self, key: Key) {
         if let Some(socket) = self.get(key) {
             socket.hung_up = true;
         }
     }
 
-    /// Marks a socket as ready to be read. `true`: it has to be put on the ready list.
+    /// Marks a socket as ready to be read. `true`: the caller adds it to the ready list.
     pub(crate) fn mark_ready(&mut self, key: Key) -> bool {
         self.get(key).is_some_and(|socket| !std::mem::replace(&mut socket.ready, true))
     }
 
-    /// A round of so many switches begins.
+    /// Begins a round of this number of switches.
     pub(crate) fn begin_round(&mut self, switches: usize) {
         self.holds = switches > 1;
     }
 
-    /// It is over: nothing waits any more.
+    /// Ends the round: writes all waiting answers.
     pub(crate) fn end_round(&mut self) {
         self.holds = false;
         self.release();
     }
 
-    /// Writes what waits for others.
+    /// Writes all waiting answers.
     fn release(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         for (key, answer) in held.iter() {
@@ -145,7 +145,7 @@ impl Sockets {
         self.held = held;
     }
 
-    /// Writes to a socket what it takes, and queues the rest. Returns how much is queued then.
+    /// Writes to a socket, and queues the bytes that it does not take. Returns the queued length.
     fn write(&mut self, key: Key, bytes: &[u8]) -> usize {
         let now = self.now;
         let Some(socket) = self.get(key).filter(|socket| !socket.failed) else { return 0 };
@@ -172,8 +172,9 @@ impl Sockets {
         }
     }
 
-    /// The socket leaves the ready list to be read, or not: too much waits to be written to it, and it comes
-    /// back when that has shrunk; or it is ahead of the others by a turn, and comes back at the tail.
+    /// Takes a socket off the ready list and decides whether it is read. Not if too many bytes wait
+    /// to be written: it comes back when there are fewer. Not if it is ahead by a turn: it comes
+    /// back at the end.
     pub(crate) fn take_turn(&mut self, key: Key) -> Turn {
         let (high_water, share) = (self.high_water, self.share);
         let Some(socket) = self.get(key) else { return Turn::Gone };
@@ -189,8 +190,8 @@ impl Sockets {
         Turn::Read
     }
 
-    /// Writes what is queued. Returns what is left, and whether the peer took anything; and
-    /// whether the socket may be read again, which was paused.
+    /// Writes queued bytes. Returns the number left, whether the peer took any, and whether a
+    /// paused socket may be read again.
     pub(crate) fn drain(&mut self, key: Key) -> Option<Drained> {
         let (now, high_water) = (self.now, self.high_water);
         let socket = self.get(key)?;
@@ -213,16 +214,16 @@ impl Sockets {
         Some(Drained { left, took: left < before, resume })
     }
 
-    /// Keys whose connection failed while it was written to.
+    /// Takes the keys whose writes failed.
     pub(crate) fn take_failed(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.failed)
     }
 
-    /// Looks at the connections with waiting bytes and no write for `interval`: which of them have stalled
+    /// Checks connections with waiting bytes and no write for `interval`: which ones have stalled
     /// for `limit`, and which are only slow.
     ///
-    /// The kernel reports a socket as writable when a third of its send buffer is free again. A slow peer
-    /// takes minutes to free that much, so the kernel is asked for what the peer has acknowledged.
+    /// The kernel reports a socket as writable when a third of its send buffer is free. A slow peer
+    /// takes minutes to free that much, so this reads the peer's acknowledgements from the kernel.
     pub(crate) fn look_at_blocked(&mut self, interval: Duration, limit: Duration) -> BlockedPeers {
         let now = self.now;
         let mut peers = BlockedPeers::default();
@@ -237,7 +238,7 @@ impl Sockets {
             if waited < interval {
                 return true;
             }
-            // A connection that has failed has no such number. It ends another way.
+            // Fails for a broken connection, which ends another way.
             let left = unacknowledged_bytes(&socket.stream).unwrap_or(usize::MAX);
             match socket.unacknowledged {
                 Some(before) if left >= before => {
@@ -245,8 +246,8 @@ impl Sockets {
                         peers.stalled.push(*key);
                     }
                 }
-                // The first look after a write: what the peer took since then is unknown, and it may have been
-                // a moment ago.
+                // First check after a write: what the peer took since then is unknown, maybe just
+                // now.
                 before => {
                     (socket.blocked_since, socket.unacknowledged) = (now, Some(left));
                     if before.is_some() {
@@ -269,7 +270,7 @@ impl Sockets {
     }
 }
 
-/// Whether a socket is to be read.
+/// Whether a socket is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Read,
@@ -278,19 +279,19 @@ pub(crate) enum Turn {
     Gone,
 }
 
-/// What became of a queue.
+/// State of a queue after a write.
 pub(crate) struct Drained {
     pub(crate) left: usize,
     pub(crate) took: bool,
     pub(crate) resume: bool,
 }
 
-/// What became of peers with waiting bytes.
+/// State of peers with waiting bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockedPeers {
-    /// Keys of those that took no byte for the limit.
+    /// Keys of peers that took no bytes for `limit`.
     pub(crate) stalled: Vec<Key>,
-    /// Keys of those that took bytes since the look before, with the bytes that the worker still queues for them.
+    /// Keys of peers that took bytes since the last check, with their queued bytes.
     pub(crate) slow: Vec<(Key, usize)>,
 }
 
@@ -299,13 +300,13 @@ impl Transport for Sockets {
         let share = self.share;
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };
         loop {
-            // read(2), where the standard library takes recv(2): the system tells everybody how much a
-            // process gets with each read(2), and that says how well it batches.
+            // read(2); the standard library uses recv(2). The system shows the bytes per read(2) of
+            // a process, and so how well it batches.
             match rustix::io::read(&socket.stream, &mut *buffer).map_err(io::Error::from) {
                 Ok(0) => return ReadOutcome::Closed,
                 Ok(n) => {
                     socket.ahead = (socket.ahead + n).saturating_sub(share);
-                    // An edge-triggered poller does not tell again that the peer has hung up.
+                    // An edge-triggered poller does not report the close again.
                     let more = n == buffer.len() || socket.hung_up;
                     return ReadOutcome::Bytes { n, more };
                 }
@@ -343,7 +344,7 @@ impl Transport for Sockets {
         if let Err(error) = self.registry.deregister(&mut socket.stream) {
             debug!(key, %error, "deregistering failed");
         }
-        // The next connection may get this key, and is none of those.
+        // The next connection may get this key, and must not be in these lists.
         if socket.failed {
             self.failed.retain(|other| *other != key);
         }
@@ -357,10 +358,10 @@ impl Transport for Sockets {
 
     fn detach(&mut self, key: Key) -> Option<Box<dyn Any + Send>> {
         self.release();
-        // One that has failed stays: its worker is about to hear of it.
+        // A failed one stays: its worker is about to be notified.
         let socket = self.get(key).filter(|socket| !socket.failed)?;
         let blocked = std::mem::take(&mut socket.blocked);
-        // The new worker's poller tells of all that is there.
+        // The new worker's poller reports all that is there.
         (socket.ready, socket.hung_up) = (false, false);
         let mut socket = self.slots.get_mut(key)?.take()?;
         if blocked {
@@ -373,7 +374,7 @@ impl Transport for Sockets {
     }
 
     fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
-        // Nothing else is ever detached.
+        // Only sockets are ever detached.
         let Ok(mut socket) = channel.downcast::<Socket>() else { return };
         let registered = self.register(key, &mut socket);
         if !socket.queue.is_empty() {
@@ -399,7 +400,7 @@ mod tests {
     use super::*;
     use crate::held::HELD_ANSWERS;
 
-    /// Reads what `peer` writes, all at once.
+    /// Reads the bytes that `peer` writes, all at once.
     fn read(sockets: &mut Sockets, peer: &mut std::net::TcpStream, bytes: usize) {
         peer.write_all(&vec![7; bytes]).unwrap();
         let waiting = |sockets: &mut Sockets| {
@@ -428,9 +429,9 @@ mod tests {
             (0..10).position(|_| sockets.take_turn(0) == Turn::Read).unwrap()
         };
         assert_eq!([4096, 8192, 100, 8192].map(&mut turns_let_go_by), [0, 1, 0, 1]);
-        // Half a share too much, twice, is one turn.
+        // Twice half a share too much is one turn.
         assert_eq!([6144, 6144, 6144].map(&mut turns_let_go_by), [0, 1, 0]);
-        // What was not used of the share is not saved up.
+        // Unused share is not saved.
         assert_eq!([1, 1, 8192].map(&mut turns_let_go_by), [0, 0, 1]);
     }
 
@@ -444,7 +445,8 @@ mod tests {
         peer.connect(&listener.local_addr().unwrap().into()).unwrap();
         let mut peer = std::net::TcpStream::from(peer);
         let (stream, _) = listener.accept().unwrap();
-        // As large as the system lets it be: it reports no room while the peer takes a few bytes.
+        // As large as the system allows, so that it is not writable while the peer takes a few
+        // bytes.
         SockRef::from(&stream).set_send_buffer_size(16 << 20).unwrap();
         stream.set_nonblocking(true).unwrap();
         let poll = Poll::new().unwrap();
@@ -460,7 +462,7 @@ mod tests {
         };
         let nobody = BlockedPeers::default;
         let slow = || BlockedPeers { slow: vec![(0, queued)], ..nobody() };
-        // What the peer took before the first look is not known. From then on each of its bytes counts.
+        // What the peer took before the first check is unknown. From then on, each byte counts.
         assert_eq!(look(&mut sockets), nobody());
         for _ in 0..30 {
             let before = waits_for_peer(&mut sockets);
@@ -468,7 +470,8 @@ mod tests {
                 peer.read_exact(&mut [0; 1024]).unwrap();
             }
             assert_eq!(look(&mut sockets), slow());
-            // An acknowledgement may be late, so each of these finds the peer slow, or silent for a while.
+            // An acknowledgement may be late, so each check finds the peer slow, or silent for a
+            // while.
             (0..8).for_each(|_| assert_eq!(look(&mut sockets).stalled, []));
         }
         let mut silent = 8;
@@ -528,12 +531,12 @@ mod tests {
                 Err(error) => panic!("{error}"),
             }
         };
-        // Alone, none waits.
+        // Alone, no answer waits.
         sockets.begin_round(1);
         sockets.send(0, b"a");
         assert_eq!(got(0), b"a");
         sockets.end_round();
-        // With others, they wait until so many are there, or the round is over.
+        // With others, answers wait until there are enough, or the round ends.
         sockets.begin_round(HELD_ANSWERS + 1);
         (0..HELD_ANSWERS - 1).for_each(|key| assert_eq!(sockets.send(key, b"b"), 0));
         assert_eq!(got(0), b"");
@@ -546,7 +549,8 @@ mod tests {
         sockets.end_round();
         assert_eq!(got(HELD_ANSWERS), b"c");
         (1..HELD_ANSWERS - 1).for_each(|key| assert_eq!(got(key), b"b"));
-        // A further answer, or a long one, does not overtake those that wait, and nothing is lost with a close.
+        // A second answer, or a long one, does not overtake waiting ones, and a close loses
+        // nothing.
         sockets.begin_round(2);
         sockets.send(1, b"d");
         sockets.send(1, b"e");

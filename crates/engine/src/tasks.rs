@@ -1,4 +1,4 @@
-//! The thread of the background tasks. It is not pinned: the scheduler gives it what the workers leave.
+//! The thread of the background tasks. It is not pinned: it gets the CPU time that workers leave.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tracing::error;
 
 use crate::halt::Halt;
 
-/// How long a task may go on with its turn when the controller stops.
+/// Maximum time for a task's turn to end when the controller stops.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether it has come to an end.
+/// Time between two checks whether it has ended.
 const STOP_CHECK: Duration = Duration::from_millis(5);
 
 /// Wakes the thread.
@@ -27,7 +27,7 @@ impl Wake for WakeTasks {
     }
 }
 
-/// The body of the thread.
+/// Body of the thread.
 pub(crate) fn run(
     mut worker: TaskWorker,
     parker: &Parker,
@@ -38,7 +38,7 @@ pub(crate) fn run(
         if worker.run() {
             continue;
         }
-        // Who wakes it from here on is heard at once.
+        // A wake-up from here on takes effect at once.
         match worker.next_timer() {
             Some(at) => parker.park_timeout(at.saturating_sub(epoch.elapsed())),
             None => parker.park(),
@@ -48,8 +48,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Waits for the end of the thread, but not for a task that never comes to an `await`: that one is left
-/// behind.
+/// Waits for the end of the thread, but leaves behind a task that never reaches an `await`.
 pub(crate) fn join(thread: JoinHandle<()>, shared: &Shared) {
     let deadline = Instant::now() + STOP_WAIT;
     while !thread.is_finished() {

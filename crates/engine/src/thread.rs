@@ -1,4 +1,4 @@
-//! A worker's thread: wait, read the ready ones once each, mail, timers, and again.
+//! The loop of a worker's thread: wait, read each ready switch once, mail, timers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,38 +18,38 @@ use crate::idle::{Idle, Waits};
 use crate::sockets::{Sockets, Turn};
 use crate::waker::Sleeper;
 
-/// The token of the wake-up; no connection has so large a key.
+/// Token of the wake-up. No connection has so large a key.
 pub(crate) const WAKE: Token = Token(usize::MAX);
 
-/// Events taken from the poller at a time.
+/// Maximum number of events taken from the poller at once.
 const EVENTS: usize = 1024;
 
-/// Looks at a connection with waiting bytes within the time after which it counts as stalled.
+/// Number of checks of a connection with waiting bytes, within the time after which it has stalled.
 const LOOKS_PER_STALL: u32 = 4;
 
-/// Maximum time between two such looks.
+/// Maximum time between two such checks.
 const MAX_STALL_CHECK: Duration = Duration::from_secs(1);
 
-/// New connections taken in before switches are read again.
+/// Maximum number of new connections before switches are read again.
 const ACCEPTS_PER_TURN: usize = 128;
 
-/// How long connections may take to fetch their last bytes when the controller stops.
+/// Maximum time for connections to take their last bytes when the controller stops.
 const STOP_DRAIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether they have.
+/// Time between two checks whether they have.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
-/// Connections that wait for their worker to take them in; more are closed at once.
+/// Maximum number of connections that wait for their worker. More are closed at once.
 const INBOX: usize = 4096;
 
-/// Where the acceptor leaves connections for a worker.
+/// Connections that the acceptor passes to a worker.
 pub(crate) struct Inbox {
     /// New connections.
     pub(crate) streams: ArrayQueue<std::net::TcpStream>,
-    /// Connections that the acceptor has left here; it alone writes this.
+    /// Number of connections passed so far. Only the acceptor writes it.
     pub(crate) given: AtomicUsize,
-    /// Those of them that are gone, less those that other workers have handed over to this one, so
-    /// it may wrap around below zero; the worker alone writes this.
+    /// Number of them that have ended, minus the connections handed over by other workers. It may
+    /// wrap below zero. Only the worker writes it.
     gone: AtomicUsize,
     pub(crate) sleeper: Sleeper,
 }
@@ -60,16 +60,15 @@ impl Inbox {
         Inbox { streams: ArrayQueue::new(INBOX), given, gone, sleeper }
     }
 
-    /// Connections that the worker has or is about to get.
+    /// Number of connections that the worker has or is about to get.
     pub(crate) fn load(&self) -> usize {
         let gone = self.gone.load(Ordering::Relaxed);
         let load = self.given.load(Ordering::Relaxed).wrapping_sub(gone);
-        // Below zero for a moment: it has told that one is gone, and the acceptor's word that it
-        // was given is not seen yet.
+        // Briefly below zero: the end of a connection is visible before the acceptor's count of it.
         if load > usize::MAX / 2 { 0 } else { load }
     }
 
-    /// Closes what the acceptor has left. Only when both have ended.
+    /// Closes the remaining connections. Only after both threads have ended.
     pub(crate) fn clear(&self) {
         while self.streams.pop().is_some() {
             self.gone.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +76,7 @@ impl Inbox {
     }
 }
 
-/// Everything that a thread is started with.
+/// The parts for the start of a thread.
 pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) core: Option<core_affinity::CoreId>,
@@ -87,20 +86,20 @@ pub(crate) struct Start {
     pub(crate) poll: Poll,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) halt: Arc<Halt>,
-    /// The start of time for all workers.
+    /// Start time of the controller, the same for all workers.
     pub(crate) epoch: Instant,
 }
 
-/// How busy a worker may be in a window to be taken for as good as idle: it need not wake up only
-/// to tell that it is idle now.
+/// Maximum busy time in a window at which a worker counts as idle: it need not wake up just to
+/// publish that it is idle.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// What of the present window of time was spent on waiting.
+/// Idle time in the present window.
 #[derive(Default)]
 struct Meter {
     since: Duration,
     idle: Duration,
-    /// In the window before there was more to do than [`QUIET`].
+    /// Whether the window before was busier than [`QUIET`].
     was_busy: bool,
 }
 
@@ -110,33 +109,33 @@ impl Meter {
     }
 }
 
-/// A worker and its world.
+/// A worker, its sockets and its thread's state.
 pub(crate) struct Thread {
     worker: Worker,
     sockets: Sockets,
     poll: Poll,
     waits: Waits,
-    /// Sockets to be read, each once, in this order.
+    /// Sockets to read, each once, in this order.
     ready: VecDeque<Key>,
     inbox: Arc<Inbox>,
-    /// Connections that were taken out of it.
+    /// Number of connections taken from the inbox.
     taken: usize,
     shared: Arc<Shared>,
     index: usize,
     halt: Arc<Halt>,
     epoch: Instant,
     settings: Settings,
-    /// Time between two looks at connections with waiting bytes.
+    /// Time between two checks of connections with waiting bytes.
     stall_check: Duration,
     next_stall_check: Duration,
-    /// How busy the worker is.
+    /// Measures how busy the worker is.
     meter: Meter,
-    /// Mail was left from the last turn.
+    /// Whether the last turn left mail.
     mail_left: bool,
 }
 
-/// The body of a worker's thread. It pins itself first, so that the buffers that it allocates then
-/// lie in the memory nearest to its core.
+/// Body of a worker's thread. It first pins itself, so that its buffers are in the memory nearest
+/// to its core.
 pub(crate) fn run(start: Start) -> io::Result<()> {
     if let Some(core) = start.core
         && !core_affinity::set_for_current(core)
@@ -183,7 +182,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Waits until something is to be done: asks first where that pays, then sleeps.
+    /// Waits for work: polls if that pays, then sleeps.
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         if self.has_work() {
             self.poll(events, Some(Duration::ZERO))?;
@@ -199,7 +198,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Asks again and again, for as long as that pays. `true`: there is something to do.
+    /// Polls repeatedly, for as long as that pays. `true`: there is work.
     fn ask(&mut self, events: &mut Events, began: Duration) -> io::Result<bool> {
         let spin = self.waits.spin();
         if spin == Some(Duration::ZERO) {
@@ -252,14 +251,14 @@ impl Thread {
             || self.halt.is_stopping()
     }
 
-    /// Time to the next timer; `None` to sleep until an event. Connections that are being closed,
-    /// or may have stalled, have no events of their own.
+    /// Time until the next timer; `None` to sleep until an event. Connections that linger or may
+    /// have stalled have no events.
     fn sleep_time(&self, now: Duration) -> Option<Duration> {
         let timer = self.worker.next_timer().map(|at| at.saturating_sub(now));
         let linger = self.sockets.lingering.wait(now);
         let connected = self.worker.connections() > 0;
         let stall = connected.then(|| self.next_stall_check.saturating_sub(now));
-        // The others have to hear that it is not busy any more.
+        // Other workers must see that it is no longer busy.
         let meter = self.meter.was_busy.then(|| self.meter.until().saturating_sub(now));
         [timer, linger, stall, meter].into_iter().flatten().min()
     }
@@ -298,7 +297,7 @@ impl Thread {
         }
     }
 
-    /// Takes in what the acceptor has left.
+    /// Opens the connections that the acceptor has passed.
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(stream) = self.inbox.streams.pop() else { return };
@@ -310,13 +309,13 @@ impl Thread {
             });
             match taken {
                 Ok(peer) => self.worker.open(peer, self.sockets.now, &mut self.sockets),
-                // It was closed before its turn came.
+                // It was closed before its turn.
                 Err(error) => debug!(%error, "a new connection was gone already"),
             }
         }
     }
 
-    /// One turn for each switch that was ready when the round began.
+    /// Gives one turn to each switch that was ready at the start of the round.
     fn read_ready(&mut self) {
         let switches = self.ready.len();
         self.sockets.begin_round(switches);
@@ -336,7 +335,7 @@ impl Thread {
         self.sockets.end_round();
     }
 
-    /// Connections that failed, stalled, or are being closed.
+    /// Handles connections that failed, stalled, or linger.
     fn check_sockets(&mut self) {
         for key in self.sockets.take_failed() {
             self.worker.closed(key, self.sockets.now, &mut self.sockets);
@@ -345,7 +344,7 @@ impl Thread {
             self.next_stall_check = self.sockets.now + self.stall_check;
             let limit = self.settings.limits.stalled;
             let blocked = self.sockets.look_at_blocked(self.stall_check, limit);
-            // Bytes taken count as a sign of life: the answer to an echo may stand behind all of them.
+            // Taken bytes count as a sign of life: the echo may be behind all of them.
             for (key, queued) in blocked.slow {
                 self.worker.drained(key, queued, self.sockets.now);
             }
@@ -357,7 +356,7 @@ impl Thread {
         self.tell_load();
     }
 
-    /// Ends the window in which it was counted how busy the worker is, when that is over.
+    /// Ends the present window of the load, if it is over.
     fn tell_how_busy(&mut self) {
         let now = self.sockets.now;
         if now < self.meter.until() {
@@ -374,7 +373,7 @@ impl Thread {
         self.inbox.gone.store(gone, Ordering::Relaxed);
     }
 
-    /// Lets every connection fetch its last bytes.
+    /// Closes all connections, with time to send their last bytes.
     fn shut_down(&mut self) {
         self.sockets.now = self.epoch.elapsed();
         let deadline = self.sockets.now + STOP_DRAIN;

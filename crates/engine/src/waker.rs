@@ -1,12 +1,11 @@
-//! Waking a worker that sleeps in its poller, and only then: a system call for a message to a
-//! worker that is awake would be wasted.
+//! Wakes a worker that sleeps in its poller. A worker that is awake costs no system call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use bellrock_worker::Wake;
 
-/// One end for the thread that sleeps, clones for those that wake it.
+/// Shared by the sleeping thread and those that wake it.
 #[derive(Clone)]
 pub(crate) struct Sleeper(Arc<Inner>);
 
@@ -20,15 +19,15 @@ impl Sleeper {
         Sleeper(Arc::new(Inner { asleep: AtomicBool::new(true), waker }))
     }
 
-    /// The thread is about to sleep. It has to look for work once more after this: whoever left
-    /// work before did not wake it.
+    /// Announces that the thread is about to sleep. It must check for work once more after this:
+    /// work added before did not wake it.
     pub(crate) fn falls_asleep(&self) {
         self.0.asleep.store(true, Ordering::Relaxed);
-        // Orders the store before the look for work that follows; see `wake`.
+        // Orders the store before the following check for work; see `wake`.
         fence(Ordering::SeqCst);
     }
 
-    /// The thread is awake and will look for work.
+    /// Notes that the thread is awake and will check for work.
     pub(crate) fn is_awake(&self) {
         self.0.asleep.store(false, Ordering::Relaxed);
     }
@@ -36,8 +35,8 @@ impl Sleeper {
 
 impl Wake for Sleeper {
     fn wake(&self) {
-        // Orders the work that was left before this look at the sleeper: of the two ends, at least
-        // one sees what the other did.
+        // Orders the new work before this check of the sleeper: at least one of both threads sees
+        // what the other did.
         fence(Ordering::SeqCst);
         if self.0.asleep.load(Ordering::Relaxed)
             && self.0.asleep.swap(false, Ordering::Relaxed)
@@ -59,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody sleeps for so long unless a wake-up was lost.
+    /// No sleep is this long unless a wake-up was lost.
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
@@ -73,7 +72,7 @@ mod tests {
                 for _ in 0..ROUNDS {
                     left.fetch_add(1, Ordering::Relaxed);
                     sleeper.wake();
-                    // The next comes just when the other end is about to sleep again.
+                    // The next one comes just when the other thread is about to sleep again.
                     while left.load(Ordering::Relaxed) > 0 && !over.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }

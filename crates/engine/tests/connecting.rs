@@ -1,4 +1,4 @@
-//! Coming up, over real sockets: addresses, versions, limits, who gets which worker, duplicates.
+//! Connecting over real sockets: addresses, versions, limits, the choice of workers, duplicates.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -63,7 +63,7 @@ fn refuses_the_fourth(engine: &Engine) {
     let status = engine.monitor().status();
     assert_eq!((status.connections, status.accepted, status.refused), (3, 3, 2));
     peers.iter_mut().for_each(|peer| peer.ping(7));
-    // One goes, and there is room for another.
+    // One connection ends, which allows another.
     drop(peers.pop());
     until("one is forgotten", || engine.monitor().status().connections == 2);
     peers.push(Peer::up(engine, Version::V1_0, 6));
@@ -76,7 +76,7 @@ fn connections_go_to_the_least_loaded_worker() {
     let engine = start(4, |_| {});
     let mut peers: Vec<Peer> = (0..16).map(|dpid| Peer::up(&engine, Version::V1_3, dpid)).collect();
     assert_eq!(counters(&engine, "connections_opened"), [4, 4, 4, 4]);
-    // Those of one worker go; the next ones are its.
+    // All connections of one worker end; the next ones go to it.
     let of_one: Vec<Peer> = {
         let reads = counters(&engine, "packet_ins");
         peers[0].ping(1);
@@ -114,7 +114,7 @@ fn a_datapath_id_that_another_worker_has_is_given_to_whoever_is_alive() {
     assert_eq!(counter(&engine, "duplicates_refused"), 1);
     let mut first = first.stop();
     first.ping(1);
-    // Now the old one says nothing.
+    // Now the old one is silent.
     let mut third = Peer::connect(engine.addresses()[0], Version::V1_0, 1).come_up(&engine);
     third.ping(2);
     first.wait_closed();
@@ -125,7 +125,7 @@ fn a_datapath_id_that_another_worker_has_is_given_to_whoever_is_alive() {
 
 #[test]
 fn a_peer_that_sends_and_hangs_up_at_once_is_forgotten_at_once() {
-    // Nothing else than the end of the stream may end them.
+    // Only the end of the stream may end them.
     let engine = start(1, |settings| {
         settings.worker.session.handshake_timeout = Duration::from_secs(3600);
     });
@@ -133,7 +133,7 @@ fn a_peer_that_sends_and_hangs_up_at_once_is_forgotten_at_once() {
         let mut stream = TcpStream::connect(engine.addresses()[0]).unwrap();
         // Half of a hello: the connection is open until its end is seen.
         stream.write_all(&[4, 0, 0, 8]).unwrap();
-        // Both kinds of end: with and without something to say to us afterwards.
+        // Both kinds of end: with and without a half-open direction.
         if round % 2 == 0 {
             stream.shutdown(Shutdown::Write).unwrap();
         }
@@ -225,7 +225,7 @@ fn an_address_can_be_listened_on_again_as_soon_as_the_engine_has_stopped() {
     let engine = start(1, |_| {});
     let address = engine.addresses()[0];
     let mut peer = Peer::up(&engine, Version::V1_3, 1);
-    // Somebody who still watches keeps no connection open.
+    // A remaining monitor keeps no connection open.
     let monitor = engine.monitor();
     engine.stop();
     peer.wait_closed();

@@ -1,5 +1,5 @@
-//! Both ends flooded at once: a switch that sends without pause and reads slowly. Alone in its
-//! process, because it looks at the memory of it.
+//! Both directions flooded: a switch that sends without pause and reads slowly. Alone in its
+//! process, because it measures the process's memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use bellrock_api::Version;
 use peer::{PATIENCE, Peer, counter, packet_in, start};
 
-/// Packets sent, and bytes of each: far more than all buffers of the kernel hold.
+/// Number of packets and their length: far more than all kernel buffers hold.
 const PACKETS: u64 = 80_000;
 const PACKET_BYTES: usize = 1400;
 
-/// Memory that the process may take on top of what it had: the buffers of the worker and of the
-/// test. The answers are a hundred times that.
+/// Maximum growth of the process's memory: the buffers of the worker and of the test. The answers
+/// are a hundred times that.
 const MAX_GROWTH_KIB: u64 = 12 * 1024;
 
 fn memory_kib(what: &str) -> u64 {

@@ -1,5 +1,4 @@
-//! Switches that go from worker to worker over real sockets, under load: nothing is lost, and all
-//! stays in order.
+//! Hand-over of switches over real sockets, under load: nothing is lost, and all stays in order.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -17,7 +16,7 @@ use bellrock_api::{
 use bellrock_engine::Engine;
 use peer::{Background, Peer, counter, counters, frame, packet_in, start, start_with, until};
 
-/// Hands a switch over, from worker to worker, until it is stopped.
+/// Hands switches over from worker to worker, until it is stopped.
 fn round_and_round(
     engine: &Engine,
     dpids: impl Iterator<Item = u64> + Clone + Send + 'static,
@@ -53,7 +52,7 @@ fn packets_and_messages_keep_their_order_while_their_switches_go_round() {
         let mut stream = peer.stream.try_clone().unwrap();
         let packets = std::thread::spawn(move || {
             for sequence in 0..PACKETS {
-                // Cut anywhere: an unfinished message may have to go with its switch.
+                // Cut anywhere: an incomplete message may have to move with its switch.
                 let bytes = packet_in(Version::V1_3, sequence, 64 + (sequence as usize * 37) % 900);
                 let (head, tail) = bytes.split_at(sequence as usize % bytes.len());
                 stream.write_all(head).unwrap();
@@ -90,7 +89,7 @@ fn packets_and_messages_keep_their_order_while_their_switches_go_round() {
     });
     let players: Vec<_> = players.collect();
     let peers: Vec<_> = players.into_iter().map(|player| player.join().unwrap()).collect();
-    // However fast that was, each goes round some more.
+    // In any case, each switch moves some more.
     until("each was handed over often", || {
         counter(&engine, "switches_handed_over") > 100 * SWITCHES
     });
@@ -110,7 +109,7 @@ fn packets_and_messages_keep_their_order_while_their_switches_go_round() {
 fn what_waits_for_a_switch_that_reads_nothing_goes_with_it() {
     let engine = start(2, |settings| settings.worker.limits.stalled = Duration::from_secs(60));
     let mut peer = Peer::connect_narrow(engine.addresses()[0], Version::V1_3, 1).come_up(&engine);
-    // More than the kernel takes, so the worker has a queue, and stops reading in the end.
+    // More than the kernel takes: the worker queues bytes, and finally stops reading.
     const PACKETS: u64 = 20_000;
     let mut stream = peer.stream.try_clone().unwrap();
     let packets = std::thread::spawn(move || {
@@ -157,7 +156,7 @@ fn a_stop_while_switches_go_round_closes_them_all() {
     }
 }
 
-/// Takes its time for each packet.
+/// Sleeps at each packet.
 struct Slow;
 
 impl App for Slow {

@@ -1,4 +1,4 @@
-//! What idle switches cost. Alone in its process, because it looks at the time that it takes.
+//! Cost of idle switches. Alone in its process, because it measures the process's CPU time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 const SWITCHES: u64 = 1000;
 const WHILE: Duration = Duration::from_secs(5);
 
-/// Processor time of all threads in that while. Some 20 ms are what it takes; a worker that spins
-/// takes all of it.
+/// Maximum CPU time of all threads in that period. It takes some 20 ms; a spinning worker uses all
+/// of it.
 const MAX_PROCESSOR_TIME: Duration = Duration::from_millis(500);
 
 fn processor_time() -> Duration {

@@ -1,4 +1,4 @@
-//! Switches that flood, that do not read, or read slowly, and what others notice of them.
+//! Switches that flood, do not read, or read slowly, and their effect on others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -30,7 +30,7 @@ impl Flooder {
         let mut writing = peer.stream.try_clone().unwrap();
         let stopped = Arc::clone(&stop);
         let writer = std::thread::spawn(move || {
-            // An error: the controller has closed the connection, or the test has.
+            // Fails when the controller or the test has closed the connection.
             while !stopped.load(Ordering::Relaxed) && writing.write_all(&chunk).is_ok() {}
         });
         let mut threads = vec![writer];
@@ -72,8 +72,7 @@ fn a_flooding_switch_leaves_another_of_its_worker_its_turns() {
     for sequence in 0..pings {
         quiet.ping(sequence);
     }
-    // How often each was read depends on how the system schedules their threads; that both got on
-    // does not.
+    // The number of reads of each depends on the scheduler. That both progress does not.
     let answered = flooder.answered() - before;
     assert!(answered > pings, "the flooder got {answered} answers meanwhile");
     flooder.stop();
@@ -113,7 +112,7 @@ fn a_switch_that_takes_no_bytes_is_closed_and_others_go_on() {
     quiet.ping(0);
     let status = engine.monitor().status();
     assert_eq!((status.connections, status.switches), (1, 1));
-    // It is cut off, though it still reads nothing: its writer notices.
+    // It is cut off although it still reads nothing: its writer fails.
     for thread in flooder.threads {
         thread.join().unwrap();
     }
@@ -121,7 +120,7 @@ fn a_switch_that_takes_no_bytes_is_closed_and_others_go_on() {
 
 #[test]
 fn a_switch_that_takes_few_bytes_is_slow_and_not_stalled() {
-    // The reader would have to be held up for all of it to be taken for one that has stalled.
+    // The reader would have to be delayed for all of this time to look stalled.
     let limit = Duration::from_secs(3);
     let engine = start(1, |settings| {
         settings.worker.limits.stalled = limit;
@@ -131,8 +130,8 @@ fn a_switch_that_takes_few_bytes_is_slow_and_not_stalled() {
     let mut reading = peer.stream.try_clone().unwrap();
     let flooder = Flooder::start(peer, false);
     until("it is paused", || counter(&engine, "pauses") > 0);
-    // Twice as long as is allowed without a byte, with far fewer bytes than wait for it. The bytes are so few that the
-    // kernel finds no room to report in the meantime.
+    // Twice the limit without a byte, but with far fewer bytes than wait for it. So few that the
+    // kernel never reports the socket as writable.
     let mut bytes = [0; 512];
     let start = Instant::now();
     while start.elapsed() < 2 * limit {
@@ -154,7 +153,7 @@ fn the_error_of_a_failed_hello_arrives_whatever_else_is_on_its_way() {
         let mut stream = TcpStream::connect(engine.addresses()[0]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        // A hello with a bitmap that names 1.4 only, and much behind it that nobody will want.
+        // A hello with a bitmap of 1.4 only, and many useless bytes behind it.
         let mut bytes = vec![5, 0, 0, 16, 0, 0, 0, 9, 0, 1, 0, 8, 0, 0, 0, 1 << 5];
         bytes.resize(128 * 1024, 0x55);
         stream.write_all(&bytes).unwrap();
@@ -192,7 +191,7 @@ fn answers_are_written_together_or_each_for_itself() {
         counter(&engine, "writes") - before
     };
     assert_eq!(writes_of(WriteMode::Immediate), 100);
-    // One, unless the kernel brought them in pieces.
+    // One, unless the kernel delivered them in pieces.
     let together = writes_of(WriteMode::Coalesce);
     assert!(together <= 20, "{together} writes");
 }
@@ -200,7 +199,7 @@ fn answers_are_written_together_or_each_for_itself() {
 #[test]
 fn garbage_and_silence_from_many_leave_a_switch_its_answers() {
     let engine = start(2, |settings| {
-        // The real switch has to come up within this, on a busy machine too.
+        // The real switch must come up within this, also on a busy machine.
         settings.worker.session.handshake_timeout = Duration::from_secs(5);
     });
     let mut quiet = Peer::up(&engine, Version::V1_3, 1);

@@ -15,7 +15,7 @@ use bellrock_api::{
 };
 use peer::{Background, Peer, counter, frame, sequence_of, start, start_with, until};
 
-/// A stop that does not wait for switches that read nothing longer than this.
+/// Maximum time of a stop. It does not wait longer for switches that read nothing.
 const STOP_BOUND: Duration = Duration::from_secs(40);
 
 fn send(network: &Network, dpid: u64, sequence: u64, len: usize) -> Result<(), Error> {
@@ -45,7 +45,7 @@ fn messages_of_many_threads_arrive_whole_and_in_order_of_each() {
     const EACH: u64 = 2000;
     let engine = start(2, |_| {});
     let mut peer = Peer::up(&engine, Version::V1_3, 1);
-    // Answers of the switch's own worker stand in between.
+    // Interleaved with answers of the switch's own worker.
     let pings = 200;
     for sequence in 0..pings {
         peer.packet_in(THREADS * EACH + sequence, 64);
@@ -93,7 +93,7 @@ fn a_message_to_nobody_is_refused_and_so_is_one_too_many() {
         assert!(accepted < 100_000, "a switch that reads nothing is sent messages without end");
     };
     assert_eq!(refused, Error::Full(Dpid(1)));
-    // What was accepted comes.
+    // Accepted messages arrive.
     let reader = std::thread::spawn(move || {
         let mut peer = peer;
         for sequence in 0..accepted {
@@ -114,9 +114,9 @@ fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop(
     let stuck = Peer::connect_narrow(address, Version::V1_0, 2).come_up(&engine);
     let idle = Background::run(Peer::up(&engine, Version::V1_3, 3));
     let network = engine.network();
-    // More than the kernel takes: it is queued here, and the last of it may still be in the mailbox.
-    // Refused is only what goes beyond the backlog that a switch may have. It is little enough for a reader that a busy machine
-    // holds up: what is not fetched two seconds after the stop is lost.
+    // More than the kernel takes: bytes are queued, and the last ones may still be in the mailbox.
+    // Only those beyond a switch's maximum backlog are refused. Few enough for a reader on a busy
+    // machine: bytes not read two seconds after the stop are lost.
     let fill = |dpid| (0..80).take_while(|n| send(&network, dpid, *n, 30_000).is_ok()).count();
     let (to_slow, to_stuck) = (fill(1) as u64, fill(2));
     assert!(to_slow > 60 && to_stuck > 60, "{to_slow} and {to_stuck} were accepted");
@@ -133,7 +133,7 @@ fn what_was_accepted_arrives_before_a_stop_closes_and_nobody_can_delay_the_stop(
     drop(stuck);
 }
 
-/// Holds its worker up over a packet until it is released.
+/// Blocks its worker at a packet until it is released.
 #[derive(Clone, Default)]
 struct Hold {
     held: Arc<AtomicBool>,
@@ -163,12 +163,12 @@ impl Handler for Hold {
     }
 }
 
-/// Bytes of the packet that holds a worker up.
+/// Length of the packet that blocks a worker.
 const HOLDING_BYTES: usize = 100;
 
 #[test]
 fn messages_that_a_worker_has_not_looked_at_when_it_stops_arrive() {
-    // More than it takes from its mailbox in a turn.
+    // More than a worker takes from its mailbox in a turn.
     const SENT: u64 = 5000;
     let hold = Hold::default();
     let engine = start_with(1, vec![Box::new(hold.clone())], |_| {});
@@ -193,12 +193,12 @@ fn a_stop_does_not_wait_for_a_flood_or_for_silent_connections() {
     let engine = start(2, |_| {});
     let address = engine.addresses()[0];
     let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // Connections come all the while.
+    // New connections come all the time.
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let knocking = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
-            // An error: nobody listens any more.
+            // Fails when the listener is closed.
             let _ = TcpStream::connect(address);
         }
     });

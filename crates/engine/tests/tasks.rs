@@ -1,4 +1,4 @@
-//! Background tasks in a thread of their own.
+//! Background tasks in their own thread.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -16,7 +16,7 @@ use bellrock_api::{
 use bellrock_engine::{Engine, TaskState};
 use peer::{Answer, Peer, frame, start, start_with, until};
 
-/// A stop takes no longer than this, whatever tasks do.
+/// Maximum time of a stop, whatever tasks do.
 const STOP_BOUND: Duration = Duration::from_secs(40);
 
 fn task_counter(engine: &Engine, name: &str) -> u64 {
@@ -35,12 +35,12 @@ fn send(network: &Network, to: u64, sequence: u64, len: usize) -> Result<(), Err
     network.send(Dpid(to), &ToSwitch::PacketOut(packet))
 }
 
-/// Whether a packet is the one by which a [`Peer`] finds out that it is up: another app answers it.
+/// Whether a packet is the first one of a [`Peer`], which another app answers.
 fn is_mark(packet: &PacketIn<'_>) -> bool {
     packet.data()[14..22] == [0xff; 8]
 }
 
-/// Sends, and waits where there is no room.
+/// Sends messages, and waits while the queue is full.
 async fn send_all(network: &Network, to: u64, sequences: std::ops::Range<u64>) {
     for sequence in sequences {
         let len = 64 + (sequence as usize * 37) % 1400;
@@ -51,7 +51,7 @@ async fn send_all(network: &Network, to: u64, sequences: std::ops::Range<u64>) {
     }
 }
 
-/// Each packet is counted in a variable; a task answers every third.
+/// Counts each packet in a variable; a task answers every third.
 struct Third(TVar<u64>);
 
 impl App for Third {
@@ -119,7 +119,7 @@ fn tasks_wake_up_by_themselves_never_early_and_share_their_thread() {
     }
     until("all have slept", || task_counter(&engine, "tasks_finished") == 200);
     assert!(!early.load(Ordering::Relaxed));
-    // Nothing is left to do: the thread sleeps, and one that comes now is run all the same.
+    // No work is left: the thread sleeps, and a late task still runs.
     network.spawn("late", async {});
     until("a late one is run", || task_counter(&engine, "tasks_finished") == 201);
 }
@@ -199,10 +199,10 @@ fn a_stop_drops_what_tasks_own() {
     assert!(network.spawn("too late", async {}).is_over());
 }
 
-/// Each packet has the handler send to another switch, which may be another worker's.
+/// Its handler sends each packet to another switch, maybe of another worker.
 struct Across;
 
-/// Where switch 1's packets are passed on to.
+/// Destination of switch 1's packets.
 const OTHER: u64 = 2;
 
 impl App for Across {
@@ -227,14 +227,14 @@ impl Handler for Passing {
             actions: List::of(&actions),
             data: Bytes(packet.data()),
         });
-        // There is room: all senders together fill neither the mailbox nor the backlog.
+        // Never full: all senders together fill neither the mailbox nor the backlog.
         self.0.send(Dpid(OTHER), &message)?;
         Ok(Verdict::Consume)
     }
 }
 
-/// Tasks, threads and handlers of other switches all send to one switch, which goes from worker to worker
-/// meanwhile.
+/// Tasks, threads and handlers of other switches all send to one switch, which moves between
+/// workers meanwhile.
 #[test]
 fn commands_of_all_senders_arrive_whole_and_in_the_order_of_each() {
     const TASKS: u64 = 4;

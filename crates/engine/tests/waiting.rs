@@ -1,5 +1,5 @@
-//! However a worker waits, it sees what comes: bytes, messages from other threads, new connections,
-//! timers, and a stop.
+//! However a worker waits, it handles all events: bytes, messages from other threads, new
+//! connections, timers, and a stop.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod peer;
@@ -59,7 +59,7 @@ fn a_worker_sees_what_comes(idle: Idle) {
         network.send(Dpid(2), &ToSwitch::PacketOut(packet)).unwrap();
         assert_eq!(second.sequence(), ROUNDS + round);
         if round % 100 == 0 {
-            // Longer than any worker asks: each falls asleep that may.
+            // Longer than any worker polls: each one that may sleep does.
             std::thread::sleep(Duration::from_millis(5));
         }
     }

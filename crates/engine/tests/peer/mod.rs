@@ -1,7 +1,7 @@
-//! Switches that a test plays over real sockets, and what the tests need around them.
+//! Switches that a test plays over real sockets, and helpers of the tests.
 //!
-//! A [`Peer`] is the switch's end of a session over a blocking socket. Whatever it waits for comes
-//! within [`PATIENCE`], or the test fails.
+//! A [`Peer`] is the switch's end of a session over a blocking socket. If an awaited message does
+//! not come within [`PATIENCE`], the test fails.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -24,10 +24,10 @@ use bellrock_api::{
 use bellrock_engine::session::{SwitchDescription, Versions, switch};
 use bellrock_engine::{Engine, Pinning, Settings};
 
-/// A watchdog: how long anything may take, far more than it does on a busy machine.
+/// Time limit of every wait, far more than needed on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long one read of a socket may take before it is looked what else there is to do.
+/// Maximum time of one read of a socket, before other work is checked.
 const READ_WAIT: Duration = Duration::from_millis(20);
 
 /// Answers each packet with a packet_out of the same bytes.
@@ -48,8 +48,8 @@ impl Handler for Answer {
     }
 }
 
-/// An engine on a free port of 127.0.0.1 whose one app answers packets. Its threads are not
-/// pinned: many tests run at a time.
+/// Starts an engine on a free port of 127.0.0.1, with an app that answers packets. Its threads are
+/// not pinned: many tests run at a time.
 pub fn start(workers: usize, change: impl FnOnce(&mut Settings)) -> Engine {
     start_with(workers, vec![Box::new(Answer)], change)
 }
@@ -78,7 +78,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A counter of all workers together.
+/// Sum of a counter of all workers.
 pub fn counter(engine: &Engine, name: &str) -> u64 {
     counters(engine, name).iter().sum()
 }
@@ -100,17 +100,17 @@ pub struct Peer {
     inbox: Vec<u8>,
     /// Messages that the session leaves to the switch.
     messages: VecDeque<Vec<u8>>,
-    /// The controller has closed the connection.
+    /// Whether the controller has closed the connection.
     pub closed: bool,
 }
 
 impl Peer {
-    /// Connects and says hello; nothing is read yet.
+    /// Connects and sends a hello. Reads nothing yet.
     pub fn connect(address: SocketAddr, version: Version, dpid: u64) -> Peer {
         Peer::greet(TcpStream::connect(address).unwrap(), version, dpid)
     }
 
-    /// The same with a small receive buffer, so that little is on its way when it does not read.
+    /// The same with a small receive buffer, so that few bytes are in flight when it does not read.
     pub fn connect_narrow(address: SocketAddr, version: Version, dpid: u64) -> Peer {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(address),
@@ -155,19 +155,19 @@ impl Peer {
             let info = engine.network().switch(dpid);
             info.is_some_and(|info| info.peer == self.stream.local_addr().unwrap())
         });
-        // What it is told when it comes up stands before whatever the test waits for.
+        // First messages to the switch come before those that the test waits for.
         self.settle();
         self
     }
 
-    /// Asks for the answer to a packet, and forgets everything before it.
+    /// Waits for the answer to a packet, and discards everything before it.
     fn settle(&mut self) {
         let mark = u64::MAX;
         self.packet_in(mark, 64);
         while self.sequence() != mark {}
     }
 
-    /// Reads what is there and answers what the session answers. `false`: there was nothing.
+    /// Reads available bytes, and sends the session's answers. `false`: there was nothing.
     pub fn turn(&mut self) -> bool {
         let mut bytes = [0; 64 * 1024];
         match self.stream.read(&mut bytes) {
@@ -209,15 +209,15 @@ impl Peer {
     }
 
     fn flush(&mut self) {
-        // A controller that has closed the connection takes nothing any more.
+        // The controller has closed the connection.
         if self.stream.write_all(self.out.as_slice()).is_err() {
             self.closed = true;
         }
         self.out.clear();
     }
 
-    /// The next message that is the switch's own to deal with; `None` when the controller has
-    /// closed the connection.
+    /// The next message that the session leaves to the switch; `None` if the controller has closed
+    /// the connection.
     pub fn message(&mut self) -> Option<Vec<u8>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -232,7 +232,7 @@ impl Peer {
         }
     }
 
-    /// The sequence number of the next packet_out; others are passed over.
+    /// The sequence number of the next packet_out; skips other messages.
     pub fn sequence(&mut self) -> u64 {
         loop {
             let message = self.message().unwrap_or_else(|| panic!("closed by the controller"));
@@ -253,13 +253,13 @@ impl Peer {
         assert_eq!(self.sequence(), sequence);
     }
 
-    /// Waits until the controller closes the connection; what it sends until then is left out.
+    /// Waits until the controller closes the connection. Discards all messages until then.
     pub fn wait_closed(&mut self) {
         while self.message().is_some() {}
     }
 }
 
-/// Answers a switch's session in a thread of its own, until it is stopped.
+/// Runs a switch's session in its own thread, until it is stopped.
 pub struct Background {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Peer>,
@@ -288,7 +288,7 @@ pub fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A frame of `len` bytes that carries a number behind its Ethernet addresses and type.
+/// A frame of `len` bytes, with a sequence number behind its Ethernet header.
 pub fn frame(sequence: u64, len: usize) -> Vec<u8> {
     let mut frame = vec![0xa5; len];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
@@ -313,7 +313,7 @@ pub fn packet_in(version: Version, sequence: u64, len: usize) -> Vec<u8> {
     out.as_slice().to_vec()
 }
 
-/// The number in a packet_out; `None` for other messages.
+/// The sequence number in a packet_out; `None` for other messages.
 pub fn sequence_of(message: &[u8]) -> Option<u64> {
     match ToSwitch::decode(message).unwrap() {
         Message { body: ToSwitch::PacketOut(packet), .. } => {
