@@ -1,37 +1,37 @@
-//! Why a connection has to be closed.
+//! Why a connection must be closed.
 
 use bellrock_openflow::{DecodeError, EncodeError, ErrorCode};
 
 use crate::hello::PeerVersions;
 use crate::settings::Versions;
 
-/// Why a connection has to be closed, and what the operator can do about it.
+/// Why a connection must be closed, and what the operator can do about it.
 ///
-/// What stands in `out` by then (often an OpenFlow error that tells the peer the same) should be
-/// given one chance to be written before the socket is closed.
+/// Try once to send the content of `out` before closing the socket: it is often an OpenFlow error
+/// that gives the peer the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Close {
-    /// What came first is no hello: another protocol, or garbage.
+    /// The first message is not a hello: another protocol, or garbage.
     #[error(
         "the peer does not speak OpenFlow (it starts with {start:02x?}){}; check what connects to this port",
         tls_hint(start)
     )]
     NotOpenFlow {
-        /// Its first bytes; zeros where there were fewer.
+        /// The first bytes, padded with zeros.
         start: [u8; 8],
     },
-    /// The hello cannot be read.
+    /// The hello cannot be decoded.
     #[error("the peer's hello is broken ({0}); its OpenFlow implementation needs a fix")]
     BadHello(DecodeError),
-    /// There is no version that both ends speak.
+    /// Both ends have no version in common.
     #[error(
         "no common version: the peer speaks {theirs}, this end {ours:?}; allow another version at one of them"
     )]
     NoCommonVersion {
-        /// The peer's.
+        /// Versions of the peer.
         theirs: PeerVersions,
-        /// This end's.
+        /// Versions of this end.
         ours: Versions,
     },
     /// The peer refused the hello (`OFPET_HELLO_FAILED`).
@@ -39,9 +39,9 @@ pub enum Close {
         "the peer refused the hello ({code}: \"{text}\"); check which versions and controllers it allows"
     )]
     HelloRefused {
-        /// Its error.
+        /// The peer's error.
         code: ErrorCode,
-        /// Its text, cut and with control characters escaped.
+        /// The peer's text, truncated, with control characters escaped.
         text: Box<str>,
     },
     /// The handshake took too long.
@@ -49,15 +49,15 @@ pub enum Close {
         "the handshake was not finished in time: no {waiting_for}; check the switch's load and the path to it"
     )]
     HandshakeTimeout {
-        /// What was missing.
+        /// The missing message.
         waiting_for: &'static str,
     },
-    /// A reply that the handshake cannot do without is broken.
+    /// A reply that the handshake needs cannot be decoded.
     #[error("the switch's {what} is broken ({error}); its OpenFlow implementation needs a fix")]
     BadReply {
-        /// Which reply.
+        /// The reply.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error in it.
         error: DecodeError,
     },
     /// The switch answered the features request with an error.
@@ -65,24 +65,24 @@ pub enum Close {
         "the switch refused to tell its features ({0}); check whether it accepts this controller"
     )]
     FeaturesRefused(ErrorCode),
-    /// Nothing came for too long, not even the answer to an echo.
+    /// Nothing came for too long, not even an echo reply.
     #[error("the switch went silent and did not answer an echo; check its link and its load")]
     Dead,
-    /// A length below that of the header: where the next message starts cannot be known.
+    /// A length below that of the header: the start of the next message is unknown.
     #[error("the stream is broken ({0}); the peer's OpenFlow implementation needs a fix")]
     BadLength(DecodeError),
-    /// Something that has to be sent does not fit even an empty send buffer.
+    /// A message does not even fit an empty send buffer.
     #[error("an answer could not be written ({0}); the send buffer has to hold 65,535 bytes")]
     CannotWrite(EncodeError),
 }
 
-/// Operators who switch TLS on at one end only should be told.
+/// A hint for operators who have switched on TLS at one end only.
 fn tls_hint(start: &[u8; 8]) -> &'static str {
     const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
     if start.starts_with(&TLS_HANDSHAKE) { ", but TLS" } else { "" }
 }
 
-/// Why a message was not dealt with: the connection is over, or `out` had no room for the answer.
+/// Why a message was not processed: the connection must be closed, or `out` is full.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Close(Close),

@@ -1,4 +1,4 @@
-//! The controller's end of one connection.
+//! The controller's end of a connection.
 
 mod handshake;
 mod messages;
@@ -20,37 +20,36 @@ use crate::settings::Settings;
 use crate::xid;
 use handshake::Stage;
 
-/// How long packet-ins wait for what a switch is asked before it comes up, from the first of them: with
-/// neither an answer nor the reply to the barrier behind the question, it comes up without. Timers that
-/// fire at multiples of 50 ms make it 200 ms at the most.
+/// Maximum time that packet-ins wait for a switch's answers before it comes up, from the first
+/// packet. If neither an answer nor the barrier's reply comes, the switch comes up without. With
+/// timers at multiples of 50 ms, it is at most 200 ms.
 pub const PACKET_WAIT: Duration = Duration::from_millis(150);
 
-/// The controller's end of one connection.
+/// The controller's end of a connection.
 ///
 /// The caller
-/// - gives received bytes to [`Controller::next`], message by message, and calls
+/// - passes received bytes to [`Controller::next`], message by message, and calls
 ///   [`Controller::received`] once for each read;
 /// - sends what is written to `out`;
 /// - calls [`Controller::timeout`] when [`Controller::deadline`] has passed;
 /// - closes the connection when one of them returns a [`Close`].
 ///
-/// Once the handshake is over and the switch was taken, it has nothing on the heap while no request
-/// is unanswered.
+/// After the handshake, with the switch taken and no request unanswered, it uses no heap memory.
 #[derive(Debug)]
 pub struct Controller {
     settings: Settings,
     stage: Stage,
-    /// The version agreed on; the highest of ours before.
+    /// The agreed version; before, the highest of this end.
     version: Version,
     xids: xid::Counter,
-    /// When the connection began, in the handshake; then when the peer last showed life, or an
-    /// echo was sent to it.
+    /// Start of the connection during the handshake. Later, the last sign of life or the last echo
+    /// request.
     since: Duration,
-    /// When the first packet-in came, if one came before the handshake was over.
+    /// Time of the first packet-in, if one came before the end of the handshake.
     packets_since: Option<Duration>,
-    /// An echo was sent, and nothing has come since.
+    /// An echo request was sent, and nothing has come since.
     echoed: bool,
-    /// The xid of a probe that is not answered yet.
+    /// The xid of an unanswered probe.
     probe: Option<u32>,
     errors: Limiter,
     requests: Requests,
@@ -58,7 +57,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts a connection: writes our hello.
+    /// Starts a connection: writes a hello.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -80,14 +79,14 @@ impl Controller {
         })
     }
 
-    /// Takes the next message off `stream`, all bytes that were received and are not consumed yet.
-    /// Says how many bytes it was and what it meant; `Ok(None)` means that more are needed.
+    /// Processes the next message of `stream`, which has all received bytes that are not consumed
+    /// yet. Returns its length and its event; `Ok(None)` if more bytes are needed.
     ///
-    /// `out` gets the session's own answers. Where it is full, [`Event::OutFull`] comes with 0
-    /// bytes consumed.
+    /// `out` gets the session's own answers. If it is full, returns [`Event::OutFull`] with 0 bytes
+    /// consumed.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     #[inline]
     pub fn next<'b>(
         &mut self,
@@ -113,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// Bytes came: the peer is alive.
+    /// Notes that bytes came: the peer is alive.
     #[inline]
     pub fn received(&mut self, now: Duration) {
         if self.is_ready() {
@@ -122,14 +121,14 @@ impl Controller {
         }
     }
 
-    /// The peer took bytes that had been waiting for it. That counts as life too: its own bytes may
-    /// be waiting behind them.
+    /// Notes that the peer took waiting bytes. That counts as life too: its own bytes may be
+    /// waiting behind them.
     #[inline]
     pub fn drained(&mut self, now: Duration) {
         self.received(now);
     }
 
-    /// When [`Controller::timeout`] has to be called. Later life moves it on, so ask again.
+    /// Time when [`Controller::timeout`] must be called. Signs of life postpone it.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         let settings = &self.settings;
@@ -144,15 +143,15 @@ impl Controller {
         }
     }
 
-    /// Does what is due: sends an echo, or finds that the handshake or the peer's life is over.
-    /// Does nothing before the deadline. Returns whether it ended the handshake, as [`Event::Ready`]
-    /// does: what the switch has not described of itself is waited for no longer.
+    /// Handles the deadline: sends an echo request, or ends the handshake or a dead connection.
+    /// Does nothing before the deadline. Returns whether it ended the handshake, like
+    /// [`Event::Ready`]: missing descriptions are no longer awaited.
     ///
-    /// An echo that does not fit `out` is not sent, and the peer is given the same time: with a
-    /// full `out`, taking bytes is what shows its life.
+    /// An echo request that does not fit `out` is not sent, and the peer gets the same time: with a
+    /// full `out`, taken bytes are its sign of life.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn timeout(&mut self, now: Duration, out: &mut Out) -> Result<bool, Close> {
         if now < self.deadline() {
             return Ok(false);
@@ -176,8 +175,8 @@ impl Controller {
         }
     }
 
-    /// Sends an echo at once, to find out whether the switch is alive; [`Event::ProbeAnswered`]
-    /// comes if it is. A second probe takes the place of the first.
+    /// Sends an echo request at once, to check whether the switch is alive. The answer is
+    /// [`Event::ProbeAnswered`]. A second probe replaces the first.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -186,7 +185,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The version agreed on. Before that, the highest that is spoken here.
+    /// The agreed version; before, the highest of this end.
     #[must_use]
     #[inline]
     pub fn version(&self) -> Version {
@@ -200,7 +199,7 @@ impl Controller {
         matches!(self.stage, Stage::Ready(_))
     }
 
-    /// The switch, once, after [`Event::Ready`].
+    /// Takes the switch, once, after [`Event::Ready`].
     pub fn take_switch(&mut self) -> Option<SwitchDescription> {
         match &mut self.stage {
             Stage::Ready(switch) => switch.take().map(|switch| *switch),
@@ -214,11 +213,11 @@ impl Controller {
         self.xids.next(owner)
     }
 
-    /// Registers a request that the caller writes: its reply, and an error about it, come as events
-    /// then. A reply to a request that is not registered is counted and dropped.
+    /// Registers a request that the caller writes. Its reply, or an error about it, becomes an
+    /// event. A reply to an unregistered request is counted and dropped.
     ///
     /// # Errors
-    /// Too many are unanswered, or the xid is in use.
+    /// Too many requests are unanswered, or the xid is in use.
     pub fn request(
         &mut self,
         xid: u32,
@@ -228,12 +227,12 @@ impl Controller {
         self.split().1.request(xid, kind, now)
     }
 
-    /// Sends a barrier behind a question, a request that was registered: where its reply comes without an
-    /// answer before it, [`Event::Silent`] ends the question. A switch answers a barrier after all that
-    /// stands before it (1.0 §5.3.7, 1.3.5 §7.3.8).
+    /// Writes a barrier behind a registered request. If the barrier's reply comes without an answer
+    /// before it, [`Event::Silent`] ends the request. A switch answers a barrier after everything
+    /// before it (1.0 §5.3.7, 1.3.5 §7.3.8).
     ///
     /// # Errors
-    /// [`EncodeError::Full`]. The question is then ended by its answer or by time alone.
+    /// [`EncodeError::Full`]. Then only its answer or the time limit ends the request.
     pub fn follow(
         &mut self,
         question: u32,
@@ -246,41 +245,39 @@ impl Controller {
         Ok(())
     }
 
-    /// The transaction ids and the requests, each to be used beside the other.
+    /// The transaction ids and the requests, for use at the same time.
     #[inline]
     pub fn split(&mut self) -> (&mut xid::Counter, Pending<'_>) {
         let Controller { xids, requests, settings, .. } = self;
         (xids, Pending { requests, max_requests: settings.max_requests })
     }
 
-    /// Gives up a request that has waited for its answer longer than
-    /// [`Settings::request_timeout`], and says which; `None` when there is none. To be asked every
-    /// now and then, until it says `None`.
+    /// Gives up one request that has been unanswered for [`Settings::request_timeout`], and returns
+    /// it. Call it regularly, until it returns `None`.
     pub fn give_up(&mut self, now: Duration) -> Option<(u32, RequestKind)> {
         self.requests.expire(now.checked_sub(self.settings.request_timeout)?)
     }
 
-    /// The requests that are unanswered. When the connection ends, they never will be.
+    /// The unanswered requests. The end of the connection ends them all.
     pub fn unanswered(&self) -> impl Iterator<Item = (u32, RequestKind)> + '_ {
         self.requests.iter()
     }
 
-    /// Bytes of unfinished multipart replies that are kept. All else that a session holds is of
-    /// fixed size.
+    /// Bytes kept of unfinished multipart replies. All other memory of a session is of fixed size.
     #[must_use]
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.requests.kept()
     }
 
-    /// Counts since this was last called.
+    /// Takes the counts since the last call.
     pub fn take_counters(&mut self) -> Counters {
         std::mem::take(&mut self.counters)
     }
 
-    /// Writes the entry that sends packets without a flow to the controller, whole and unbuffered,
-    /// and says its xid. 1.3 drops them without (1.3.5 §5.4); 1.0 sends them anyway, so nothing is
-    /// written there. The switch tells when somebody removes it.
+    /// Writes the table-miss entry, which sends whole, unbuffered packets to the controller, and
+    /// returns its xid. Without it, 1.3 drops packets that match no flow (1.3.5 §5.4). 1.0 sends
+    /// them anyway, so nothing is written. The switch reports the removal of the entry.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -303,7 +300,7 @@ impl Controller {
     }
 }
 
-/// The requests of a session that are not answered.
+/// The unanswered requests of a session.
 #[derive(Debug)]
 pub struct Pending<'s> {
     requests: &'s mut Requests,
@@ -314,7 +311,7 @@ impl Pending<'_> {
     /// See [`Controller::request`].
     ///
     /// # Errors
-    /// Too many are unanswered, or the xid is in use.
+    /// Too many requests are unanswered, or the xid is in use.
     pub fn request(
         &mut self,
         xid: u32,
@@ -324,11 +321,11 @@ impl Pending<'_> {
         self.requests.add(xid, kind, self.max_requests, now)
     }
 
-    /// The same where so many other requests are unanswered that do not count among the most allowed:
-    /// those of a caller who bounds them himself.
+    /// Like [`Pending::request`], where `others` requests do not count: the caller bounds them
+    /// itself.
     ///
     /// # Errors
-    /// As [`Pending::request`].
+    /// As for [`Pending::request`].
     pub fn request_beside(
         &mut self,
         others: usize,
@@ -340,18 +337,17 @@ impl Pending<'_> {
         self.requests.add(xid, kind, self.max_requests.saturating_add(others), now)
     }
 
-    /// Notes that a barrier which the caller writes stands behind a question: see [`Controller::follow`].
+    /// Notes that the caller writes a barrier behind a request: see [`Controller::follow`].
     pub fn follow(&mut self, question: u32, barrier: u32, now: Duration) {
         self.requests.follow(&[question], barrier, now);
     }
 
-    /// Gives up a request: for one that is not answered in time, or could not be written. Says
-    /// what it asked for.
+    /// Ends a request that was not answered in time or could not be written. Returns its kind.
     pub fn cancel(&mut self, xid: u32) -> Option<RequestKind> {
         self.requests.end(xid)
     }
 
-    /// How many there are.
+    /// Number of unanswered requests.
     #[must_use]
     pub fn count(&self) -> usize {
         self.requests.iter().count()
@@ -363,8 +359,8 @@ mod tests {
     use super::*;
     use crate::{Switch, Versions};
 
-    /// Bytes of an idle session. With the socket, the names, 48 ports and what the apps keep, a
-    /// switch is to stay below 8 KiB.
+    /// Maximum size of an idle session. With the socket, the names, 48 ports and the apps' state, a
+    /// switch must stay below 8 KiB.
     const MAX_SESSION_BYTES: usize = 256;
 
     #[test]
@@ -400,7 +396,7 @@ mod tests {
             assert!(controller.requests.heap_bytes() > 0);
             take_turns(&mut controller, &mut down);
             assert_eq!(controller.unanswered().count(), 0);
-            // All that can point to the heap: the stage's box and the requests.
+            // The only pointers to the heap: the stage's box and the requests.
             assert!(matches!(controller.stage, Stage::Ready(None)));
             assert_eq!(controller.requests.heap_bytes(), 0);
         }

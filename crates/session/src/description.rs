@@ -1,36 +1,36 @@
-//! What a switch says of itself in the handshake.
+//! A switch's description in the handshake.
 
 use bellrock_openflow::{
     Capabilities, Desc, Features, Port, PortDesc, PortReason, PortStatus, Version,
 };
 
-/// Ports of a switch that are kept; more are left out and counted. Some ten times what large
-/// switches have; each port_status looks through them.
+/// Maximum number of ports that are kept of a switch; more are left out and counted. Some ten times
+/// as many as large switches have: each port_status searches through them.
 pub const MAX_PORTS: usize = 8192;
 
-/// A switch, as it describes itself: features, description and ports.
+/// A switch's own description: features, texts and ports.
 ///
-/// The controller's end learns it in the handshake ([`crate::Controller::take_switch`]); the
-/// switch's end is made of one.
+/// The controller's end receives it in the handshake ([`crate::Controller::take_switch`]). The
+/// switch's end is made from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchDescription {
     /// Datapath id.
     pub datapath_id: u64,
-    /// 0 for a main connection (always so in 1.0). Others are not told apart here: the caller
-    /// refuses them.
+    /// 0 for a main connection (always in 1.0). The session treats all connections alike: the
+    /// caller refuses auxiliary ones.
     pub auxiliary_id: u8,
-    /// The version that is spoken. The switch's end sets it when it is agreed on.
+    /// The agreed version. The switch's end sets it.
     pub version: Version,
-    /// Packets that it can buffer.
+    /// Maximum number of packets that it can buffer.
     pub n_buffers: u32,
-    /// Flow tables.
+    /// Number of flow tables.
     pub n_tables: u8,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// 1.0: a bit for each action type that it knows.
+    /// 1.0: one bit for each action type that it supports.
     pub actions: u32,
-    /// Its maker. This and the texts below are empty when the switch does not describe itself;
-    /// control characters in them are escaped.
+    /// Its maker. This and the following texts are empty if the switch sends none. Control
+    /// characters are escaped.
     pub manufacturer: Box<str>,
     /// Its hardware.
     pub hardware: Box<str>,
@@ -38,30 +38,30 @@ pub struct SwitchDescription {
     pub software: Box<str>,
     /// Its serial number.
     pub serial_number: Box<str>,
-    /// What its operator calls it.
+    /// Name that its operator gave it.
     pub datapath: Box<str>,
-    /// Its ports, in the order in which it named them.
+    /// Its ports, in the order in which it listed them.
     pub ports: Vec<PortDesc>,
-    /// Why its ports are not known, where it did not describe them (1.3). Those that change become known then.
+    /// Why its ports are unknown, if it did not list them (1.3). They become known as they change.
     pub ports_missing: Option<Missing>,
 }
 
-/// Why the answer to a question is missing.
+/// Why the answer to a request is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The switch did not answer.
     #[error("it does not answer the question")]
     Silent,
-    /// The switch refused the question.
+    /// The switch refused the request.
     #[error("it refuses the question")]
     Refused,
-    /// The answer cannot be read, or is too large.
+    /// The answer cannot be decoded, or is too large.
     #[error("its answer cannot be read")]
     Unreadable,
 }
 
 impl SwitchDescription {
-    /// A switch with one table, without buffers, texts and ports.
+    /// A switch with one table and no buffers, texts or ports.
     #[must_use]
     pub fn new(datapath_id: u64) -> Self {
         SwitchDescription {
@@ -82,13 +82,13 @@ impl SwitchDescription {
         }
     }
 
-    /// The port with this number.
+    /// Finds a port by its number.
     #[must_use]
     pub fn port(&self, port: Port) -> Option<&PortDesc> {
         self.ports.iter().find(|desc| desc.port == port)
     }
 
-    /// Brings the ports up to date. `false`: it is a new one beyond [`MAX_PORTS`], and left out.
+    /// Applies a change of a port. `false`: it is a new port beyond [`MAX_PORTS`], and left out.
     pub fn apply(&mut self, status: &PortStatus) -> bool {
         let number = status.desc.port;
         if status.reason == PortReason::Delete {
@@ -117,7 +117,7 @@ impl SwitchDescription {
         }
     }
 
-    /// Takes over the texts of a description.
+    /// Sets the texts from a description.
     pub fn describe(&mut self, desc: &Desc<'_>) {
         self.manufacturer = desc.manufacturer().to_string().into_boxed_str();
         self.hardware = desc.hardware().to_string().into_boxed_str();

@@ -1,4 +1,4 @@
-//! What happens on the controller's end.
+//! Events of the controller's end.
 
 use bellrock_openflow::{
     DecodeError, ErrorMessage, Experimenter, FlowRemoved, FromSwitch, MultipartKind, PacketIn,
@@ -7,47 +7,47 @@ use bellrock_openflow::{
 
 use crate::requests::{Gathered, RequestKind};
 
-/// What a message meant. Borrows from the received bytes.
+/// The event of a message. Borrows from the received bytes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'b> {
-    /// The session dealt with it: hello, echo, its own requests, a reply that nobody asked for.
+    /// The session has processed it: hello, echo, its own requests, unexpected replies.
     Nothing,
-    /// `out` has no room for the session's answer. Nothing was consumed and nothing has changed:
-    /// empty `out`, and call again with the same bytes.
+    /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
+    /// and call again with the same bytes.
     OutFull,
-    /// The handshake is over; [`crate::Controller::take_switch`] has the switch.
+    /// The handshake is over: [`crate::Controller::take_switch`] returns the switch.
     Ready,
-    /// A packet for the controller. One that comes before `Ready` is the first sign of a switch that has
-    /// work: the handshake then waits for optional answers only [`crate::PACKET_WAIT`] longer.
+    /// A packet for the controller. If it comes before `Ready`, the switch has traffic: the
+    /// handshake then waits only [`crate::PACKET_WAIT`] longer for optional answers.
     PacketIn {
-        /// Its xid, 0 as a rule.
+        /// Its xid, usually 0.
         xid: u32,
         /// The packet.
         packet: PacketIn<'b>,
     },
-    /// A port was added, removed or changed. Comes only after `Ready`; before, it is applied to
-    /// the switch's ports.
+    /// A port was added, removed or changed. Only after `Ready`: earlier changes are applied to the
+    /// switch's ports.
     PortStatus(PortStatus),
-    /// A flow is gone. Comes only after `Ready`.
+    /// A flow was removed. Only after `Ready`.
     FlowRemoved(FlowRemoved<'b>),
-    /// The switch says that something was wrong with what it got.
+    /// The switch reports an error in a message that it got.
     Error {
-        /// The xid of the message at fault: [`crate::xid::owner`] says whose it is.
+        /// The xid of the faulty message: [`crate::xid::owner`] returns its owner.
         xid: u32,
-        /// What was wrong.
+        /// The error.
         error: ErrorMessage<'b>,
-        /// The request that it answers, which is over then; `None` for a message that expects no
-        /// reply, such as a flow_mod.
+        /// The request that it ends; `None` for a message that expects no reply, such as a
+        /// flow_mod.
         request: Option<RequestKind>,
     },
-    /// An experimenter's message, asked for or not.
+    /// An experimenter's message, requested or not.
     Experimenter {
         /// Its xid.
         xid: u32,
-        /// What it says.
+        /// The message.
         message: Experimenter<'b>,
-        /// It answers a request that was registered.
+        /// Whether it answers a registered request.
         requested: bool,
     },
     /// The answer to a request: barrier, role, config, queue config, async, features or echo.
@@ -57,55 +57,54 @@ pub enum Event<'b> {
         /// The answer.
         body: FromSwitch<'b>,
     },
-    /// The whole answer to a multipart request, put together if it came in parts.
+    /// The whole answer to a multipart request, with all its parts.
     Multipart {
         /// The request's xid.
         xid: u32,
         /// The answer.
         reply: Gathered<'b>,
     },
-    /// The answer to a multipart request grew beyond
+    /// The answer to a multipart request exceeded
     /// [`max_multipart_bytes`](crate::Settings::max_multipart_bytes) and was dropped. The request
     /// is over.
     MultipartOverflow {
         /// The request's xid.
         xid: u32,
-        /// What was asked for.
+        /// Kind of the request.
         kind: MultipartKind,
     },
-    /// The reply to the barrier behind a question ([`crate::Controller::follow`]) has come, and no answer
-    /// before it: the switch does not answer this question. The request is over.
+    /// The reply to the barrier behind a request ([`crate::Controller::follow`]) came without an
+    /// answer before it: the switch does not support the request, which is over.
     Silent {
         /// The request's xid.
         xid: u32,
-        /// What was asked for.
+        /// Kind of the request.
         kind: RequestKind,
     },
-    /// A message that cannot be read. It was answered, unless it is a reply or an error, or too many were
-    /// answered already.
+    /// A message that cannot be decoded. It was answered, unless it is a reply or an error, or the
+    /// rate limit was reached.
     Malformed {
         /// Its xid.
         xid: u32,
-        /// What is wrong with it.
+        /// The error in it.
         error: DecodeError,
-        /// The request that it would have answered, which is over then.
+        /// The request that it would have answered, which is over.
         request: Option<RequestKind>,
     },
     /// The answer to [`crate::Controller::probe`].
     ProbeAnswered,
 }
 
-/// What a session left out, in numbers of messages.
+/// Numbers of messages that a session left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Other messages that came before the handshake was over and were dropped: flow_removed,
-    /// experimenter.
+    /// Messages dropped before the end of the handshake: flow_removed and experimenter.
     pub early_others: u32,
-    /// Replies to no request, or of another kind than the request asked for; hellos after the first.
+    /// Replies to no request, or of another kind than requested, and hellos after the first.
     pub unexpected: u32,
-    /// Messages that could not be read.
+    /// Messages that could not be decoded.
     pub malformed: u32,
-    /// Errors that were not sent, because too many were, or because `out` was full.
+    /// Errors not sent, because of the rate limit, or because `out` was full.
     pub errors_suppressed: u32,
     /// Multipart replies that grew too large.
     pub multipart_overflows: u32,

@@ -1,4 +1,4 @@
-//! Hello: which version is spoken (1.0 §5.5.1; 1.3.5 §6.3.1).
+//! Hello: agreement on a version (1.0 §5.5.1; 1.3.5 §6.3.1).
 
 use std::fmt;
 
@@ -10,23 +10,23 @@ use bellrock_openflow::{
 use crate::close::{Close, Stop};
 use crate::settings::Versions;
 
-/// Bytes of the longest message that a connection may start with. A longer one is refused before
-/// it is there, so that garbage cannot make us wait for 64 KiB.
+/// Maximum length of the first message of a connection. A longer one is refused before it has
+/// arrived, so garbage cannot delay this for 64 KiB.
 pub const MAX_FIRST_MESSAGE_BYTES: u16 = 2048;
 
-/// Characters of the peer's text that are kept when it refuses our hello.
+/// Maximum number of characters kept of the peer's text when it refuses the hello.
 const MAX_REFUSAL_CHARS: usize = 128;
 
-/// `OFPT_HELLO` and `OFPT_ERROR`, the same numbers in every version there is.
+/// `OFPT_HELLO` and `OFPT_ERROR`, the same numbers in every version.
 const HELLO: u8 = 0;
 pub(crate) const ERROR: u8 = 1;
 
-/// The versions that a peer's hello names.
+/// The versions in a peer's hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerVersions {
     /// The version byte of its header.
     pub header: u8,
-    /// The first word of its bitmap, if it has one: a bit for each wire version below 32.
+    /// The first word of its bitmap, if any: one bit for each wire version below 32.
     pub bitmap: Option<u32>,
 }
 
@@ -39,11 +39,11 @@ impl PeerVersions {
         PeerVersions { header: header.version, bitmap }
     }
 
-    /// The version that both ends arrive at: the highest that the peer's bitmap and we name, or,
-    /// without a bitmap, the smaller of both headers' versions, if that is one of ours.
+    /// The version that both ends agree on. With a bitmap: the highest version in both. Without:
+    /// the smaller of both headers' versions, if this end speaks it.
     ///
-    /// Our own bitmap needs no look: an end without one speaks a single version, and then both
-    /// rules give the same.
+    /// This end's bitmap does not matter: an end without one speaks a single version, and both
+    /// rules then agree.
     pub(crate) fn agree(self, ours: Versions) -> Option<Version> {
         let mut ours_down = ours.as_slice().iter().copied().rev();
         match self.bitmap {
@@ -70,7 +70,7 @@ impl fmt::Display for PeerVersions {
     }
 }
 
-/// A wire version by its name.
+/// Prints a wire version by its name.
 struct Name(u8);
 
 impl fmt::Display for Name {
@@ -82,8 +82,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// The first message of a stream, or `None` while it is not all there. It is a hello or an error;
-/// anything else is another protocol.
+/// Returns the first message of a stream, or `None` while it is incomplete. It is a hello or an
+/// error; anything else is another protocol.
 pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, Close> {
     let mut start = [0; HEADER_LEN];
     start.iter_mut().zip(stream).for_each(|(to, from)| *to = *from);
@@ -97,7 +97,7 @@ pub(crate) fn first_message(stream: &[u8]) -> Result<Option<Frame<'_>>, Close> {
     frame(stream).map_err(Close::BadLength)
 }
 
-/// Reads the peer's first message and agrees on a version, or tells the peer why not.
+/// Agrees on a version with the peer's first message, or writes an error for the peer.
 pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result<Version, Stop> {
     if let Some(refused) = refusal(message) {
         return Err(refused.into());
@@ -129,8 +129,7 @@ pub(crate) fn agree(message: Frame<'_>, ours: Versions, out: &mut Out) -> Result
     })
 }
 
-/// Whether a message says that the peer refuses our hello. In whatever version it says so: there
-/// may be none that both speak.
+/// Whether a message refuses the hello, in any version: both ends may have none in common.
 pub(crate) fn refusal(message: Frame<'_>) -> Option<Close> {
     let (Header { kind: ERROR, .. }, Some([0, 0, high, low])) =
         (message.header, message.bytes.get(HEADER_LEN..HEADER_LEN + 4))
@@ -145,7 +144,7 @@ pub(crate) fn refusal(message: Frame<'_>) -> Option<Close> {
     Some(Close::HelloRefused { code, text })
 }
 
-/// Writes an error about `message`, with the start of it. Both ends write errors in the same form.
+/// Writes an error about `message`, with the beginning of it. Both ends use the same form.
 pub(crate) fn write_error(
     version: Version,
     message: Frame<'_>,
@@ -157,7 +156,7 @@ pub(crate) fn write_error(
     ToSwitch::Error(error).encode(version, message.header.xid, out)
 }
 
-/// The version to refuse a hello in: the highest of ours that the peer may understand.
+/// Version of an error that refuses a hello: the highest of this end that the peer may understand.
 fn refusing_version(theirs: u8, ours: Versions) -> Version {
     let below = ours.as_slice().iter().copied().rev().find(|version| version.wire() <= theirs);
     below.or(ours.as_slice().first().copied()).unwrap_or(ours.highest())

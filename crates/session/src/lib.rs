@@ -1,8 +1,8 @@
-//! One OpenFlow connection without a socket, both ends.
+//! Both ends of one OpenFlow connection, without a socket.
 //!
 //! # What it is
-//! [`Controller`] is the controller's end of a connection, [`Switch`] the switch's. Both take
-//! received bytes and the time, and give events and bytes to send:
+//! [`Controller`] is the controller's end of a connection, [`Switch`] the switch's end. Both take
+//! received bytes and the time, and return events and bytes to send:
 //!
 //! ```
 //! use bellrock_openflow::Out;
@@ -32,15 +32,15 @@
 //!
 //! # What it is not
 //! It has no socket, thread, clock or logger. Time is a [`Duration`](std::time::Duration) since a
-//! start that the caller chose, and never goes back. It keeps no received bytes: what
-//! [`Controller::next`] has not consumed is given to it again, with more behind it. (The one
-//! exception are multipart replies in several parts, which are put together here.)
+//! start that the caller chooses, and never goes back. It keeps no received bytes: the caller
+//! passes the bytes that [`Controller::next`] has not consumed again, with more behind them. (The
+//! only exception: it joins multipart replies of several parts.)
 //!
 //! # Who calls it
-//! Workers hold a `Controller` for each connection; the emulator and the load generator hold a
-//! `Switch`. Both ends stand in one crate so that each is tested against the other.
+//! Workers hold a `Controller` for each connection. The emulator and the load generator hold a
+//! `Switch`. Both ends are in one crate so that each is tested against the other.
 //!
-//! `docs/adr/0004-session-without-io.md` tells why it is built so.
+//! `docs/adr/0004-session-without-io.md` gives the reasons.
 
 mod close;
 mod controller;

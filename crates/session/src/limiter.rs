@@ -1,17 +1,17 @@
-//! How many errors are sent.
+//! Rate limit of errors.
 
 use std::time::Duration;
 
-/// What "a second" is in `max_errors_per_second`.
+/// The period of `max_errors_per_second`.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Lets `max` errors through within any second.
+/// Allows at most `max` errors within any second.
 ///
-/// A burst is what is sent with less than a second between one and the next; it ends at its `max`th
-/// error. So no second sees more than that, and this takes two words instead of a time for each.
+/// A burst is a series of errors with less than a second between two. It ends at its `max`th error.
+/// So no second has more, and this needs only two words instead of the time of each error.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
-    /// When the burst is over, if nothing is added to it.
+    /// End of the burst, if no error follows.
     until: Duration,
     sent: u16,
 }

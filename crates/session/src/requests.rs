@@ -1,14 +1,14 @@
-//! Requests that wait for their reply, and replies that come in parts.
+//! Unanswered requests, and replies in several parts.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use bellrock_openflow::{DecodeError, FromSwitch, MultipartKind, ReplyBody, Version};
 
-/// What a request asks for, and so, which reply ends it.
+/// The kind of a request, which decides the reply that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestKind {
-    /// An echo of the caller's own.
+    /// An echo of the caller.
     Echo,
     /// `FEATURES_REQUEST`.
     Features,
@@ -22,15 +22,15 @@ pub enum RequestKind {
     Role,
     /// `GET_ASYNC_REQUEST`.
     Async,
-    /// An experimenter's message that has an answer.
+    /// An experimenter's message that expects an answer.
     Experimenter,
     /// `MULTIPART_REQUEST` (1.0: `STATS_REQUEST`) of this kind.
     Multipart(MultipartKind),
 }
 
 impl RequestKind {
-    /// What a message answers; `None` for one that is no reply. Multipart replies are dealt with
-    /// on their own, since they come in parts.
+    /// The kind of request that a message answers; `None` if it is not a reply. Multipart replies
+    /// are handled separately, since they come in parts.
     pub(crate) fn answered_by(message: &FromSwitch<'_>) -> Option<Self> {
         Some(match message {
             FromSwitch::EchoReply(_) => RequestKind::Echo,
@@ -46,10 +46,10 @@ impl RequestKind {
     }
 }
 
-/// Why a request cannot be made.
+/// Why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// As many as are allowed are unanswered.
+    /// The maximum number of requests is unanswered.
     #[error("{limit} requests to this switch are unanswered; wait for some of them")]
     TooMany {
         /// [`max_requests`](crate::Settings::max_requests).
@@ -63,10 +63,9 @@ pub enum RequestError {
     },
 }
 
-/// A whole multipart reply: the bodies of all its parts, one behind the other.
+/// A complete multipart reply: the bodies of all its parts, concatenated.
 ///
-/// When it came in one part, it borrows the received bytes; else it owns what was put together, and
-/// the memory is free when this is dropped.
+/// A reply of one part borrows the received bytes. A reply of several parts owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gathered<'b> {
     version: Version,
@@ -85,45 +84,45 @@ impl<'b> Gathered<'b> {
         Ok(Gathered { version, kind, bytes })
     }
 
-    /// What was asked for.
+    /// Kind of the request.
     #[must_use]
     pub fn kind(&self) -> MultipartKind {
         self.kind
     }
 
-    /// Its version, its kind, and its bytes.
+    /// Its version, kind and bytes.
     #[must_use]
     pub fn into_parts(self) -> (Version, MultipartKind, Box<[u8]>) {
         (self.version, self.kind, self.bytes.into_owned().into_boxed_slice())
     }
 
-    /// The reply. Of an experimenter's reply in several parts, the data of the later ones starts
-    /// with their experimenter id, as it came.
+    /// Decodes the reply. In an experimenter's reply of several parts, the data of each later part
+    /// begins with its experimenter id, as received.
     ///
     /// # Errors
-    /// None in practice: it was checked before it was given out.
+    /// None in practice: it was checked when it was complete.
     pub fn body(&self) -> Result<ReplyBody<'_>, DecodeError> {
         ReplyBody::decode_parts(self.version, self.kind, &self.bytes)
     }
 }
 
-/// What became of a part of a multipart reply.
+/// The outcome of a part of a multipart reply.
 pub(crate) enum Part<'b> {
-    /// Nobody asked for it.
+    /// It was not requested.
     Unknown,
-    /// More is to come.
+    /// More parts follow.
     Kept,
-    /// It is too much. The request is over.
+    /// The reply is too large. The request is over.
     Overflow,
-    /// It was the last. The request is over.
+    /// It was the last part. The request is over.
     Last(Cow<'b, [u8]>),
 }
 
-/// The unanswered requests of a session. Takes no memory when there are none.
+/// The unanswered requests of a session. Uses no heap memory while there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     list: Vec<Request>,
-    /// Bytes of all parts kept.
+    /// Total bytes of all parts kept.
     kept: usize,
 }
 
@@ -131,12 +130,12 @@ pub(crate) struct Requests {
 struct Request {
     xid: u32,
     kind: RequestKind,
-    /// When it was made.
+    /// Time of the request.
     since: Duration,
     parts: Vec<u8>,
-    /// The barrier that was sent behind it ([`Requests::follow`]).
+    /// The barrier behind it ([`Requests::follow`]).
     barrier: Option<u32>,
-    /// It is such a barrier, and nobody's request.
+    /// Whether it is such a barrier, and not a caller's request.
     is_guard: bool,
 }
 
@@ -164,8 +163,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Notes that `barrier` was sent behind these questions: its reply ends those that are unanswered by
-    /// then. It does not count among the requests.
+    /// Notes a barrier behind these requests: its reply ends those that are still unanswered. It
+    /// does not count as a request.
     pub(crate) fn follow(&mut self, questions: &[u32], barrier: u32, now: Duration) {
         for question in self.list.iter_mut().filter(|its| questions.contains(&its.xid)) {
             question.barrier = Some(barrier);
@@ -174,14 +173,14 @@ impl Requests {
         self.list.push(Request { is_guard: true, ..Request::new(barrier, kind, now) });
     }
 
-    /// Whether this is the xid of a barrier behind a question.
+    /// Whether this is the xid of a barrier behind a request.
     pub(crate) fn is_guard(&self, xid: u32) -> bool {
         self.list.iter().any(|request| request.is_guard && request.xid == xid)
     }
 
-    /// The reply to a barrier behind questions has come: ends a question that was not answered before it,
-    /// one at each call. `None`: there is none left, and the barrier is over. A question of which a part
-    /// of the answer is there is being answered, and stays.
+    /// Handles the reply to a barrier behind requests: each call ends and returns one request that
+    /// has no answer. `None` at the end, which also ends the barrier. A request with a part of its
+    /// answer stays.
     pub(crate) fn overtaken(&mut self, barrier: u32) -> Option<(u32, RequestKind)> {
         let is_silent =
             |request: &Request| request.barrier == Some(barrier) && request.parts.is_empty();
@@ -193,19 +192,19 @@ impl Requests {
         None
     }
 
-    /// Ends the request with this xid, whatever it asked for.
+    /// Ends the request with this xid, of any kind.
     pub(crate) fn end(&mut self, xid: u32) -> Option<RequestKind> {
         let at = self.position(xid)?;
         Some(self.remove(at).kind)
     }
 
-    /// Ends the request with this xid if it asked for this.
+    /// Ends the request with this xid if it is of this kind.
     pub(crate) fn answer(&mut self, xid: u32, kind: RequestKind) -> bool {
         let at = self.position(xid).filter(|at| self.list.get(*at).is_some_and(|r| r.kind == kind));
         at.map(|at| self.remove(at)).is_some()
     }
 
-    /// Takes a part of a multipart reply. All parts kept hold at most `max_bytes`.
+    /// Takes a part of a multipart reply. All parts kept have at most `max_bytes`.
     pub(crate) fn part<'b>(
         &mut self,
         xid: u32,
@@ -232,7 +231,7 @@ impl Requests {
         if more { Part::Kept } else { Part::Last(Cow::Owned(self.remove(at).parts)) }
     }
 
-    /// Ends a request that was made at `latest` or before, if there is one.
+    /// Ends one request that was made at `latest` or earlier, if any.
     pub(crate) fn expire(&mut self, latest: Duration) -> Option<(u32, RequestKind)> {
         // Bounded: each turn ends one.
         loop {
@@ -244,7 +243,7 @@ impl Requests {
         }
     }
 
-    /// Bytes of all parts kept.
+    /// Total bytes of all parts kept.
     pub(crate) fn kept(&self) -> usize {
         self.kept
     }
@@ -274,7 +273,7 @@ impl Requests {
     }
 }
 
-/// Appends, and grows by doubling as usual, but not beyond `max` bytes.
+/// Appends. The capacity doubles as usual, but not beyond `max` bytes.
 fn append(parts: &mut Vec<u8>, body: &[u8], max: usize) {
     let len = parts.len() + body.len();
     if len > parts.capacity() {

@@ -1,21 +1,21 @@
-//! How a session behaves: versions, times, bounds.
+//! Settings of a session: versions, times, limits.
 
 use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-/// The versions that an end speaks. There is always one.
+/// The versions that an end speaks: at least one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Versions {
-    /// 1.0 and 1.3; the higher one where the peer speaks both.
+    /// 1.0 and 1.3; the higher one if the peer speaks both.
     #[default]
     Both,
-    /// This one.
+    /// Only this version.
     Only(Version),
 }
 
 impl Versions {
-    /// Them, the lowest first.
+    /// The versions, lowest first.
     #[must_use]
     pub const fn as_slice(self) -> &'static [Version] {
         match self {
@@ -25,7 +25,7 @@ impl Versions {
         }
     }
 
-    /// The highest.
+    /// The highest version.
     #[must_use]
     pub const fn highest(self) -> Version {
         match self {
@@ -35,29 +35,31 @@ impl Versions {
     }
 }
 
-/// What all sessions of a controller have in common.
+/// Settings of all sessions of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The versions that are spoken. Both.
+    /// Versions of this end. Default: both.
     pub versions: Versions,
-    /// Time from the start of the connection to [`Event::Ready`](crate::Event::Ready). A switch whose
-    /// features are not there by then is closed; description and ports are waited for no longer. 5 s.
+    /// Maximum time from the start of the connection to [`Event::Ready`](crate::Event::Ready).
+    /// Without features by then, the connection is closed; without description or ports, the
+    /// handshake ends. Default: 5 s.
     pub handshake_timeout: Duration,
-    /// Silence after which an echo is sent. 15 s.
+    /// Silence after which an echo request is sent. Default: 15 s.
     pub echo_after: Duration,
-    /// Further silence after which the connection is closed. 15 s.
+    /// Further silence after which the connection is closed. Default: 15 s.
     pub dead_after: Duration,
-    /// Bytes of a packet that a 1.0 switch sends on a table miss; 0xffff asks for all of it.
+    /// Bytes of a packet that a 1.0 switch sends on a table miss. Default: 0xffff, the whole
+    /// packet.
     pub miss_send_len: u16,
-    /// Bytes that all unfinished multipart replies of a session hold together. A reply that would
-    /// go beyond is dropped, and its requester is told. 16 MiB.
+    /// Maximum bytes of all unfinished multipart replies of a session together. A reply beyond it
+    /// is dropped, and reported to its requester. Default: 16 MiB.
     pub max_multipart_bytes: usize,
-    /// Errors sent within any second. More are not sent, but counted. 10.
+    /// Maximum number of errors within any second. More are counted, but not sent. Default: 10.
     pub max_errors_per_second: u16,
-    /// Requests that may be unanswered at a time. More are refused. 64.
+    /// Maximum number of unanswered requests. More are refused. Default: 64.
     pub max_requests: u16,
-    /// Time after which an unanswered request is given up, so that it does not stand in the way
-    /// of others. 60 s.
+    /// Time after which an unanswered request is given up, so that it does not block others.
+    /// Default: 60 s.
     pub request_timeout: Duration,
 }
 

@@ -1,9 +1,8 @@
-//! The switch's end of one connection: for the emulator, the load generator and tests.
+//! The switch's end of a connection: for the emulator, the load generator and tests.
 //!
-//! It says hello and answers what can be answered from a [`SwitchDescription`]: echo, features,
-//! config, barrier, description, port descriptions. Everything else is the caller's: the session
-//! has no flow tables, buffers or packets. What the switch sends by itself is written by
-//! [`Switch::send`].
+//! It sends a hello and answers what a [`SwitchDescription`] can answer: echo, features, config,
+//! barrier, description, port descriptions. Everything else is left to the caller: the session has
+//! no flow tables, buffers or packets. [`Switch::send`] writes the switch's own messages.
 //!
 //! It has no timers: a switch waits for its controller.
 
@@ -19,43 +18,43 @@ use crate::hello::{self, ERROR, write_error};
 use crate::settings::Versions;
 use crate::xid;
 
-/// Bytes of a packet that go to the controller on a table miss until it says otherwise
+/// Default number of bytes of a packet that go to the controller on a table miss
 /// (`OFP_DEFAULT_MISS_SEND_LEN`; 1.0 §5.3.2, 1.3.5 §7.3.2).
 pub const DEFAULT_MISS_SEND_LEN: u16 = 128;
 
-/// Ports in one part of a port description: 64 bytes each, below the 64 KiB of a message.
+/// Number of ports in one part of a port description: 64 bytes each, below the 64 KiB of a message.
 const PORTS_PER_PART: usize = 1000;
 
-/// What happens on the switch's end. Borrows from the received bytes.
+/// An event of the switch's end. Borrows from the received bytes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'b> {
-    /// The session dealt with it.
+    /// The session has processed the message.
     Nothing,
-    /// `out` has no room for the session's answer. Nothing was consumed and nothing has changed:
-    /// empty `out`, and call again with the same bytes.
+    /// `out` has no space for the session's answer. Nothing was consumed or changed: empty `out`,
+    /// and call again with the same bytes.
     OutFull,
-    /// A version is agreed on. What the controller wants to know, it asks.
+    /// A version is agreed on. The controller requests what it needs.
     Ready,
-    /// The controller set the switch up; [`Switch::config`] has it.
+    /// The controller configured the switch: see [`Switch::config`].
     Configured,
-    /// A message that is the caller's to deal with, and to answer where it is a request.
+    /// A message that the caller must process, and answer if it is a request.
     Message {
-        /// Its xid: the reply and errors have the same.
+        /// Its xid, also for the reply and errors.
         xid: u32,
-        /// What it says.
+        /// The message.
         body: ToSwitch<'b>,
     },
-    /// A message that cannot be read. It was answered, unless it is an error itself.
+    /// A message that cannot be decoded. It was answered, unless it is an error.
     Malformed {
         /// Its xid.
         xid: u32,
-        /// What is wrong with it.
+        /// The error in it.
         error: DecodeError,
     },
 }
 
-/// The switch's end of one connection.
+/// The switch's end of a connection.
 #[derive(Debug)]
 pub struct Switch {
     description: SwitchDescription,
@@ -66,7 +65,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a connection: writes our hello.
+    /// Starts a connection: writes a hello.
     ///
     /// # Errors
     /// [`EncodeError::Full`].
@@ -83,11 +82,11 @@ impl Switch {
         Ok(Switch { description, versions, ready: false, config, xids })
     }
 
-    /// Takes the next message off `stream`, all bytes that were received and are not consumed yet.
-    /// Says how many bytes it was and what it meant; `Ok(None)` means that more are needed.
+    /// Processes the next message of `stream`, which has all received bytes that are not consumed
+    /// yet. Returns its length and its event; `Ok(None)` if more bytes are needed.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn next<'b>(
         &mut self,
         stream: &'b [u8],
@@ -111,7 +110,7 @@ impl Switch {
         }
     }
 
-    /// The version agreed on. Before that, the highest that is spoken here.
+    /// The agreed version; before, the highest of this end.
     #[must_use]
     pub fn version(&self) -> Version {
         self.description.version
@@ -123,31 +122,31 @@ impl Switch {
         self.ready
     }
 
-    /// How the controller has set the switch up.
+    /// The configuration that the controller set.
     #[must_use]
     pub fn config(&self) -> SwitchConfig {
         self.config
     }
 
-    /// Changes what a controller is told that asks how the switch is set up: another one may have
-    /// set it up, or the switch refuses a part of what was asked for.
+    /// Changes the answer to a config request: another controller may have configured the switch,
+    /// or the switch refuses a part of the request.
     pub fn set_config(&mut self, config: SwitchConfig) {
         self.config = config;
     }
 
-    /// What it says of itself.
+    /// Its description.
     #[must_use]
     pub fn description(&self) -> &SwitchDescription {
         &self.description
     }
 
-    /// To change what it says of itself. The caller tells the controller of ports that change, by
-    /// a port_status.
+    /// Its description, to change it. The caller reports changed ports to the controller with a
+    /// port_status.
     pub fn description_mut(&mut self) -> &mut SwitchDescription {
         &mut self.description
     }
 
-    /// A new xid of the switch's own, for what it sends without being asked.
+    /// A new xid for a message that the switch sends on its own.
     pub fn next_xid(&mut self) -> u32 {
         self.xids.next(xid::SESSION)
     }
@@ -155,7 +154,7 @@ impl Switch {
     /// Writes a message, such as a packet_in (xid 0), or a reply (xid of the request).
     ///
     /// # Errors
-    /// [`EncodeError`]; nothing of the message is in `out` then.
+    /// [`EncodeError`]. `out` then has no part of the message.
     #[inline]
     pub fn send(
         &self,
@@ -257,7 +256,7 @@ impl Switch {
         Ok(Event::Nothing)
     }
 
-    /// All ports, in as many parts as it takes. A switch without ports sends one empty part.
+    /// Writes all ports, in as many parts as needed. A switch without ports sends one empty part.
     fn ports<'b>(&self, xid: u32, out: &mut Out) -> Result<Event<'b>, Stop> {
         let mut rest: &[PortDesc] = &self.description.ports;
         loop {

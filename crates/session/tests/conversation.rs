@@ -1,4 +1,4 @@
-//! Whole conversations between both ends, on both versions.
+//! Whole conversations between both ends, in both versions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics is a test that fails")]
 
 mod common;
@@ -189,7 +189,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
     for version in VERSIONS {
         let mut pair =
             Pair::new(&Settings::default(), description(version, 3), Versions::Only(version));
-        // A buffer that is filled but for a few bytes each time a message comes.
+        // A buffer that has only a few bytes left each time a message comes.
         let (mut stalls, mut sent) = (0, pair.down.as_slice().to_vec());
         while !pair.controller.is_ready() {
             let mut bytes = sent.as_slice();
@@ -214,7 +214,7 @@ fn a_full_out_in_the_handshake_loses_nothing() {
     }
 }
 
-/// All that a switch says in its life, one message behind the other: handshake, then `more`.
+/// All messages of a switch, concatenated: handshake, then `more`.
 fn recorded(version: Version, more: &[FromSwitch<'_>]) -> Vec<u8> {
     let mut pair =
         Pair::new(&Settings::default(), description(version, 4), Versions::Only(version));
@@ -273,7 +273,7 @@ fn life(version: Version) -> Vec<u8> {
     )
 }
 
-/// Feeds a stream in chunks, as reads would give it, and prints what comes of it.
+/// Feeds a stream in chunks, as reads would return it. Returns the events as text, and the output.
 fn feed(stream: &[u8], chunks: &[usize]) -> (Vec<String>, Vec<u8>) {
     let mut down = Out::with_capacity(OUT_BYTES);
     let mut controller = Controller::new(&Settings::default(), ms(0), &mut down).unwrap();
@@ -351,7 +351,7 @@ proptest! {
             *at.get_mut(&mut stream) = byte;
         }
         let (events, sent) = feed(&stream, &[]);
-        // No event without a message, and what we answer with can be read.
+        // Each event has a message, and each answer can be decoded.
         prop_assert!(events.len() <= stream.len() / 8 + 1);
         let mut sent = sent.as_slice();
         while let Some(message) = frame(sent).unwrap() {

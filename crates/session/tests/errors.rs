@@ -1,4 +1,4 @@
-//! What is answered to messages that are wrong, how often, and what a full `out` does.
+//! Answers to wrong messages, their rate limit, and a full `out`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics is a test that fails")]
 
 mod common;
@@ -12,7 +12,7 @@ use bellrock_openflow::{
 use bellrock_session::{Close, Event, RequestKind, Settings, xid};
 use common::{Alone, OUT_BYTES, VERSIONS, bytes, ms, raw, to_switch};
 
-/// The errors that were sent since this was last asked: xid, code, data.
+/// Takes the errors that were sent: xid, code, data.
 fn errors(end: &mut Alone) -> Vec<(u32, ErrorCode, Vec<u8>)> {
     let sent = to_switch(end.out.as_slice(), |_, xid, body| match body {
         ToSwitch::Error(ErrorMessage::Standard { code, data }) => (xid, code, data.to_vec()),
@@ -29,10 +29,10 @@ fn what_is_wrong_is_answered_with_the_error_that_the_specification_names() {
         let other = if version == Version::V1_0 { 4 } else { 1 };
         let flow_mod = MessageKind::FlowMod.wire(version).unwrap();
         for (message, code) in [
-            // A type that there is not, and one that switches do not send.
+            // An unknown type, and one that switches do not send.
             (raw(wire, 99, 5, &[]), ErrorCode::RequestBadType),
             (raw(wire, flow_mod, 5, &[0; 80]), ErrorCode::RequestBadType),
-            // Another version than agreed on, one of ours and one unknown.
+            // Another version than agreed on: one of this end, and an unknown one.
             (raw(other, 2, 5, &[]), ErrorCode::RequestBadVersion),
             (raw(9, 2, 5, &[]), ErrorCode::RequestBadVersion),
             // Too short, and too long.
@@ -62,7 +62,7 @@ fn a_reply_is_never_answered_whatever_is_wrong_with_it() {
             raw(wire, 8, 5, &[0; 5]),
             raw(wire, barrier, 5, &[0; 5]),
             raw(wire, stats, 5, &[0x77, 0, 0, 0, 0, 0, 0, 0]),
-            // Flows, the first of a length that cannot be.
+            // Flows, the first with an impossible length.
             raw(wire, stats, 5, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 1]),
         ] {
             let mut end = Alone::ready(version, &Settings::default());
@@ -164,7 +164,7 @@ fn a_reply_that_cannot_be_read_ends_its_request_but_only_a_reply_does() {
         let mut end = Alone::ready(version, &Settings::default());
         let xid = end.controller.next_xid(1);
         end.controller.request(xid, RequestKind::Config, Duration::ZERO).unwrap();
-        // A switch numbers its own messages as it likes.
+        // A switch chooses the numbers of its own messages.
         let unasked = raw(version.wire(), 12, xid, &[0; 3]);
         assert!(matches!(end.give(&unasked), Ok(Event::Malformed { request: None, .. })));
         let reply = raw(version.wire(), 8, xid, &[0; 3]);
@@ -208,7 +208,7 @@ fn an_echo_is_answered_with_its_payload_when_there_is_room_again() {
         assert!(used == echo.len() && matches!(event, Event::Nothing));
         let sent = to_switch(small.as_slice(), |_, xid, body| (xid, format!("{body:?}")));
         assert_eq!(sent, [(5, format!("{:?}", ToSwitch::EchoReply(Bytes(&payload))))]);
-        // A buffer that could never hold the answer must not be waited for.
+        // Never wait for a buffer that can never hold the answer.
         let mut tiny = Out::with_capacity(64);
         let close = end.controller.next(&echo, ms(0), &mut tiny).unwrap_err();
         assert_eq!(close, Close::CannotWrite(EncodeError::Full));

@@ -10,10 +10,10 @@ use common::{Alone, Pair, VERSIONS, bytes, description, last_xid, ms, raw};
 #[test]
 fn a_handshake_that_stands_still_is_closed_after_5_s_wherever_it_stands() {
     let settings = Settings::default();
-    // A peer that says nothing.
+    // A silent peer.
     let mut end = Alone::new(&settings);
     times_out(&mut end.controller, "hello");
-    // One that says half a hello, byte after byte: bytes alone do not prolong it.
+    // A peer that sends half a hello, byte by byte: bytes alone do not prolong it.
     let mut end = Alone::new(&settings);
     let hello = raw(4, 0, 1, &[0, 1, 0, 8, 0, 0, 0, 0x12]);
     for n in 1..8 {
@@ -23,7 +23,7 @@ fn a_handshake_that_stands_still_is_closed_after_5_s_wherever_it_stands() {
         assert!(end.controller.next(so_far, end.now, &mut end.out).unwrap().is_none());
     }
     times_out(&mut end.controller, "hello");
-    // One that does not tell its features.
+    // A peer that does not send its features.
     let mut end = Alone::new(&settings);
     end.give(&raw(4, 0, 1, &[])).unwrap();
     times_out(&mut end.controller, "features reply");

@@ -1,4 +1,4 @@
-//! Replies in parts: put together, interleaved, too large.
+//! Replies in parts: joined, interleaved, too large.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics is a test that fails")]
 
 mod common;
@@ -95,14 +95,14 @@ fn a_reply_beyond_the_bound_is_dropped_and_its_requester_told() {
     for version in VERSIONS {
         let entry = if version == Version::V1_0 { 104 } else { 112 };
         let settings = Settings { max_multipart_bytes: 20 * entry, ..Settings::default() };
-        // Exactly the bound.
+        // Exactly the limit.
         let mut end = Alone::ready(version, &settings);
         let xid = end.controller.next_xid(3);
         end.controller.request(xid, PORT_STATS, Duration::ZERO).unwrap();
         end.give(&part(version, xid, true, 1..11)).unwrap();
         let last = part(version, xid, false, 11..21);
         assert_eq!(ports(&end.give(&last).unwrap()).1.len(), 20);
-        // One more, whether in the last part or before; the bound is for all replies together.
+        // One more, in the last part or before. The limit is for all replies together.
         for more in [true, false] {
             let (small, large) = (end.controller.next_xid(3), end.controller.next_xid(3));
             end.controller.request(small, PORT_STATS, Duration::ZERO).unwrap();
@@ -115,7 +115,7 @@ fn a_reply_beyond_the_bound_is_dropped_and_its_requester_told() {
                 matches!(event, Event::MultipartOverflow { xid, kind: MultipartKind::PortStats } if xid == large),
                 "{event:?}"
             );
-            // What comes behind is no longer waited for; the other reply is not harmed.
+            // Later parts are ignored; the other reply is not affected.
             let rest = part(version, large, false, 20..30);
             assert!(matches!(end.give(&rest), Ok(Event::Nothing)));
             let last = part(version, small, false, 3..21);

@@ -1,4 +1,4 @@
-//! Which version both ends arrive at, and what is said when there is none (1.3.5 §6.3.1).
+//! The version that both ends agree on, and the error if there is none (1.3.5 §6.3.1).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics is a test that fails")]
 
 mod common;
@@ -20,18 +20,18 @@ fn hello(header: u8, bitmap: Option<u32>) -> Vec<u8> {
     }
 }
 
-/// What the specification says, spelt out once more: with two bitmaps the highest that both have;
-/// else the smaller of both headers, if the one who reads it speaks it.
+/// The rule of the specification: with two bitmaps, the highest version in both; otherwise the
+/// smaller of both headers, if the reader speaks it.
 fn expected(ours: Versions, header: u8, bitmap: Option<u32>) -> Option<Version> {
     let our_bits = ours.as_slice().iter().fold(0_u32, |bits, v| bits | 1 << v.wire());
     let sends_bitmap = ours.highest() == Version::V1_3;
-    // Elements have a meaning since 1.3 only.
+    // Elements have a meaning only since 1.3.
     let bitmap = bitmap.filter(|_| header >= 4);
     let wire = match bitmap.filter(|_| sends_bitmap) {
         Some(bits) => (bits & our_bits).checked_ilog2()? as u8,
         None => header.min(ours.highest().wire()),
     };
-    // A peer whose bitmap lacks what the numbers say would refuse it.
+    // A peer whose bitmap lacks that version would refuse it.
     let refused = bitmap.is_some_and(|bits| bits >> wire & 1 == 0);
     Version::from_wire(wire).filter(|v| ours.as_slice().contains(v) && !refused)
 }

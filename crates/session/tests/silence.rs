@@ -1,4 +1,4 @@
-//! Questions that a switch does not answer, refuses, or answers what cannot be read.
+//! Requests that a switch ignores, refuses, or answers with bytes that cannot be decoded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics is a test that fails")]
 
 mod common;
@@ -12,7 +12,7 @@ use bellrock_openflow::{
 use bellrock_session::{Close, Event, Missing, PACKET_WAIT, RequestKind, Settings};
 use common::{Alone, Half, VERSIONS, asked, bytes, port, raw, refuse};
 
-/// The longest that a packet may wait for an answer that does not come, with timers of this grain.
+/// Maximum time that a packet waits for a missing answer, with timers of this grain.
 const LONGEST: Duration = Duration::from_millis(200);
 const TIMER_GRAIN: Duration = Duration::from_millis(50);
 
@@ -29,10 +29,10 @@ fn packet_in(version: Version) -> Vec<u8> {
     bytes(version, 0, &packet)
 }
 
-/// What a switch does with a question.
+/// A switch's reaction to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
-    /// It answers the barrier behind it only.
+    /// It answers only the barrier behind it.
     Nothing,
     Refuses,
     /// It answers with half a body.
@@ -52,7 +52,8 @@ fn garbled(version: Version, xid: u32, kind: MultipartKind) -> Vec<u8> {
     raw(version.wire(), wire, xid, &body)
 }
 
-/// A handshake in which the switch does this with both questions: it comes up, without anything closed.
+/// A handshake in which the switch reacts like this to both requests: it comes up, and nothing is
+/// closed.
 #[test]
 fn description_and_ports_may_be_missing() {
     for version in VERSIONS {
@@ -87,7 +88,7 @@ fn description_and_ports_may_be_missing() {
     }
 }
 
-/// A switch that answers neither the questions nor the barrier is waited for, and comes up then.
+/// A switch that answers neither the requests nor the barrier comes up at the time limit.
 #[test]
 fn without_barriers_the_time_of_the_handshake_ends_the_wait() {
     for version in VERSIONS {
@@ -97,14 +98,14 @@ fn without_barriers_the_time_of_the_handshake_ends_the_wait() {
         let before = within - Duration::from_millis(1);
         assert_eq!(end.controller.timeout(before, &mut end.out), Ok(false));
         assert_eq!(end.controller.timeout(within, &mut end.out), Ok(true));
-        // From here on it is silence that counts.
+        // From here on, silence counts.
         assert_eq!(end.controller.deadline(), within + Settings::default().echo_after);
         let switch = end.controller.take_switch().unwrap();
         assert_eq!(switch.ports.len(), if version == Version::V1_0 { 2 } else { 0 });
     }
 }
 
-/// Packets that wait shorten it; the first of them counts.
+/// Waiting packets shorten the time; the first one counts.
 #[test]
 fn packets_that_wait_shorten_the_handshake() {
     assert!(PACKET_WAIT + TIMER_GRAIN <= LONGEST);
@@ -120,7 +121,7 @@ fn packets_that_wait_shorten_the_handshake() {
     }
 }
 
-/// Before the features nothing can be shortened: there is no switch without.
+/// Before the features nothing can be shortened: there is no switch without them.
 #[test]
 fn packets_do_not_shorten_the_wait_for_features() {
     for version in VERSIONS {
@@ -134,7 +135,7 @@ fn packets_do_not_shorten_the_wait_for_features() {
     }
 }
 
-/// What comes too late for the handshake is an answer like others.
+/// A late answer is an ordinary answer.
 #[test]
 fn an_answer_after_the_handshake_is_not_lost() {
     let version = Version::V1_3;
@@ -159,7 +160,7 @@ fn an_answer_after_the_handshake_is_not_lost() {
     assert_eq!(end.controller.unanswered().count(), 0);
 }
 
-/// A question of the caller's with a barrier behind it; the xids of both.
+/// A request of the caller with a barrier behind it. Returns both xids.
 fn question(end: &mut Alone) -> (u32, u32) {
     let version = end.version();
     let xid = end.controller.next_xid(3);
@@ -188,7 +189,7 @@ fn a_barrier_behind_a_question_ends_it_unless_it_was_answered() {
             "{event:?}"
         );
         assert_eq!(end.controller.unanswered().count(), 0);
-        // The same again is unasked for.
+        // A second, equal answer is unexpected.
         assert!(matches!(end.give(&reply), Ok(Event::Nothing)));
         assert_eq!(end.controller.take_counters().unexpected, 1);
 
@@ -205,7 +206,7 @@ fn a_barrier_behind_a_question_ends_it_unless_it_was_answered() {
     }
 }
 
-/// A switch that answers in parts is answering, whatever comes between.
+/// A switch that sends parts is answering, whatever comes in between.
 #[test]
 fn a_question_of_which_a_part_is_answered_is_not_silent() {
     let version = Version::V1_3;
@@ -226,7 +227,7 @@ fn a_question_of_which_a_part_is_answered_is_not_silent() {
     assert!(matches!(end.give(&part(false)), Ok(Event::Multipart { .. })));
 }
 
-/// A switch without barriers refuses it: the question waits for its answer.
+/// A switch without barriers refuses it: the request waits for its answer.
 #[test]
 fn a_refused_barrier_leaves_the_question() {
     for version in VERSIONS {
@@ -237,7 +238,7 @@ fn a_refused_barrier_leaves_the_question() {
     }
 }
 
-/// Barriers behind questions take no place among the requests, and are forgotten with them.
+/// Barriers behind requests do not count as requests, and end with them.
 #[test]
 fn barriers_behind_questions_do_not_count() {
     let settings = Settings { max_requests: 4, ..Settings::default() };

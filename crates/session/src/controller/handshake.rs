@@ -14,9 +14,9 @@
 //!                                  <-  BARRIER_REPLY: what is not answered by now stays unanswered
 //! ```
 //!
-//! Without features there is no switch. The texts and the ports can be missing, where the switch refuses
-//! them, does not answer, or answers what cannot be read: the texts stay empty, and ports become known
-//! as they change. Answers that come after the handshake are events as other answers are.
+//! Without features there is no switch. Texts and ports may be missing, if the switch refuses them,
+//! does not answer, or sends answers that cannot be decoded. Then the texts stay empty, and ports
+//! become known as they change. Answers after the handshake are ordinary events.
 
 use std::time::Duration;
 
@@ -33,21 +33,21 @@ use crate::hello;
 use crate::requests::{Gathered, RequestKind};
 use crate::xid;
 
-/// How far the handshake is.
+/// Progress of the handshake.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The peer's hello is awaited.
+    /// Waits for the peer's hello.
     Hello,
-    /// The features are awaited, as the reply to this xid.
+    /// Waits for the features, with this xid.
     Features(u32),
-    /// Description and ports are awaited.
+    /// Waits for description and ports.
     Describing(Box<Describing>),
-    /// It is over; the switch waits to be taken.
+    /// Finished. The switch is here until it is taken.
     Ready(Option<Box<SwitchDescription>>),
 }
 
 impl Stage {
-    /// What the handshake cannot go on without; `None` when it has all of that.
+    /// Required message that is still missing.
     pub(super) fn waiting_for(&self) -> Option<&'static str> {
         match self {
             Stage::Hello => Some("hello"),
@@ -61,16 +61,16 @@ impl Stage {
 #[derive(Debug)]
 pub(super) struct Describing {
     switch: SwitchDescription,
-    /// The xid of the request for the description, while it is unanswered.
+    /// The xid of the description request, while it is unanswered.
     desc: Option<u32>,
-    /// The xid of the request for the ports, while it is unanswered.
+    /// The xid of the ports request, while it is unanswered.
     ports: Option<u32>,
-    /// The last status of each port that changed before the ports are there.
+    /// Last status of each port that changed before the ports came.
     early: Vec<PortStatus>,
 }
 
 impl Controller {
-    /// The first message: a version is agreed on and the features are asked for.
+    /// Handles the first message: agrees on a version and requests the features.
     pub(super) fn hello<'b>(
         &mut self,
         message: Frame<'b>,
@@ -84,7 +84,7 @@ impl Controller {
         Ok(Event::Nothing)
     }
 
-    /// A message other than error, echo request and multipart reply.
+    /// Handles a message other than error, echo request and multipart reply.
     pub(super) fn early<'b>(
         &mut self,
         xid: u32,
@@ -109,7 +109,7 @@ impl Controller {
         Ok(Event::Nothing)
     }
 
-    /// The features are there: sets the switch up and asks for the rest.
+    /// Handles the features: configures the switch and requests the rest.
     fn features(
         &mut self,
         features: &Features<'_>,
@@ -145,7 +145,8 @@ impl Controller {
         Ok(())
     }
 
-    /// The session's own requests are beyond the bound on those of apps, of which there are none.
+    /// Registers the session's own requests. They do not count for the limit of the apps, which
+    /// have none yet.
     fn expect(&mut self, xid: u32, kind: MultipartKind, now: Duration) {
         let added = self.requests.add(xid, RequestKind::Multipart(kind), u16::MAX, now);
         debug_assert_eq!(added, Ok(()));
@@ -153,7 +154,7 @@ impl Controller {
 
     fn early_port_status(&mut self, status: PortStatus) {
         let Stage::Describing(describing) = &mut self.stage else {
-            // The features or ports that are asked for after it will say the same.
+            // The features or ports that are requested later will include it.
             return;
         };
         if describing.ports.is_none() {
@@ -169,7 +170,7 @@ impl Controller {
         }
     }
 
-    /// An answer to one of the session's requests is there.
+    /// Handles the answer to one of the session's requests.
     pub(super) fn described<'b>(&mut self, reply: &Gathered<'_>) -> Event<'b> {
         let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
         match reply.body() {
@@ -188,7 +189,7 @@ impl Controller {
         self.finish()
     }
 
-    /// One of the session's requests will not be answered, for this reason: the handshake goes on without.
+    /// Continues the handshake without the answer to this request, for this reason.
     pub(super) fn without<'b>(&mut self, xid: u32, why: Missing) -> Event<'b> {
         let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
         self.requests.end(xid);
@@ -202,8 +203,8 @@ impl Controller {
         self.finish()
     }
 
-    /// The time of the handshake is over: it goes on without what is not described by now. The requests
-    /// stay, for an answer that comes later.
+    /// Ends the handshake at its time limit, without the missing descriptions. The requests stay
+    /// registered for late answers.
     pub(super) fn undescribed(&mut self) {
         let Stage::Describing(describing) = &mut self.stage else { return };
         describing.desc = None;
@@ -213,10 +214,10 @@ impl Controller {
         self.finish();
     }
 
-    /// The reply to a barrier behind questions has come: those that are unanswered stay so.
+    /// Handles the reply to a barrier behind requests: those without an answer get none.
     pub(super) fn overtaken<'b>(&mut self, barrier: u32) -> Event<'b> {
         let mut event = Event::Nothing;
-        // Bounded: each turn ends a question.
+        // Bounded: each turn ends a request.
         while let Some((xid, kind)) = self.requests.overtaken(barrier) {
             event = match self.is_ready() {
                 true => Event::Silent { xid, kind },
@@ -226,7 +227,7 @@ impl Controller {
         event
     }
 
-    /// Ends the handshake when nothing is awaited any more.
+    /// Ends the handshake when nothing more is missing.
     fn finish<'b>(&mut self) -> Event<'b> {
         let Stage::Describing(describing) = &mut self.stage else { return Event::Nothing };
         if describing.ports.is_none() {
@@ -243,7 +244,7 @@ impl Controller {
         Event::Ready
     }
 
-    /// An error before the handshake is over.
+    /// Handles an error before the end of the handshake.
     pub(super) fn early_error<'b>(
         &mut self,
         xid: u32,
@@ -260,12 +261,13 @@ impl Controller {
             };
             return Err(Close::FeaturesRefused(code).into());
         }
-        // One about SET_CONFIG needs nothing: the switch then does as it did. One about the barrier leaves
-        // the questions to their answers and to time.
+        // An error about SET_CONFIG needs no action: the switch keeps its configuration. After an
+        // error about the barrier, only answers or the time limit end the requests.
         Ok(self.without(xid, Missing::Refused))
     }
 
-    /// A reply that cannot be read before the handshake is over. Without features there is no switch.
+    /// Handles a reply that cannot be decoded, before the end of the handshake. Without features
+    /// there is no switch.
     pub(super) fn early_malformed<'b>(
         &mut self,
         xid: u32,

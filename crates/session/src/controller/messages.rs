@@ -1,4 +1,4 @@
-//! What each message means once a version is agreed on.
+//! Processing of messages after a version is agreed on.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::requests::{Gathered, Part, RequestKind};
 use crate::xid;
 
 impl Controller {
-    /// Deals with one message. On [`Stop::Full`] nothing of the session has changed but the count
+    /// Processes one message. On [`Stop::Full`], nothing of the session has changed but the count
     /// of xids.
     pub(super) fn message<'b>(
         &mut self,
@@ -48,7 +48,7 @@ impl Controller {
             Ok(body) => self.early(message.header.xid, body, now, out),
         }?;
         if matches!(event, Event::Ready) {
-            // From here on it is silence that counts.
+            // From here on, silence counts.
             self.since = now;
         }
         Ok(event)
@@ -66,7 +66,7 @@ impl Controller {
         FromSwitch::decode(message.bytes).map(|decoded| decoded.body)
     }
 
-    /// A message after the handshake that needs no answer.
+    /// Handles a message after the handshake that needs no answer.
     fn ready<'b>(&mut self, xid: u32, body: FromSwitch<'b>) -> Event<'b> {
         match body {
             FromSwitch::PacketIn(packet) => Event::PacketIn { xid, packet },
@@ -92,7 +92,7 @@ impl Controller {
         }
     }
 
-    /// A multipart reply, or a part of one, which was checked by itself.
+    /// Handles a multipart reply, or a part of one, already checked by itself.
     fn multipart<'b>(
         &mut self,
         message: Frame<'b>,
@@ -133,7 +133,7 @@ impl Controller {
         if !self.is_ready() {
             return self.early_error(xid, &error);
         }
-        // A switch that has no barriers: the question is ended by its answer or by time.
+        // The switch has no barriers: the answer or the time limit ends the request.
         if self.requests.is_guard(xid) {
             self.requests.end(xid);
             return Ok(Event::Nothing);
@@ -141,8 +141,8 @@ impl Controller {
         Ok(Event::Error { xid, error, request: self.requests.end(xid) })
     }
 
-    /// A message that cannot be read. If it was a reply, its request is over (or, as `ended`, was over
-    /// already), and it is not answered: errors are about requests. Any other is answered.
+    /// Handles a message that cannot be decoded. A reply ends its request (`ended` if already
+    /// ended), and is not answered: errors are about requests. Any other message is answered.
     fn malformed<'b>(
         &mut self,
         message: Frame<'b>,
@@ -164,7 +164,7 @@ impl Controller {
         Ok(Event::Malformed { xid, error, request })
     }
 
-    /// Whether the xid of a message is one that we gave. Others are the switch's own numbers.
+    /// Whether a message has an xid of this end. Other messages have the switch's own numbers.
     fn is_reply(&self, header: Header) -> bool {
         MessageKind::from_wire(self.version, header.kind).is_some_and(|kind| {
             matches!(
@@ -182,7 +182,7 @@ impl Controller {
         })
     }
 
-    /// A length that cannot be: the last message that can be told from the next.
+    /// Handles an impossible length: the next message cannot be found.
     pub(super) fn broken(
         &mut self,
         stream: &[u8],
@@ -196,7 +196,8 @@ impl Controller {
         Close::BadLength(error)
     }
 
-    /// Answers with an error: never to an error, not too often, and only where there is room.
+    /// Answers with an error: never to an error, within the rate limit, and only if `out` has
+    /// space.
     fn answer(&mut self, message: Frame<'_>, code: ErrorCode, now: Duration, out: &mut Out) {
         if message.header.kind == ERROR {
             return;

@@ -46,7 +46,7 @@ pub fn description(version: Version, ports: u32) -> SwitchDescription {
     }
 }
 
-/// A controller's end whose peer is bytes that the test writes.
+/// A controller's end. The test writes the bytes of its peer.
 pub struct Alone {
     pub controller: Controller,
     pub out: Out,
@@ -54,7 +54,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// Before the peer's hello; ours is taken away.
+    /// Before the peer's hello; the own hello is discarded.
     pub fn new(settings: &Settings) -> Self {
         let mut out = Out::with_capacity(OUT_BYTES);
         let controller = Controller::new(settings, Duration::ZERO, &mut out).unwrap();
@@ -62,7 +62,7 @@ impl Alone {
         Alone { controller, out, now: Duration::ZERO }
     }
 
-    /// After a handshake in `version`, with the switch taken and everything sent taken away.
+    /// After a handshake in `version`, with the switch taken and all output discarded.
     pub fn ready(version: Version, settings: &Settings) -> Self {
         let mut pair = Pair::new(settings, description(version, 2), Versions::Only(version));
         pair.run().unwrap();
@@ -72,7 +72,7 @@ impl Alone {
         Alone { controller: pair.controller, out, now: pair.now }
     }
 
-    /// Gives one whole message to the session.
+    /// Passes one whole message to the session.
     pub fn give<'b>(&mut self, message: &'b [u8]) -> Result<Event<'b>, Close> {
         self.controller.received(self.now);
         let (used, event) = self.controller.next(message, self.now, &mut self.out)?.unwrap();
@@ -84,7 +84,7 @@ impl Alone {
         self.controller.version()
     }
 
-    /// The messages that the session wrote since this was last asked, printed.
+    /// Takes the messages that the session wrote, as text.
     pub fn sent(&mut self) -> Vec<String> {
         let sent = to_switch(self.out.as_slice(), |_, _, body| format!("{body:?}"));
         self.out.clear();
@@ -111,8 +111,8 @@ impl Pair {
         Pair { controller, switch, down, up, now: Duration::ZERO }
     }
 
-    /// Carries bytes both ways until nobody says anything any more. Returns what the events of the
-    /// controller's end were, printed, without `Nothing`.
+    /// Carries bytes both ways until no end sends more. Returns the events of the controller's end
+    /// as text, without `Nothing`.
     pub fn run(&mut self) -> Result<Vec<String>, Close> {
         let mut events = Vec::new();
         while !self.down.is_empty() || !self.up.is_empty() {
@@ -140,7 +140,7 @@ impl Pair {
     }
 }
 
-/// A message of a switch as bytes.
+/// The bytes of a switch's message.
 pub fn bytes(version: Version, xid: u32, message: &FromSwitch<'_>) -> Vec<u8> {
     let mut out = Out::with_capacity(OUT_BYTES);
     message.encode(version, xid, &mut out).unwrap();
@@ -153,7 +153,7 @@ pub fn raw(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
     [&[version, kind][..], &length, &xid.to_be_bytes(), body].concat()
 }
 
-/// Reads all messages to a switch.
+/// Decodes all messages to a switch.
 pub fn to_switch<T>(
     mut stream: &[u8],
     mut each: impl FnMut(Version, u32, ToSwitch<'_>) -> T,
@@ -173,14 +173,14 @@ pub fn last_xid(out: &Out) -> u32 {
     *to_switch(out.as_slice(), |_, xid, _| xid).last().unwrap()
 }
 
-/// A handshake that stands before its last stage: SET_CONFIG, DESC, (1.3) PORT_DESC and a barrier were
-/// sent, with these xids.
+/// A handshake before its last stage: SET_CONFIG, DESC, (1.3) PORT_DESC and a barrier were sent,
+/// with these xids.
 pub struct Half {
     pub end: Alone,
     pub xids: Vec<u32>,
 }
 
-/// A controller that has asked for description and ports.
+/// A controller that has requested description and ports.
 pub fn asked(version: Version) -> Half {
     let mut end = Alone::new(&Settings::default());
     end.give(&raw(version.wire(), 0, 1, &[])).unwrap();
