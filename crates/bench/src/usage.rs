@@ -27,8 +27,8 @@ pub(crate) struct ProcessCpu {
     /// In steps of 10 ms. The division between user and system is sampled.
     user: Duration,
     system: Duration,
-    /// By thread id. Exact to the nanosecond if the kernel reports it (at most a tick late), else to
-    /// the tick.
+    /// By thread id. Exact to the nanosecond if the kernel reports it (at most a tick late),
+    /// otherwise to the tick.
     threads: Vec<(u32, Duration)>,
     reads: Option<Reads>,
 }
