@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use crate::budget::{Advised, Budget};
 use crate::line::LINE_BYTES;
-use crate::slab::Room;
+use crate::slab::Slot;
 
 /// Bytes of a huge page on `x86_64`, and usually elsewhere.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -22,7 +22,7 @@ pub(crate) struct Chunk<T> {
     len: usize,
     capacity: usize,
     /// The part of a slab that holds the chunk; `None` for a chunk with its own allocation.
-    room: Option<Room>,
+    slot: Option<Slot>,
     /// Counts the bytes that the kernel accepted for huge pages.
     _advised: Option<Advised>,
 }
@@ -37,7 +37,7 @@ unsafe impl<T: Sync> Sync for Chunk<T> {}
 impl<T> Chunk<T> {
     /// A chunk without capacity and memory.
     pub(crate) const fn empty() -> Self {
-        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, room: None, _advised: None }
+        Chunk { start: NonNull::dangling(), len: 0, capacity: 0, slot: None, _advised: None }
     }
 }
 
@@ -48,9 +48,9 @@ impl<T: Copy> Chunk<T> {
         if layout.size() == 0 {
             return Some(Chunk::empty());
         }
-        let room = Room::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
-        let (start, advised) = match &room {
-            Some(room) => (room.start(), room.is_advised()),
+        let slot = Slot::take(layout.size()).filter(|_| layout.align() <= LINE_BYTES);
+        let (start, advised) = match &slot {
+            Some(slot) => (slot.start(), slot.is_advised()),
             None => {
                 // SAFETY: the size is not zero.
                 #[allow(unsafe_code)]
@@ -59,7 +59,7 @@ impl<T: Copy> Chunk<T> {
             }
         };
         let _advised = advised.then(|| budget.advised(layout.size()));
-        Some(Chunk { start: start.cast(), len: 0, capacity, room, _advised })
+        Some(Chunk { start: start.cast(), len: 0, capacity, slot, _advised })
     }
 
     /// Sets up to `count` more values to `value`, within the capacity.
@@ -102,7 +102,7 @@ impl<T> DerefMut for Chunk<T> {
 
 impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
-        if self.room.is_some() {
+        if self.slot.is_some() {
             return;
         }
         if let Some(layout) = layout::<T>(self.capacity).filter(|layout| layout.size() > 0) {
@@ -142,10 +142,10 @@ pub(crate) fn advise(_: NonNull<u8>, _: usize) -> bool {
 #[allow(clippy::unwrap_used, reason = "a failing test panics")]
 mod tests {
     use super::*;
-    use crate::slab::MIN_ROOM_BYTES;
+    use crate::slab::MIN_SLOT_BYTES;
 
     #[test]
-    fn a_chunk_is_filled_step_by_step_and_never_beyond_its_room() {
+    fn a_chunk_is_filled_step_by_step_and_never_beyond_its_slot() {
         let mut chunk = Chunk::with_capacity(10, &Budget::unlimited()).unwrap();
         assert!(chunk.is_empty());
         chunk.fill(4, 7_u64);
@@ -161,17 +161,17 @@ mod tests {
         let budget = Budget::unlimited();
         let large = Chunk::<u64>::with_capacity(HUGE_PAGE_BYTES / 8, &budget).unwrap();
         assert!(large.start.as_ptr().cast::<u8>().align_offset(HUGE_PAGE_BYTES) == 0);
-        let medium = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8, &budget).unwrap();
-        let small = Chunk::<u64>::with_capacity(MIN_ROOM_BYTES / 8 - 1, &budget).unwrap();
+        let medium = Chunk::<u64>::with_capacity(MIN_SLOT_BYTES / 8, &budget).unwrap();
+        let small = Chunk::<u64>::with_capacity(MIN_SLOT_BYTES / 8 - 1, &budget).unwrap();
         // All of it or, if the kernel has no huge pages, nothing.
-        assert!([0, HUGE_PAGE_BYTES + MIN_ROOM_BYTES].contains(&budget.huge_page_bytes()));
+        assert!([0, HUGE_PAGE_BYTES + MIN_SLOT_BYTES].contains(&budget.huge_page_bytes()));
         drop((large, medium));
         assert_eq!(budget.huge_page_bytes(), 0);
         drop(small);
     }
 
     #[test]
-    fn a_chunk_without_room_has_no_memory() {
+    fn a_chunk_without_slot_has_no_memory() {
         assert!(Chunk::<u64>::empty().is_empty());
         let mut none = Chunk::<u64>::with_capacity(0, &Budget::unlimited()).unwrap();
         none.fill(1, 1);

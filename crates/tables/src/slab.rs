@@ -2,7 +2,7 @@
 //!
 //! A thousand tables of a thousand entries each use as many pages of 4 KiB as one table of a
 //! million, and miss the TLB as often. In a virtual machine, where a miss walks the page tables of
-//! both kernels, that is a third of the time of a look-up. So chunks of at least [`MIN_ROOM_BYTES`]
+//! both kernels, that is a third of the time of a look-up. So chunks of at least [`MIN_SLOT_BYTES`]
 //! are placed side by side in slabs of huge pages.
 //!
 //! A slab belongs to the thread that allocates it, so that it is in the nearest memory. Any thread
@@ -24,7 +24,7 @@ const SLAB_BYTES: usize = 16 * HUGE_PAGE_BYTES;
 
 /// Minimum size of a chunk in a slab: one page, below which nothing is gained. It limits the number
 /// of chunks to search in a slab.
-pub(crate) const MIN_ROOM_BYTES: usize = 4096;
+pub(crate) const MIN_SLOT_BYTES: usize = 4096;
 
 /// Maximum number of slabs searched for space before a new one is allocated.
 const MAX_SLABS_LOOKED_THROUGH: usize = 8;
@@ -34,16 +34,16 @@ thread_local! {
 }
 
 /// A part of a slab for one chunk, aligned to a cache line. Not cleared.
-pub(crate) struct Room {
+pub(crate) struct Slot {
     slab: Arc<Slab>,
     range: Range<usize>,
 }
 
-impl Room {
-    /// Takes `bytes` of a slab. `None` below [`MIN_ROOM_BYTES`], from a huge page up, or without
+impl Slot {
+    /// Takes `bytes` of a slab. `None` below [`MIN_SLOT_BYTES`], from a huge page up, or without
     /// memory.
     pub(crate) fn take(bytes: usize) -> Option<Self> {
-        if !(MIN_ROOM_BYTES..HUGE_PAGE_BYTES).contains(&bytes) {
+        if !(MIN_SLOT_BYTES..HUGE_PAGE_BYTES).contains(&bytes) {
             return None;
         }
         SLABS.try_with(|slabs| slabs.borrow_mut().take(bytes.next_multiple_of(LINE_BYTES))).ok()?
@@ -63,7 +63,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.slab.free().give_back(self.range.clone());
     }
@@ -77,7 +77,7 @@ struct Slabs {
 }
 
 impl Slabs {
-    fn take(&mut self, bytes: usize) -> Option<Room> {
+    fn take(&mut self, bytes: usize) -> Option<Slot> {
         for _ in 0..self.slabs.len().min(MAX_SLABS_LOOKED_THROUGH) {
             if self.next >= self.slabs.len() {
                 self.next = 0;
@@ -87,7 +87,7 @@ impl Slabs {
                 continue;
             };
             match slab.take(bytes) {
-                Some(room) => return Some(room),
+                Some(slot) => return Some(slot),
                 None => self.next += 1,
             }
         }
@@ -105,7 +105,7 @@ struct Slab {
     free: Mutex<Free>,
 }
 
-// SAFETY: it owns its memory, and no two rooms overlap.
+// SAFETY: it owns its memory, and no two slots overlap.
 #[allow(unsafe_code)]
 unsafe impl Send for Slab {}
 // SAFETY: as above; the mutable part is behind a lock.
@@ -121,9 +121,9 @@ impl Slab {
         Some(Arc::new(Slab { start, advised, free: Mutex::new(Free::all()) }))
     }
 
-    fn take(self: &Arc<Self>, bytes: usize) -> Option<Room> {
+    fn take(self: &Arc<Self>, bytes: usize) -> Option<Slot> {
         let range = self.free().take(bytes)?;
-        Some(Room { slab: Arc::clone(self), range })
+        Some(Slot { slab: Arc::clone(self), range })
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
@@ -135,7 +135,7 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         if let Some(layout) = layout() {
-            // SAFETY: allocated with the same layout, and no room is left, since each holds it.
+            // SAFETY: allocated with the same layout, and no slot is left, since each holds it.
             #[allow(unsafe_code)]
             unsafe {
                 dealloc(self.start.as_ptr(), layout);
@@ -192,23 +192,23 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn rooms_lie_apart_and_what_is_given_back_is_taken_again() {
-        let rooms: Vec<Room> = (0..4).map(|_| Room::take(10_000).unwrap()).collect();
-        let starts: Vec<usize> = rooms.iter().map(|room| room.start().as_ptr().addr()).collect();
+    fn slots_lie_apart_and_what_is_given_back_is_taken_again() {
+        let slots: Vec<Slot> = (0..4).map(|_| Slot::take(10_000).unwrap()).collect();
+        let starts: Vec<usize> = slots.iter().map(|slot| slot.start().as_ptr().addr()).collect();
         assert!(starts.is_sorted() && starts.windows(2).all(|two| two[1] - two[0] >= 10_000));
         assert!(starts.iter().all(|start| start.is_multiple_of(LINE_BYTES)));
-        let slab = Arc::downgrade(&rooms[0].slab);
-        drop(rooms);
-        assert_eq!(slab.strong_count(), 0, "it goes with its last room");
+        let slab = Arc::downgrade(&slots[0].slab);
+        drop(slots);
+        assert_eq!(slab.strong_count(), 0, "it goes with its last slot");
     }
 
     #[test]
-    fn a_room_is_given_back_by_another_thread() {
+    fn a_slot_is_given_back_by_another_thread() {
         let (first, second) =
-            (Room::take(MIN_ROOM_BYTES).unwrap(), Room::take(MIN_ROOM_BYTES).unwrap());
+            (Slot::take(MIN_SLOT_BYTES).unwrap(), Slot::take(MIN_SLOT_BYTES).unwrap());
         let start = first.start();
         std::thread::spawn(move || drop(first)).join().unwrap();
-        let third = Room::take(MIN_ROOM_BYTES).unwrap();
+        let third = Slot::take(MIN_SLOT_BYTES).unwrap();
         assert_eq!(third.start(), start);
         drop((second, third));
     }
@@ -216,16 +216,16 @@ mod tests {
     #[test]
     fn a_full_slab_is_followed_by_another() {
         let bytes = HUGE_PAGE_BYTES - LINE_BYTES;
-        let rooms: Vec<Room> =
-            (0..=SLAB_BYTES / bytes).map(|_| Room::take(bytes).unwrap()).collect();
-        let (first, last) = (rooms.first().unwrap(), rooms.last().unwrap());
+        let slots: Vec<Slot> =
+            (0..=SLAB_BYTES / bytes).map(|_| Slot::take(bytes).unwrap()).collect();
+        let (first, last) = (slots.first().unwrap(), slots.last().unwrap());
         assert!(!Arc::ptr_eq(&first.slab, &last.slab));
     }
 
     #[test]
-    fn what_is_small_or_a_huge_page_of_its_own_gets_no_room() {
-        for bytes in [0, MIN_ROOM_BYTES - 1, HUGE_PAGE_BYTES, usize::MAX] {
-            assert!(Room::take(bytes).is_none(), "{bytes}");
+    fn what_is_small_or_a_huge_page_of_its_own_gets_no_slot() {
+        for bytes in [0, MIN_SLOT_BYTES - 1, HUGE_PAGE_BYTES, usize::MAX] {
+            assert!(Slot::take(bytes).is_none(), "{bytes}");
         }
     }
 
