@@ -123,7 +123,7 @@ impl Hosts {
     /// The hosts with this Ethernet address: one for each VLAN that uses it.
     pub fn of_mac(&self, mac: MacAddr) -> impl Iterator<Item = &Host> {
         let (first, last) = (HostId::new(mac, None), HostId::new(mac, Some(u16::MAX)));
-        self.ids.range(first..=last).filter_map(|id| self.get(id.mac, id.vlan))
+        self.known(self.ids.range(first..=last))
     }
 
     /// The hosts at a port.
@@ -131,12 +131,22 @@ impl Hosts {
         let first = HostId { mac: MacAddr::ZERO, vlan: None };
         let last = HostId { mac: MacAddr::BROADCAST, vlan: Some(u16::MAX) };
         let range = self.places.range((at, first)..=(at, last));
-        range.filter_map(|(_, id)| self.get(id.mac, id.vlan))
+        self.known(range.map(|(_, id)| id))
     }
 
     /// All hosts, sorted by their ports.
     pub fn iter(&self) -> impl Iterator<Item = &Host> {
-        self.places.iter().filter_map(|(_, id)| self.get(id.mac, id.vlan))
+        self.known(self.places.iter().map(|(_, id)| id))
+    }
+
+    /// The hosts with these ids, in this order.
+    fn known<'h>(
+        &'h self,
+        ids: impl Iterator<Item = &'h HostId>,
+    ) -> impl Iterator<Item = &'h Host> {
+        #[cfg(test)]
+        let ids = ids.inspect(|_| tests::LOOKED_AT.with(|count| count.set(count.get() + 1)));
+        ids.filter_map(|id| self.get(id.mac, id.vlan))
     }
 
     /// Number of hosts.
@@ -200,6 +210,11 @@ mod tests {
     use super::*;
     use crate::Dpid;
 
+    thread_local! {
+        /// How many hosts were looked at.
+        pub(super) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
     fn host(n: u8, port: u32, addresses: &[&str]) -> Host {
         Host {
             id: HostId::new(MacAddr([2, 0, 0, 0, 0, n]), None),
@@ -237,6 +252,23 @@ mod tests {
         assert_eq!(vlans(&hosts), [None, Some(7), Some(4095)]);
         hosts.remove(HostId::new(mac, Some(7)));
         assert_eq!(vlans(&hosts), [None, Some(4095)]);
+    }
+
+    /// `provisioning` looks its hosts up whenever any host has changed: that must not take longer where there are more hosts.
+    #[test]
+    fn nobody_looks_at_other_hosts_to_find_those_of_an_address_or_of_a_port() {
+        let mut hosts = Hosts::default();
+        for n in 0..=255 {
+            for vlan in [None, Some(7)] {
+                let id = HostId::new(MacAddr([2, 0, 0, 0, 0, n]), vlan);
+                hosts.insert(Host { id, ..host(n, n.into(), &[]) });
+            }
+        }
+        let looked_at = |found: usize| (found, LOOKED_AT.with(|count| count.take()));
+        assert_eq!(looked_at(hosts.of_mac(MacAddr([2, 0, 0, 0, 0, 9])).count()), (2, 2));
+        assert_eq!(looked_at(hosts.at(SwitchPort::new(Dpid(1), Port(9))).count()), (2, 2));
+        assert_eq!(looked_at(hosts.of_mac(MacAddr([3, 0, 0, 0, 0, 9])).count()), (0, 0));
+        assert_eq!(looked_at(hosts.iter().count()), (512, 512));
     }
 
     #[test]
