@@ -45,6 +45,16 @@ pub enum Event {
         /// Number of connections that ended for this reason since the last such event.
         times: u64,
     },
+    /// Connections were closed at once, because a limit was reached. Published at most once a
+    /// minute.
+    ConnectionsRefused {
+        /// Source address of the last of these connections.
+        from: IpAddr,
+        /// Why the last of these connections was refused.
+        why: Ended,
+        /// Number of connections refused, for any reason, since the last such event.
+        times: u64,
+    },
     /// An OpenFlow 1.0 switch did not report its flows, so flows that an app removes may stay.
     RemovalUnanswered {
         /// The app.
@@ -211,7 +221,8 @@ pub enum Event {
         lasted: Duration,
     },
     /// A switch refuses a flow of the controller's own. Without it, the switch does not send what
-    /// the controller must see. The flow is sent again, at growing intervals.
+    /// the controller must see. The flow is sent again, at growing intervals. Published at most once
+    /// a minute for each flow of a switch, however often the switch connects.
     OwnFlowRefused {
         /// The switch.
         dpid: Dpid,
@@ -219,6 +230,8 @@ pub enum Event {
         flow: &'static str,
         /// Why.
         why: Refusal,
+        /// Number of refusals since the last such event.
+        times: u64,
     },
     /// A flow of the controller's own that the switch refused before is installed.
     OwnFlowInstalled {
@@ -306,6 +319,7 @@ impl Event {
             Event::SwitchUp { .. } => "switch_up",
             Event::SwitchDown { .. } => "switch_down",
             Event::ConnectionEnded { .. } => "connection_ended",
+            Event::ConnectionsRefused { .. } => "connections_refused",
             Event::RemovalUnanswered { .. } => "removal_unanswered",
             Event::LinkUp(_) => "link_up",
             Event::LinkDown { .. } => "link_down",
@@ -337,7 +351,7 @@ impl Event {
     /// Whether an operator should look at it: an attack, a fault, or wrong cabling.
     #[must_use]
     pub fn is_alarming(&self) -> bool {
-        if let Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } = self {
+        if let Some(why) = self.ended() {
             return why.reason.is_alarming();
         }
         !matches!(
@@ -356,12 +370,15 @@ impl Event {
 }
 
 impl Event {
-    /// Whether it reports that a switch's connection is up or has ended.
+    /// Whether it reports that a switch's connection is up, has ended, or was refused.
     #[must_use]
     pub fn is_about_connection(&self) -> bool {
         matches!(
             self,
-            Event::SwitchUp { .. } | Event::SwitchDown { .. } | Event::ConnectionEnded { .. }
+            Event::SwitchUp { .. }
+                | Event::SwitchDown { .. }
+                | Event::ConnectionEnded { .. }
+                | Event::ConnectionsRefused { .. }
         )
     }
 
@@ -369,7 +386,9 @@ impl Event {
     #[must_use]
     pub fn ended(&self) -> Option<&Ended> {
         match self {
-            Event::SwitchDown { why, .. } | Event::ConnectionEnded { why, .. } => Some(why),
+            Event::SwitchDown { why, .. }
+            | Event::ConnectionEnded { why, .. }
+            | Event::ConnectionsRefused { why, .. } => Some(why),
             _ => None,
         }
     }
@@ -387,6 +406,11 @@ impl fmt::Display for Named<'_> {
     }
 }
 
+/// Writes the number of repeated happenings.
+fn write_times(f: &mut fmt::Formatter<'_>, times: u64) -> fmt::Result {
+    if times > 1 { write!(f, " ({times} times)") } else { Ok(()) }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -401,8 +425,12 @@ impl fmt::Display for Event {
                     Some(from) => write!(f, "a connection from {from} ended: {why}")?,
                     None => write!(f, "connections from many addresses ended: {why}")?,
                 }
+                write_times(f, *times)
+            }
+            Event::ConnectionsRefused { from, why, times } => {
+                write!(f, "a connection from {from} was refused: {why}")?;
                 if *times > 1 {
-                    write!(f, " ({times} times)")?;
+                    write!(f, " (the last of {times})")?;
                 }
                 Ok(())
             }
@@ -504,11 +532,12 @@ impl fmt::Display for Event {
             Event::StormOver { app, lasted } => {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
             }
-            Event::OwnFlowRefused { dpid, flow, why } => {
+            Event::OwnFlowRefused { dpid, flow, why, times } => {
                 write!(
                     f,
                     "switch {dpid} refuses the {flow}, and is of little use without it: {why}"
-                )
+                )?;
+                write_times(f, *times)
             }
             Event::OwnFlowInstalled { dpid, flow } => {
                 write!(f, "switch {dpid} has the {flow}, which it refused before")

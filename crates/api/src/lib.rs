@@ -33,6 +33,7 @@ mod network;
 mod nowhere;
 mod own_flow;
 pub mod packet;
+mod repeats;
 mod switch;
 mod switches;
 mod task;
@@ -71,8 +72,11 @@ pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use network::{Extensions, Network, NetworkState, Runtime};
 pub use nowhere::Nowhere;
-pub use own_flow::{OWN_FLOW_AGAIN, OWN_FLOW_AGAIN_MAX, OwnFlow, RefusedFlows};
+pub use own_flow::{
+    OWN_FLOW_AGAIN, OWN_FLOW_AGAIN_MAX, OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows,
+};
 pub use packet::{PacketIn, VlanTag};
+pub use repeats::Repeats;
 pub use switch::{Requests, Switch, Xid};
 pub use switches::Switches;
 pub use task::{MakeTask, NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TaskWork, TimerId};

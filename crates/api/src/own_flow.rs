@@ -1,12 +1,12 @@
 //! The controller's own flows that every switch needs: the table-miss entry, and those of services.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellrock_openflow::ErrorMessage;
 
-use crate::{Dpid, Event, Network, Refusal};
+use crate::{Dpid, Event, Network, Refusal, Repeats};
 
 /// Delay after the first refusal of a flow of the controller's own, until it is sent again. Each
 /// further refusal doubles it.
@@ -15,9 +15,17 @@ pub const OWN_FLOW_AGAIN: Duration = Duration::from_secs(1);
 /// Maximum delay between two attempts.
 pub const OWN_FLOW_AGAIN_MAX: Duration = Duration::from_secs(60);
 
+/// Minimum time between two events about the same refused flow of a switch, over all connections of
+/// the switch.
+pub const OWN_FLOW_REPORTED_EVERY: Duration = Duration::from_secs(60);
+
+/// Maximum number of refused flows with events of their own. Further flows share one such event.
+const FLOWS_REPORTED_APART: usize = 1024;
+
 /// A flow of the controller's own in one switch, for the worker and for services. If the switch
 /// refuses it (full table, unsupported match), it is sent again. A refusal is an alarm
-/// ([`Event::OwnFlowRefused`]), published once until the flow is installed.
+/// ([`Event::OwnFlowRefused`]), published once until the flow is installed, and at most every
+/// [`OWN_FLOW_REPORTED_EVERY`] over all connections of the switch.
 #[derive(Debug)]
 pub struct OwnFlow {
     name: &'static str,
@@ -27,6 +35,8 @@ pub struct OwnFlow {
     barrier: Option<u32>,
     /// Number of refusals since the flow was last installed.
     refusals: u32,
+    /// Whether one of these refusals was published.
+    is_reported: bool,
     /// Time to send it again.
     again: Option<Duration>,
 }
@@ -35,7 +45,7 @@ impl OwnFlow {
     /// A flow with this name in events, such as `table-miss entry`.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        OwnFlow { name, sent: None, barrier: None, refusals: 0, again: None }
+        OwnFlow { name, sent: None, barrier: None, refusals: 0, is_reported: false, again: None }
     }
 
     /// Notes that the flow was sent with this transaction id.
@@ -71,9 +81,14 @@ impl OwnFlow {
         self.again = Some(now + longer.min(OWN_FLOW_AGAIN_MAX));
         self.barrier = None;
         let why = Refusal::from(error);
-        network.extension::<RefusedFlows>().note(dpid, self.name, Some(why));
-        if self.refusals == 0 {
-            network.events().publish(now, Event::OwnFlowRefused { dpid, flow: self.name, why });
+        let refused = network.extension::<RefusedFlows>();
+        refused.note(dpid, self.name, Some(why));
+        if !self.is_reported
+            && let Some(times) = refused.is_to_report(dpid, self.name, now)
+        {
+            self.is_reported = true;
+            let event = Event::OwnFlowRefused { dpid, flow: self.name, why, times };
+            network.events().publish(now, event);
         }
         self.refusals = self.refusals.saturating_add(1);
         true
@@ -91,8 +106,12 @@ impl OwnFlow {
         }
         (self.barrier, self.again) = (None, None);
         if std::mem::take(&mut self.refusals) > 0 {
-            network.extension::<RefusedFlows>().note(dpid, self.name, None);
-            network.events().publish(now, Event::OwnFlowInstalled { dpid, flow: self.name });
+            let refused = network.extension::<RefusedFlows>();
+            refused.note(dpid, self.name, None);
+            if refused.was_reported(dpid, self.name) || self.is_reported {
+                network.events().publish(now, Event::OwnFlowInstalled { dpid, flow: self.name });
+            }
+            self.is_reported = false;
         }
         true
     }
@@ -106,19 +125,39 @@ impl OwnFlow {
 }
 
 /// The controller's own flows that switches refuse. All apps share it: [`Network::extension`].
-#[derive(Debug, Default)]
-pub struct RefusedFlows(Mutex<BTreeMap<Dpid, BTreeMap<&'static str, Refusal>>>);
+#[derive(Debug)]
+pub struct RefusedFlows(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Flows that switches refuse now.
+    refused: BTreeMap<Dpid, BTreeMap<&'static str, Refusal>>,
+    /// Limits the events about refusals. `None` stands for further switches.
+    reports: Repeats<(Option<Dpid>, &'static str)>,
+    /// Flows whose last event is a refusal; at most [`FLOWS_REPORTED_APART`].
+    reported: BTreeSet<(Dpid, &'static str)>,
+}
+
+impl Default for RefusedFlows {
+    fn default() -> Self {
+        RefusedFlows(Mutex::new(Inner {
+            refused: BTreeMap::new(),
+            reports: Repeats::new(OWN_FLOW_REPORTED_EVERY, FLOWS_REPORTED_APART),
+            reported: BTreeSet::new(),
+        }))
+    }
+}
 
 impl RefusedFlows {
     /// Names of the flows that a switch refuses now, and why.
     #[must_use]
     pub fn of(&self, dpid: Dpid) -> Vec<(&'static str, Refusal)> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&dpid).into_iter().flatten().map(|(name, why)| (*name, *why)).collect()
+        let inner = self.inner();
+        inner.refused.get(&dpid).into_iter().flatten().map(|(name, why)| (*name, *why)).collect()
     }
 
     fn note(&self, dpid: Dpid, name: &'static str, why: Option<Refusal>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = &mut self.inner().refused;
         let of_switch = all.entry(dpid).or_default();
         match why {
             Some(why) => of_switch.insert(name, why),
@@ -127,6 +166,25 @@ impl RefusedFlows {
         if of_switch.is_empty() {
             all.remove(&dpid);
         }
+    }
+
+    /// Notes an unpublished refusal. Returns the number of these, if it is time to publish them.
+    fn is_to_report(&self, dpid: Dpid, name: &'static str, now: Duration) -> Option<u64> {
+        let mut inner = self.inner();
+        let (_, times) = inner.reports.note((Some(dpid), name), (None, name), now)?;
+        if inner.reported.len() < FLOWS_REPORTED_APART {
+            inner.reported.insert((dpid, name));
+        }
+        Some(times)
+    }
+
+    /// Whether the last event about a flow is a refusal. Called before the opposite is published.
+    fn was_reported(&self, dpid: Dpid, name: &'static str) -> bool {
+        self.inner().reported.remove(&(dpid, name))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -171,5 +229,52 @@ mod tests {
         let events: Vec<&str> =
             network.events().latest(10).iter().map(|it| it.event.name()).collect();
         assert_eq!(events, ["own_flow_refused", "own_flow_installed"]);
+    }
+
+    /// A switch reconnects all the time, and refuses the flow each time.
+    #[test]
+    fn a_refusal_over_many_connections_is_published_once_a_minute_with_its_number() {
+        const MINUTES: usize = 10;
+        let network = Nowhere::network();
+        let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
+        let mut now = Duration::ZERO;
+        for _ in 0..60 * MINUTES {
+            let mut flow = OwnFlow::new("table-miss entry");
+            flow.sent(1, now);
+            assert!(flow.refused((&network, DPID), 1, &error, now));
+            flow.forget(&network, DPID);
+            now += Duration::from_secs(1);
+        }
+        let events = network.events().latest(usize::MAX);
+        assert_eq!(events.len(), MINUTES);
+        let last = events.last().map(|it| it.event.to_string()).unwrap_or_default();
+        assert!(last.ends_with("(60 times)"), "{last}");
+        // The last event about the flow is true; a further refusal in the same minute has no event.
+        for xid in [1, 3] {
+            let mut flow = OwnFlow::new("table-miss entry");
+            flow.sent(xid, now);
+            assert!(flow.refused((&network, DPID), xid, &error, now));
+            flow.sent(xid + 1, now);
+            flow.followed(100);
+            assert!(flow.confirmed((&network, DPID), 100, now));
+        }
+        let names: Vec<_> = network.events().latest(2).iter().map(|it| it.event.name()).collect();
+        assert_eq!(names, ["own_flow_refused", "own_flow_installed"]);
+    }
+
+    #[test]
+    fn many_switches_that_refuse_are_reported_together_beyond_a_bound() {
+        let network = Nowhere::network();
+        let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
+        let now = Duration::ZERO;
+        for dpid in 0..2 * FLOWS_REPORTED_APART as u64 {
+            let mut flow = OwnFlow::new("table-miss entry");
+            flow.sent(1, now);
+            assert!(flow.refused((&network, Dpid(dpid)), 1, &error, now));
+            flow.forget(&network, Dpid(dpid));
+        }
+        assert_eq!(network.events().count(), FLOWS_REPORTED_APART as u64 + 1);
+        let refused = network.extension::<RefusedFlows>();
+        assert!(refused.inner().reported.len() <= FLOWS_REPORTED_APART);
     }
 }

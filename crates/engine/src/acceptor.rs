@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bellrock_api::Network;
 use bellrock_worker::{Limits, Wake};
 use mio::event::Events;
 use mio::{Interest, Poll, Token};
@@ -13,6 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{debug, info, warn};
 
 use crate::halt::Halt;
+use crate::refusals::{Refusals, Refused};
 use crate::settings::StartError;
 use crate::thread::Inbox;
 
@@ -58,6 +60,9 @@ pub(crate) struct Acceptor {
     pub(crate) halt: Arc<Halt>,
     /// Time of the last log line about missing file descriptors.
     pub(crate) said_out_of_files: Option<Instant>,
+    pub(crate) refusals: Refusals,
+    /// Where it publishes events, and whose clock they have.
+    pub(crate) network: Network,
 }
 
 /// Listens on an address. An IPv6 address takes IPv6 only, so that `[::]` and `0.0.0.0` can be used
@@ -92,7 +97,9 @@ impl Acceptor {
         let mut events = Events::with_capacity(self.listeners.len() + 1);
         let mut again_in = None;
         while !self.halt.is_stopping() {
-            match self.poll.poll(&mut events, again_in) {
+            let report_in = self.refusals.next().map(|at| at.saturating_sub(self.network.now()));
+            let wait = [again_in, report_in].into_iter().flatten().min();
+            match self.poll.poll(&mut events, wait) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
@@ -104,6 +111,10 @@ impl Acceptor {
                     let left = self.accept_some(place);
                     again_in = [again_in, left].into_iter().flatten().min();
                 }
+            }
+            let now = self.network.now();
+            if let Some(event) = self.refusals.due(now) {
+                self.network.events().publish(now, event);
             }
         }
         Ok(())
@@ -143,34 +154,37 @@ impl Acceptor {
     }
 
     /// Gives a connection to the least loaded worker under its limit, or closes it.
-    fn give(&self, stream: std::net::TcpStream, peer: SocketAddr) {
+    fn give(&mut self, stream: std::net::TcpStream, peer: SocketAddr) {
         let loads = self.inboxes.iter().map(|inbox| (inbox.load(), inbox));
         let total: usize = loads.clone().map(|(load, _)| load).sum();
+        let Limits { connections, switches_per_worker, .. } = self.limits;
+        if total >= connections {
+            return self.refuse(peer, Refused::Connections(connections));
+        }
         let least = loads.min_by_key(|(load, _)| *load);
-        let Some((_, inbox)) = least.filter(|(load, _)| {
-            total < self.limits.connections && *load < self.limits.switches_per_worker
-        }) else {
-            return self.refuse(peer, "the limit of connections is reached");
+        let Some((_, inbox)) = least.filter(|(load, _)| *load < switches_per_worker) else {
+            return self.refuse(peer, Refused::Workers(switches_per_worker));
         };
         // Answers are small, and a late one is useless: never delay to collect more data.
         if let Err(error) = stream.set_nodelay(true) {
-            return self.refuse(peer, &error.to_string());
+            return self.refuse(peer, error.into());
         }
         inbox.given.fetch_add(1, Ordering::Relaxed);
         if inbox.streams.push(stream).is_err() {
             inbox.given.fetch_sub(1, Ordering::Relaxed);
-            return self.refuse(peer, "its worker does not keep up with new connections");
+            return self.refuse(peer, Refused::Busy);
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         inbox.sleeper.wake();
     }
 
-    fn refuse(&self, peer: SocketAddr, reason: &str) {
+    fn refuse(&mut self, peer: SocketAddr, reason: Refused) {
         let refused = self.counts.refused.fetch_add(1, Ordering::Relaxed) + 1;
         // Powers of two only: many connections must not cause many log lines.
         if refused.is_power_of_two() {
-            info!(%peer, reason, refused, "connection refused");
+            info!(%peer, %reason, refused, "connection refused");
         }
+        self.refusals.refused(peer.ip(), reason);
     }
 }
 

@@ -18,6 +18,7 @@ use tracing::{error, warn};
 use crate::acceptor::{Acceptor, listen};
 use crate::halt::Halt;
 use crate::monitor::Monitor;
+use crate::refusals::Refusals;
 use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
 use crate::tasks::{self, WakeTasks};
 use crate::thread::{Inbox, Start, WAKE, run};
@@ -117,6 +118,8 @@ impl Engine {
             counts,
             halt,
             said_out_of_files: None,
+            refusals: Refusals::default(),
+            network: shared.network(),
         };
         acceptor.register().map_err(system("the acceptor"))?;
         let thread = engine.spawn("acceptor".into(), move || acceptor.run())?;

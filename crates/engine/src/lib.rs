@@ -21,6 +21,7 @@ mod idle;
 mod linger;
 mod monitor;
 mod queue;
+mod refusals;
 mod settings;
 mod sockets;
 mod tasks;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bellrock_api::{Dpid, DynApp, Version};
+use bellrock_api::{Dpid, DynApp, EndReason, Event, Version};
 use bellrock_engine::{Engine, MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings};
 use peer::{Answer, Background, Peer, counter, counters, start, until};
 
@@ -45,23 +45,36 @@ fn switches_of_both_versions_come_up_on_both_kinds_of_address() {
 #[test]
 fn connections_beyond_the_limit_are_closed_at_once_and_counted() {
     let engine = start(2, |settings| settings.worker.limits.connections = 3);
-    refuses_the_fourth(&engine);
+    refuses_the_fourth(&engine, "there are 3 connections", "max_connections");
 }
 
 #[test]
 fn connections_beyond_what_the_workers_may_have_are_closed_at_once_and_counted() {
     let engine = start(3, |settings| settings.worker.limits.switches_per_worker = 1);
-    refuses_the_fourth(&engine);
+    refuses_the_fourth(&engine, "each worker has 1 connections", "max_switches_per_worker");
     assert_eq!(counters(&engine, "connections_opened").iter().max(), Some(&2));
 }
 
-fn refuses_the_fourth(engine: &Engine) {
+fn refuses_the_fourth(engine: &Engine, why: &str, setting: &str) {
     let mut peers: Vec<Peer> = (1..=3).map(|dpid| Peer::up(engine, Version::V1_3, dpid)).collect();
     for dpid in 4..=5 {
         Peer::connect(engine.addresses()[0], Version::V1_3, dpid).wait_closed();
     }
     let status = engine.monitor().status();
     assert_eq!((status.connections, status.accepted, status.refused), (3, 3, 2));
+    // One event for now, however many are refused.
+    let refused = || {
+        let events = engine.network().events().latest(usize::MAX);
+        let refused = events.into_iter().map(|it| it.event);
+        refused.filter(|it| matches!(it, Event::ConnectionsRefused { .. })).collect::<Vec<_>>()
+    };
+    until("the first is published", || !refused().is_empty());
+    let events = refused();
+    let text = events[0].to_string();
+    assert!(text.starts_with("a connection from 127.0.0.1 was refused: "), "{text}");
+    assert!(text.contains(why) && text.contains(setting), "{text}");
+    assert_eq!(events[0].ended().map(|why| why.reason), Some(EndReason::Limit));
+    assert_eq!(events.len(), 1);
     peers.iter_mut().for_each(|peer| peer.ping(7));
     // One connection ends, which allows another.
     drop(peers.pop());

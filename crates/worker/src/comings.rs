@@ -1,11 +1,10 @@
 //! Events of connections: switches come up, go down, or fail to come up. Their number is bounded,
 //! since any peer can connect and disconnect all day long.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{EndReason, Ended, Event};
+use bellrock_api::{EndReason, Ended, Event, Repeats};
 use bellrock_session::Close;
 
 use crate::connection::End;
@@ -30,20 +29,14 @@ pub(crate) struct Comings {
     left: u32,
     /// Time up to which events have been added to `left`.
     since: Duration,
-    ended: BTreeMap<(Option<IpAddr>, EndReason), Repeated>,
-}
-
-/// Connections of one address that ended for one reason.
-#[derive(Debug)]
-struct Repeated {
-    published: Duration,
-    /// Number of connections since then.
-    times: u64,
+    /// Ends by address and reason. `None`: of further addresses.
+    ended: Repeats<(Option<IpAddr>, EndReason)>,
 }
 
 impl Default for Comings {
     fn default() -> Self {
-        Comings { left: BURST_EVENTS, since: Duration::ZERO, ended: BTreeMap::new() }
+        let ended = Repeats::new(REPEATED_EVERY, MAX_REPEATED);
+        Comings { left: BURST_EVENTS, since: Duration::ZERO, ended }
     }
 }
 
@@ -63,23 +56,9 @@ impl Comings {
     /// Counts a connection that ended before its switch was up. Returns the event to publish, if
     /// one is due.
     pub(crate) fn ended(&mut self, from: IpAddr, why: Ended, now: Duration) -> Option<Event> {
-        let is_recent = |repeated: &Repeated| now < repeated.published + REPEATED_EVERY;
-        let key = (Some(from), why.reason);
-        if self.ended.len() >= MAX_REPEATED && !self.ended.contains_key(&key) {
-            self.ended.retain(|_, repeated| is_recent(repeated));
-        }
-        let has_room = self.ended.len() < MAX_REPEATED || self.ended.contains_key(&key);
-        let key = if has_room { key } else { (None, why.reason) };
-        let times = match self.ended.get_mut(&key) {
-            Some(repeated) if is_recent(repeated) => {
-                repeated.times += 1;
-                return None;
-            }
-            Some(repeated) => repeated.times + 1,
-            None => 1,
-        };
-        self.ended.insert(key, Repeated { published: now, times: 0 });
-        Some(Event::ConnectionEnded { from: key.0, why, times })
+        let (key, others) = ((Some(from), why.reason), (None, why.reason));
+        let ((from, _), times) = self.ended.note(key, others, now)?;
+        Some(Event::ConnectionEnded { from, why, times })
     }
 }
 
@@ -161,6 +140,5 @@ mod tests {
         assert_eq!(published.last(), Some(&(None, 1)));
         // The first ones expire after a minute.
         assert!(ended(2000, 61).is_some_and(|(from, _)| from.is_some()));
-        assert_eq!(comings.ended.len(), 1);
     }
 }

@@ -88,6 +88,8 @@ counters! {
     apps_disabled,
     /// OpenFlow errors that switches sent.
     errors_received,
+    /// Table-miss entries that switches refused.
+    table_miss_refused,
     /// Messages that could not be read.
     malformed,
     /// Replies to no request of ours, and hellos after the first.

@@ -334,6 +334,7 @@ impl Worker {
             && let Stage::Up(up) = &mut connection.stage
             && up.table_miss.refused((&self.network, up.info.dpid), xid, error, now)
         {
+            self.counters.table_miss_refused.add(1);
             return;
         }
         self.owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));

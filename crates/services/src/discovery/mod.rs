@@ -106,6 +106,8 @@ counters! {
         over_limit: "lldp_over_limit",
         /// Announcements lost because the controller was too busy.
         lost: "announcements_lost",
+        /// Flows for announcements that switches refused.
+        flow_refused: "announcement_flow_refused",
     }
 }
 

@@ -299,7 +299,9 @@ impl Handler for DiscoverySwitch {
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        self.brings.refused((&self.network, self.dpid), xid.0, error, switch.now());
+        if self.brings.refused((&self.network, self.dpid), xid.0, error, switch.now()) {
+            self.counts.flow_refused.add(1);
+        }
         Ok(())
     }
 

@@ -1,0 +1,110 @@
+//! Connections that are refused as soon as they come, as events: one a minute with their number, so that nobody floods the
+//! events by connecting.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bellrock_api::{EndReason, Ended, Event};
+
+/// How often such an event is published at most.
+const REPORTED_EVERY: Duration = Duration::from_secs(60);
+
+/// Why a connection is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(
+        "there are {0} connections, as many as may be; set max_connections higher, or find out who connects"
+    )]
+    Connections(usize),
+    #[error(
+        "each worker has {0} connections, as many as it may have; set max_switches_per_worker higher, \
+         or use more workers"
+    )]
+    Workers(usize),
+    #[error("too many connections come at a time for its worker; use more workers")]
+    Busy,
+    #[error("its socket failed: {0}")]
+    Socket(#[from] io::Error),
+}
+
+impl Refused {
+    fn ended(&self) -> Ended {
+        let reason = match self {
+            Refused::Connections(_) | Refused::Workers(_) | Refused::Busy => EndReason::Limit,
+            Refused::Socket(_) => EndReason::ClosedByPeer,
+        };
+        Ended { reason, text: self.to_string().into() }
+    }
+}
+
+/// Which of them are published.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    /// When the last event was.
+    published: Option<Duration>,
+    /// How many were refused since then, and the last of them.
+    since: Option<(u64, IpAddr, Refused)>,
+}
+
+impl Refusals {
+    /// Notes one. [`Refusals::due`] says what is published of it.
+    pub(crate) fn refused(&mut self, from: IpAddr, why: Refused) {
+        let before = self.since.as_ref().map_or(0, |(times, ..)| *times);
+        self.since = Some((before.saturating_add(1), from, why));
+    }
+
+    /// When an event is due; `None` where nothing was refused.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.since.as_ref()?;
+        Some(self.published.map_or(Duration::ZERO, |at| at.saturating_add(REPORTED_EVERY)))
+    }
+
+    /// The event that is due.
+    pub(crate) fn due(&mut self, now: Duration) -> Option<Event> {
+        if self.next()? > now {
+            return None;
+        }
+        let (times, from, why) = self.since.take()?;
+        self.published = Some(now);
+        Some(Event::ConnectionsRefused { from, why: why.ended(), times })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_connects_all_the_time_is_one_event_a_minute_with_the_number() {
+        const MINUTES: u64 = 10;
+        const PER_SECOND: u64 = 1000;
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.next(), None);
+        let mut events = Vec::new();
+        for second in 100..100 + 60 * MINUTES {
+            for n in 0..PER_SECOND {
+                refusals.refused(IpAddr::from([10, 0, 0, n as u8]), Refused::Connections(5));
+                events.extend(refusals.due(Duration::from_secs(second)));
+            }
+        }
+        assert_eq!(events.len() as u64, MINUTES);
+        // What came after the last event is published when its minute is over.
+        let at = refusals.next().unwrap();
+        assert_eq!(at, Duration::from_secs(100 + 60 * MINUTES));
+        events.extend(refusals.due(at));
+        assert_eq!((refusals.next(), refusals.due(at * 2)), (None, None));
+        let times = |event: &Event| match event {
+            Event::ConnectionsRefused { times, .. } => *times,
+            other => unreachable!("{other}"),
+        };
+        assert_eq!(events.iter().map(times).sum::<u64>(), 60 * MINUTES * PER_SECOND);
+        assert_eq!(
+            events[1].to_string(),
+            "a connection from 10.0.0.0 was refused: there are 5 connections, as many as may be; set \
+             max_connections higher, or find out who connects (the last of 60000)"
+        );
+        assert!(events[1].is_alarming() && events[1].is_about_connection());
+    }
+}
