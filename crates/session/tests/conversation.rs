@@ -164,7 +164,7 @@ fn what_happens_to_ports_in_the_handshake_is_in_the_switch() {
             (PortReason::Delete, port(1)),
         ] {
             let message = bytes(version, 0, &status(reason, desc));
-            assert!(matches!(end.give(&message), Ok(Event::Nothing)));
+            assert!(matches!(end.give(&message), Ok(Event::PortStatus(_))));
         }
         let message = bytes(version, 0, &packet_in(b"early"));
         assert!(matches!(end.give(&message), Ok(Event::PacketIn { .. })));

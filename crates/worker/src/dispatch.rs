@@ -173,7 +173,10 @@ impl Worker {
         match event {
             Event::Ready => self.ready(key, now, transport),
             Event::ProbeAnswered => self.challenge_met(key),
-            Event::PortStatus(status) => self.port_status(key, &status, now),
+            Event::PortStatus(status) => {
+                self.early_port_status(key, &status);
+                self.port_status(key, &status, now);
+            }
             Event::FlowRemoved(flow) => {
                 self.keep_table_miss(key, &flow, now, transport);
                 self.each(key, now, |app, handler, switch| {
@@ -296,8 +299,13 @@ impl Worker {
         }
         if let Stage::Up(up) = &mut connection.stage {
             up.changed = true;
-            self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
+            self.port_changed(key, status, now);
         }
+    }
+
+    /// Calls the handlers of a switch for a change of a port.
+    pub(crate) fn port_changed(&mut self, key: Key, status: &PortStatus, now: Duration) {
+        self.each(key, now, |_, handler, switch| handler.port_status(switch, status));
     }
 
     /// Publishes the changes of a switch in the directory, once a turn: the first change after that

@@ -2,34 +2,44 @@
 //! it is up. A switch that still has a table-miss entry sends them as soon as it connects, and the
 //! first packets of hosts show where the hosts are.
 //!
+//! Changes of ports keep their places between the packets: an app that learns a host from a packet
+//! forgets it when the port is deleted. Other early messages are about what apps do not know yet.
+//!
 //! Waiting packets shorten the wait for a switch's answers before it comes up: see
 //! [`bellrock_session::PACKET_WAIT`].
 
 use std::time::Duration;
 
 use bellrock_api::Batch;
-use bellrock_api::openflow::frame;
+use bellrock_api::openflow::{PortStatus, frame};
 use bellrock_session::PACKET_WAIT;
 
 use crate::connection::{Cleaning, Connection, FlowsAsked, Stage};
-use crate::settings::{EARLY_PACKET_BYTES, EARLY_PACKET_BYTES_OF_ALL};
+use crate::settings::{EARLY_PACKET_BYTES, EARLY_PACKET_BYTES_OF_ALL, EARLY_PORT_STATUSES};
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
 /// The packet-ins of a switch that is not up.
+#[derive(Default)]
 pub(crate) struct EarlyPackets {
     /// The messages, concatenated.
     messages: Vec<u8>,
-    /// Arrival time of the first one.
+    /// Changes of ports, each with the number of bytes of messages before it. None before the first
+    /// message.
+    statuses: Vec<(usize, PortStatus)>,
+    /// Arrival time of the first message.
     since: Duration,
 }
 
 impl EarlyPackets {
     /// Number of bytes that it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        self.messages.len()
+    fn bytes(&self) -> usize {
+        self.messages.len() + self.statuses.len() * STATUS_BYTES
     }
 }
+
+/// Memory for a change of a port.
+const STATUS_BYTES: usize = size_of::<(usize, PortStatus)>();
 
 impl Connection {
     /// Time when the switch comes up without an answer to this request. `true`: the wait is over
@@ -50,10 +60,10 @@ impl Worker {
     pub(crate) fn early_packet(&mut self, key: Key, message: &[u8], now: Duration) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let is_first = connection.early.is_none();
-        let early = connection
-            .early
-            .get_or_insert_with(|| Box::new(EarlyPackets { messages: Vec::new(), since: now }));
-        if early.bytes() + message.len() <= EARLY_PACKET_BYTES
+        let early = connection.early.get_or_insert_with(|| {
+            Box::new(EarlyPackets { since: now, ..EarlyPackets::default() })
+        });
+        if early.messages.len() + message.len() <= EARLY_PACKET_BYTES
             && self.early_bytes + message.len() <= EARLY_PACKET_BYTES_OF_ALL
             && connection.limit.as_mut().is_none_or(|limit| limit.pass(now))
         {
@@ -67,16 +77,44 @@ impl Worker {
         }
     }
 
-    /// Takes the packets that a switch sent before it was up.
-    pub(crate) fn take_early_packets(&mut self, key: Key) -> Vec<u8> {
+    /// Keeps a change of a port behind the packets that wait. If it cannot be kept, the packets are
+    /// dropped: without it, apps would learn from them what is not true any more.
+    pub(crate) fn early_port_status(&mut self, key: Key, status: &PortStatus) {
         let connection = self.connections.get_mut(key);
-        let early = connection.and_then(|connection| connection.early.take());
-        let messages = early.map(|early| early.messages).unwrap_or_default();
-        self.early_bytes -= messages.len();
-        messages
+        let Some(early) = connection.and_then(|connection| connection.early.as_mut()) else {
+            return;
+        };
+        if early.messages.is_empty() {
+            return;
+        }
+        if early.statuses.len() < EARLY_PORT_STATUSES
+            && self.early_bytes + STATUS_BYTES <= EARLY_PACKET_BYTES_OF_ALL
+        {
+            early.statuses.push((early.messages.len(), *status));
+            self.early_bytes += STATUS_BYTES;
+            return;
+        }
+        self.early_bytes -= early.bytes();
+        early.statuses.clear();
+        let messages = std::mem::take(&mut early.messages);
+        let mut rest = messages.as_slice();
+        while let Ok(Some(message)) = frame(rest) {
+            self.counters.packet_ins_early.add(1);
+            rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
+        }
     }
 
-    /// Passes the packets that a switch sent before it was up to the apps.
+    /// Takes the packets and changes of ports that a switch sent before it was up.
+    pub(crate) fn take_early_packets(&mut self, key: Key) -> EarlyPackets {
+        let connection = self.connections.get_mut(key);
+        let early = connection.and_then(|connection| connection.early.take());
+        let early = early.map(|early| *early).unwrap_or_default();
+        self.early_bytes -= early.bytes();
+        early
+    }
+
+    /// Passes the packets that a switch sent before it was up to the apps, and the changes of ports
+    /// between them.
     pub(crate) fn early_packets<T: Transport>(
         &mut self,
         key: Key,
@@ -84,9 +122,11 @@ impl Worker {
         transport: &mut T,
     ) {
         let early = self.take_early_packets(key);
-        let mut rest = early.as_slice();
+        let (mut given, mut statuses) = (0, early.statuses.iter().peekable());
         while let Some(connection) = self.connections.get(key) {
-            let mut batch = Batch::new(&early);
+            let end = statuses.peek().map_or(early.messages.len(), |(before, _)| *before);
+            let mut rest = early.messages.get(given..end).unwrap_or(&[]);
+            let mut batch = Batch::new(&early.messages);
             batch.begin(connection.session.version());
             while let Ok(Some(message)) = frame(rest)
                 && !batch.is_full()
@@ -94,10 +134,14 @@ impl Worker {
                 batch.push(message.bytes);
                 rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
             }
-            if batch.is_empty() {
+            given = end - rest.len();
+            if !batch.is_empty() {
+                self.packets(key, &mut batch, now);
+            } else if let Some((_, status)) = statuses.next() {
+                self.port_changed(key, status, now);
+            } else {
                 return;
             }
-            self.packets(key, &mut batch, now);
             self.flush(key, transport);
         }
     }

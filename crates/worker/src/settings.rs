@@ -124,7 +124,11 @@ pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 /// dropped.
 pub(crate) const EARLY_PACKET_BYTES: usize = 64 * 1024;
 
-/// The same for all switches of a worker together.
+/// Maximum number of changes of ports of one switch that wait between early packet-ins. A further one
+/// drops these packet-ins.
+pub(crate) const EARLY_PORT_STATUSES: usize = 64;
+
+/// Maximum bytes of early packet-ins and changes of ports, for all switches of a worker together.
 pub(crate) const EARLY_PACKET_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
 
 /// Maximum number of messages in a worker's mailbox. If it is full, senders get an error.

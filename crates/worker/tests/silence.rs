@@ -9,7 +9,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{Bytes, PortStatus};
 use bellrock_api::openflow::{
     ErrorCode, ErrorMessage, FixedStr, FromSwitch, List, MacAddr, MultipartKind, MultipartReply,
-    Out, PortDesc, ReplyBody,
+    Out, PortDesc, PortReason, ReplyBody,
 };
 use bellrock_api::{
     App, Cookie, FlowStats, Handler, LeftFlows, Network, PacketIn, Port, Result, Switch,
@@ -259,6 +259,78 @@ fn a_description_that_comes_late_is_taken() {
     let switches = lab.shared.network().switches();
     let info = switches.iter().next().unwrap();
     assert_eq!((info.ports.len(), &*info.description.datapath), (2, "late"));
+}
+
+fn status(reason: PortReason) -> FromSwitch<'static> {
+    let desc = PortDesc::new(Port(1), MacAddr([2, 0, 0, 0, 0, 1]), FixedStr::new("eth1"));
+    FromSwitch::PortStatus(PortStatus { reason, desc })
+}
+
+/// An app learns a host from the first packet. The change of the port behind it says that the host is
+/// gone.
+#[test]
+fn the_status_of_a_port_keeps_its_place_between_early_packets() {
+    let in_order = ["packet 0", "port 1 Delete of \"\"", "packet 1"];
+    for version in VERSIONS {
+        // In the handshake.
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, version, 1);
+        lab.early_message(s, &status(PortReason::Delete));
+        lab.early_packet_in(s, 2, &[1; 60]);
+        lab.run();
+        let seen = notes.take();
+        assert_eq!(
+            (seen[0].as_str(), &seen[1..]),
+            ("up with 0 ports", &in_order.map(String::from)[..])
+        );
+        // While its flows are awaited.
+        let (mut lab, notes) = self::lab();
+        let s = connect(&mut lab, version, 0);
+        lab.switches[s].flows = None;
+        lab.run();
+        lab.packet_in(s, 1, None, &[0; 60]);
+        lab.send(s, &status(PortReason::Delete));
+        lab.packet_in(s, 2, None, &[1; 60]);
+        lab.advance(LONGEST);
+        let seen = notes.take();
+        assert_eq!(
+            (seen[0].as_str(), &seen[1..]),
+            ("up with 0 ports", &in_order.map(String::from)[..])
+        );
+        // Before the first packet no app needs it: the list of ports has the change.
+        let (mut lab, notes) = self::lab();
+        let s = connect(&mut lab, version, 0);
+        lab.early_message(s, &status(PortReason::Delete));
+        lab.early_packet_in(s, 2, &[1; 60]);
+        lab.run();
+        assert_eq!(notes.take(), ["up with 0 ports", "packet 1"], "{version}");
+    }
+}
+
+/// Apps do not get packets without the changes of ports behind them.
+#[test]
+fn early_packets_are_dropped_if_too_many_ports_change() {
+    const MAX_STATUSES: usize = 64;
+    let last = "port 1 Delete of \"\"";
+    for (modified, packets, last, dropped) in [
+        (MAX_STATUSES - 1, &["packet 0", "packet 1", "packet 2"][..], last, 0),
+        // The status behind the third packet is one too many.
+        (MAX_STATUSES, &[], "up with 0 ports", 3),
+        // The status before the third packet is one too many.
+        (MAX_STATUSES + 1, &["packet 2"], last, 2),
+    ] {
+        let (mut lab, notes) = lab();
+        let s = connect(&mut lab, Version::V1_3, 2);
+        (0..modified).for_each(|_| lab.early_message(s, &status(PortReason::Modify)));
+        lab.early_packet_in(s, 1, &[2; 60]);
+        lab.early_message(s, &status(PortReason::Delete));
+        lab.run();
+        let seen = notes.take();
+        let given: Vec<_> = seen.iter().filter(|it| it.starts_with("packet")).collect();
+        assert_eq!(given, packets, "{modified}");
+        assert_eq!((seen[0].as_str(), seen.last().unwrap().as_str()), ("up with 0 ports", last));
+        assert_eq!(lab.counters("packet_ins_early"), [dropped]);
+    }
 }
 
 /// Early packets of all switches together are bounded.

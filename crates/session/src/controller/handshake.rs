@@ -96,7 +96,10 @@ impl Controller {
             (FromSwitch::FeaturesReply(features), Stage::Features(asked)) if *asked == xid => {
                 self.features(&features, now, out)?;
             }
-            (FromSwitch::PortStatus(status), _) => self.early_port_status(status),
+            (FromSwitch::PortStatus(status), _) => {
+                self.early_port_status(status);
+                return Ok(Event::PortStatus(status));
+            }
             (FromSwitch::PacketIn(packet), _) => {
                 self.packets_since.get_or_insert(now);
                 return Ok(Event::PacketIn { xid, packet });

@@ -292,11 +292,15 @@ impl Lab {
 
     /// The switch sends a packet_in right behind its features.
     pub fn early_packet_in(&mut self, id: SwitchId, port: u32, data: &[u8]) {
+        let packet = packet_in(port, None, data, &self.switches[id].session.version());
+        self.early_message(id, &FromSwitch::PacketIn(packet));
+    }
+
+    /// The same with any message.
+    pub fn early_message(&mut self, id: SwitchId, message: &FromSwitch<'_>) {
         let switch = &mut self.switches[id];
-        let version = switch.session.version();
         let mut out = Out::with_capacity(1 << 17);
-        let message = FromSwitch::PacketIn(packet_in(port, None, data, &version));
-        message.encode(version, 0, &mut out).unwrap();
+        message.encode(switch.session.version(), 0, &mut out).unwrap();
         switch.early.extend(out.as_slice());
     }
 
