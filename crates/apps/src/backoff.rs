@@ -25,6 +25,11 @@ impl Backoff {
         now >= self.until
     }
 
+    /// Whether the pause has reached its maximum.
+    pub(crate) fn is_longest(&self) -> bool {
+        self.pause == MAX_PAUSE
+    }
+
     /// Time at which the pause ends.
     pub(crate) fn until(&self) -> Duration {
         self.until
@@ -56,6 +61,7 @@ mod tests {
             backoff.failed(now);
             backoff.failed(now + MS);
             let end = now + Duration::from_secs(seconds);
+            assert_eq!(backoff.is_longest(), seconds == 60);
             assert!(!backoff.is_over(end - MS) && backoff.is_over(end), "{seconds}");
             now = end;
         }

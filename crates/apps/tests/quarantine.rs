@@ -325,6 +325,51 @@ fn what_a_switch_refuses_is_told_and_tried_again() {
     assert_eq!(left, 0, "{:#?}", lab.flows("s1"));
 }
 
+/// In a table that stays full: refused flows are sent at growing intervals, are reported twice, and
+/// are installed as soon as there is space.
+#[test]
+fn what_a_full_table_refuses_is_sent_less_and_less_often() {
+    const MINUTES: usize = 20;
+    let lists = BlockLists::default();
+    let settings =
+        NetworkSettings { table_capacity: 9, messages: 1 << 16, ..NetworkSettings::default() };
+    let lab = Lab::seeded(SEED).topology(tree(1, 2)).version(Version::V1_3).network(settings);
+    let mut lab = lab.run(Quarantine::new(&lists));
+    let hosts: Vec<Blocked> =
+        (1..=6).map(|n| format!("00:00:00:00:01:0{n}").parse().unwrap()).collect();
+    hosts.iter().for_each(|host| lists.add(*host).unwrap());
+    lab.run_for(Duration::from_secs(60) * MINUTES as u32);
+    let sent = lab.messages("s1").filter(|it| it.to_string().contains(" ADD ")).count();
+    // Nine of twelve flows fit. The flows of two hosts are sent again after 1, 2, 4, 8, 16 and 32 s,
+    // and then every minute.
+    let (most, least) = (12 + 4 * (6 + MINUTES), 12 + 4 * MINUTES);
+    assert!((least..=most).contains(&sent), "{sent} of {least} to {most}");
+    let reported = |lab: &Lab| {
+        let events = lab.controller().unwrap().events().latest(usize::MAX);
+        let is_one = |event: &Event| matches!(event, Event::WantedRefused { app, .. } if *app == "quarantine");
+        events.iter().filter(|it| is_one(&it.event)).count()
+    };
+    assert_eq!(reported(&lab), 2);
+    // The switch reconnects, and refuses the same flows each time.
+    let (before, since) = (reported(&lab), lab.controller().unwrap().now());
+    for _ in 0..12 {
+        lab.disconnect("s1");
+        lab.run_for(CUT_OFF_WITHIN);
+        lab.reconnect("s1");
+        assert!(lab.run_until(BACK_WITHIN, Lab::is_all_up));
+        lab.run_for(WHILE);
+    }
+    let minutes = (lab.controller().unwrap().now() - since).as_secs() as usize / 60 + 1;
+    assert!(reported(&lab) - before <= minutes, "{} in {minutes} min", reported(&lab) - before);
+    // Refused flows do not wait where there is space.
+    lab.run_for(Duration::from_secs(60) * MINUTES as u32);
+    let gaps = || lists.entries().iter().filter(|entry| !entry.gaps.is_empty()).count();
+    assert_eq!(gaps(), 2);
+    hosts[..2].iter().for_each(|host| lists.remove(*host).unwrap());
+    lab.run_for(CUT_OFF_WITHIN);
+    assert_eq!(gaps(), 0, "{:?}", lists.entries());
+}
+
 /// Number of requests for flows sent to a switch.
 fn asked(lab: &Lab, switch: &str) -> usize {
     let is_one = |message: &&LoggedMessage| message.kind() == Some(MessageKind::MultipartRequest);

@@ -1,20 +1,26 @@
 //! The drops of one switch: a task updates them after each change of the lists, and periodically
 //! checks that the switch still has them.
+//!
+//! A drop that the switch refuses, because its table is full, is sent again after a pause, which
+//! doubles from one second to a minute; or at once, when other drops have left the table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    AppId, Change, Dpid, Event, Flow, FlowKey, Network, RequestError, ToldFlow, ToldForm, Version,
+    AppId, Change, Dpid, Event, Flow, FlowKey, Network, Outcome, Refusal, Repeats, RequestError,
+    ToldFlow, ToldForm, Version,
 };
 use bellrock_services::desired::{AUDIT_EVERY, flows_told};
 use bellrock_services::wait::{First, first, until};
 
 use super::list::Blocked;
 use super::lists::{BlockLists, Gaps};
+use crate::backoff::Backoff;
 
-/// Time after which a refused drop is sent again, or an unreported flow table requested again.
+/// Time after which an unreported flow table is requested again.
 pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Maximum number of switches that report drops at a time: a long list takes some megabytes.
@@ -25,6 +31,12 @@ const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Maximum number of changes on their way to a switch: a long list leaves space for other messages.
 const CHANGES_AT_A_TIME: usize = 1000;
+
+/// Minimum time between two events about refused drops of a switch, over all its connections.
+const REFUSAL_REPORTED_EVERY: Duration = Duration::from_secs(60);
+
+/// Maximum number of switches with such events of their own. Further switches share one such event.
+const SWITCHES_REPORTED_APART: usize = 1024;
 
 /// Number of entries whose drops fit the first bytes sent to a switch, beside those of other apps.
 pub(super) const FIRST_ENTRIES: usize = 1000;
@@ -56,14 +68,15 @@ pub(super) async fn keep(
         if let First::A(told) = something {
             drops.compare(told, asked_at, &known);
         }
-        let mut gaps = drops.change(&known).await;
+        drops.change(&known).await;
         // After the wanted drops: a prefix may have replaced its parts.
         drops.remove_left().await;
-        again = (!gaps.is_empty()).then(|| network.now() + TRY_AGAIN_AFTER);
+        again = drops.try_again_at();
         if let Some(at) = drops.read_at.take() {
             (telling, asked_at) = (ask(at), at);
         }
         let why = format!("OpenFlow {version} does not know IPv6");
+        let mut gaps = drops.gaps();
         gaps.extend(unknown.into_iter().map(|blocked| (blocked, why.clone())));
         lists.note_gaps(dpid, gaps);
     }
@@ -101,6 +114,33 @@ struct Drops {
     is_untold: bool,
     /// Time of the next report to request, after a report or a failure.
     read_at: Option<Duration>,
+    /// Changes that failed.
+    failed: BTreeMap<Blocked, Failed>,
+    /// Pauses between attempts to make the failed changes.
+    backoff: Backoff,
+    /// Pauses between reports after failed removals of unwanted flows.
+    rereads: Backoff,
+    /// Whether drops were removed since the last attempt, so that the table may have space.
+    has_space: bool,
+    /// Number of events about refusals since no change failed: at the first refusal, and at the
+    /// longest pause.
+    reported: u8,
+}
+
+/// A change that failed.
+struct Failed {
+    /// `true`: drops were to be added; `false`: removed.
+    adds: bool,
+    why: String,
+}
+
+/// Limits the events about refused drops. All switches share it: [`Network::extension`].
+struct Reports(Mutex<Repeats<Option<Dpid>>>);
+
+impl Default for Reports {
+    fn default() -> Self {
+        Reports(Mutex::new(Repeats::new(REFUSAL_REPORTED_EVERY, SWITCHES_REPORTED_APART)))
+    }
 }
 
 impl Drops {
@@ -118,7 +158,30 @@ impl Drops {
             changed_at: None,
             is_untold: false,
             read_at: None,
+            failed: BTreeMap::new(),
+            backoff: Backoff::default(),
+            rereads: Backoff::default(),
+            has_space: false,
+            reported: 0,
         }
+    }
+
+    /// Time to try the failed changes again, if there are any.
+    fn try_again_at(&mut self) -> Option<Duration> {
+        let has_space = std::mem::take(&mut self.has_space);
+        if self.failed.is_empty() {
+            (self.backoff, self.reported) = (Backoff::default(), 0);
+            return None;
+        }
+        if has_space {
+            self.backoff = Backoff::default();
+        }
+        Some(self.backoff.until())
+    }
+
+    /// Hosts that are wrongly not blocked, or still blocked, and why.
+    fn gaps(&self) -> Gaps {
+        self.failed.iter().map(|(blocked, failed)| (*blocked, failed.why.clone())).collect()
     }
 
     /// Compares a report with the wanted drops, and finds unwanted flows. It may contain changes
@@ -150,7 +213,7 @@ impl Drops {
         let mut wanted = HashSet::new();
         let mut altered = 0;
         let before = std::mem::take(&mut self.confirmed);
-        self.partly.clear();
+        self.partly.retain(|its| self.failed.contains_key(its));
         for blocked in known {
             let mut missing = Vec::new();
             for flow in drops(*blocked) {
@@ -177,43 +240,84 @@ impl Drops {
         }
     }
 
-    /// Changes the drops of the switch to these, and returns those that failed.
-    async fn change(&mut self, wanted: &BTreeSet<Blocked>) -> Gaps {
+    /// Changes the drops of the switch to these. Failed changes wait for their next attempt.
+    async fn change(&mut self, wanted: &BTreeSet<Blocked>) {
         let mut missing = std::mem::take(&mut self.missing);
+        let is_pausing = !self.backoff.is_over(self.network.now());
+        let (confirmed, partly) = (&self.confirmed, &self.partly);
+        // Drops failed changes that are not wanted any more, or that the switch reports as made.
+        self.failed.retain(|blocked, failed| match wanted.contains(blocked) {
+            true => failed.adds && !confirmed.contains(blocked),
+            false => !failed.adds && (confirmed.contains(blocked) || partly.contains(blocked)),
+        });
+        let is_due = |blocked: &Blocked| !(is_pausing && self.failed.contains_key(blocked));
         // Additions first, so that no packet slips through when a prefix replaces its parts.
         let mut changes: Vec<(bool, Blocked, Change)> = Vec::new();
-        for blocked in wanted.difference(&self.confirmed) {
+        for blocked in wanted.difference(confirmed).filter(|its| is_due(its)) {
             let flows = missing.remove(blocked).unwrap_or_else(|| drops(*blocked).collect());
             changes.extend(flows.into_iter().map(|flow| (true, *blocked, Change::Add(flow))));
         }
-        for blocked in self.confirmed.union(&self.partly).filter(|its| !wanted.contains(its)) {
+        for blocked in confirmed.union(partly).filter(|its| !wanted.contains(its) && is_due(its)) {
             let flows = drops(*blocked);
             changes.extend(flows.map(|flow| (false, *blocked, Change::Remove(flow))));
         }
-        let mut gaps = Gaps::new();
+        let mut failed = BTreeMap::new();
+        let mut refusal = None;
         if !changes.is_empty() {
             self.changed_at = Some(self.network.now());
         }
         for some in changes.chunks(CHANGES_AT_A_TIME) {
             let sent = some.iter().map(|(.., change)| change.clone()).collect();
             let outcomes = self.network.program(self.dpid, sent).await;
-            for ((comes, blocked, _), outcome) in some.iter().zip(outcomes) {
+            for ((adds, blocked, _), outcome) in some.iter().zip(outcomes) {
                 if !outcome.is_installed() {
-                    gaps.insert(*blocked, outcome.to_string());
-                } else if *comes {
+                    failed.insert(*blocked, Failed { adds: *adds, why: outcome.to_string() });
+                } else if *adds {
                     self.confirmed.insert(*blocked);
                 } else {
                     self.confirmed.remove(blocked);
                 }
+                if let Outcome::Refused(why) = outcome {
+                    refusal.get_or_insert(why);
+                }
+                self.failed.remove(blocked);
                 self.partly.remove(blocked);
             }
         }
+        // Only hosts whose flows are all gone: a removal that fails in part is not tried again at
+        // once, which would never end.
+        self.has_space |= changes.iter().any(|(adds, its, _)| !adds && !failed.contains_key(its));
         // If one of several flows was refused, all are sent again.
-        for blocked in gaps.keys() {
+        for blocked in failed.keys() {
             self.confirmed.remove(blocked);
             self.partly.insert(*blocked);
         }
-        gaps
+        if !failed.is_empty() {
+            self.backoff.failed(self.network.now());
+        }
+        self.failed.append(&mut failed);
+        if let Some(why) = refusal {
+            self.report(why);
+        }
+    }
+
+    /// Publishes that the switch refuses drops: at the first refusal, and again at the longest pause.
+    fn report(&mut self, why: Refusal) {
+        let is_news = match self.reported {
+            0 => true,
+            1 => self.backoff.is_longest(),
+            _ => false,
+        };
+        if !is_news {
+            return;
+        }
+        let (app, dpid, now) = (self.network.app(), self.dpid, self.network.now());
+        let reports = self.network.extension::<Reports>();
+        let mut reports = reports.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.note(Some(dpid), None, now).is_some() {
+            self.reported += 1;
+            self.network.events().publish(now, Event::WantedRefused { app, dpid, why });
+        }
     }
 
     /// Removes the unwanted flows. If this fails, requests a new report.
@@ -222,9 +326,11 @@ impl Drops {
         for some in left.chunks(CHANGES_AT_A_TIME) {
             let changes = some.iter().cloned().map(Change::RemoveTold).collect();
             let outcomes = self.network.program(self.dpid, changes).await;
+            self.has_space |= outcomes.iter().any(|outcome| outcome.is_installed());
             if !outcomes.iter().all(|outcome| outcome.is_installed()) {
                 self.is_known = false;
-                self.read_at = Some(self.network.now() + TRY_AGAIN_AFTER);
+                self.rereads.failed(self.network.now());
+                self.read_at = Some(self.rereads.until());
             }
         }
     }
