@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(super) enum Timer {
     /// An address has not been answered yet.
     Neighbour(Ipv4Addr),
-    /// A ping's next request, or an answer that is late.
+    /// A ping's next request, or the timeout of an answer.
     Ping(u16),
     /// The next datagram of a stream.
     Stream(u32),

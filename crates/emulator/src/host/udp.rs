@@ -34,7 +34,7 @@ pub struct Datagram {
 pub struct UdpCounters {
     /// Datagrams.
     pub datagrams: u64,
-    /// Bytes of their data.
+    /// Bytes of data.
     pub bytes: u64,
     /// Datagrams whose data was dropped because too many waited.
     pub unread: u64,

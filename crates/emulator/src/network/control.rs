@@ -1,4 +1,4 @@
-//! What is done to a network from outside: by controllers, by hand, and by faults.
+//! Control of a network from outside: by controllers, by hand, and by faults.
 
 use super::*;
 use bellrock_openflow::MultipartKind;
@@ -10,7 +10,7 @@ impl Network {
     /// A switch.
     ///
     /// # Panics
-    /// It is of another network, as for all calls that name a switch, host or link.
+    /// The id belongs to another network; so for all calls with a switch, host or link.
     #[must_use]
     pub fn switch(&self, switch: SwitchId) -> &Switch {
         &self.switches[switch.index()].switch
@@ -26,13 +26,13 @@ impl Network {
         self.switches[switch.index()].switch.report_beside(entries);
     }
 
-    /// The versions of OpenFlow that one switch speaks over channels that are opened from now on,
-    /// whatever the others do.
+    /// Sets the OpenFlow versions of one switch, for channels that are opened from now on. The
+    /// other switches keep theirs.
     pub fn set_versions(&mut self, switch: SwitchId, versions: Versions) {
         self.switches[switch.index()].switch.set_versions(versions);
     }
 
-    /// From now on a switch deals so with questions of this kind; `None`: it answers them.
+    /// Sets how a switch treats requests of this kind from now on; `None`: it answers them.
     pub fn set_unanswered(
         &mut self,
         switch: SwitchId,
@@ -45,19 +45,19 @@ impl Network {
     /// Opens a channel from a switch to a controller.
     ///
     /// # Errors
-    /// The switch has too many.
+    /// The switch has its maximum number of channels.
     pub fn connect(&mut self, switch: SwitchId) -> Result<ChannelId, NoRoom> {
         self.with_switch(switch, Source::Switch, |switch, _, _| switch.connect())
     }
 
-    /// The connection of a channel is closed or lost.
+    /// Removes a channel whose connection is closed or lost.
     pub fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
         self.note(3, switch.0.into(), 0);
         self.with_switch(switch, Source::Switch, |switch, _, _| switch.disconnect(channel));
         self.messages.disconnect(switch, channel);
     }
 
-    /// Lets a switch ask a controller for an echo. See [`Switch::ask_echo`].
+    /// Sends an echo request to a controller. See [`Switch::ask_echo`].
     pub fn ask_echo(&mut self, switch: SwitchId, channel: ChannelId) {
         self.with_switch(switch, Source::Switch, |switch, _, _| switch.ask_echo(channel));
     }
@@ -65,7 +65,7 @@ impl Network {
     /// Gives a switch bytes from a controller, in any portions.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn control(
         &mut self,
         switch: SwitchId,
@@ -79,9 +79,9 @@ impl Network {
         })
     }
 
-    /// Names each switch that has bytes for its controllers since it was last named, in the order in
-    /// which they came to have some. The bytes are in [`Switch::output`]; a channel that has to be
-    /// closed is in [`Switch::overrun`].
+    /// Passes to `each` every switch that got bytes for its controllers since the last call, in the
+    /// order in which they got them. The bytes are in [`Switch::output`]; channels that must be
+    /// closed are in [`Switch::overrun`].
     pub fn take_dirty(&mut self, mut each: impl FnMut(SwitchId)) {
         for switch in self.dirty.drain(..) {
             self.switches[switch.index()].dirty = false;
@@ -89,10 +89,10 @@ impl Network {
         }
     }
 
-    /// The first `n` bytes of a switch's output are on their way to the controller.
+    /// The first `n` bytes of a switch's output were sent to the controller.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn sent(&mut self, switch: SwitchId, channel: ChannelId, n: usize) -> Result<(), Close> {
         let output = self.switches[switch.index()].switch.output(channel);
         let bytes = &output[..n.min(output.len())];
@@ -104,15 +104,15 @@ impl Network {
         })
     }
 
-    /// Stops a switch and starts it again. Its connections are lost, and without `keep_tables` its
-    /// flows, groups and meters too.
+    /// Restarts a switch. Its connections are lost, and without `keep_tables` also its flows,
+    /// groups and meters.
     pub fn restart(&mut self, switch: SwitchId, keep_tables: bool) {
         self.note(6, switch.0.into(), keep_tables.into());
         self.with_switch(switch, Source::Switch, |switch, _, _| switch.restart(keep_tables));
         self.messages.restart(switch);
     }
 
-    /// The messages that switches and controllers exchanged, as far as they are remembered
+    /// The messages between switches and controllers, as far as they are kept
     /// ([`NetworkSettings::messages`]).
     #[must_use]
     pub fn messages(&self) -> &MessageLog {
@@ -128,7 +128,7 @@ impl Network {
         &self.hosts[host.index()].host
     }
 
-    /// Does something with a host at the present time. What it sends goes on its link.
+    /// Calls `act` with a host at the present time. Frames that the host sends go on its link.
     pub fn with<T>(
         &mut self,
         host: HostId,
@@ -137,10 +137,10 @@ impl Network {
         self.with_host(host, act)
     }
 
-    /// Lets a host ping another. See [`Host::ping`].
+    /// Starts a ping from one host to another. See [`Host::ping`].
     ///
     /// # Errors
-    /// Both are the same, or there are too many pings.
+    /// Both hosts are the same, or there are too many pings.
     pub fn ping(
         &mut self,
         from: HostId,
@@ -151,7 +151,7 @@ impl Network {
         self.with_host(from, |host, now, out| host.ping(to, settings, now, out))
     }
 
-    /// Ends a ping, and says what came of it.
+    /// Ends a ping, and returns its result.
     pub fn end_ping(&mut self, host: HostId, ping: PingId) -> Option<PingStatistics> {
         self.with_host(host, |host, _, _| host.end_ping(ping))
     }
@@ -160,7 +160,7 @@ impl Network {
     /// See [`Host::open_flow`].
     ///
     /// # Errors
-    /// Both are the same, or there are too many flows.
+    /// Both hosts are the same, or there are too many flows.
     pub fn open_flow(
         &mut self,
         from: HostId,
@@ -175,15 +175,15 @@ impl Network {
         self.with_host(from, |host, now, out| host.open_flow(ip, port, goal, now, out))
     }
 
-    /// Begins a stream of datagrams. See [`Host::udp_stream`].
+    /// Starts a stream of datagrams. See [`Host::udp_stream`].
     ///
     /// # Errors
-    /// It is to the host itself, its datagrams are too long, or there are too many.
+    /// The destination is the host itself, the data is too long, or there are too many streams.
     pub fn udp_stream(&mut self, from: HostId, settings: StreamSettings) -> Result<(), HostError> {
         self.with_host(from, |host, now, out| host.udp_stream(settings, now, out))
     }
 
-    /// Where a host is: its switch and the port there. None if it has no link.
+    /// The switch of a host, and its port there. `None` if the host has no link.
     #[must_use]
     pub fn place(&self, host: HostId) -> Option<(SwitchId, u32)> {
         let (link, end) = self.hosts[host.index()].link?;
@@ -195,11 +195,12 @@ impl Network {
     }
 
     /// Moves a host with its link to another port, of the same switch or of another one. Both ports
-    /// notice. With `announce` the host tells everybody where it is, as many do; without, the
-    /// network learns of it when the host next speaks.
+    /// change state. With `announce` the host announces its address, as many hosts do. Without, the
+    /// network learns the new place from the host's next frame.
     ///
     /// # Errors
-    /// The host has no link; the port is not there or has a link; with `port` None, no port is free.
+    /// The host has no link; the port does not exist or has a link; with `port` `None`, no port is
+    /// free.
     pub fn move_host(
         &mut self,
         host: HostId,
@@ -214,11 +215,11 @@ impl Network {
         Ok(())
     }
 
-    /// Moves a host as if there was something between it and its port, so that the port stays up
-    /// when it is gone, and says nothing of it. See [`move_host`](Self::move_host).
+    /// Moves a host as if a device stood between it and its port: the port stays up without the
+    /// host, and sends no port_status. See [`move_host`](Self::move_host).
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`move_host`](Self::move_host).
     pub fn move_host_unseen(
         &mut self,
         host: HostId,
@@ -269,7 +270,7 @@ impl Network {
 
 /// Links.
 impl Network {
-    /// Takes a link down, or up again. Switches at its ends notice; what is on it is lost.
+    /// Takes a link down or up. The switches at its ends notice; frames on it are lost.
     pub fn set_link(&mut self, link: LinkId, up: bool) {
         self.note(7, link.0.into(), up.into());
         self.links[link.index()].set(up);
@@ -290,13 +291,13 @@ impl Network {
         self.links[link.index()].ends
     }
 
-    /// What a link carried from its first end, and from its second.
+    /// Counters of a link, for each direction: from its first end, and from its second.
     #[must_use]
     pub fn link_counters(&self, link: LinkId) -> [LinkCounters; 2] {
         self.links[link.index()].directions.each_ref().map(|direction| direction.counters)
     }
 
-    /// The other end of the link at a switch's port, if there is a link.
+    /// The other end of the link at a switch's port, if the link exists and is up.
     #[must_use]
     pub fn peer(&self, switch: SwitchId, port: u32) -> Option<End> {
         let slot = &self.switches[switch.index()];
@@ -313,7 +314,7 @@ impl Network {
         }
     }
 
-    /// Writes at the ends of a link that it is there, or not there any more.
+    /// Records at the ends of a link that it is there, or that it is not.
     pub(super) fn plug(&mut self, link: LinkId, there: bool) {
         for (index, end) in self.links[link.index()].ends.into_iter().enumerate() {
             let at = there.then_some((link, index));
@@ -335,13 +336,12 @@ impl Network {
 
 /// Paths.
 impl Network {
-    /// The hops of frames, the oldest first, as far as they are remembered
-    /// ([`NetworkSettings::hops`]).
+    /// The hops of frames, the oldest first, as far as they are kept ([`NetworkSettings::hops`]).
     pub fn hops(&self) -> impl DoubleEndedIterator<Item = &Hop> {
         self.hops.iter()
     }
 
-    /// Forgets all hops so far.
+    /// Removes all hops so far.
     pub fn forget_hops(&mut self) {
         self.hops.forget();
     }

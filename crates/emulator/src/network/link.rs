@@ -1,33 +1,33 @@
-//! Links: what happens to a frame between two ports.
+//! Links between two ports.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::topology::{End, LinkShape};
 
-/// How long a frame takes at least from one port to the next: a link without a delay is a short
-/// cable. So a frame that goes round does not do so without time passing.
+/// Minimum time of a frame from one port to the next: a link without a delay is a short cable. So
+/// time passes for a frame in a loop.
 pub const SHORTEST_HOP: Duration = Duration::from_micros(1);
 
-/// What one direction of a link has carried, and what not.
+/// Counters of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Frames that were put on the link and will arrive, if it stays up.
+    /// Frames that were sent and will arrive, if the link stays up.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Frames lost by chance.
     pub lost: u64,
-    /// Frames dropped because too many waited.
+    /// Frames dropped because the queue was full.
     pub overflows: u64,
-    /// Frames dropped because the link was down, or went down while they were on it.
+    /// Frames dropped because the link was down, or went down during their delay.
     pub down: u64,
 }
 
 /// One direction of a link.
 pub(super) struct Direction {
     pub(super) counters: LinkCounters,
-    /// When each frame that waits will have been sent; the last one is when the link is free.
+    /// Time at which each waiting frame will have left; after the last one, the link is free.
     leaving: VecDeque<Duration>,
     chance: fastrand::Rng,
 }
@@ -37,7 +37,7 @@ pub(super) struct Link {
     pub(super) ends: [End; 2],
     pub(super) shape: LinkShape,
     pub(super) up: bool,
-    /// How often it went down: what is on it then does not arrive.
+    /// How often it went down: frames that were on it then do not arrive.
     pub(super) cuts: u32,
     /// From the first end, and from the second.
     pub(super) directions: [Direction; 2],
@@ -53,7 +53,7 @@ impl Link {
         Link { ends, shape, up: true, cuts: 0, directions: [direction(0), direction(1)] }
     }
 
-    /// Puts a frame of so many bytes on the link, and says when it arrives. None if it does not.
+    /// Sends a frame of this length. Returns its time of arrival; `None` if it does not arrive.
     pub(super) fn send(&mut self, from: usize, bytes: usize, now: Duration) -> Option<Duration> {
         let LinkShape { delay, loss, bandwidth, queue } = self.shape;
         let direction = &mut self.directions[from];
@@ -73,7 +73,7 @@ impl Link {
             left = direction.leaving.back().copied().unwrap_or(now) + bandwidth.time_of(bytes);
             direction.leaving.push_back(left);
         }
-        // What is lost has taken its time on the link all the same.
+        // A lost frame takes its time on the link all the same.
         if loss.millionths() > 0 && direction.chance.u32(0..1_000_000) < loss.millionths() {
             direction.counters.lost += 1;
             return None;
@@ -83,7 +83,7 @@ impl Link {
         Some(left + delay.max(SHORTEST_HOP))
     }
 
-    /// Takes it down or up. What waits or is on the way is gone.
+    /// Takes the link down or up. Waiting frames, and frames on it, are lost.
     pub(super) fn set(&mut self, up: bool) {
         if self.up && !up {
             self.cuts = self.cuts.wrapping_add(1);

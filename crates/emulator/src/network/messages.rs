@@ -1,4 +1,4 @@
-//! The messages that switches and controllers exchange, remembered on request.
+//! The messages between switches and controllers, kept on request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -9,10 +9,10 @@ use bellrock_openflow::{FromSwitch, Header, MessageKind, ToSwitch, Version, fram
 use crate::switch::ChannelId;
 use crate::topology::SwitchId;
 
-/// Bytes of a message that are remembered; of a longer one only the beginning is.
+/// Maximum bytes of a message that are kept: the beginning of it.
 pub const MAX_KEPT_BYTES: usize = 2048;
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
     /// From a switch to a controller.
@@ -21,14 +21,14 @@ pub enum Way {
     ToSwitch,
 }
 
-/// A message. It prints as `bellrock decode` prints it.
+/// A message. It prints as in `bellrock decode`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedMessage {
-    /// When its last byte was sent, or came.
+    /// When its last byte was sent or received.
     pub at: Duration,
-    /// Over which channel of the switch.
+    /// The channel of the switch.
     pub channel: ChannelId,
-    /// Which way.
+    /// Its direction.
     pub way: Way,
     /// Its length.
     pub len: usize,
@@ -37,7 +37,7 @@ pub struct LoggedMessage {
 }
 
 impl LoggedMessage {
-    /// What kind of message it is; None for one that its version does not have.
+    /// The type of message; `None` for one that its version does not have.
     #[must_use]
     pub fn kind(&self) -> Option<MessageKind> {
         let header = Header::read(&self.bytes)?;
@@ -64,9 +64,9 @@ impl fmt::Display for LoggedMessage {
     }
 }
 
-/// The last messages of each switch, and how many there were.
+/// The last messages of each switch, and the number of all.
 pub struct MessageLog {
-    /// How many are remembered of each switch.
+    /// Maximum number of messages that are kept for each switch.
     most: usize,
     switches: Vec<Log>,
 }
@@ -75,12 +75,12 @@ pub struct MessageLog {
 struct Log {
     messages: VecDeque<LoggedMessage>,
     counts: BTreeMap<Way, u64>,
-    /// The beginning of a message whose rest has not come yet.
+    /// The beginning of an incomplete message.
     unfinished: BTreeMap<(ChannelId, Way), Vec<u8>>,
 }
 
 impl MessageLog {
-    /// For so many switches, and the last so many messages of each; 0 remembers and counts none.
+    /// Keeps the last `most` messages for each of this many switches; 0 keeps and counts none.
     pub(super) fn new(switches: usize, most: usize) -> Self {
         MessageLog { most, switches: (0..switches).map(|_| Log::default()).collect() }
     }
@@ -90,7 +90,7 @@ impl MessageLog {
         self.switches[switch.index()].messages.iter()
     }
 
-    /// How many messages a switch has exchanged in a direction, those that are forgotten among them.
+    /// Number of messages of a switch in one direction, including those that are no longer kept.
     #[must_use]
     pub fn count(&self, switch: SwitchId, way: Way) -> u64 {
         self.switches[switch.index()].counts.get(&way).copied().unwrap_or(0)
@@ -111,7 +111,7 @@ impl MessageLog {
         let mut stream = log.unfinished.remove(&(channel, way)).unwrap_or_default();
         stream.extend_from_slice(bytes);
         let mut rest = &*stream;
-        // A length that cannot be ends the connection, and what is behind it means nothing.
+        // An invalid length ends the connection; the bytes after it have no meaning.
         while let Ok(Some(message)) = frame(rest) {
             let bytes = message.bytes;
             rest = &rest[bytes.len()..];
@@ -127,12 +127,12 @@ impl MessageLog {
         }
     }
 
-    /// A channel has ended.
+    /// Handles the end of a channel.
     pub(super) fn disconnect(&mut self, switch: SwitchId, channel: ChannelId) {
         self.switches[switch.index()].unfinished.retain(|(of, _), _| *of != channel);
     }
 
-    /// All channels of a switch have ended.
+    /// Handles the end of all channels of a switch.
     pub(super) fn restart(&mut self, switch: SwitchId) {
         self.switches[switch.index()].unfinished.clear();
     }

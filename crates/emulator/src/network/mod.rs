@@ -1,15 +1,14 @@
-//! Switches, hosts and links that run together on a virtual clock.
+//! Switches, hosts and links on a virtual clock.
 //!
 //! # What it is
-//! A [`Network`] is built from a [`Topology`]. [`advance`](Network::advance) lets everything happen
-//! until a time, event by event: frames arrive, timers run out. Links delay, queue and lose what
-//! they carry. Bytes for controllers are handed out and taken in
-//! ([`take_dirty`](Network::take_dirty), [`control`](Network::control)); who carries them, and how,
-//! is not the network's business.
+//! A [`Network`] is built from a [`Topology`]. [`advance`](Network::advance) runs all events until
+//! a time: frames arrive, timers expire. Links delay, queue and lose frames. Bytes for controllers
+//! are taken out and put in ([`take_dirty`](Network::take_dirty), [`control`](Network::control));
+//! the caller carries them.
 //!
-//! It repeats: the same topology, seed and calls give the same events at the same times, and so the
-//! same [`digest`](Network::digest). Nothing in it depends on a clock, on addresses of memory, or on
-//! the order of a hash map.
+//! Runs repeat: the same topology, seed and calls give the same events at the same times, and so
+//! the same [`digest`](Network::digest). Nothing depends on a clock, on memory addresses, or on the
+//! order of a hash map.
 //!
 //! # What it is not
 //! It has no threads or sockets, decides nothing about packets, and knows no controllers.
@@ -42,28 +41,29 @@ pub use path::{Hop, TraceId};
 use path::{Hops, Source};
 use queue::Queue;
 
-/// Frames that are on links at a time; a further one is dropped and counted. A network that floods
-/// in circles comes to this within some milliseconds of its time.
+/// Maximum number of frames on links at a time; more are dropped and counted. A network that floods
+/// in loops reaches this within some milliseconds of its time.
 pub const MAX_FRAMES_ON_LINKS: u32 = 1 << 20;
 
-/// How a network runs.
+/// Settings of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkSettings {
-    /// What decides which frames links lose.
+    /// Seed of the random choice of frames that links lose.
     pub seed: u64,
-    /// The versions of OpenFlow that switches speak.
+    /// The OpenFlow versions of the switches.
     pub versions: Versions,
-    /// Flow tables of a switch whose topology does not say.
+    /// Number of flow tables, unless the topology sets it for a switch.
     pub tables: u8,
-    /// Flows of each table, likewise.
+    /// Maximum number of flows in each table, unless the topology sets it.
     pub table_capacity: u32,
-    /// Packets that each switch buffers for controllers.
+    /// Maximum number of packets that each switch buffers for controllers.
     pub n_buffers: u32,
-    /// Ports of each switch behind those with links. Their links are down until a host moves there.
+    /// Number of additional ports of each switch, after the ports with links. Their links are down
+    /// until a host moves there.
     pub spare_ports: u32,
-    /// Hops of frames that are remembered, for [`Network::hops`]; 0 for none.
+    /// Maximum number of hops that are kept for [`Network::hops`]; 0 for none.
     pub hops: usize,
-    /// Messages between each switch and its controllers that are remembered, for
+    /// Maximum number of messages between each switch and its controllers that are kept for
     /// [`Network::messages`]; 0 for none.
     pub messages: usize,
 }
@@ -83,14 +83,14 @@ impl Default for NetworkSettings {
     }
 }
 
-/// What a network counted, besides its links, switches and hosts.
+/// Counters of a network, besides those of its links, switches and hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Events that happened.
+    /// Events that were run.
     pub events: u64,
-    /// Frames that were given to a host.
+    /// Frames that arrived at a host.
     pub delivered: u64,
-    /// Frames that left a switch by a port without a link, its local one among them.
+    /// Frames that left a switch by a port without a link, including its local port.
     pub unlinked: u64,
     /// Frames dropped because [`MAX_FRAMES_ON_LINKS`] were on links.
     pub overload: u64,
@@ -99,10 +99,10 @@ pub struct NetworkCounters {
 /// Why a host cannot move.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
-    /// The host has nothing to move with.
+    /// The host has no link.
     #[error("{0} has no link in its topology, and so it cannot move")]
     NoLink(String),
-    /// The port is not there.
+    /// The port does not exist.
     #[error("{switch} has no port {port}; spare_ports gives switches ports for hosts to move to")]
     NoPort {
         /// The switch.
@@ -131,21 +131,21 @@ enum Event {
     Switch(SwitchId),
 }
 
-/// Where a port's link is: which, and which of its ends.
+/// The link at a port, and the index of its end there.
 type At = (LinkId, usize);
 
 struct SwitchSlot {
     switch: Switch,
     /// The ports with their links, by number.
     ports: Vec<(u32, Option<At>)>,
-    /// When the switch is to be woken next.
+    /// Time at which the switch is woken next.
     timer: Option<Duration>,
-    /// Whether it is among those that have bytes for controllers.
+    /// Whether it is listed among the switches with bytes for controllers.
     dirty: bool,
 }
 
 impl SwitchSlot {
-    /// Whether it has bytes for a controller, or one of its channels has to be closed.
+    /// Whether it has bytes for a controller, or a channel that must be closed.
     fn speaks(&self) -> bool {
         let switch = &self.switch;
         switch.channels().any(|channel| !switch.output(channel).is_empty())
@@ -153,7 +153,7 @@ impl SwitchSlot {
     }
 
     fn port(&self, port: u32) -> Option<usize> {
-        // Most switches have ports 1, 2, 3.
+        // The ports of most switches are 1, 2, 3, ...
         let guess = (port as usize).wrapping_sub(1);
         if self.ports.get(guess).is_some_and(|(number, _)| *number == port) {
             return Some(guess);
@@ -168,7 +168,7 @@ struct HostSlot {
     timer: Option<Duration>,
 }
 
-/// See the [module](self).
+/// A network. See the [module](self).
 pub struct Network {
     topology: Topology,
     now: Duration,
@@ -186,7 +186,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network whose links are up and whose switches have no controllers yet.
+    /// A network with all links up, and switches without controllers.
     #[must_use]
     pub fn new(topology: &Topology, settings: NetworkSettings) -> Self {
         let mut ports = vec![BTreeMap::new(); topology.switches().len()];
@@ -230,7 +230,8 @@ impl Network {
         network
     }
 
-    /// What it was built from. Hosts that have moved are where they were.
+    /// The topology that it was built from. Hosts that have moved are still at their old place
+    /// there.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -242,33 +243,34 @@ impl Network {
         self.now
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     #[must_use]
     pub fn next_event(&self) -> Option<Duration> {
         self.queue.next()
     }
 
-    /// What it counted.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> NetworkCounters {
         self.counters
     }
 
-    /// A number that two runs share only if the same has happened in both, in the same order.
+    /// A digest of all events in their order: two runs with different events share it only by
+    /// chance.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Lets everything happen until a time, that time included. Time does not go back: a time that
-    /// has passed is now.
+    /// Runs all events up to and including a time. Time does not go back: a time in the past means
+    /// now.
     pub fn advance(&mut self, until: Duration) {
         while self.step(until) {}
         self.now = self.now.max(until);
     }
 
-    /// Lets everything happen until a time, or until a switch has something for its controllers.
-    /// Says whether one has.
+    /// Runs events until a time, or until a switch has output for its controllers. Returns whether
+    /// one has.
     pub fn advance_to_control(&mut self, until: Duration) -> bool {
         while self.dirty.is_empty() {
             if !self.step(until) {
@@ -279,7 +281,7 @@ impl Network {
         true
     }
 
-    /// Lets the next event happen, if it is due by a time.
+    /// Runs the next event, if it is due by `until`.
     fn step(&mut self, until: Duration) -> bool {
         let Some((at, event)) = self.queue.pop(until) else { return false };
         self.now = at;
@@ -289,7 +291,7 @@ impl Network {
                 self.arrive((link, to), cuts, trace, frame);
             }
             Event::Host(host) => {
-                // Another event may have taken its place.
+                // An earlier timer may have replaced this event.
                 if self.hosts[host.index()].timer == Some(at) {
                     self.hosts[host.index()].timer = None;
                     self.note(1, host.0.into(), 0);
@@ -309,7 +311,7 @@ impl Network {
         true
     }
 
-    /// Puts what happened into the digest.
+    /// Adds an event to the digest.
     fn note(&mut self, kind: u64, who: u64, what: u64) {
         let now = self.now.as_nanos() as u64;
         for word in [kind, now, who, what] {
@@ -348,7 +350,7 @@ impl Network {
         }
     }
 
-    /// Does something with a host, and sends what comes of it.
+    /// Calls `act` with a host, and sends the frames that result.
     fn with_host<T>(
         &mut self,
         id: HostId,
@@ -371,7 +373,7 @@ impl Network {
         result
     }
 
-    /// Does something with a switch, and sends what comes of it.
+    /// Calls `act` with a switch, and sends the frames that result.
     fn with_switch<T>(
         &mut self,
         id: SwitchId,
@@ -403,7 +405,7 @@ impl Network {
         result
     }
 
-    /// Puts a frame on a link.
+    /// Sends a frame on a link.
     fn transmit(&mut self, at: Option<At>, trace: TraceId, frame: Frame) {
         let Some((id, from)) = at else {
             self.counters.unlinked += 1;
@@ -425,15 +427,16 @@ impl Network {
     }
 
     fn put(&mut self, at: Duration, event: Event) {
-        // There are at most so many frames, and a few timers for each host and switch.
+        // The number of frames is limited, and each host and switch has only a few timers.
         let full = self.queue.push(at, event).is_err();
         debug_assert!(!full, "the queue is bounded by what puts events into it");
     }
 }
 
-/// When somebody who is to be woken at `timer` has to be woken earlier.
+/// The earlier time to wake a host or switch that has a timer at `timer`; `None` if the timer is
+/// early enough.
 fn wake(wants: Option<Duration>, timer: Option<Duration>, now: Duration) -> Option<Duration> {
-    // Not now: what is due now was done, and time must pass.
+    // Not now: what is due now is done, and time must pass.
     let wants = wants?.max(now + Duration::from_nanos(1));
     timer.is_none_or(|timer| wants < timer).then_some(wants)
 }

@@ -1,4 +1,4 @@
-//! The hops that frames take, remembered on request.
+//! The hops of frames, kept on request.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,54 +6,54 @@ use std::time::Duration;
 use crate::packet::{Frame, digest};
 use crate::topology::{End, HostId};
 
-/// What tells a frame that a host or a controller sent from all others. Its copies share it.
+/// Identifies a frame that a host or a controller sent. Its copies share the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(u64);
 
 impl TraceId {
-    /// Of frames whose hops are not remembered.
+    /// The id of all frames while hops are not kept.
     const NONE: TraceId = TraceId(0);
 }
 
-/// A frame has gone from one port to another.
+/// A frame went from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Which frame.
+    /// The frame.
     pub trace: TraceId,
-    /// The host that sent it; None for one that a controller made.
+    /// The host that sent it; `None` if a controller made it.
     pub source: Option<HostId>,
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Duration,
-    /// Where it left.
+    /// The port where it left.
     pub from: End,
-    /// Where it arrived.
+    /// The port where it arrived.
     pub to: End,
-    /// Whether its destination is a group.
+    /// Whether its destination is a group address.
     pub group: bool,
 }
 
-/// Where a frame comes from that is put on a link.
+/// The source of a frame that is put on a link.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// A host sends it.
     Host(HostId),
-    /// A switch passes on this one, as it is or changed.
+    /// A switch forwards this frame, changed or unchanged.
     Trace(TraceId),
-    /// A controller has it sent: a frame that it was given, or its own.
+    /// A controller sends it: a frame from a packet_in, or a new one.
     Controller,
     /// A switch does something by itself.
     Switch,
 }
 
-/// The hops that are remembered.
+/// The hops that are kept.
 pub(super) struct Hops {
     most: usize,
     hops: VecDeque<Hop>,
     last: u64,
-    /// Frames by their digest, with the host that sent them: what a controller gives back is known
-    /// by its bytes. Never iterated, so its order does not matter.
+    /// Trace ids by the digest of the frame, to recognise a frame that a controller sends back.
+    /// Never iterated, so the order does not matter.
     known: HashMap<u64, TraceId>,
-    /// The digests, oldest first; there are at most as many as hops.
+    /// The digests, the oldest first; at most as many as hops.
     digests: VecDeque<u64>,
     sources: HashMap<TraceId, HostId>,
     traces: VecDeque<TraceId>,

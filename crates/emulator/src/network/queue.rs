@@ -1,14 +1,13 @@
-//! What is to happen, in order of time, and what is due at the same time in the order in which it
-//! was put in.
+//! A queue of events by time. Events of the same time keep the order in which they were inserted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Events by time. The heap moves small entries; the events stay where they are.
+/// Events by time. The heap moves small entries; the events stay in their slots.
 pub(super) struct Queue<T> {
     heap: BinaryHeap<Reverse<(Duration, u64, u32)>>,
-    /// How many were put in: what tells those of the same time apart.
+    /// Number of events inserted so far: it orders events of the same time.
     sequence: u64,
     events: Vec<Option<T>>,
     free: Vec<u32>,
@@ -21,7 +20,7 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Puts an event in. Gives it back if there are 2^32 already.
+    /// Inserts an event. Returns it as an error if the queue has 2^32 events.
     pub(super) fn push(&mut self, at: Duration, event: T) -> Result<(), T> {
         let place = match self.free.pop() {
             Some(place) => {
@@ -43,7 +42,7 @@ impl<T> Queue<T> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Takes the next event, if it is due by `until`.
+    /// Removes and returns the next event, if it is due by `until`.
     pub(super) fn pop(&mut self, until: Duration) -> Option<(Duration, T)> {
         let Reverse((at, _, place)) = *self.heap.peek()?;
         if at > until {

@@ -1,4 +1,4 @@
-//! Making frames: for hosts, and for tests. Lengths and checksums come out right.
+//! Builds frames for hosts and tests, with the right lengths and checksums.
 //!
 //! ```
 //! use bellrock_emulator::packet::build::{Eth, Ip};
@@ -33,13 +33,13 @@ impl Eth {
         Eth([dst.0, src.0].concat())
     }
 
-    /// Behind what is there, a VLAN tag of type 0x8100.
+    /// Appends a VLAN tag of type 0x8100.
     #[must_use]
     pub fn vlan(self, id: u16, pcp: u8) -> Self {
         self.tag(TYPE_VLAN, u16::from(pcp) << 13 | id & 0x0fff)
     }
 
-    /// Behind what is there, a tag of this type with these two bytes.
+    /// Appends a tag of this type with these two bytes.
     #[must_use]
     pub fn tag(mut self, eth_type: u16, tci: u16) -> Self {
         self.0.extend([eth_type.to_be_bytes(), tci.to_be_bytes()].concat());
@@ -60,7 +60,7 @@ impl Eth {
         self.payload(packet.eth_type, &packet.bytes)
     }
 
-    /// The frame, with an ARP message: operation 1 asks, 2 answers (RFC 826).
+    /// The frame, with an ARP message: operation 1 is a request, 2 a reply (RFC 826).
     #[must_use]
     pub fn arp(
         self,
@@ -88,7 +88,7 @@ pub(crate) fn arp(
     arp
 }
 
-/// A packet of IP.
+/// An IP packet.
 #[derive(Clone, Debug)]
 pub struct IpPacket {
     eth_type: u16,
@@ -103,19 +103,19 @@ impl IpPacket {
     }
 }
 
-/// What stands in an IP header; what is above it ends the packet.
+/// The values of an IP header. The methods for higher protocols make a packet of it.
 #[derive(Clone, Debug)]
 pub struct Ip {
     src: IpAddr,
     dst: IpAddr,
     ttl: u8,
     traffic_class: u8,
-    /// IPv4's "more fragments" and offset in units of eight bytes, as they stand in the header.
+    /// IPv4's "more fragments" and the offset in units of eight bytes, as in the header.
     fragment: u16,
     id: u16,
 }
 
-/// The TTL that most hosts begin with.
+/// The initial TTL of most hosts.
 const TTL: u8 = 64;
 
 impl Ip {
@@ -135,31 +135,31 @@ impl Ip {
         Ip { src, dst, ttl: TTL, traffic_class: 0, fragment: 0, id: 0 }
     }
 
-    /// With this TTL or hop limit.
+    /// Sets the TTL or hop limit.
     #[must_use]
     pub const fn ttl(self, ttl: u8) -> Self {
         Ip { ttl, ..self }
     }
 
-    /// With this DSCP (6 bits) and ECN (2 bits).
+    /// Sets the DSCP (6 bits) and ECN (2 bits).
     #[must_use]
     pub const fn dscp(self, dscp: u8, ecn: u8) -> Self {
         Ip { traffic_class: dscp << 2 | ecn & 3, ..self }
     }
 
-    /// With this identification (IPv4).
+    /// Sets the identification (IPv4).
     #[must_use]
     pub const fn id(self, id: u16) -> Self {
         Ip { id, ..self }
     }
 
-    /// A fragment: `offset` in units of eight bytes (IPv4).
+    /// Makes it a fragment: `offset` in units of eight bytes (IPv4).
     #[must_use]
     pub const fn fragment(self, offset: u16, more: bool) -> Self {
         Ip { fragment: offset & 0x1fff | (more as u16) << 13, ..self }
     }
 
-    /// An IPv4 header without options, before a payload of so many bytes.
+    /// An IPv4 header without options, for a payload of this length.
     pub(crate) fn ipv4_header(
         &self,
         (src, dst): (Ipv4Addr, Ipv4Addr),
@@ -207,7 +207,7 @@ impl Ip {
     pub fn udp(&self, src: u16, dst: u16, data: &[u8]) -> IpPacket {
         let mut udp = [src, dst, data.len() as u16 + 8, 0].map(u16::to_be_bytes).concat();
         udp.extend(data);
-        // A sum of zero is sent in its other form: zero says that there is none (RFC 768).
+        // A sum of zero is sent as 0xffff: zero means "no checksum" (RFC 768).
         let sum = match self.checksum(UDP, &udp) {
             0 => 0xffff,
             sum => sum,
@@ -216,7 +216,7 @@ impl Ip {
         self.payload(UDP, &udp)
     }
 
-    /// A TCP segment without options. `flags`: the low byte of its flags (FIN is 1, SYN 2, RST 4,
+    /// A TCP segment without options. `flags`: the low byte of the flags (FIN is 1, SYN 2, RST 4,
     /// PSH 8, ACK 16).
     #[must_use]
     pub fn tcp(&self, ports: (u16, u16), seq: u32, ack: u32, flags: u8, data: &[u8]) -> IpPacket {
@@ -239,7 +239,8 @@ impl Ip {
         self.payload(SCTP, &sctp)
     }
 
-    /// An ICMP or ICMPv6 message: type, code, and all behind the checksum (at least four bytes).
+    /// An ICMP or ICMPv6 message: type, code, and everything after the checksum (at least four
+    /// bytes).
     #[must_use]
     pub fn icmp(&self, kind: u8, code: u8, rest: &[u8]) -> IpPacket {
         let mut icmp = vec![kind, code, 0, 0];
@@ -270,12 +271,12 @@ impl Ip {
         self.icmp(kind, 0, &rest)
     }
 
-    /// The Internet checksum of what is above IP, with the pseudo-header (RFC 768, RFC 8200 §8.1).
+    /// The Internet checksum of the data above IP, with the pseudo-header (RFC 768, RFC 8200 §8.1).
     fn checksum(&self, protocol: u8, bytes: &[u8]) -> u16 {
         checksum::finish(checksum::add(self.pseudo(protocol, bytes.len()), bytes))
     }
 
-    /// The sum over the pseudo-header of so many bytes above IP.
+    /// The sum over the pseudo-header, for data of this length above IP.
     pub(crate) fn pseudo(&self, protocol: u8, len: usize) -> u64 {
         let sum = u64::from(protocol) + len as u64;
         match (self.src, self.dst) {

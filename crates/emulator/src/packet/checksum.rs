@@ -1,7 +1,7 @@
-//! Checksums: the Internet's, by differences and whole, and SCTP's.
+//! Checksums: the Internet checksum, whole or updated, and SCTP's.
 
-/// Adds bytes to a sum of 16-bit words (RFC 1071), four bytes at a time. The last may be odd: it
-/// counts as if a zero followed.
+/// Adds bytes to a sum of 16-bit words (RFC 1071), four bytes at a time. An odd last byte counts as
+/// if a zero followed.
 pub(crate) fn add(mut sum: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     for word in words {
@@ -13,7 +13,7 @@ pub(crate) fn add(mut sum: u64, bytes: &[u8]) -> u64 {
     sum
 }
 
-/// The Internet checksum of what was added up.
+/// The Internet checksum of a sum.
 pub(crate) const fn finish(sum: u64) -> u16 {
     !fold(sum)
 }
@@ -28,7 +28,7 @@ const fn fold(mut sum: u64) -> u16 {
 /// The Internet checksum after `old` has become `new` (RFC 1624, equation 3). Both begin at an even
 /// offset and have the same, even length.
 pub(super) fn updated(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
-    // The equation would make 0xffff, which is right where all is zero, 0x0000.
+    // For all zeros the right checksum is 0xffff, but the equation would give 0x0000.
     if old == new {
         return checksum;
     }
@@ -74,7 +74,7 @@ mod tests {
             at in 0_usize..8,
             new in any::<[u8; 4]>(),
         ) {
-            // All zeros have the checksum 0xffff or 0, which an update cannot tell apart.
+            // All zeros have the checksum 0xffff or 0; an update cannot know which.
             bytes[19] = 1;
             let at = at * 2;
             let before = finish(add(0, &bytes));

@@ -1,6 +1,6 @@
-//! What tells one frame from another without keeping it.
+//! Digests, which identify a frame without a copy of it.
 
-/// A number that two frames share only if they are the same, or by chance. It is the same on every
+/// A digest of bytes. Different bytes have the same digest only by chance. It is the same on every
 /// machine and in every build.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     // Multiply and rotate, eight bytes at a time; the constant is 2^64 divided by the golden ratio.
@@ -25,7 +25,7 @@ mod tests {
         for len in 0..long.len() {
             assert_ne!(digest(&long[..len]), digest(&long[..=len]));
         }
-        // The same for ever: a run's digests can be compared with those of another machine.
+        // It must never change: digests of runs are compared between machines.
         assert_eq!(digest(b"frame"), digest(b"frame"));
         assert_ne!(digest(b"frame"), digest(b"frama"));
     }

@@ -1,4 +1,4 @@
-//! Setting header fields (1.3.5 §5.12 "Set-Field"; 1.0 §3.3), with the checksums over them.
+//! Setting header fields (1.3.5 §5.12 "Set-Field"; 1.0 §3.3), with their checksums.
 
 use std::iter::repeat_n;
 
@@ -7,20 +7,20 @@ use bellrock_openflow::Field;
 use super::parse::{ICMP, ICMPV6, SCTP, TCP, TYPE_IPV4, UDP, parse};
 use super::{Packet, checksum};
 
-/// Which checksums of a packet a header field is part of.
+/// The checksums that include a header field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Covered {
     Nothing,
-    /// IPv4's header's.
+    /// IPv4's header checksum.
     Header,
-    /// The addresses: IPv4's header's, and by the pseudo-header that of what is above IP.
+    /// Addresses: IPv4's header checksum, and through the pseudo-header the checksum above IP.
     Addresses,
-    /// What is above IP.
+    /// The checksum above IP.
     Transport,
 }
 
 impl Packet {
-    /// Sets a field. A field that the packet does not have stays away: nothing happens.
+    /// Sets a field. If the packet does not have the field, nothing happens.
     ///
     /// Setting the Ethernet type or the IP protocol changes which fields the packet has, and
     /// nothing else in it.
@@ -34,7 +34,7 @@ impl Packet {
         let last = |count: usize| &bytes[bytes.len() - count..];
         let number = value as u32;
         match field {
-            // Pipeline fields stand in the key only.
+            // Pipeline fields are in the key only.
             InPort | InPhyPort | Metadata | TunnelId => {}
             EthDst => self.write(0, last(6), Covered::Nothing),
             EthSrc => self.write(6, last(6), Covered::Nothing),
@@ -45,11 +45,12 @@ impl Packet {
             Ipv4Src => self.write(l3 + 12, last(4), Covered::Addresses),
             Ipv4Dst => self.write(l3 + 16, last(4), Covered::Addresses),
             Ipv6Src => self.write(l3 + 8, last(16), Covered::Addresses),
-            // Behind a routing header stands the address that the checksum counts.
+            // With a routing header, the checksum includes the address there, not this one.
             Ipv6Dst if self.layout.routed => self.write(l3 + 24, last(16), Covered::Nothing),
             Ipv6Dst => self.write(l3 + 24, last(16), Covered::Addresses),
             Ipv6Flabel => self.merge32(l3, number, 0x000f_ffff),
-            // Fragments that 1.0 gives the port 0, and those without the header: nothing to set.
+            // No header to set: fragments (1.0 gives them the port 0) and packets without the
+            // header.
             TcpSrc | UdpSrc | SctpSrc | TcpDst | UdpDst | SctpDst | Icmpv4Type | Icmpv4Code
             | Icmpv6Type | Icmpv6Code
                 if l4 == 0 =>
@@ -82,7 +83,7 @@ impl Packet {
             MplsTc => self.merge32(l3, number << 9, 0x0e00),
             MplsBos => self.merge32(l3, number << 8, 0x0100),
             PbbIsid => self.merge32(l3, number, 0x00ff_ffff),
-            // It only sums up the headers that are there.
+            // It only summarises the headers.
             Ipv6Exthdr => return,
         }
         self.key.put(field, value);
@@ -102,7 +103,7 @@ impl Packet {
         }
     }
 
-    /// Reads all header fields anew, after a change of what headers there are.
+    /// Parses all header fields again, after the headers have changed.
     pub(super) fn parse_again(&mut self) {
         let mut key = self.key.pipeline();
         self.layout = parse(&self.frame, self.rules, &mut key);
@@ -115,7 +116,8 @@ impl Packet {
     }
 
     fn set_tag(&mut self, field: Field, value: u128) {
-        // Id and priority of the outermost tag; a packet without one has no priority.
+        // Id and priority of the outermost tag. Every packet has an id, but only a tagged one has a
+        // priority.
         if !self.key.has(Field::VlanPcp) {
             return;
         }
@@ -146,7 +148,7 @@ impl Packet {
         }
     }
 
-    /// Sets the protocol where IP tells it, behind IPv6's extension headers too.
+    /// Sets the protocol of the IP packet, also after IPv6's extension headers.
     fn set_protocol(&mut self, protocol: u8) {
         let at = self.layout.protocol;
         if self.key.has(Field::Ipv4Src) {
@@ -158,7 +160,7 @@ impl Packet {
         self.parse_again();
     }
 
-    /// Sets bits of the four bytes at `at`, which no checksum covers.
+    /// Sets bits of the four bytes at `at`, which no checksum includes.
     fn merge32(&mut self, at: usize, value: u32, mask: u32) {
         if let Some(bytes) = self.frame[at..].first_chunk_mut::<4>() {
             let old = u32::from_be_bytes(*bytes);
@@ -166,7 +168,7 @@ impl Packet {
         }
     }
 
-    /// Writes an even number of bytes, and mends the checksums over them.
+    /// Writes an even number of bytes, and updates the checksums that include them.
     fn write(&mut self, at: usize, new: &[u8], covered: Covered) {
         let mut old = [0; 16];
         let old = &mut old[..new.len()];
@@ -186,8 +188,7 @@ impl Packet {
         match self.key.number(Field::IpProto) as u8 {
             TCP => self.mend(l4 + 16, old, new),
             UDP => {
-                // Zero stands for "no checksum", so a sum of zero is sent as its other form
-                // (RFC 768).
+                // Zero means "no checksum", so a sum of zero is sent as 0xffff (RFC 768).
                 let checksum = &self.frame[l4 + 6..][..2];
                 if checksum != [0, 0] {
                     self.mend(l4 + 6, old, new);
@@ -197,7 +198,7 @@ impl Packet {
                     }
                 }
             }
-            // ICMP's has no pseudo-header, ICMPv6's has.
+            // ICMP's checksum has no pseudo-header, ICMPv6's has one.
             ICMP if covered == Covered::Transport => self.mend(l4 + 2, old, new),
             ICMPV6 => self.mend(l4 + 2, old, new),
             SCTP if covered == Covered::Transport => self.mend_sctp(at, old, new),
@@ -211,9 +212,10 @@ impl Packet {
         }
     }
 
-    /// Mends SCTP's CRC after the bytes at `at` have changed. The CRC is linear: it changes by the
-    /// CRC, without start and final inversion, of the difference. A fragment does not tell how much
-    /// follows, so its CRC is left alone, and the receiver of the whole drops it.
+    /// Updates SCTP's CRC after the bytes at `at` have changed. The CRC is linear: it changes by
+    /// the CRC of the difference, without the initial value and the final inversion. For a fragment
+    /// the length of the rest is unknown: its CRC stays, and the receiver of the whole packet drops
+    /// it.
     fn mend_sctp(&mut self, at: usize, old: &[u8], new: &[u8]) {
         if self.layout.fragment {
             return;

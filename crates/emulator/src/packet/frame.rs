@@ -5,21 +5,21 @@ use std::ops::{Deref, DerefMut};
 
 /// An Ethernet frame, from its destination address on, without preamble and checksum.
 ///
-/// It is a buffer that can be used again: [`Frame::clear`] keeps its memory.
+/// The buffer can be reused: [`Frame::clear`] keeps its memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Frame(Vec<u8>);
 
 impl Frame {
-    /// An empty one, with room for a frame of the usual size.
+    /// An empty frame, with memory for a frame of the usual size.
     #[must_use]
     pub fn new() -> Self {
         Frame(Vec::with_capacity(Self::USUAL_ROOM))
     }
 
-    /// Bytes that a new frame has room for: an Ethernet frame of the usual size, and some tags.
+    /// Bytes that a new frame can hold: an Ethernet frame of the usual size, and some tags.
     pub const USUAL_ROOM: usize = 1_600;
 
-    /// Forgets the bytes, and keeps the memory.
+    /// Removes the bytes, and keeps the memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -35,7 +35,7 @@ impl Frame {
         self.0
     }
 
-    /// Makes room for `len` zeros at `at`.
+    /// Inserts `len` zeros at `at`.
     pub(super) fn insert_zeros(&mut self, at: usize, len: usize) {
         let old = self.0.len();
         self.0.resize(old + len, 0);
@@ -43,7 +43,7 @@ impl Frame {
         self.0[at..at + len].fill(0);
     }
 
-    /// Takes `len` bytes out at `at`.
+    /// Removes `len` bytes at `at`.
     pub(super) fn remove(&mut self, at: usize, len: usize) {
         self.0.copy_within(at + len.., at);
         self.0.truncate(self.0.len() - len);

@@ -1,22 +1,22 @@
-//! What a flow table looks at: all fields of a packet in fixed places, and patterns over them.
+//! Keys for flow tables: all fields of a packet at fixed positions, and patterns over them.
 
 use bellrock_openflow::{Field, Match};
 
-/// 64-bit words of a [`Key`].
+/// Number of 64-bit words of a [`Key`].
 pub const KEY_WORDS: usize = 15;
 
 /// All match fields of one packet (1.3.5 §7.2.3.7), pipeline fields included.
 ///
-/// The first word has a bit for each field that the packet has, by the field's number. The others
-/// hold the values; fields that no packet can have together share a place, which is safe because
-/// the bits of the first word tell them apart. What a packet does not have is zero.
+/// The first word has a bit for each field of the packet, by the field's number. The other words
+/// hold the values. Fields that no packet can have together share a position: the bits of the first
+/// word distinguish them. Fields that the packet does not have are zero.
 ///
-/// `vlan_vid` is there in every packet: 0 without a tag, bit 12 and the id with one. So are
+/// Every packet has `vlan_vid`: 0 without a tag, bit 12 and the id with one. Every packet also has
 /// `in_port`, `in_phy_port`, `metadata`, `tunnel_id` and the Ethernet header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key([u64; KEY_WORDS]);
 
-/// Where a field's lowest bit stands. A field of 128 bits fills its word and the next.
+/// Position of a field's lowest bit. A field of 128 bits fills its word and the next.
 #[derive(Clone, Copy)]
 struct Place {
     word: usize,
@@ -38,7 +38,7 @@ const fn place(field: Field) -> Place {
         Field::EthSrc => at(5, 16),
         Field::VlanVid => at(5, 3),
         Field::VlanPcp => at(5, 0),
-        // Below one Ethernet type there is either IP, or MPLS, or PBB.
+        // An Ethernet type means IP, MPLS or PBB.
         Field::MplsLabel => at(6, 44),
         Field::MplsTc => at(6, 41),
         Field::MplsBos => at(6, 40),
@@ -53,7 +53,7 @@ const fn place(field: Field) -> Place {
         Field::TcpDst | Field::UdpDst | Field::SctpDst => at(7, 32),
         Field::Icmpv4Code | Field::Icmpv6Code => at(7, 32),
         Field::Ipv6Exthdr => at(7, 0),
-        // One kind of addresses.
+        // One kind of address.
         Field::Ipv4Src | Field::ArpSpa => at(8, 32),
         Field::Ipv4Dst | Field::ArpTpa => at(8, 0),
         Field::ArpSha => at(9, 0),
@@ -61,7 +61,7 @@ const fn place(field: Field) -> Place {
         Field::Ipv6Src => at(8, 0),
         Field::Ipv6Dst => at(10, 0),
         Field::Ipv6NdTarget => at(12, 0),
-        // A solicitation has the one, an advertisement the other.
+        // A solicitation has the first, an advertisement the second.
         Field::Ipv6NdSll | Field::Ipv6NdTll => at(14, 0),
     }
 }
@@ -92,7 +92,7 @@ impl Key {
         self.has(field).then(|| self.read(field))
     }
 
-    /// The value of a field of at most 64 bits; 0 where the packet does not have it.
+    /// The value of a field of at most 64 bits; 0 if the packet does not have it.
     #[must_use]
     #[inline]
     pub const fn number(&self, field: Field) -> u64 {
@@ -103,14 +103,14 @@ impl Key {
         (self.0[word] >> shift) & field.max() as u64
     }
 
-    /// The packet has this field with this value. Bits beyond the field are cut off.
+    /// Sets a field. Bits beyond the field's width are cut off.
     #[inline]
     pub(super) fn put(&mut self, field: Field, value: u128) {
         self.0[0] |= bit(field);
         self.write(field, value);
     }
 
-    /// What of it stands in no header: ports, metadata, tunnel id.
+    /// The fields that are in no header: ports, metadata, tunnel id.
     pub(super) fn pipeline(&self) -> Key {
         let mut key = Key::default();
         for field in [Field::InPort, Field::InPhyPort, Field::Metadata, Field::TunnelId] {
@@ -141,11 +141,11 @@ impl Key {
     }
 }
 
-/// The packets that a [`Match`] means: those whose key has these values in these bits.
+/// The packets of a [`Match`]: their key has these values in these bits.
 ///
-/// The bits of the first word that say which fields are there are part of the mask, so a packet
-/// without a field matches no pattern that names it. Two matches mean the same exactly when their
-/// patterns are equal.
+/// The mask includes the bits of the first word that say which fields are present. So a packet
+/// without a field matches no pattern with that field. Two matches have the same meaning exactly
+/// when their patterns are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pattern {
     value: Key,
@@ -153,22 +153,22 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of a match. Fields of other classes ([`Match::unknown`]) are not looked at:
-    /// whoever takes a match from a controller refuses them first.
+    /// The pattern of a match. It ignores fields of other classes ([`Match::unknown`]): the code
+    /// that takes a match from a controller must refuse them first.
     #[must_use]
     pub fn of(matching: &Match) -> Self {
         let mut pattern = Pattern::default();
         for field in matching.fields() {
             let (value, mask) = (matching.value(field), matching.mask(field));
             pattern.value.put(field, value.unwrap_or_default());
-            // Not `put`: a field that shares its place must keep the other's bits of the mask.
+            // Not `put`: fields that share a position must keep each other's bits of the mask.
             let old = pattern.mask.read(field);
             pattern.mask.put(field, old | mask.unwrap_or_default());
         }
         pattern
     }
 
-    /// The match that it means; `Pattern::of(&pattern.to_match()) == pattern`.
+    /// The match of the pattern; `Pattern::of(&pattern.to_match()) == pattern`.
     #[must_use]
     pub fn to_match(&self) -> Match {
         let mut matching = Match::any();
@@ -178,14 +178,14 @@ impl Pattern {
         matching
     }
 
-    /// The values, zero outside of the mask.
+    /// The values; bits outside the mask are zero.
     #[must_use]
     #[inline]
     pub const fn value(&self) -> &[u64; KEY_WORDS] {
         &self.value.0
     }
 
-    /// The bits that count.
+    /// The bits that are compared.
     #[must_use]
     #[inline]
     pub const fn mask(&self) -> &[u64; KEY_WORDS] {
@@ -200,8 +200,8 @@ impl Pattern {
         words.fold(0, |wrong, ((key, value), mask)| wrong | (key & mask) ^ value) == 0
     }
 
-    /// Whether every packet of `other` is one of this pattern: it has at least these fields, with
-    /// at least these bits, and the same values in them (1.3.5 §6.4: loose modify and delete).
+    /// Whether this pattern matches every packet of `other`: `other` has at least these bits, with
+    /// the same values (1.3.5 §6.4: loose modify and delete).
     #[cfg(test)]
     #[must_use]
     pub(crate) fn covers(&self, other: &Pattern) -> bool {

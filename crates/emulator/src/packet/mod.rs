@@ -1,18 +1,18 @@
-//! Packets: Ethernet frames, what is known of them, and what OpenFlow does to them.
+//! Packets: Ethernet frames, their fields, and the edits of OpenFlow.
 //!
 //! # What it is
-//! - A [`Frame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and all match fields of
-//!   it as a [`Key`] that stays right while the packet is edited.
+//! - A [`Frame`] is bytes. A [`Packet`] is a frame in a switch: its bytes, and its match fields as
+//!   a [`Key`]. The key stays right while the packet is edited.
 //! - A [`Pattern`] is a match, ready to be compared with keys.
 //! - [`build`] makes frames for hosts and tests.
 //!
 //! # What it is not
-//! It knows no ports, tables or groups. What an action that does not fit the packet does is decided
-//! here (nothing); whether a controller may ask for it, in [`crate::datapath`].
+//! It knows no ports, tables or groups. Here, an action that does not fit the packet does nothing;
+//! [`crate::datapath`] decides whether a controller may use it.
 //!
 //! # Checksums
-//! Edits change checksums by the difference that they make (RFC 1624), so a wrong one stays wrong,
-//! a fragment's stays right for the whole, and a UDP checksum of zero stays "none".
+//! Edits update checksums by the difference (RFC 1624). So a wrong checksum stays wrong, a
+//! fragment's stays right for the whole packet, and a UDP checksum of zero stays "none".
 
 pub mod build;
 pub(crate) mod checksum;
@@ -44,13 +44,13 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A frame that came in by `in_port`, with metadata and tunnel id 0. `rules`: the version that
-    /// says how fields are read where versions differ (fragments, ARP operations, second tags).
+    /// A frame that arrived at `in_port`, with metadata and tunnel id 0. `rules`: the version that
+    /// decides how fields are read where versions differ (fragments, ARP operations, second tags).
     #[must_use]
     pub fn new(frame: Frame, in_port: Port, rules: Version) -> Self {
         let mut key = Key::default();
         key.put(Field::InPort, in_port.0.into());
-        // No port of the emulator stands on another, so both are the same (1.3.5 §7.2.3.7).
+        // The emulator has no logical ports, so both are the same (1.3.5 §7.2.3.7).
         key.put(Field::InPhyPort, in_port.0.into());
         key.put(Field::Metadata, 0);
         key.put(Field::TunnelId, 0);
@@ -58,20 +58,20 @@ impl Packet {
         Packet { frame, key, layout, rules }
     }
 
-    /// Its bytes as they are now.
+    /// Its bytes, after the edits so far.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.frame
     }
 
-    /// Its fields as they are now.
+    /// Its fields, after the edits so far.
     #[must_use]
     #[inline]
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Where it came in.
+    /// The port where it arrived.
     #[must_use]
     pub fn in_port(&self) -> Port {
         Port(self.key.number(Field::InPort) as u32)
@@ -83,7 +83,7 @@ impl Packet {
         self.key.number(Field::Metadata)
     }
 
-    /// Writes metadata, in the bits of `mask` (1.3.5 §5.9).
+    /// Writes the bits of `mask` in the metadata (1.3.5 §5.9).
     pub fn write_metadata(&mut self, value: u64, mask: u64) {
         let metadata = self.metadata() & !mask | value & mask;
         self.key.put(Field::Metadata, metadata.into());
@@ -95,7 +95,7 @@ impl Packet {
         self.layout.fragment
     }
 
-    /// A copy of it, whose bytes are put in `frame`.
+    /// Copies the packet; its bytes go into `frame`.
     #[must_use]
     pub fn copy(&self, mut frame: Frame) -> Packet {
         frame.clear();

@@ -1,7 +1,7 @@
-//! From bytes to fields (1.0 §3.4; 1.3.5 §5.3, §7.2.3.7).
+//! Parses the fields of a frame (1.0 §3.4; 1.3.5 §5.3, §7.2.3.7).
 //!
-//! A header that is cut short or contradicts itself has no fields, and nothing behind it is looked
-//! at; what stands before it keeps its fields.
+//! A header that is truncated or contradicts itself has no fields, and parsing ends there. The
+//! headers before it keep their fields.
 
 use bellrock_openflow::{Field, Match, Version};
 
@@ -10,7 +10,7 @@ use super::Key;
 pub(crate) const ETH_LEN: usize = 14;
 pub(super) const TAG_LEN: usize = 4;
 pub(super) const LABEL_LEN: usize = 4;
-/// The service tag with the customer's addresses behind it (IEEE 802.1ah).
+/// The service tag with the customer's addresses after it (IEEE 802.1ah).
 pub(super) const PBB_LEN: usize = 16;
 
 pub(crate) const TYPE_IPV4: u16 = 0x0800;
@@ -21,11 +21,11 @@ pub(crate) const TYPE_MPLS: u16 = 0x8847;
 pub(crate) const TYPE_MPLS_MULTICAST: u16 = 0x8848;
 pub(crate) const TYPE_PROVIDER_VLAN: u16 = 0x88a8;
 pub(crate) const TYPE_PBB: u16 = 0x88e7;
-/// The Ethernet type that frames of IEEE 802.3 without one match (1.0 §3.4, `OFP_DL_TYPE_NOT_ETH_TYPE`).
+/// The Ethernet type for frames of IEEE 802.3 without one (1.0 §3.4, `OFP_DL_TYPE_NOT_ETH_TYPE`).
 const TYPE_NONE: u16 = 0x05ff;
-/// The smallest number that is an Ethernet type; below it is a length (IEEE 802.3 §3.2.6).
+/// The smallest Ethernet type; a smaller number is a length (IEEE 802.3 §3.2.6).
 const FIRST_TYPE: u16 = 0x0600;
-/// LLC and SNAP headers that say "an Ethernet type follows".
+/// LLC and SNAP headers that announce an Ethernet type.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 pub(crate) const ICMP: u8 = 1;
@@ -48,25 +48,26 @@ pub(crate) const ADVERTISEMENT: u8 = 136;
 pub(crate) const IPV4_LEN: usize = 20;
 pub(super) const IPV6_LEN: usize = 40;
 pub(crate) const ARP_LEN: usize = 28;
-/// The start of an ARP message for Ethernet and IPv4: their numbers, and 6 and 4 bytes of address.
+/// Start of an ARP message for Ethernet and IPv4: their numbers, and address lengths of 6 and 4
+/// bytes.
 pub(crate) const ARP_HEAD: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 
-/// Where the headers of a frame stand, in bytes from its start.
+/// Positions of a frame's headers, in bytes from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// What the Ethernet type tells the kind of: behind all tags.
+    /// The header that the Ethernet type announces, after all tags.
     pub(super) l3: usize,
-    /// TCP, UDP, SCTP or ICMP; 0 where there is none.
+    /// TCP, UDP, SCTP or ICMP; 0 for none.
     pub(super) l4: usize,
-    /// Where IP tells the protocol above it.
+    /// The byte of the IP header with the protocol above it.
     pub(super) protocol: usize,
-    /// Where the packet of IP ends: what follows pads the frame to Ethernet's shortest.
+    /// The end of the IP packet; padding may follow.
     pub(super) end: usize,
-    /// The Ethernet address in an option of a neighbour discovery; 0 where there is none.
+    /// The Ethernet address in a neighbour discovery option; 0 for none.
     pub(super) nd_link: usize,
-    /// An IP packet that is a fragment, the first or a later one.
+    /// Whether the IP packet is a fragment, the first or a later one.
     pub(super) fragment: bool,
-    /// A routing header says that the packet's last destination is another than IPv6's.
+    /// Whether a routing header has another final destination than the IPv6 header.
     pub(super) routed: bool,
 }
 
@@ -92,10 +93,10 @@ pub(crate) const fn is_tag(eth_type: u16) -> bool {
     matches!(eth_type, TYPE_VLAN | TYPE_PROVIDER_VLAN)
 }
 
-/// Reads a frame's headers into `key`. The pipeline fields of `key` stay as they are.
+/// Parses a frame's headers into `key`. The pipeline fields of `key` stay.
 pub(super) fn parse(frame: &[u8], rules: Version, key: &mut Key) -> Layout {
     let mut parser = Parser { frame, rules, key, layout: Layout::default() };
-    // A frame too short for a header has no fields from there on.
+    // If the frame is too short for a header, that header has no fields.
     let _ = parser.ethernet();
     parser.layout
 }
@@ -119,8 +120,8 @@ impl Parser<'_> {
         self.put(Field::EthSrc, be48(self.frame, 6)?);
         self.put(Field::VlanVid, 0_u8);
         let mut at = ETH_LEN;
-        // 1.0 looks behind one tag, and matches another as an Ethernet type. 1.3's Ethernet type
-        // stands behind all tags.
+        // 1.0 parses one tag, and sees a second one as an Ethernet type. In 1.3 the Ethernet type
+        // follows all tags.
         let mut first = true;
         while is_tag(eth_type) && (first || self.rules != Version::V1_0) {
             let (Some(tci), Some(inner)) = (be16(self.frame, at), be16(self.frame, at + 2)) else {
@@ -147,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A frame of IEEE 802.3, with a length in the place of the type.
+    /// Parses a frame of IEEE 802.3, which has a length instead of a type.
     fn llc(&self, at: usize) -> (u16, usize) {
         match self.frame.get(at..).and_then(|bytes| bytes.split_first_chunk()) {
             Some((head, rest)) if *head == SNAP => {
@@ -226,7 +227,7 @@ impl Parser<'_> {
         self.layout.protocol = at + 6;
         let mut headers = Extensions::default();
         let (mut next, mut at, mut later) = (ip[6], at + IPV6_LEN, false);
-        // Each turn moves on by eight bytes or more.
+        // Each step advances by at least eight bytes.
         while !later && headers.see(next) {
             let Some(header) = self.frame[..end].get(at..at + 8) else { break };
             let len = match next {
@@ -254,7 +255,7 @@ impl Parser<'_> {
         self.transport(next, at, later)
     }
 
-    /// What stands above IP at `at`. Later fragments have nothing of it.
+    /// Parses the header above IP at `at`. Later fragments do not have it.
     fn transport(&mut self, protocol: u8, at: usize, later: bool) -> Option<()> {
         use Field::*;
         let ipv6 = self.key.has(Ipv6Src);
@@ -266,7 +267,7 @@ impl Parser<'_> {
             ICMPV6 if ipv6 => (Icmpv6Type, Icmpv6Code, 4),
             _ => return None,
         };
-        // 1.0 looks at fragments, the first one too, as if they had the port 0 (1.0 §3.4).
+        // In 1.0 all fragments, also the first, have the port 0 (1.0 §3.4).
         let as_zero = self.rules == Version::V1_0 && self.layout.fragment;
         if as_zero {
             self.put(source, 0_u8);
@@ -301,7 +302,7 @@ impl Parser<'_> {
         let target = be128(message, l4 + 8)?;
         self.put(Field::Ipv6NdTarget, target);
         let mut at = l4 + 24;
-        // An option tells its length in units of eight bytes; none has zero.
+        // An option's length is in units of eight bytes, and never zero.
         while let Some(&[kind, units, ..]) = message.get(at..) {
             let body = message.get(at..at + usize::from(units) * 8).filter(|_| units > 0)?;
             if kind == option {
@@ -319,7 +320,7 @@ impl Parser<'_> {
 #[derive(Default)]
 struct Extensions {
     flags: u16,
-    /// The place of the last header in the order that RFC 8200 §4.1 recommends.
+    /// Position of the last header in the order of RFC 8200 §4.1.
     last: u8,
 }
 
@@ -334,11 +335,11 @@ impl Extensions {
     const REPEATED: u16 = 1 << 7;
     const OUT_OF_ORDER: u16 = 1 << 8;
 
-    /// The place of destination options for the hosts on a route, and of those for the last one.
+    /// Positions of destination options for the hosts on a route, and for the final destination.
     const DESTINATION_EARLY: u8 = 2;
     const DESTINATION_LATE: u8 = 7;
 
-    /// Notes a header; says whether another header follows it that can be looked at.
+    /// Records a header. Returns whether another header follows that can be parsed.
     fn see(&mut self, header: u8) -> bool {
         let (flag, place) = match header {
             HOP_BY_HOP => (Self::HOP, 1),
@@ -364,7 +365,7 @@ impl Extensions {
         }
         self.flags |= flag;
         self.last = self.last.max(place);
-        // What is behind ESP's header is encrypted.
+        // The data after ESP's header is encrypted.
         header != ESP
     }
 }

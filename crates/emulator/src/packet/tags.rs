@@ -1,32 +1,32 @@
 //! Pushing and popping tags: VLAN, MPLS and PBB (1.3.5 §5.12, §5.12.1).
 //!
-//! A new tag goes right behind the Ethernet addresses, before all that are there: an MPLS label
-//! too, as 1.3 has it (1.1 and 1.2 put it behind VLAN tags). Its fields are copied from the tag of
-//! its kind that was outermost (table 7), and zero where there was none.
+//! A new tag goes directly after the Ethernet addresses, before all other tags. In 1.3 this holds
+//! for MPLS labels too (1.1 and 1.2 put them after VLAN tags). Its fields are copied from the
+//! outermost tag of its kind (table 7), or zero if there was none.
 
 use bellrock_openflow::Field;
 
 use super::Packet;
 use super::parse::{ETH_LEN, LABEL_LEN, PBB_LEN, TAG_LEN, TYPE_VLAN, be16, is_tag};
 
-/// Where tags begin: behind the addresses.
+/// Start of the tags: after the addresses.
 const ADDRESSES_LEN: usize = 12;
 
 impl Packet {
-    /// Adds a VLAN tag of this Ethernet type, with id and priority of the outermost tag.
+    /// Adds a VLAN tag of this Ethernet type, with the id and priority of the outermost tag.
     pub fn push_vlan(&mut self, eth_type: u16) {
         let outer = self.outer_type().filter(|outer| is_tag(*outer));
         let tci = outer.and_then(|_| be16(&self.frame, ETH_LEN)).unwrap_or(0);
         self.insert_tag(eth_type, tci);
     }
 
-    /// Sets the id of the outermost VLAN tag, adding one with priority 0 where there is none (1.0).
+    /// Sets the id of the outermost VLAN tag. Without a tag, adds one with priority 0 (1.0).
     pub fn set_vlan_vid(&mut self, vid: u16) {
         self.need_tag();
         self.set_field(Field::VlanVid, vid.into());
     }
 
-    /// Sets the priority of the outermost VLAN tag, adding one with id 0 where there is none (1.0).
+    /// Sets the priority of the outermost VLAN tag. Without a tag, adds one with id 0 (1.0).
     pub fn set_vlan_pcp(&mut self, pcp: u8) {
         self.need_tag();
         self.set_field(Field::VlanPcp, pcp.into());
@@ -40,8 +40,8 @@ impl Packet {
         }
     }
 
-    /// Adds an MPLS label of this Ethernet type: label, class and TTL of the outermost one; without
-    /// one, the TTL of IP, and the bottom of the stack.
+    /// Adds an MPLS label of this Ethernet type, with the label, class and TTL of the outermost
+    /// one. Without one, it has the TTL of IP and is the bottom of the stack.
     pub fn push_mpls(&mut self, eth_type: u16) {
         if self.frame.len() < ETH_LEN {
             return;
@@ -50,7 +50,7 @@ impl Packet {
         let under =
             self.key.has(Field::MplsLabel).then(|| self.frame[l3..].first_chunk()).flatten();
         let entry = match under.copied().map(u32::from_be_bytes) {
-            // A VLAN tag between the labels makes them two stacks.
+            // A VLAN tag between labels divides them into two stacks.
             Some(entry) if l3 > ETH_LEN => entry | BOTTOM,
             Some(entry) => entry & !BOTTOM,
             None => BOTTOM | u32::from(self.nw_ttl().unwrap_or(0)),
@@ -61,7 +61,7 @@ impl Packet {
         self.parse_again();
     }
 
-    /// Removes the outermost MPLS label; what was under it has this Ethernet type.
+    /// Removes the outermost MPLS label; the data under it gets this Ethernet type.
     pub fn pop_mpls(&mut self, eth_type: u16) {
         if self.key.has(Field::MplsLabel) {
             let l3 = self.layout.l3;
@@ -72,8 +72,8 @@ impl Packet {
     }
 
     /// Adds a PBB service tag of this Ethernet type, with the service id of the outermost one and
-    /// the priority of the VLAN tag. The addresses become the customer's; the backbone's begin as
-    /// the same.
+    /// the priority of the VLAN tag. The addresses become the customer's, and the backbone
+    /// addresses start as copies of them.
     pub fn push_pbb(&mut self, eth_type: u16) {
         if self.frame.len() < ETH_LEN {
             return;
@@ -87,8 +87,8 @@ impl Packet {
         self.parse_again();
     }
 
-    /// Removes the outermost PBB service tag, and the backbone's addresses with it. A backbone VLAN
-    /// tag before it stays where it is, between addresses and type.
+    /// Removes the outermost PBB service tag and the backbone addresses. A backbone VLAN tag before
+    /// it stays between addresses and type.
     pub fn pop_pbb(&mut self) {
         if !self.key.has(Field::PbbIsid) {
             return;
@@ -124,5 +124,5 @@ impl Packet {
     }
 }
 
-/// The bit of a label that says "the last one".
+/// The bit of the last label in a stack.
 const BOTTOM: u32 = 1 << 8;

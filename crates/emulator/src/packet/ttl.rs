@@ -1,18 +1,18 @@
-//! TTLs: set, decremented, copied between headers (1.3.5 §5.12 "Change-TTL").
+//! TTLs: setting, decrementing and copying them (1.3.5 §5.12 "Change-TTL").
 
 use bellrock_openflow::Field;
 
 use super::parse::{IPV4_LEN, IPV6_LEN, LABEL_LEN};
 use super::{Packet, checksum};
 
-/// A TTL has run out: the packet is not to be forwarded (`OFPR_INVALID_TTL`).
+/// A TTL has expired: the packet must not be forwarded (`OFPR_INVALID_TTL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTtl;
 
-/// Where a TTL stands.
+/// The position of a TTL.
 #[derive(Clone, Copy)]
 enum Ttl {
-    /// In an MPLS label at this place.
+    /// In an MPLS label.
     Mpls(usize),
     /// In an IPv4 header, which has a checksum.
     Ipv4(usize),
@@ -54,7 +54,7 @@ impl Packet {
     /// Decrements the TTL or hop limit of IP.
     ///
     /// # Errors
-    /// [`InvalidTtl`]: it is 0, or would be; it is left as it is.
+    /// The TTL is 0 or 1; it stays as it is.
     pub fn dec_nw_ttl(&mut self) -> Result<(), InvalidTtl> {
         self.ip().map_or(Ok(()), |ttl| self.decrement(ttl))
     }
@@ -62,19 +62,19 @@ impl Packet {
     /// Decrements the TTL of the outermost MPLS label.
     ///
     /// # Errors
-    /// [`InvalidTtl`]: it is 0, or would be; it is left as it is.
+    /// The TTL is 0 or 1; it stays as it is.
     pub fn dec_mpls_ttl(&mut self) -> Result<(), InvalidTtl> {
         self.mpls().map_or(Ok(()), |ttl| self.decrement(ttl))
     }
 
-    /// Copies the TTL of the outermost header but one to the outermost.
+    /// Copies the TTL of the second outermost header to the outermost.
     pub fn copy_ttl_out(&mut self) {
         if let Some((outer, inner)) = self.ttls() {
             self.write_ttl(outer, self.read_ttl(inner));
         }
     }
 
-    /// Copies the TTL of the outermost header to the next.
+    /// Copies the TTL of the outermost header to the second outermost.
     pub fn copy_ttl_in(&mut self) {
         if let Some((outer, inner)) = self.ttls() {
             self.write_ttl(inner, self.read_ttl(outer));
@@ -112,16 +112,17 @@ impl Packet {
                 self.frame.get(behind..behind + LABEL_LEN)?;
                 return Some((outer, Ttl::Mpls(behind)));
             }
-            // Nothing says what is under the last label; IP says its version itself.
+            // No field gives the type of the data under the last label; an IP header has its own
+            // version.
             let version = self.frame.get(behind)? >> 4;
             return Some((outer, self.ip_at(behind, version)?));
         }
         let outer = self.ip()?;
-        // Where the protocol's own header begins: behind options or extension headers.
+        // Start of the inner header: after options or extension headers.
         let inside = match outer {
             Ttl::Ipv4(at) => at + usize::from(self.frame[at] & 0x0f) * 4,
             _ if self.layout.protocol == self.layout.l3 + 6 => self.layout.l3 + IPV6_LEN,
-            // Inside of extension headers nobody looks for another IP header.
+            // No search for another IP header after extension headers.
             _ => return None,
         };
         let version = match self.key.number(Field::IpProto) {

@@ -1,4 +1,5 @@
-//! One connection to a controller: its session, its role, and what waits in either direction.
+//! One connection to a controller: its session, its role, and the bytes that wait in each
+//! direction.
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, FlowRemovedReason, PacketInReason, PortReason, RoleKind, Version,
@@ -8,21 +9,22 @@ use bellrock_session as session;
 use super::outbox::Outbox;
 use crate::datapath::Notice;
 
-/// Bytes that may wait for a controller before the switch spares it: above, packet_ins for it are
+/// Maximum bytes that wait for a controller before the switch pauses: above, packet_ins for it are
 /// dropped and counted, and its requests wait. One reply may be longer.
 pub const PAUSE_BYTES: usize = 1 << 20;
 
-/// Bytes that may wait for a controller at all. Above, a flow_removed or port_status (which a
-/// controller must not miss) for it ends its connection.
+/// Maximum bytes that may wait for a controller. Above, a flow_removed or port_status (which a
+/// controller must not miss) closes its connection.
 pub const CLOSE_BYTES: usize = 64 << 20;
 
-/// Bytes of requests that may wait for a controller to read its replies. Above, its connection ends.
+/// Maximum bytes of requests that wait until a controller reads its replies. Above, the connection
+/// closes.
 pub const INPUT_BYTES: usize = 1 << 20;
 
-/// Bytes of a table features request in several parts. Above, it is refused.
+/// Maximum bytes of a table features request in several parts. A longer one is refused.
 pub const REQUEST_PARTS_BYTES: usize = 1 << 20;
 
-/// A connection to a controller, as long as it stands. Numbers are not used again.
+/// Id of a connection to a controller. Ids are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub(super) u64);
 
@@ -31,14 +33,14 @@ pub(super) struct Channel {
     pub(super) id: ChannelId,
     pub(super) session: session::Switch,
     pub(super) outbox: Outbox,
-    /// What was received and waits: the start of a message, or requests while the controller does
-    /// not read.
+    /// Received bytes that wait: the start of a message, or requests while the controller does not
+    /// read.
     pub(super) input: Vec<u8>,
     pub(super) role: RoleKind,
     pub(super) wants: AsyncConfig,
-    /// Xid and bytes so far of a request that comes in parts.
+    /// Xid and bytes so far of a multipart request with several parts.
     pub(super) gathering: Option<(u32, usize)>,
-    /// Something that a controller must not miss could not be kept for it.
+    /// A message that the controller must not miss could not be queued.
     pub(super) overrun: bool,
 }
 
@@ -60,7 +62,7 @@ impl Channel {
         self.session.version()
     }
 
-    /// Whether the switch goes on with its requests.
+    /// Whether the switch handles its requests.
     pub(super) fn is_reading(&self) -> bool {
         self.outbox.len() <= PAUSE_BYTES
     }
@@ -69,7 +71,8 @@ impl Channel {
         self.role == RoleKind::Slave
     }
 
-    /// Whether this controller is told (1.3.5 §6.3.5, §7.3.10). 1.0 knows neither roles nor masks.
+    /// Whether this controller gets the notice (1.3.5 §6.3.5, §7.3.10). 1.0 has neither roles nor
+    /// masks.
     pub(super) fn is_told(&self, notice: &Notice) -> bool {
         if !self.session.is_ready() {
             return false;
@@ -88,9 +91,9 @@ impl Channel {
     }
 }
 
-/// What controllers are told until they say otherwise. The specification leaves it to the switch,
-/// but for slaves: they get port_status only (1.3.5 §6.3.4). Packets whose TTL ran out are for
-/// those who ask for them, as they were when 1.2 had a setting for it.
+/// The notices that controllers get by default. The specification leaves this to the switch, except
+/// for slaves: they get port_status only (1.3.5 §6.3.4). Packets with an expired TTL go only to
+/// controllers that ask for them, as with 1.2's setting.
 const DEFAULT_WANTS: AsyncConfig = AsyncConfig {
     master: AsyncMasks { packet_in: 0b011, port_status: 0b111, flow_removed: 0b1111 },
     slave: AsyncMasks { packet_in: 0, port_status: 0b111, flow_removed: 0 },

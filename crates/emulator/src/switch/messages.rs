@@ -1,4 +1,4 @@
-//! What controllers ask, one message at a time.
+//! Handles the messages of controllers, one at a time.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use bellrock_openflow::{
 use super::{Close, Request, Switch, replies};
 use crate::datapath::Effects;
 
-/// The actions of 1.0 (`ofp_action_type`), all of them: output to enqueue.
+/// All actions of 1.0 (`ofp_action_type`): output to enqueue.
 const ACTIONS_1_0: u32 = (1 << 12) - 1;
 
 impl Switch {
-    /// A version is agreed on: the switch describes itself in it.
+    /// Handles an agreed version: the switch describes itself in that version.
     pub(super) fn ready(&mut self, index: usize) -> Result<(), Close> {
         let asked = self.channels[index].version();
         let mut others = self.channels.iter().enumerate().filter(|(other, _)| *other != index);
         let used = others.find(|(_, other)| other.session.is_ready());
         match used.map(|(_, other)| other.version()) {
             Some(used) if used != asked => {
-                // Both said hello before either was agreed with.
+                // Both sent their hello before a version was agreed.
                 let text = format!("OpenFlow {used} is used by another controller");
                 let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
                 self.send(index, 0, &FromSwitch::Error(ErrorMessage::Standard { code, data }))?;
@@ -50,8 +50,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Deals with a set_config, which the session would accept whatever it says. `None`: the next
-    /// message is another one.
+    /// Handles a set_config, which the session would accept without a check. Returns `None` if the
+    /// next message is another one.
     pub(super) fn set_config(
         &mut self,
         index: usize,
@@ -86,7 +86,7 @@ impl Switch {
         Ok(Some(message.bytes.len()))
     }
 
-    /// Carries out a request, or answers with the error that says why not.
+    /// Carries out a request, or answers with an error.
     pub(super) fn message(
         &mut self,
         index: usize,
@@ -123,7 +123,7 @@ impl Switch {
                 Ok(())
             }
             ToSwitch::Experimenter(_) => Err(ErrorCode::RequestBadExperimenter),
-            // Nothing was asked.
+            // No answer is needed.
             ToSwitch::EchoReply(_) | ToSwitch::Error(_) => Ok(()),
             // The session has answered these.
             ToSwitch::Hello(_)
@@ -139,7 +139,7 @@ impl Switch {
         }
     }
 
-    /// Answers with an error, and the start of the message that is at fault.
+    /// Answers with an error, which includes the start of the request.
     pub(super) fn refuse(
         &mut self,
         index: usize,
@@ -153,7 +153,7 @@ impl Switch {
         self.send(index, request.xid, &FromSwitch::Error(error))
     }
 
-    /// Writes a message for the controller whose message is dealt with.
+    /// Writes a message for this controller.
     pub(super) fn send(
         &mut self,
         index: usize,
@@ -164,8 +164,8 @@ impl Switch {
         message.encode(version, xid, &mut self.scratch).map_err(replies::cannot_write)
     }
 
-    /// The queues of a port, or of all ports (1.0 §5.3.4; 1.3.5 §7.3.6). They have no rates: how
-    /// fast packets leave is the link's business.
+    /// Sends the queues of a port, or of all ports (1.0 §5.3.4; 1.3.5 §7.3.6). They have no rates:
+    /// the link decides how fast packets leave.
     fn queue_config(
         &mut self,
         index: usize,
@@ -192,7 +192,7 @@ impl Switch {
     }
 }
 
-/// What slaves may not do (1.3.5 §6.3.4).
+/// Whether slaves may not send this request (1.3.5 §6.3.4).
 fn changes_state(body: &ToSwitch<'_>) -> bool {
     match body {
         ToSwitch::PacketOut(_)
@@ -208,8 +208,8 @@ fn changes_state(body: &ToSwitch<'_>) -> bool {
     }
 }
 
-/// A port as a version describes it: in 1.0 the bits of `LIVE` and `BLOCKED` mean nothing, and there
-/// are only the rates 10 and 100 Mb/s, 1 and 10 Gb/s; of another one such a port says nothing.
+/// Describes a port in a version. In 1.0 the bits of `LIVE` and `BLOCKED` have no meaning, and
+/// there are only the rates 10 and 100 Mb/s, 1 and 10 Gb/s; with another rate, the port gives none.
 pub(super) fn described(version: Version, desc: PortDesc) -> PortDesc {
     const NO_RATE_OF_V1_0: PortFeatures = PortFeatures::RATE_40GB_FD
         .union(PortFeatures::RATE_100GB_FD)

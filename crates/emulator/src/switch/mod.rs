@@ -1,25 +1,26 @@
-//! The OpenFlow end of a switch: its datapath, behind a channel to each controller.
+//! The OpenFlow end of a switch: its datapath, with a channel to each controller.
 //!
 //! # What it is
-//! A [`Switch`] takes bytes of its controllers, frames of its links and the time, and gives bytes
-//! for its controllers and frames for its links. Requests are carried out one after the other as
-//! they are read, so a barrier is answered when everything before it has happened and was answered.
+//! Bytes from controllers, frames from links and the time go into a [`Switch`]; bytes for
+//! controllers and frames for links come out. It carries out requests one after the other as it
+//! reads them. So when it answers a barrier, all earlier requests are done and answered.
 //!
 //! # What it is not
-//! It has no socket and no clock. What flows do to packets is [`crate::datapath`]'s; hello, echo and
-//! the framing of messages are those of crate `session`.
+//! It has no socket and no clock. [`crate::datapath`] decides what flows do to packets; the crate
+//! `session` handles hello, echo and the framing of messages.
 //!
 //! # Several controllers
-//! A switch has as many as [`MAX_CHANNELS`], all of one version: the first one's. A controller that
-//! speaks another is refused (`OFPHFC_INCOMPATIBLE`), because what a flow table means depends on the
-//! version (what a miss does, which match comes first), and what a controller of 1.3 sets up cannot
-//! be told to one of 1.0. When the version changes, after all controllers have gone, the switch
-//! starts with empty tables. When controllers go, its flows stay and do their work.
+//! A switch has up to [`MAX_CHANNELS`] controllers, all with the version of the first one. A
+//! controller with another version is refused (`OFPHFC_INCOMPATIBLE`): the meaning of a flow table
+//! depends on the version (table misses, the order of matches), and 1.0 cannot express what a
+//! controller of 1.3 sets up. When all controllers have gone and the next one brings another
+//! version, the switch starts with empty tables. Otherwise the flows stay in use when controllers
+//! go.
 //!
 //! # Bounds
-//! A controller that does not read is spared first ([`PAUSE_BYTES`]): packet_ins for it are dropped
-//! and counted, and its requests wait. When too much waits all the same ([`CLOSE_BYTES`],
-//! [`INPUT_BYTES`]), its connection ends.
+//! If a controller does not read, the switch pauses first ([`PAUSE_BYTES`]): packet_ins for it are
+//! dropped and counted, and its requests wait. If too many bytes wait all the same
+//! ([`CLOSE_BYTES`], [`INPUT_BYTES`]), the connection closes.
 
 mod channel;
 mod messages;
@@ -50,62 +51,62 @@ pub use unanswered::Unanswered;
 use crate::datapath::{DEFAULT_CONFIG, Datapath, DatapathSettings, Effects};
 use crate::packet::Frame;
 
-/// Controllers that a switch has at a time. More are refused.
+/// Maximum number of controllers of a switch at a time; more are refused.
 pub const MAX_CHANNELS: usize = 16;
 
-/// Why a connection to a controller has to be closed. What stands in [`Switch::output`] by then
-/// should be given one chance to be sent.
+/// Why a connection to a controller must be closed. Try once to send the bytes in
+/// [`Switch::output`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Close {
     /// The session cannot go on.
     #[error(transparent)]
     Session(#[from] session::Close),
-    /// Another controller is served in another version.
+    /// Another controller uses another version.
     #[error(
         "the switch is used in OpenFlow {used} by another controller, this one speaks {asked}; use one version"
     )]
     OtherVersion {
-        /// The version of the others.
+        /// The version of the other controllers.
         used: Version,
-        /// This controller's.
+        /// The version of this controller.
         asked: Version,
     },
-    /// It does not read what it is sent.
+    /// The controller does not read.
     #[error(
         "{waiting} bytes wait for the controller and it does not read; bring it to life or its requests down"
     )]
     NotReading {
-        /// Bytes that wait.
+        /// Bytes that wait for it.
         waiting: usize,
     },
-    /// It asks faster than it reads the answers.
+    /// It sends requests faster than it reads the answers.
     #[error(
         "{waiting} bytes of requests wait until the controller reads what it has asked for; let it read more"
     )]
     TooManyRequests {
-        /// Bytes that wait.
+        /// Bytes of requests that wait.
         waiting: usize,
     },
 }
 
-/// A switch has no room for another controller.
+/// A switch has its maximum number of controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the switch has {MAX_CHANNELS} controllers already, and that is its limit")]
 pub struct NoRoom;
 
-/// What a switch has done for its controllers.
+/// A switch's counters for its controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCounters {
-    /// Messages read, hellos among them.
+    /// Messages read, including hellos.
     pub messages: u64,
-    /// Errors answered.
+    /// Errors sent.
     pub errors: u64,
-    /// Packet_ins given to a controller.
+    /// Packet_ins queued for a controller.
     pub packet_ins: u64,
-    /// Packet_ins dropped because too much waited for their controller.
+    /// Packet_ins dropped because too many bytes waited for their controller.
     pub packet_ins_dropped: u64,
-    /// News that the version of a controller cannot say, such as of a port whose number is too high.
+    /// Notices that a controller's version cannot express, such as a port with too high a number.
     pub unsayable: u64,
 }
 
@@ -113,19 +114,19 @@ pub struct SwitchCounters {
 #[derive(Debug)]
 pub struct Switch {
     datapath: Datapath,
-    /// What it says of itself; the ports are the datapath's.
+    /// Its description; the ports come from the datapath.
     description: SwitchDescription,
     versions: Versions,
     channels: Vec<Channel>,
     next_channel: u64,
-    /// The newest election that a controller told of (1.3.5 §6.3.4).
+    /// The newest generation of a controller's election (1.3.5 §6.3.4).
     generation: Option<u64>,
     counters: SwitchCounters,
-    /// Entries of flow statistics that it reports behind its own.
+    /// Entries of flow statistics that are appended to its own.
     reported_beside: Vec<u8>,
-    /// Where each message is written before it goes to its outbox.
+    /// Buffer for a message before it goes to its outbox.
     scratch: Out,
-    /// Questions that it does not answer as it should.
+    /// Multipart requests that it does not answer as it should.
     unanswered: Vec<(MultipartKind, Unanswered)>,
 }
 
@@ -142,7 +143,7 @@ impl Switch {
             datapath: settings.name,
             ..SwitchDescription::new(settings.dpid)
         };
-        // The longest answer is that of a session with all ports in it, in several parts.
+        // The longest answer is the session's, with all ports in several parts.
         let ports_bytes = settings.ports.len() * PORT_BYTES;
         let scratch = Out::with_capacity(2 * MAX_MESSAGE_LEN + ports_bytes);
         let datapath = Datapath::new(
@@ -170,14 +171,14 @@ impl Switch {
         }
     }
 
-    /// From now on it refuses actions that send to FLOOD.
+    /// Refuses actions that output to FLOOD from now on.
     pub fn refuse_flood(&mut self) {
         self.datapath.refuse_flood();
     }
 
-    /// From now on it reports these entries of flow statistics behind its own, as they are, whatever flows it
-    /// is asked for: flows that were put there by other ways than OpenFlow, with matches that OpenFlow does not
-    /// allow. They are in the form of the version that is spoken, and together fit one message.
+    /// Appends these entries to its flow statistics from now on, unchanged, for every request. They
+    /// stand for flows that were installed without OpenFlow, with matches that OpenFlow does not
+    /// allow. They must have the form of the agreed version, and fit one message together.
     pub fn report_beside(&mut self, entries: &[u8]) {
         self.reported_beside = entries.to_vec();
     }
@@ -188,22 +189,22 @@ impl Switch {
         self.description.datapath_id
     }
 
-    /// Its forwarding, to be looked at.
+    /// Its forwarding, for reading.
     #[must_use]
     pub fn datapath(&self) -> &Datapath {
         &self.datapath
     }
 
-    /// What it has done for its controllers.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> SwitchCounters {
         self.counters
     }
 
-    /// Opens a channel to a controller: its first bytes stand in [`Switch::output`].
+    /// Opens a channel to a controller: the first bytes are in [`Switch::output`].
     ///
     /// # Errors
-    /// [`NoRoom`].
+    /// [`NoRoom`]: the switch has [`MAX_CHANNELS`] controllers.
     pub fn connect(&mut self) -> Result<ChannelId, NoRoom> {
         if self.channels.len() >= MAX_CHANNELS {
             return Err(NoRoom);
@@ -211,7 +212,7 @@ impl Switch {
         let used = self.version_in_use();
         let versions = used.map_or(self.versions, Versions::Only);
         self.scratch.clear();
-        // There is room for a hello in an empty buffer.
+        // A hello fits into an empty buffer.
         let session = session::Switch::new(self.description.clone(), versions, &mut self.scratch)
             .map_err(|_| NoRoom)?;
         let id = ChannelId(self.next_channel);
@@ -222,45 +223,45 @@ impl Switch {
         Ok(id)
     }
 
-    /// Forgets a channel: its connection is closed, or lost. Flows stay.
+    /// Removes a channel whose connection is closed or lost. Flows stay.
     pub fn disconnect(&mut self, channel: ChannelId) {
         self.channels.retain(|known| known.id != channel);
     }
 
-    /// The channels that are open, the oldest first.
+    /// The open channels, the oldest first.
     pub fn channels(&self) -> impl Iterator<Item = ChannelId> {
         self.channels.iter().map(|channel| channel.id)
     }
 
-    /// Whether a controller has agreed on a version over this channel.
+    /// Whether a version is agreed on this channel.
     #[must_use]
     pub fn is_ready(&self, channel: ChannelId) -> bool {
         self.channel(channel).is_some_and(|channel| channel.session.is_ready())
     }
 
-    /// The version that a controller has agreed on over this channel.
+    /// The version that is agreed on this channel.
     #[must_use]
     pub fn version(&self, channel: ChannelId) -> Option<Version> {
         let channel = self.channel(channel)?;
         channel.session.is_ready().then(|| channel.version())
     }
 
-    /// Asks a controller for an echo (1.0 §5.5.2; 1.3.5 §7.5.2), as switches do that have not heard
-    /// of it for long. Whoever has the connection knows when bytes come, and so takes any for an
-    /// answer. Before a version is agreed on there is nothing to ask by.
+    /// Sends an echo request to a controller (1.0 §5.5.2; 1.3.5 §7.5.2), as switches do after a
+    /// long silence. The caller sees bytes arrive, and takes any as an answer. Does nothing before
+    /// a version is agreed.
     pub fn ask_echo(&mut self, channel: ChannelId) {
         let Some(index) = self.index(channel) else { return };
         let session = &mut self.channels[index].session;
         if session.is_ready() {
             self.scratch.clear();
             let xid = session.next_xid();
-            // There is room for an echo in an empty buffer.
+            // An echo fits into an empty buffer.
             let _ = session.send(xid, &FromSwitch::EchoRequest(Bytes(&[])), &mut self.scratch);
             self.flush(index);
         }
     }
 
-    /// The versions that it speaks over channels that are opened from now on.
+    /// Sets its versions for channels that are opened from now on.
     pub fn set_versions(&mut self, versions: Versions) {
         self.versions = versions;
     }
@@ -271,10 +272,10 @@ impl Switch {
         self.channel(channel).map(|channel| channel.role)
     }
 
-    /// Takes bytes from a controller, in any portions. Nothing is done for a channel that is closed.
+    /// Takes bytes from a controller, in any portions. For a closed channel it does nothing.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn control(
         &mut self,
         channel: ChannelId,
@@ -297,8 +298,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Whether more bytes of this controller are welcome. When not, its requests wait until it has
-    /// read some of what it is sent; who drives sockets stops reading.
+    /// Whether to read more bytes from this controller. If not, its requests wait until it has read
+    /// some of the output; the owner of the socket stops reading.
     #[must_use]
     pub fn wants_input(&self, channel: ChannelId) -> bool {
         self.channel(channel).is_some_and(Channel::is_reading)
@@ -310,11 +311,11 @@ impl Switch {
         self.channel(channel).map_or(&[], |channel| channel.outbox.as_slice())
     }
 
-    /// The first `n` bytes of [`Switch::output`] are sent. Requests that waited for that are carried
-    /// out, so there may be more output afterwards.
+    /// The first `n` bytes of [`Switch::output`] were sent. Requests that waited for this are
+    /// carried out, so there may be more output afterwards.
     ///
     /// # Errors
-    /// The connection has to be closed.
+    /// The connection must be closed.
     pub fn sent(
         &mut self,
         channel: ChannelId,
@@ -327,40 +328,40 @@ impl Switch {
         self.go_on(index, now, effects)
     }
 
-    /// A channel that has to be closed though its controller did nothing: what it must not miss
-    /// could not be kept for it. To be asked after every event, until there is none.
+    /// A channel that must be closed because a message that its controller must not miss could not
+    /// be queued. Call this after every event until it returns `None`.
     #[must_use]
     pub fn overrun(&self) -> Option<(ChannelId, Close)> {
         let overrun = self.channels.iter().find(|channel| channel.overrun)?;
         Some((overrun.id, Close::NotReading { waiting: overrun.outbox.len() }))
     }
 
-    /// A frame comes in by a port.
+    /// Receives a frame by a port.
     pub fn frame(&mut self, port: u32, frame: Frame, now: Duration, effects: &mut Effects) {
         self.datapath.receive(port, frame, now, effects);
         self.tell(None, effects);
     }
 
-    /// A port lost or found its link.
+    /// Sets whether a port's link is up.
     pub fn set_link(&mut self, port: u32, up: bool, effects: &mut Effects) {
         self.datapath.link(port, up, effects);
         self.tell(None, effects);
     }
 
-    /// Does what is due by `now`: flows whose timeouts have run out go.
+    /// Removes the flows whose timeouts have expired by `now`.
     pub fn timers(&mut self, now: Duration, effects: &mut Effects) {
         self.datapath.timers(now, effects);
         self.tell(None, effects);
     }
 
-    /// When [`Switch::timers`] has something to do next, at the earliest.
+    /// Earliest time at which [`Switch::timers`] has work.
     #[must_use]
     pub fn next_timer(&self) -> Option<Duration> {
         self.datapath.next_timer()
     }
 
-    /// Stops and starts again: all connections are lost, and without `keep_tables` the flows,
-    /// groups, meters and buffered packets too. Ports and links are as they were.
+    /// Restarts the switch: all connections are lost, and without `keep_tables` also the flows,
+    /// groups, meters and buffered packets. Ports and links stay.
     pub fn restart(&mut self, keep_tables: bool) {
         self.channels.clear();
         self.generation = None;
@@ -368,7 +369,7 @@ impl Switch {
             self.datapath.clear();
         }
         let rules = self.datapath.rules();
-        // Without flags there is nothing to refuse.
+        // Without flags nothing is refused.
         let _ = self.datapath.set_config(rules, &DEFAULT_CONFIG);
     }
 
@@ -385,7 +386,7 @@ impl Switch {
         self.channels.iter().find(|channel| channel.session.is_ready()).map(Channel::version)
     }
 
-    /// Goes on with what a controller sent and what waited.
+    /// Handles a controller's waiting bytes.
     fn go_on(&mut self, index: usize, now: Duration, effects: &mut Effects) -> Result<(), Close> {
         let mut input = std::mem::take(&mut self.channels[index].input);
         let used = self.read(index, &input, now, effects)?;
@@ -396,8 +397,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Reads messages as long as there is one and the controller reads the answers. Says how many
-    /// bytes were used.
+    /// Handles whole messages while the controller reads the answers. Returns the number of bytes
+    /// used.
     fn read(
         &mut self,
         index: usize,
@@ -409,7 +410,7 @@ impl Switch {
         while self.channels[index].is_reading() {
             self.scratch.clear();
             let read = self.next(index, &bytes[used..], now, effects);
-            // Also what tells the controller why its connection ends.
+            // Also when the connection ends: this tells the controller why.
             self.flush(index);
             self.tell(Some(index), effects);
             let Some(len) = read? else { break };
@@ -419,13 +420,13 @@ impl Switch {
         Ok(used)
     }
 
-    /// Moves what was written to the outbox of a channel.
+    /// Moves the written bytes to the outbox of a channel.
     fn flush(&mut self, index: usize) {
         self.channels[index].outbox.append(self.scratch.as_slice());
         self.scratch.clear();
     }
 
-    /// Deals with one message. Says how many bytes it had; `None` when it is not all there.
+    /// Handles one message. Returns its length, or `None` if it is incomplete.
     fn next(
         &mut self,
         index: usize,
@@ -453,10 +454,10 @@ impl Switch {
     }
 }
 
-/// Bytes of a port in a reply of the session, with some to spare for the heads of its parts.
+/// Maximum bytes of a port in a reply of the session, with some for the headers of its parts.
 const PORT_BYTES: usize = 72;
 
-/// A message that is dealt with: what errors about it need.
+/// The message that is handled: its data for errors.
 #[derive(Clone, Copy)]
 struct Request<'a> {
     xid: u32,

@@ -1,4 +1,4 @@
-//! News for controllers: who gets them, and in which form.
+//! Notices for controllers: which controllers get them, and in which form.
 
 use bellrock_openflow::{
     Bytes, EncodeError, Field, FlowRemoved, FromSwitch, Match, MatchView, Out, PacketIn,
@@ -11,8 +11,8 @@ use super::{Switch, SwitchCounters};
 use crate::datapath::{self, Effects, Notice};
 
 impl Switch {
-    /// Hands the news in `effects` to the controllers that want them. `asked_by` is whose request
-    /// brought them about.
+    /// Gives the notices in `effects` to the controllers that want them. `asked_by` is the
+    /// controller whose request caused them.
     pub(super) fn tell(&mut self, asked_by: Option<usize>, effects: &mut Effects) {
         if effects.notices.is_empty() {
             return;
@@ -24,8 +24,8 @@ impl Switch {
                     keep_up(channel, status);
                 }
                 let own = asked_by == Some(index) && matches!(notice, Notice::PortStatus(_));
-                // A port_mod is answered by what it did, not by news of it (1.3.5 §7.2.1: they are
-                // for changes through another interface). The other controllers get them.
+                // The controller that sent a port_mod gets no port_status for it (1.3.5 §7.2.1:
+                // that is for changes through another interface). The other controllers get it.
                 if !own && channel.is_told(&notice) {
                     give(channel, &notice, &mut self.scratch, &mut self.counters);
                 }
@@ -34,12 +34,12 @@ impl Switch {
                 effects.recycle(packet.frame);
             }
         }
-        // Its memory is used again.
+        // The memory is reused.
         effects.notices = notices;
     }
 }
 
-/// What the session says of the ports from now on.
+/// Updates the session's description of the ports.
 fn keep_up(channel: &mut Channel, status: &PortStatus) {
     if !channel.session.is_ready() {
         return;
@@ -48,7 +48,7 @@ fn keep_up(channel: &mut Channel, status: &PortStatus) {
     channel.session.description_mut().apply(&PortStatus { desc, ..*status });
 }
 
-/// Appends news to what waits for a controller, if there is room.
+/// Appends a notice to the bytes that wait for a controller, if there is space.
 fn give(channel: &mut Channel, notice: &Notice, scratch: &mut Out, counters: &mut SwitchCounters) {
     let version = channel.version();
     let is_packet_in = matches!(notice, Notice::PacketIn(_));
@@ -80,7 +80,7 @@ fn give(channel: &mut Channel, notice: &Notice, scratch: &mut Out, counters: &mu
     scratch.clear();
 }
 
-/// The xid of what nobody asked for.
+/// The xid of messages that are not replies.
 const UNASKED: u32 = 0;
 
 fn packet_in(
@@ -88,7 +88,7 @@ fn packet_in(
     packet: &datapath::PacketIn,
     out: &mut Out,
 ) -> Result<(), EncodeError> {
-    // Pipeline fields that are zero are left out (1.3.5 §7.4.1).
+    // Pipeline fields that are zero are omitted (1.3.5 §7.4.1).
     let pipeline = match version {
         Version::V1_3 if packet.metadata != 0 || packet.tunnel_id != 0 => {
             let mut fields = Match::any().in_port(packet.in_port);
@@ -104,7 +104,7 @@ fn packet_in(
         _ => None,
     };
     let in_port = MatchView::port(packet.in_port);
-    // 1.0 says neither where it was sent from nor by which flow.
+    // 1.0 has neither the table nor the cookie.
     let (table, cookie) = match version {
         Version::V1_0 => (0, PacketIn::NO_COOKIE),
         Version::V1_3 => (packet.table, packet.cookie),

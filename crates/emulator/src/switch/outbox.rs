@@ -1,13 +1,13 @@
 //! Bytes that wait for a controller.
 
-/// Memory that an empty outbox keeps; what a large reply needed beyond it is given back.
+/// Memory that an empty outbox keeps; memory beyond it is freed after a large reply.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Bytes that wait for a controller, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    /// How many of them were sent.
+    /// Number of bytes that were sent.
     sent: usize,
 }
 
@@ -21,7 +21,7 @@ impl Outbox {
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        // What was sent makes room once it is the larger part, so each byte moves once at most.
+        // Sent bytes are removed once they are the larger part, so each byte moves at most once.
         if self.sent > self.len() {
             self.bytes.drain(..self.sent);
             self.sent = 0;
@@ -29,7 +29,7 @@ impl Outbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The first `n` bytes are sent.
+    /// Removes the first `n` bytes: they were sent.
     pub(super) fn consume(&mut self, n: usize) {
         self.sent += n.min(self.len());
         if self.len() == 0 {

@@ -1,4 +1,4 @@
-//! Multipart replies, in as many parts as they take.
+//! Multipart replies, in one part or more.
 
 use bellrock_openflow::{EncodeError, FromSwitch, List, MultipartReply, Out, ReplyBody, Version};
 use bellrock_session as session;
@@ -6,26 +6,27 @@ use bellrock_session as session;
 use super::Close;
 use super::outbox::Outbox;
 
-/// Entries that go into one part at most. With usual sizes as many fit; longer ones take more parts.
+/// Maximum number of entries in one part. Entries of the usual size fit; longer ones take more
+/// parts.
 pub(super) const ENTRIES_PER_PART: usize = 256;
 
-/// Where the parts of a reply go.
+/// The destination of a reply's parts.
 pub(super) struct Reply<'s> {
     pub(super) version: Version,
     pub(super) xid: u32,
     pub(super) scratch: &'s mut Out,
     pub(super) outbox: &'s mut Outbox,
-    /// Entries of flow statistics that are reported behind the others.
+    /// Entries of flow statistics that follow the switch's own.
     pub(super) beside: &'s [u8],
 }
 
 impl Reply<'_> {
-    /// A reply in one part.
+    /// Sends a reply in one part.
     pub(super) fn one(&mut self, body: ReplyBody<'_>) -> Result<(), Close> {
         self.part(MultipartReply::of(body)).map_err(cannot_write)
     }
 
-    /// All entries, in at least one part.
+    /// Sends all entries, in at least one part.
     pub(super) fn all<'a, T>(
         &mut self,
         entries: &'a [T],
@@ -34,7 +35,7 @@ impl Reply<'_> {
         self.some(entries, false, &body)
     }
 
-    /// These entries, in at least one part; `more` of them follow.
+    /// Sends these entries, in at least one part. `more`: whether others follow.
     pub(super) fn some<'a, T>(
         &mut self,
         entries: &'a [T],
@@ -52,7 +53,7 @@ impl Reply<'_> {
         }
     }
 
-    /// One part, or two halves where it is too long.
+    /// Sends one part, or two halves if it is too long.
     fn halves<'a, T>(
         &mut self,
         entries: &'a [T],
@@ -69,7 +70,7 @@ impl Reply<'_> {
         }
     }
 
-    /// The last part of flow statistics, where there are entries that go as they are.
+    /// Sends the last part of flow statistics, with the additional entries, if there are any.
     pub(super) fn flows_beside(&mut self) -> Result<(), Close> {
         if self.beside.is_empty() {
             return Ok(());
@@ -97,8 +98,7 @@ impl Reply<'_> {
     }
 }
 
-/// What cannot be said of the switch in this version ends the connection: a reply must not be
-/// missing.
+/// A reply that this version cannot express closes the connection: a reply must not be missing.
 pub(super) fn cannot_write(error: EncodeError) -> Close {
     Close::Session(session::Close::CannotWrite(error))
 }

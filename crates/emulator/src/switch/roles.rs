@@ -4,11 +4,11 @@ use bellrock_openflow::{ErrorCode, FromSwitch, Role, RoleKind};
 
 use super::{Close, Request, Switch};
 
-/// The generation that is told before any election.
+/// The generation that is reported before any election.
 const NO_GENERATION: u64 = u64::MAX;
 
 impl Switch {
-    /// A controller asks for a role. Who becomes master makes the old one a slave.
+    /// Handles a controller's request for a role. A new master makes the old one a slave.
     pub(super) fn role_request(
         &mut self,
         index: usize,
@@ -40,8 +40,8 @@ impl Switch {
         self.send(index, request.xid, &FromSwitch::RoleReply(Role { role, generation_id }))
     }
 
-    /// Whether an election is older than the newest known one. Numbers go round: what counts is the
-    /// sign of their distance (1.3.5 §6.3.4).
+    /// Whether an election is older than the newest known one. Generations wrap: the sign of the
+    /// difference decides (1.3.5 §6.3.4).
     fn is_stale(&self, generation: u64) -> bool {
         self.generation.is_some_and(|newest| (generation.wrapping_sub(newest) as i64) < 0)
     }

@@ -1,43 +1,43 @@
-//! What a switch is made of.
+//! Settings of a switch.
 
 use std::time::Duration;
 
 use bellrock_openflow::{FixedStr, MacAddr, Port, PortConfig, PortDesc, PortFeatures, PortState};
 use bellrock_session::Versions;
 
-/// What a switch is made of.
+/// Settings of a switch.
 #[derive(Clone, Debug)]
 pub struct SwitchSettings {
     /// Its datapath id.
     pub dpid: u64,
-    /// What its operator calls it: part of its description, cut to 255 bytes.
+    /// Its name: part of its description, cut to 255 bytes.
     pub name: Box<str>,
     /// Its ports.
     pub ports: Vec<PortDesc>,
-    /// Queues: each a port and the queue's number at that port.
+    /// Queues: a port, and the queue's number at that port.
     pub queues: Vec<(Port, u32)>,
-    /// Flow tables, at least one. 1.0 uses the first only.
+    /// Number of flow tables, at least one. 1.0 uses only the first.
     pub tables: u8,
-    /// Flows that each table can hold.
+    /// Maximum number of flows in each table.
     pub table_capacity: u32,
-    /// Packets that it can buffer for controllers; 0 for none.
+    /// Maximum number of packets that it buffers for controllers; 0 for none.
     pub n_buffers: u32,
-    /// The versions that it speaks.
+    /// The versions that it supports.
     pub versions: Versions,
-    /// The time at which it starts.
+    /// Time at which it starts.
     pub started: Duration,
 }
 
 impl SwitchSettings {
-    /// Flow tables of a switch that is not told otherwise.
+    /// Default number of flow tables.
     pub const TABLES: u8 = 8;
-    /// Flows that each table holds, likewise.
+    /// Default number of flows in each table.
     pub const TABLE_CAPACITY: u32 = 65_536;
-    /// Packets that it buffers, likewise.
+    /// Default number of buffered packets.
     pub const N_BUFFERS: u32 = 256;
 
-    /// A switch with ports 1 to `ports`, named as Mininet names them: `s1-eth1`. They are copper of
-    /// 10 Gb/s, with a link.
+    /// A switch with ports 1 to `ports`, with Mininet's names: `s1-eth1`. They are copper with 10
+    /// Gb/s, and their links are up.
     #[must_use]
     pub fn new(dpid: u64, ports: u32) -> Self {
         SwitchSettings {
@@ -54,7 +54,8 @@ impl SwitchSettings {
     }
 }
 
-/// A port of an emulated switch: a locally administered address made of both numbers, a name, and 10 Gb/s.
+/// A port of an emulated switch: a locally administered address from both numbers, a name, and 10
+/// Gb/s.
 #[must_use]
 pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     let [.., d2, d1, d0] = dpid.to_be_bytes();
@@ -75,7 +76,8 @@ pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     }
 }
 
-/// Has a port tell the rate of its link, in kb/s and, where OpenFlow has a name for it, as a feature.
+/// Sets a port's rate to that of its link, in kb/s and as a feature, if OpenFlow has one for the
+/// rate.
 pub(crate) fn set_rate(desc: &mut PortDesc, bits_per_second: u64) {
     let rate = match bits_per_second {
         10_000_000 => PortFeatures::RATE_10MB_FD,
@@ -89,10 +91,10 @@ pub(crate) fn set_rate(desc: &mut PortDesc, bits_per_second: u64) {
     };
     let features = rate | PortFeatures::COPPER;
     (desc.current, desc.advertised, desc.supported) = (features, features, features);
-    // 0 would say nothing.
+    // 0 would mean "unknown".
     let kbps = u32::try_from(bits_per_second / 1000).unwrap_or(u32::MAX).max(1);
     (desc.current_speed, desc.max_speed) = (kbps, kbps);
 }
 
-/// The rate of a port whose link has none, in kb/s.
+/// Rate of a port whose link has no bandwidth set, in kb/s.
 const PORT_KBPS: u32 = 10_000_000;

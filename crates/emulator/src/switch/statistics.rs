@@ -14,11 +14,11 @@ use super::{Close, REQUEST_PARTS_BYTES, Request, Switch, tables};
 use crate::datapath::flows::Flow;
 use crate::datapath::{Datapath, MAX_BANDS, MAX_GROUPS, MAX_METERS, MeterEntry};
 
-/// Why a request is not answered with a reply.
+/// Why a request gets no reply.
 enum Refused {
-    /// It is answered with an error.
+    /// The answer is an error.
     Error(ErrorCode),
-    /// It is not answered at all: the connection ends.
+    /// There is no answer: the connection closes.
     Close(Close),
 }
 
@@ -67,8 +67,8 @@ impl Switch {
         }
     }
 
-    /// Waits for the other parts of a request. Says whether all are there. Only table features can
-    /// be so long; of them it is only known, when they are all there, that they are refused.
+    /// Collects the parts of a request. Returns whether all have arrived. Only table features may
+    /// have several parts; they are refused after the last one.
     fn gather(
         &mut self,
         index: usize,
@@ -85,7 +85,7 @@ impl Switch {
         if asked.more {
             *gathering = Some((request.xid, len));
         } else if is_table_features && so_far > 0 {
-            // Whatever the last part says, those before it said something.
+            // The last part may be empty, but earlier parts were not.
             return Err(ErrorCode::TableFeaturesPermission);
         }
         Ok(!asked.more)
@@ -113,7 +113,7 @@ fn answer(
         RequestBody::TableFeatures(wanted) if wanted.is_empty() => {
             tables::features(datapath, reply)?;
         }
-        // What its tables can do is not to be changed, which is the switch's to say (1.3.5
+        // The switch decides its tables' features; a controller cannot change them (1.3.5
         // §7.3.5.5.1).
         RequestBody::TableFeatures(_) => return Err(ErrorCode::TableFeaturesPermission.into()),
         RequestBody::Experimenter { .. } => return Err(ErrorCode::RequestBadExperimenter.into()),
@@ -128,7 +128,7 @@ fn split(duration: Duration) -> (u32, u32) {
     (u32::try_from(duration.as_secs()).unwrap_or(u32::MAX), duration.subsec_nanos())
 }
 
-/// The time since something was added, which 1.0 tells of flows only.
+/// The time since an object was added; in 1.0 only flows have it.
 fn age(version: Version, created: Duration, now: Duration) -> (u32, u32) {
     match version {
         Version::V1_0 => (0, 0),
@@ -136,7 +136,7 @@ fn age(version: Version, created: Duration, now: Duration) -> (u32, u32) {
     }
 }
 
-/// Flows, in parts, without a list of all of them.
+/// Sends flows in parts, without a list of all flows.
 fn flows(
     datapath: &Datapath,
     request: &FlowStatsRequest<'_>,
@@ -183,7 +183,7 @@ fn flows(
     }
 }
 
-/// What a flow counted; all ones where it does not count (1.3.5 §5.8).
+/// A flow's counters; all ones for a counter that is off (1.3.5 §5.8).
 fn counts(flow: &Flow) -> (u64, u64) {
     let unless = |flag, count| if flow.flags.contains(flag) { u64::MAX } else { count };
     (
@@ -200,7 +200,7 @@ fn aggregate(
     check_table(datapath, reply.version, request)?;
     let mut sum = Aggregate::default();
     for (_, flow) in datapath.tables().select(request) {
-        // One that does not count makes the sum unknown, which is all ones too.
+        // A flow without counters makes the sum unknown: all ones too.
         let (packet_count, byte_count) = counts(flow);
         sum.packet_count = sum.packet_count.saturating_add(packet_count);
         sum.byte_count = sum.byte_count.saturating_add(byte_count);
@@ -209,7 +209,7 @@ fn aggregate(
     Ok(reply.one(ReplyBody::Aggregate(sum))?)
 }
 
-/// Whether there is a table to tell of. 1.0 has no error for one that is not there.
+/// Checks that the table exists. 1.0 has no error for one that does not.
 fn check_table(
     datapath: &Datapath,
     version: Version,
@@ -220,7 +220,7 @@ fn check_table(
     if known || version == Version::V1_0 { Ok(()) } else { Err(ErrorCode::RequestBadTable) }
 }
 
-/// `OFPFW_ALL`: a field may be left out, whichever it is.
+/// `OFPFW_ALL`: every field may be wildcarded.
 const WILDCARDS_1_0: u32 = (1 << 22) - 1;
 
 fn table_stats(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused> {
@@ -253,7 +253,7 @@ fn ports(
         PortStats { port: port.desc.port, counters: port.counters, duration_sec, duration_nsec }
     });
     let stats: Vec<_> = stats.collect();
-    // 1.0 has no error for a port that is not there: nothing is told of it.
+    // 1.0 has no error for a port that does not exist: the reply is empty.
     if stats.is_empty() && asked != Port::ANY && version == Version::V1_3 {
         return Err(ErrorCode::RequestBadPort.into());
     }
@@ -295,8 +295,8 @@ fn queues(
     Ok(reply.all(&stats, ReplyBody::Queue)?)
 }
 
-/// Groups' counters. The specification has no error for a group that is not there: nothing is told
-/// of it.
+/// Sends groups' counters. The specification has no error for a group that does not exist: the
+/// reply is empty.
 fn groups(
     datapath: &Datapath,
     asked: u32,
@@ -340,8 +340,8 @@ fn group_descs(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Refused
     Ok(reply.all(&descs.collect::<Vec<_>>(), ReplyBody::GroupDesc)?)
 }
 
-/// Every group type, with every action in its buckets; select by weight and liveness, chains, and a
-/// check that they end (1.3.5 §7.3.5.11).
+/// All group types, with all actions in buckets; select by weight and by liveness, chains, and a
+/// check for loops (1.3.5 §7.3.5.11).
 const GROUP_FEATURES: GroupFeatures = GroupFeatures {
     types: 0b1111,
     capabilities: 0b1111,
@@ -349,10 +349,10 @@ const GROUP_FEATURES: GroupFeatures = GroupFeatures {
     actions: [tables::ACTION_BITS; 4],
 };
 
-/// A meter, or all of them.
+/// A meter, or all meters.
 ///
-/// The specification names no error for one that is not there, but has one with that meaning for
-/// changes.
+/// For a meter that does not exist, the specification names an error only for changes. It is used
+/// here too.
 fn chosen_meters(datapath: &Datapath, asked: u32) -> Result<Vec<(u32, &MeterEntry)>, ErrorCode> {
     if asked == Meter::ALL {
         return Ok(datapath.meters().iter().collect());
@@ -402,7 +402,7 @@ fn meter_configs(datapath: &Datapath, asked: u32, reply: &mut Reply<'_>) -> Resu
     Ok(reply.all(&configs.collect::<Vec<_>>(), ReplyBody::MeterConfig)?)
 }
 
-/// `OFPMBT_DROP` and `OFPMBT_DSCP_REMARK`, a bit each.
+/// `OFPMBT_DROP` and `OFPMBT_DSCP_REMARK`, one bit each.
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 
 const METER_FEATURES: MeterFeatures = MeterFeatures {

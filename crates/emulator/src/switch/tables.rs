@@ -1,4 +1,4 @@
-//! What the tables of a switch can do (1.3.5 §7.3.5.5): all the same.
+//! The features of a switch's tables (1.3.5 §7.3.5.5): all tables have the same.
 
 use bellrock_openflow::{
     ActionId, Bytes, Field, FixedStr, InstructionId, List, OxmId, ReplyBody, TableFeatures,
@@ -15,7 +15,7 @@ const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 /// The actions of 1.3, by number.
 const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
-/// The same, a bit each.
+/// The actions of 1.3, one bit each.
 pub(super) const ACTION_BITS: u32 = {
     let (mut bits, mut i) = (0, 0);
     while i < ACTIONS.len() {
@@ -25,7 +25,7 @@ pub(super) const ACTION_BITS: u32 = {
     bits
 };
 
-/// `OFPTC_DEPRECATED_MASK` is all that a table's configuration has left, and it means nothing.
+/// Only `OFPTC_DEPRECATED_MASK` is left of a table's configuration, and it has no meaning.
 const CONFIG: u32 = 0;
 
 /// The name of a table.
@@ -33,10 +33,10 @@ pub(super) fn name(table: u8) -> FixedStr<32> {
     FixedStr::new(&format!("table {table}"))
 }
 
-/// Answers with the features of all tables.
+/// Sends the features of all tables.
 pub(super) fn features(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(), Close> {
     let instructions = INSTRUCTIONS.map(|kind| InstructionId { kind, body: Bytes(&[]) });
-    // The last table has no table to go to.
+    // The last table has no goto_table.
     let (_, last_instructions) = instructions.split_at(1);
     let actions = ACTIONS.map(|kind| ActionId { kind, body: Bytes(&[]) });
     let matched: Vec<_> =
@@ -46,7 +46,7 @@ pub(super) fn features(datapath: &Datapath, reply: &mut Reply<'_>) -> Result<(),
     let set: Vec<_> = settable.map(|field| OxmId::of(*field, false)).collect();
     let count = datapath.tables().len();
     let numbers: Vec<u8> = (0..count).collect();
-    // Nothing differs for the table-miss entry, so its properties are left out.
+    // The table-miss entry has the same properties, so they are omitted.
     let miss = false;
     let properties: Vec<Vec<_>> = numbers
         .iter()

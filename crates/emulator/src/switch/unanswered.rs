@@ -1,4 +1,4 @@
-//! Questions that a switch does not answer as it should: what others do, for tests of controllers.
+//! Multipart requests that a switch does not answer as it should, for tests of controllers.
 
 use bellrock_openflow::{ErrorCode, MultipartKind, Version};
 
@@ -7,22 +7,22 @@ use super::{Close, Request, Switch};
 /// What a switch does with a multipart request (1.0: for statistics) instead of answering it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// Nothing. It goes on with what comes behind, and answers a barrier.
+    /// Sends nothing. It handles the next messages, and answers a barrier.
     Silent,
-    /// It answers with an error.
+    /// Answers with an error.
     Refused,
-    /// It answers with a body that ends in the middle of an entry.
+    /// Answers with a body that ends in the middle of an entry.
     Garbled,
 }
 
 impl Switch {
-    /// From now on requests of this kind are dealt with so; `None`: they are answered.
+    /// Sets how to treat requests of this kind from now on; `None`: answer them.
     pub fn set_unanswered(&mut self, kind: MultipartKind, how: Option<Unanswered>) {
         self.unanswered.retain(|(its, _)| *its != kind);
         self.unanswered.extend(how.map(|how| (kind, how)));
     }
 
-    /// What becomes of a request of this kind.
+    /// How to treat requests of this kind.
     pub(super) fn unanswered(&self, kind: MultipartKind) -> Option<Unanswered> {
         self.unanswered.iter().find(|(its, _)| *its == kind).map(|(_, how)| *how)
     }
@@ -49,7 +49,7 @@ impl Switch {
 
 /// A multipart reply with three bytes of a body.
 fn garbled(version: Version, xid: u32, kind: MultipartKind) -> Vec<u8> {
-    // OFPT_STATS_REPLY and OFPT_MULTIPART_REPLY; the latter is padded before its body.
+    // OFPT_STATS_REPLY and OFPT_MULTIPART_REPLY; the second has padding before its body.
     let (message, padding) = match version {
         Version::V1_0 => (17, 0),
         Version::V1_3 => (19, 4),

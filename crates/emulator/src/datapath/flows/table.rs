@@ -25,8 +25,8 @@ pub struct FlowTable {
     slots: Vec<Option<Flow>>,
     free: Vec<u32>,
     classifier: Classifier,
-    /// When to look at the timeouts of which flow. A packet that puts an idle timeout off changes
-    /// nothing here: the flow is looked at when it was due before, and put in again.
+    /// Times at which to check the timeouts of a flow. A packet that extends an idle timeout changes
+    /// nothing here: the flow is checked at the old time, and inserted again.
     due: BTreeSet<(Duration, u32)>,
     capacity: u32,
     /// Packets looked up.
@@ -251,7 +251,7 @@ impl Selection {
         }
     }
 
-    /// The one with this match and priority, as a request of `version` names it.
+    /// Selects the flow with this match and priority, under the rules of `version`.
     #[must_use]
     pub fn strict(version: Version, matching: &Match, priority: u16) -> Self {
         let strict_rank = Some(rank(version, matching, priority));
