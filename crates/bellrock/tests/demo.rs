@@ -114,7 +114,7 @@ fn what_is_wrong_is_said() {
     for (arguments, reason) in [
         (&["--app", "learning", "--topology", "ring:4"][..], "closes the cycle"),
         (&["--app", "hub"], "routing, learning"),
-        (&["--topology", "single:1"], "give a network with more: ring:6"),
+        (&["--topology", "single:1"], "give a larger network, such as ring:6"),
         (&["--topology", "circle:4"][..], "no topology \"circle:4\""),
         (&["--for", "soon"], "give a time from 1 s to"),
     ] {

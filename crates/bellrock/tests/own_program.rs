@@ -84,5 +84,5 @@ fn a_chain_of_ones_own_runs_with_its_services_and_can_be_asked() {
     drop(net);
     controller.stop();
     let (status, _, error) = output(bellrock(&["status"]).args(["--control", &socket]));
-    assert_eq!((status, error.contains("no controller runs here")), (1, true), "{error}");
+    assert_eq!((status, error.contains("no controller answers")), (1, true), "{error}");
 }

@@ -1,8 +1,9 @@
 //! Compares the code in the manual with the examples. The pages contain the code, so that they can
 //! be read anywhere. `BLESS=1 cargo test -p bellrock --test pages` writes the code into the pages.
 //!
-//! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or `<!-- code:
-//! examples/routing.rs:app -->` for the part between `// ANCHOR: app` and `// ANCHOR_END: app`.
+//! A comment above a block names its example: `<!-- code: examples/hub.rs -->`, or
+//! `<!-- code: examples/routing.rs:app -->` for the part between `// ANCHOR: app` and
+//! `// ANCHOR_END: app`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 

@@ -22,9 +22,9 @@ use super::operate::quarantine::Quarantine;
 
 /// An OpenFlow controller.
 ///
-/// Bellrock speaks OpenFlow 1.0 and 1.3 with switches that connect to it, and runs apps that decide
-/// what the switches do with packets. `bellrock run` is the controller; the other commands ask a
-/// running one, or help with its files and with captures of its traffic.
+/// Bellrock speaks OpenFlow 1.0 and 1.3 with switches, and runs apps that decide what they do with
+/// packets. `bellrock run` is the controller; the other commands ask a running one, or test and
+/// decode.
 #[derive(Debug, Parser)]
 #[command(name = "bellrock", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(super) struct Cli {
@@ -36,57 +36,56 @@ const EXAMPLES: &str = "\
 Examples:
   bellrock run                                  the learning switch, for switches on this machine
   ovs-vsctl set-controller br0 tcp:127.0.0.1    make Open vSwitch's bridge br0 one of them
-  bellrock run --listen 0.0.0.0:6653 --app hub  a hub, for switches everywhere
-  bellrock config > bellrock.yaml               all settings with their defaults, to be edited
-  bellrock check bellrock.yaml                  is it right?
+  bellrock run --listen 0.0.0.0:6653 --app hub  a hub, for switches on any machine
+  bellrock config > bellrock.yaml               a file with all settings, to edit
+  bellrock check bellrock.yaml                  check it
   bellrock run --config bellrock.yaml           run with it
-  bellrock hosts                                the hosts, each at its port
-  bellrock flows a1                             what flows the switch a1 has, and whose they are
-  bellrock quarantine add 10.0.0.7              drop all packets of a host, everywhere
-  bellrock demo                                 all of it at work, in this terminal
-  bellrock emulate --topology tree:3,3          a network for a controller, with a prompt
+  bellrock hosts                                the hosts and their ports
+  bellrock flows a1                             the flows of the switch a1, and their apps
+  bellrock quarantine add 10.0.0.7              drop all packets of a host at every switch
+  bellrock demo                                 a controller and a network, in this terminal
+  bellrock emulate --topology tree:3,3          an emulated network, with a prompt
 
-Exit status: 0 when all was well, 1 when something failed, 2 when the command line or the
-configuration is wrong.";
+Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or configuration.";
 
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(Run),
     Check(Check),
-    /// Print the default configuration, with the settings of all apps: a file to start from
+    /// Print the default configuration with the settings of all apps, as a file to start from
     Config,
-    /// Ask the running controller how it is
+    /// Show the state of the running controller
     Status(Ask),
     /// List the switches that are up
     Switches(Ask),
-    /// List the hosts, each at its port, and their addresses
+    /// List the hosts with their ports and addresses
     Hosts(Ask),
-    /// List the apps of the chain, in order, and how they are
+    /// List the apps of the chain, in order, with their priorities and errors
     Apps(Ask),
     /// List the background tasks of the apps
     ///
-    /// Those that have ended are not listed, but for the latest that panicked. TIME is what their turns took
-    /// together; tasks share one thread.
+    /// Ended tasks are not listed, except the latest that panicked. TIME is the total time of a
+    /// task's turns; all tasks share one thread.
     Tasks(Ask),
-    /// List the switches that discovery knows, and their ports for hosts
+    /// List the switches found by discovery, and their ports for hosts
     Topology(Ask),
     /// List the links between switches
     Links(Ask),
     Flows(Flows),
-    /// List what has happened in the network: links, hosts, and what looks like an attack
+    /// List the events of the network: links, hosts, and possible attacks
     Events(Ask),
     /// List the counters of the workers, of the tasks and of the apps
     ///
-    /// Counters only grow. They start at zero when the controller starts. The manual says what each
-    /// means; with --json each worker's are told apart.
+    /// Counters start at zero when the controller starts, and only grow. The manual explains each
+    /// of them. --json lists those of each worker.
     Counters(Ask),
     Quarantine(Quarantine),
-    /// List the circuits that are configured, and how they are
+    /// List the configured circuits and their states
     Circuits(Ask),
     Reserve(Reserve),
     Release(Release),
-    /// List the bandwidth that is reserved
+    /// List the reserved bandwidth
     Reservations(Ask),
     Decode(Decode),
     Bench(Box<Bench>),
@@ -96,27 +95,25 @@ pub(super) enum Command {
 
 /// Run the controller until it gets SIGTERM, SIGINT or SIGHUP
 ///
-/// Each setting can be given as a flag, as an environment variable, or in a file. A flag beats the
-/// environment, the environment beats the file, and the file beats the default. In the file the
-/// name of a setting has underscores: --log-level is log_level.
+/// Each setting is a flag, an environment variable, or a key in a file (log_level for --log-level).
+/// A flag overrides the environment, and the environment overrides the file.
 ///
-/// On SIGTERM, SIGINT or SIGHUP the controller writes what it has accepted, closes all connections and
-/// exits with status 0; a second signal ends it at once. Under `nohup` SIGHUP has no effect.
+/// The signal makes it send what it has accepted, close all connections and exit with status 0. A
+/// second signal ends it at once. Under `nohup` SIGHUP has no effect.
 #[derive(Debug, Args)]
 #[command(after_long_help = apps_help())]
 pub(super) struct Run {
     /// Read this configuration file
     ///
-    /// YAML (so JSON too). `bellrock config` prints one with all settings; what it leaves out has
-    /// its default.
+    /// A YAML or JSON file. Settings that it leaves out have their defaults; `bellrock config`
+    /// prints all.
     #[arg(long, value_name = "FILE", env = "BELLROCK_CONFIG", hide_env_values = true)]
     pub(super) config: Option<PathBuf>,
 
     /// Run this app; several times for a chain
     ///
-    /// Each packet goes to the first app, and on to the next for as long as they pass it on.
-    /// Replaces the file's apps; one that the file names too keeps the settings that it has there.
-    /// Default: learning.
+    /// Each packet goes to the first app, and on to the next as long as apps pass it on. Replaces
+    /// the file's apps, but keeps their settings in the file. Default: learning.
     #[arg(
         long = "app",
         value_name = "NAME",
@@ -132,8 +129,8 @@ pub(super) struct Run {
 
 /// Check a configuration file, and do nothing else
 ///
-/// Whatever is wrong is printed, each as FILE:LINE:COLUMN: and what would be right; the exit status
-/// is then 2. Warnings are printed likewise, and leave it at 0.
+/// Prints each error as FILE:LINE:COLUMN with what would be right, and exits with status 2.
+/// Warnings are printed likewise, with status 0.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// The file to check
@@ -149,8 +146,8 @@ pub(super) struct Ask {
 
     /// The control socket of the controller
     ///
-    /// Where `bellrock run` puts it if nothing else is said: /run/bellrock.sock for root,
-    /// $XDG_RUNTIME_DIR/bellrock.sock, or else /tmp/bellrock-UID/bellrock.sock, for others.
+    /// Default, as for `bellrock run`: /run/bellrock.sock for root, else
+    /// $XDG_RUNTIME_DIR/bellrock.sock or /tmp/bellrock-UID/bellrock.sock.
     #[arg(long, value_name = "PATH", env = "BELLROCK_CONTROL", hide_env_values = true)]
     pub(super) control: Option<String>,
 }

@@ -41,24 +41,22 @@ const FOREIGN: &str = "foreign";
 /// Stands for any app.
 const ANY_APP: &str = "-";
 
-/// List the flows of a switch, and whose they are; or how many each switch has
+/// List the flows of a switch and their apps, or count the flows of all switches
 ///
-/// The switch is asked for what it has. Flows whose cookie is of no app of this controller are
-/// foreign, and so are flows that no app can have given: a match that lacks a field that it depends on,
-/// or has parts that mean nothing here (`oxm(CLASS AND FIELD)=BYTES`). Priorities are those that the
-/// switch has: `bellrock apps` lists which are whose.
+/// Flows whose cookie belongs to no app of this controller are foreign, and so are flows that no
+/// app can have installed. `bellrock apps` lists the priorities and cookies of each app.
 #[cfg(feature = "cli")]
 #[derive(Debug, Args)]
 pub(super) struct Flows {
-    /// The switch: its datapath id in hexadecimal. Without it: how many flows of whom all switches have
+    /// Datapath id of the switch, in hexadecimal. Without it: counts for all switches
     switch: Option<Dpid>,
-    /// Only flows of this app, of the `controller` itself, or `foreign` ones
+    /// Only flows of this app, of `controller`, or `foreign` ones
     #[arg(long, value_name = "NAME", requires = "switch")]
     app: Option<String>,
-    /// Most flows to list
+    /// Maximum number of flows to list
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_FLOWS, value_parser = number, requires = "switch")]
     limit: usize,
-    /// How many flows to leave out before: those of earlier pages
+    /// Number of flows to skip: those of earlier pages
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "switch")]
     skip: usize,
     #[command(flatten)]
@@ -294,7 +292,7 @@ fn read<T>(
     until: Instant,
     make: impl FnOnce(&mut dyn Iterator<Item = FlowStats<'_>>) -> T,
 ) -> Result<T, String> {
-    let silent = || format!("it did not tell its flows within {} s", TIMEOUT.as_secs());
+    let silent = || format!("it did not report its flows within {} s", TIMEOUT.as_secs());
     let reply = wait_until(until, asked).ok_or_else(silent)?;
     let reply = reply.map_err(|error| error.to_string())?;
     match reply.body() {

@@ -116,7 +116,7 @@ pub(super) fn show_topology(topology: &TopologyAnswer) -> String {
     let head = ["DPID", "PORTS UP", "LINKS", "PORTS FOR HOSTS"];
     let mut text = table(&head, topology.switches.iter().map(row));
     if !topology.settled {
-        let _ = writeln!(text, "(not every port has been asked yet)");
+        let _ = writeln!(text, "(discovery has not probed every port yet)");
     }
     text
 }

@@ -20,7 +20,7 @@ pub(super) fn text(error: &Error) -> String {
                 "bellrock" => "say what to do: `bellrock run` runs the controller, `bellrock demo` shows it at work\n\
                      `bellrock --help` lists all commands"
                     .to_owned(),
-                _ => format!("say what `{command}` is to do; `{command} --help` lists it"),
+                _ => format!("`{command}` needs a command; `{command} --help` lists all"),
             }
         }
         ErrorKind::InvalidSubcommand => {
@@ -85,7 +85,7 @@ fn with_usage(what: String, usage: Option<String>) -> String {
 fn suggestion(error: &Error, kind: ContextKind, command: &str) -> String {
     match all(error, kind).first() {
         Some(near) => format!("did you mean {near}?"),
-        None => format!("`{command} --help` lists what it has"),
+        None => format!("`{command} --help` lists all"),
     }
 }
 
@@ -132,14 +132,11 @@ mod tests {
         for (words, expected) in [
             ("", "say what to do: `bellrock run` runs the controller, "),
             ("chekc", "bellrock has no command \"chekc\"; did you mean check?"),
-            ("xyzzy", "bellrock has no command \"xyzzy\"; `bellrock --help` lists what it has"),
-            ("quarantine", "say what `bellrock quarantine` is to do; "),
+            ("xyzzy", "bellrock has no command \"xyzzy\"; `bellrock --help` lists all"),
+            ("quarantine", "`bellrock quarantine` needs a command; "),
             ("quarantine ad 1", "bellrock quarantine has no command \"ad\"; did you mean add?"),
             ("run --wrkers 1", "`bellrock run` has no flag --wrkers; did you mean --workers?"),
-            (
-                "run --zzz",
-                "`bellrock run` has no flag --zzz; `bellrock run --help` lists what it has",
-            ),
+            ("run --zzz", "`bellrock run` has no flag --zzz; `bellrock run --help` lists all"),
             ("check", "`bellrock check` needs <FILE>; give bellrock check <FILE>"),
             ("check a b", "`bellrock check` takes no argument \"b\"; give bellrock check "),
             ("run --workers", "--workers <N> needs a value"),

@@ -160,7 +160,8 @@ fn peer_for(text: &str, load: &Load) -> Result<Contestant, Failure> {
     let name = &peer.name;
     if !peer.listens_anywhere() {
         return Err(Failure::Wrong(format!(
-            "the peer {name} cannot be told where to listen; put {{port}} or {{address}} into its command"
+            "the peer {name} gets no address to listen on; put {{port}} or {{address}} into its \
+             command"
         )));
     }
     match peer.most_switches {
@@ -177,7 +178,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         return Err(Failure::Failed(failure.clone()));
     }
     if report.runs.iter().all(|run| run.done == 0) {
-        return Err(Failure::Failed("nothing that was sent was answered rightly".into()));
+        return Err(Failure::Failed("no answer was right".into()));
     }
     if !report.summary.tally.is_clean() {
         return Err(Failure::Failed("not all answers were right; the report has them".into()));

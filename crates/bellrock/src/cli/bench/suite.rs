@@ -40,20 +40,20 @@ fn variants() -> Vec<Variant> {
     [(lock_free, "lock_free"), (mutex, "mutex"), (stm, "stm")].map(variant).into()
 }
 
-/// Repeat the studies' experiments, and report with plots
+/// Repeat the experiments of published studies, and report with plots
 ///
-/// Each experiment is measured with this controller, the canned responder, and peers if some are
-/// named, in turns on the same cores. Results are raw JSON, plots as SVG and PNG, and a report that
-/// is one HTML file: our curve, the responder's, the peers', and what the study published.
+/// Each experiment measures this controller, the canned responder and given peers, in turns on the
+/// same cores. Results are raw JSON, plots as SVG and PNG, and an HTML report with the study's
+/// curve.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(in crate::cli) struct SuiteArgs {
-    /// Which: threads, switches, macs, latency, window, fairness, batch, energy, shared-state
+    /// Experiments: threads, switches, macs, latency, window, fairness, batch, energy, shared-state
     /// [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
 
-    /// The folder for results; not there yet, or empty
+    /// Folder for the results; new or empty
     #[arg(long, short, value_name = "FOLDER")]
     out: PathBuf,
 
@@ -61,12 +61,12 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Rounds: runs of each controller at each point, in turn; 9 are enough for a result
+    /// Number of rounds, each a run of each controller at each point; 9 are enough for a result
     /// [default: 3; 1 with --quick]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
 
-    /// Seconds that each run measures [default: 3; 0.5 with --quick]
+    /// Measured seconds of each run [default: 3; 0.5 with --quick]
     #[arg(long, short, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
 
@@ -74,37 +74,36 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     warm_up: Option<Duration>,
 
-    /// Seconds that a controller has to learn all hosts of a point; one that takes longer is not tried with
-    /// more, and the report says so
+    /// Time limit to learn all hosts of a point; a slower controller skips larger points, and the
+    /// report says so
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     learn_timeout: Duration,
 
-    /// Threads of the controllers, where they are not what is varied; at most one for each core
+    /// Threads of the controllers, unless an experiment varies them; at most one for each core
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
 
-    /// The version of OpenFlow that the switches speak
+    /// OpenFlow version of the switches
     #[arg(long, value_name = "VERSION", default_value = "1.0",
           value_parser = PossibleValuesParser::new(["1.0", "1.3"]))]
     of: String,
 
     /// Measure this controller instead of `bellrock run`
     ///
-    /// {port} in the command is the port on which it has to listen, {address} the same with
-    /// 127.0.0.1: before it, {workers} its threads, {read_bytes} what one read may take. A command
-    /// that starts the controller has to `exec` it.
+    /// In the command, {port} is its port, {address} is 127.0.0.1:PORT, {workers} its threads, and
+    /// {read_bytes} the bytes of one read. A script must `exec` the controller.
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
-    /// Measure another controller beside it, under the same load on the same cores; several times
-    /// for several
+    /// Measure another controller too, under the same load on the same cores; several times for
+    /// several
     ///
-    /// The places in the command are those of --controller. Two are built in and need no command:
-    /// ovs-testcontroller and os-ken; `scripts/tools install peers` installs them.
+    /// The command is as for --controller. Built in, without a command: ovs-testcontroller and
+    /// os-ken; `scripts/tools install peers` installs them.
     #[arg(long = "peer", value_name = "NAME=COMMAND")]
     peers: Vec<String>,
 
-    /// Where controllers listen whose command has neither {port} nor {address}
+    /// Address of controllers whose command has neither {port} nor {address}
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6653")]
     connect: String,
 
@@ -125,8 +124,7 @@ Minutes, with this controller and the responder: threads 1, switches 5, macs 4, 
 fairness 6, batch 8, energy 4, shared-state 2; all of them 42, and 3 with --quick. --runs 9 takes three
 times as long, and each peer adds half.
 
-Exit status: 0 when all was well and all answers of the controller right, 1 when not, 2 when the
-command line is wrong.";
+Exit status: 0 if all answers of the controller are right, 1 for a failure, 2 for a wrong command line.";
 
 /// Draw a suite's plots and reports again, from its raw JSON
 #[derive(Debug, Args)]

@@ -37,13 +37,12 @@ fn variants() -> Vec<Variant> {
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
-/// Measure what the engine has to reach, and print the table
+/// Measure the engine against its targets, and print the table
 ///
-/// Each row is measured with fresh processes on the same two cores, one for controllers and one for
-/// the generator, in pairs of runs in turn, against the canned responder or against the same
-/// controller under another load. Times are told and judged, and no reason to fail.
+/// Each row is measured in pairs of runs in turn, with fresh processes on the same two cores,
+/// against the canned responder or another load. A missed target is reported, but is no failure.
 ///
-/// `make bench` does this with all that it needs.
+/// `make bench` does this with everything that it needs.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(in crate::cli) struct TargetsArgs {
@@ -59,7 +58,7 @@ pub(in crate::cli) struct TargetsArgs {
     #[arg(long)]
     full: bool,
 
-    /// Print the names of the rows and what is asked, and measure nothing
+    /// Print the rows and their targets, and measure nothing
     #[arg(long)]
     list: bool,
 
@@ -69,48 +68,48 @@ pub(in crate::cli) struct TargetsArgs {
 
     /// Measure this controller instead of `bellrock run`
     ///
-    /// {address} in the command is where it has to listen, {workers} its threads. A command that
-    /// starts the controller has to `exec` it.
+    /// In the command, {address} is where it must listen, and {workers} its threads. A script must
+    /// `exec` the controller.
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
-    /// The core that controllers stay on
+    /// Core of the controllers
     #[arg(long, value_name = "CORE", default_value_t = 0)]
     controller_core: usize,
 
-    /// The core that the generator stays on
+    /// Core of the generator
     #[arg(long, value_name = "CORE", default_value_t = 1)]
     core: usize,
 
-    /// The worker's benchmark, built for release, to count instructions in by valgrind
+    /// The worker's benchmark, built for release, whose instructions valgrind counts
     ///
-    /// `cargo bench -p bellrock-worker --bench packet_in --no-run` builds it and prints where it is.
+    /// `cargo bench -p bellrock-worker --bench packet_in --no-run` builds it and prints its path.
     #[arg(long, value_name = "FILE")]
     packet_in_bench: Option<PathBuf>,
 
     /// The command that measures uneven load
     ///
-    /// Its last line says how much faster it is after the hand-over, such as "1.7 times", and its exit
-    /// status is 0 if nothing was lost. {pairs} in it is how many pairs of runs it has to do.
+    /// Its last line is the speed-up by the hand-over, such as "1.7 times"; status 0 means that
+    /// nothing was lost.
     /// `cargo bench -p bellrock --features cli --bench hand_over -- --pairs {pairs}` is one.
     #[arg(long, value_name = "COMMAND")]
     uneven_bench: Option<String>,
 
     /// The command that fills tables and measures their memory
     ///
-    /// Its last line says what an entry takes, such as "21.8 bytes".
+    /// Its last line is the size of an entry, such as "21.8 bytes".
     /// `cargo bench -p bellrock-tables --bench capacity` is one.
     #[arg(long, value_name = "COMMAND")]
     capacity_bench: Option<String>,
 
-    /// The command that counts what several workers execute for each packet
+    /// The command that counts the instructions of several workers for each packet
     ///
-    /// Its last line says by how much that differs, such as "0.1 percent", and its exit status is 0 if
-    /// nothing of it locks. `scripts/hot-loop` is one.
+    /// Its last line is their difference, such as "0.1 percent"; status 0 means that nothing takes
+    /// a lock. `scripts/hot-loop` is one.
     #[arg(long, value_name = "COMMAND")]
     workers_bench: Option<String>,
 
-    /// What is measured, for the page
+    /// Name of the measured version, for the page
     #[arg(long, value_name = "TEXT", default_value = "not told")]
     commit: String,
 }
@@ -122,8 +121,8 @@ Examples:
   bellrock bench targets --full global-lock-free global-mutex global-stm services-1.0 services-1.3
   bellrock bench targets --full --out performance.md --commit $(git rev-parse --short HEAD)
 
-Exit status: 0 when the rows were measured, whether targets were met or not; 1 when not; 2 when the
-command line is wrong.";
+Exit status: 0 if the rows were measured, even if targets were missed; 1 for a failure; 2 for a wrong
+command line.";
 
 impl From<TargetsError> for Failure {
     fn from(error: TargetsError) -> Self {

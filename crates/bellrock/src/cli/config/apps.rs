@@ -103,36 +103,35 @@ impl AppChoice {
 pub(crate) const KNOWN: &[Known] = &[
     Known {
         name: "learning",
-        about: "A learning switch: learns which host is behind which port, and installs flows between \
-                hosts.",
+        about: "A learning switch: learns the port of each host, and installs flows between hosts.",
         choice: || AppChoice::Learning(LearningSettings::default()),
         settings: &LEARNING,
     },
     Known {
         name: "global_learning",
-        about: "A learning switch whose switches share one table of all hosts. Its settings are those \
-                of learning, and how the table is kept.",
+        about: "A learning switch with one table of all hosts for all switches. Its settings are \
+                those of learning, and the kind of the table.",
         choice: || AppChoice::GlobalLearning(LearningSettings::default(), TableKind::default()),
         settings: &GLOBAL_LEARNING,
     },
     Known {
         name: "routing",
-        about: "Shortest paths between hosts in any topology, spread over those of the same length; what \
-                fails is gone around.",
+        about: "Shortest paths between hosts in any topology, spread over paths of equal length \
+                and around failures.",
         choice: || AppChoice::Routing(RoutingSettings::default()),
         settings: ROUTING,
     },
     Known {
         name: "hub",
-        about: "Sends each packet out of all ports but the one that it came in by. For tests and \
+        about: "Sends each packet to all ports except the one that it came from. For tests and \
                 measurements.",
         choice: || AppChoice::Hub,
         settings: &[],
     },
     Known {
         name: "quarantine",
-        about: "Drops all packets of listed hosts at every switch, within milliseconds, and lets them \
-                back. It stands first.",
+        about: "Drops all packets of listed hosts at every switch, within milliseconds. It stands \
+                first in the chain.",
         choice: || AppChoice::Quarantine(QuarantineSettings::default()),
         settings: QUARANTINE,
     },
@@ -144,8 +143,8 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         name: "bandwidth",
-        about: "Reserves bandwidth from host to host on request, on every line of a path or on none, and moves \
-                what breaks.",
+        about: "Reserves bandwidth between hosts on request, on every line of a path or on none, \
+                and moves it when a link fails.",
         choice: || AppChoice::Bandwidth(BandwidthSettings::default()),
         settings: super::traffic::BANDWIDTH,
     },
@@ -191,9 +190,9 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "match",
         "KIND",
-        "Which fields its flows match. l2: ingress port, VLAN, Ethernet source and destination, \
-         so one flow for each pair of hosts. exact: all that the packet has (on 1.0 \
-         without VLAN priority, DSCP and ARP operation), so one for each connection.",
+        "Fields that its flows match. l2: ingress port, VLAN, Ethernet source and destination; one \
+         flow for each pair of hosts. exact: all fields of the packet (on 1.0 without VLAN \
+         priority, DSCP and ARP operation); one flow for each connection.",
         matching,
         |text| values::choice(text, MATCH_KINDS),
         |kind| values::show_choice(kind, MATCH_KINDS)
@@ -213,8 +212,8 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "hard_timeout",
         "TIME",
-        "Whole seconds after which a switch removes a flow in any case; 0 for never. It bounds how long \
-         a flow can lead to a place that a host has left.",
+        "Whole seconds after which a switch removes a flow in any case; 0 for never. It limits the \
+         time that a flow leads to a place that its host has left.",
         hard_timeout_s,
         |text| values::whole_seconds(text, SECONDS),
         |seconds: &u16| show_seconds((*seconds).into())
@@ -234,8 +233,8 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "max_entries",
         "N",
-        "Hosts that are remembered per switch; of global_learning, for all switches together. When \
-         there are more, an old one is forgotten for each new one (evicted).",
+        "Maximum number of hosts remembered per switch, or by global_learning for all switches. \
+         Above it, an old one is forgotten for each new one (evicted).",
         max_entries,
         |text| values::number(text, HOSTS),
         usize::to_string
@@ -245,8 +244,8 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "max_macs_per_port",
         "N",
-        "Hosts (MAC addresses in a VLAN) that are remembered behind one port; 0 for no limit. A \
-         further one is not learnt (over_port_limit); its packets are forwarded all the same.",
+        "Maximum number of hosts (MAC addresses in a VLAN) remembered behind one port; 0 for no \
+         limit. A further one is not learnt (over_port_limit), but its packets are forwarded.",
         max_macs_per_port,
         |text| values::number(text, HOSTS_PER_PORT),
         u32::to_string
@@ -256,8 +255,8 @@ const LEARNING: [Setting<AppChoice>; 7] = [
         learning_mut,
         "max_age",
         "TIME",
-        "Whole seconds after which a host of which the controller saw no packet is forgotten, and its \
-         flows removed; 0 for never. Packets that pass over flows are not seen.",
+        "Whole seconds without a packet at the controller after which a host is forgotten and its \
+         flows removed; 0 for never. Packets that use flows do not reach the controller.",
         max_age_s,
         |text| values::whole_seconds(text, AGE),
         |seconds: &u32| show_seconds((*seconds).into())
@@ -270,8 +269,8 @@ const ROUTING: &[Setting<AppChoice>] = &[
         routing_mut,
         "mode",
         "MODE",
-        "When flows are installed. reactive: when two hosts talk, between these two. proactive: when a \
-         host is found, to it, at every switch.",
+        "When flows are installed. reactive: between two hosts, when they communicate. proactive: \
+         to a host at every switch, when it is found.",
         mode,
         |text| values::choice(text, ROUTING_MODES),
         |mode| values::show_choice(mode, ROUTING_MODES)
@@ -281,8 +280,8 @@ const ROUTING: &[Setting<AppChoice>] = &[
         routing_mut,
         "idle_timeout",
         "TIME",
-        "Whole seconds without a packet after which a switch removes a flow between two hosts; 0 for never. \
-         For reactive mode.",
+        "Whole seconds without a packet after which a switch removes a flow between two hosts; 0 \
+         for never. Only in reactive mode.",
         idle_timeout_s,
         |text| values::whole_seconds(text, SECONDS),
         |seconds: &u16| show_seconds((*seconds).into())
@@ -292,8 +291,8 @@ const ROUTING: &[Setting<AppChoice>] = &[
         routing_mut,
         "floods_per_s",
         "N",
-        "Packets of each switch that are flooded in a second, at most, each to all ports of hosts in the \
-         network. Further ones are dropped (floods_over_limit).",
+        "Maximum number of packets of each switch that are flooded per second, each to all ports \
+         for hosts in the network. Further ones are dropped (floods_over_limit).",
         floods_per_s,
         |text| values::number(text, FLOODS),
         u32::to_string
@@ -303,8 +302,8 @@ const ROUTING: &[Setting<AppChoice>] = &[
 const QUARANTINE: &[Setting<AppChoice>] = &[Setting {
     key: "file",
     value: "PATH",
-    about: "The block list, which is watched: an Ethernet address, or an IPv4 or IPv6 address or prefix a \
-            line; # begins a comment. none: only `bellrock quarantine add` blocks.",
+    about: "The block list, a watched file: one Ethernet address, or IPv4 or IPv6 address or \
+            prefix, per line; # begins a comment. none: only `bellrock quarantine add` blocks.",
     many: false,
     set: |choice, texts| {
         if let AppChoice::Quarantine(settings) = choice {
@@ -332,8 +331,8 @@ const GLOBAL_LEARNING: [Setting<AppChoice>; 8] = {
 const TABLE: Setting<AppChoice> = Setting {
     key: "table",
     value: "KIND",
-    about: "How the table is kept that all switches share. lock_free: without locks. mutex, stm: behind \
-            a mutex, or in transactions, to measure what that costs.",
+    about: "Kind of the table that all switches share. lock_free: without locks. mutex, stm: with \
+            a mutex or with transactions, to measure their cost.",
     many: false,
     set: |choice, texts| {
         if let AppChoice::GlobalLearning(_, table) = choice {

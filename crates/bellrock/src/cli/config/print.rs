@@ -10,16 +10,16 @@ const WIDTH: usize = 110;
 const HEADER: &str = "\
 The configuration of Bellrock, with every setting at its default.
 
-A setting that is left out has the value that stands here. Each can also be given as a flag (max_connections: \
---max-connections) or in the environment (BELLROCK_MAX_CONNECTIONS): a flag beats the environment, and the environment \
-beats this file. `bellrock check FILE` checks a file.
+A setting that is left out has its default. Each can also be given as a flag (--max-connections for max_connections) or in \
+the environment (BELLROCK_MAX_CONNECTIONS): a flag overrides the environment, and the environment overrides this file. \
+`bellrock check FILE` checks a file.
 
 Bytes are numbers with or without B, KiB, MiB or GiB. Times are numbers with ms, s or min, in seconds without a unit.
 
-Text has a space behind its #. A setting that is not used has none: take its # away to use it.";
+Explanations have a space after their #. Settings that are not used have none: remove the # to use them.";
 
-const CHAIN: &str = "The chain, in order: each packet goes to the first app, and on to the next for as long as they pass \
-                     it on. An app without settings is just its name (- hub).";
+const CHAIN: &str = "The chain, in order: each packet goes to the first app, and on to the next as long as apps pass it on. \
+                     An app without settings is just its name (- hub).";
 
 const FIRST: &str = "Apps that stand before those that carry all packets:";
 const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to use another one, put a # before the lines \

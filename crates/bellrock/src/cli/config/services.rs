@@ -44,8 +44,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "services",
         value: "SERVICE",
-        about: "The network services that run though no app needs them: none, topology, or hosts (which \
-                needs the topology too). What an app needs runs in any case.",
+        about: "Network services that run even if no app needs them: none, topology, or hosts \
+                (which includes topology). Services that an app needs always run.",
         many: true,
         set: |config, texts| {
             let chosen = values::each(texts, |text| values::choice(text, CHOICES))?;
@@ -67,8 +67,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "discovery_interval",
         value: "TIME",
-        about: "How often each port of a switch is asked what is behind it, in whole seconds. A link that \
-                was not heard for three times as long is down.",
+        about: "Time between two announcements at each port of a switch, in whole seconds. A link \
+                without one for three times as long is down.",
         many: false,
         set: |config, texts| {
             let range = INTERVAL.start().as_secs()..=INTERVAL.end().as_secs();
@@ -80,8 +80,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "discovery_key_file",
         value: "PATH",
-        about: "A file with the secret that announcements are signed with, in at least 32 hexadecimal \
-                digits; for controllers of one network. none: one is made at each start.",
+        about: "File with the secret that signs announcements, in at least 32 hexadecimal digits; \
+                for several controllers of one network. none: a new secret at each start.",
         many: false,
         set: |config, texts| {
             config.services.key_file = match one(texts) {
@@ -99,7 +99,7 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "discovery_slow_links",
         value: "CHOICE",
-        about: "What becomes of a new link that is much slower than all others, as a relay between two \
+        about: "State of a new link that is much slower than all others, as a relay between two \
                 hosts would be: up, or down. It is reported in either case.",
         many: false,
         set: |config, texts| {
@@ -110,8 +110,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "discovery_trusted_ports",
         value: "SWITCH:PORT",
-        about: "Ports that lead to other switches. A link between two of them is never taken for a relay \
-                between hosts. none, or for example a1:3.",
+        about: "Ports that lead to other switches. A link between two of them never counts as a \
+                relay between hosts. none, or for example a1:3.",
         many: true,
         set: |config, texts| {
             let read = |text: &str| {
@@ -133,8 +133,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "host_max_age",
         value: "TIME",
-        about: "How long nothing is heard of a host until it is asked whether it is still there. If it does \
-                not answer it is forgotten.",
+        about: "Silence of a host after which it is probed. If it does not answer, it is \
+                forgotten.",
         many: false,
         set: |config, texts| put(&mut config.services.hosts.max_age, values::time(one(texts), AGE)),
         show: |config| values::show_time(config.services.hosts.max_age),
@@ -142,8 +142,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "max_hosts",
         value: "N",
-        about: "Hosts of the whole network that are remembered. When there are more, ports with most hosts \
-                give way to those with few.",
+        about: "Maximum number of hosts in the network. Above it, hosts at ports with the most \
+                hosts are forgotten first.",
         many: false,
         set: |config, texts| {
             put(&mut config.services.hosts.max_hosts, values::number(one(texts), HOSTS))
@@ -153,7 +153,8 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "max_hosts_per_port",
         value: "N",
-        about: "Hosts of one port that are remembered; further ones are not (over_port_limit).",
+        about: "Maximum number of hosts at one port; further ones are not remembered \
+                (over_port_limit).",
         many: false,
         set: |config, texts| {
             put(&mut config.services.hosts.max_hosts_per_port, values::number(one(texts), HOSTS))

@@ -56,9 +56,8 @@ const NETWORK: &[Setting<Config>] = &[
     Setting {
         key: "listen",
         value: "ADDR:PORT",
-        about: "Where switches connect. IPv4 or IPv6, several times for several addresses. Any address \
-                but the loopback has to be asked for, because OpenFlow on plain TCP lets whoever \
-                reaches the port play a switch.",
+        about: "Address on which switches connect, IPv4 or IPv6; several times for several. Anyone \
+                who reaches an address can claim to be a switch, so the default is the loopback.",
         many: true,
         set: |config, texts| {
             config.listen = values::each(texts, values::address)?;
@@ -69,8 +68,8 @@ const NETWORK: &[Setting<Config>] = &[
     Setting {
         key: "versions",
         value: "VERSION",
-        about: "The OpenFlow versions that are spoken: 1.0, 1.3 or both. With both, a switch that \
-                speaks both gets 1.3.",
+        about: "OpenFlow versions: 1.0, 1.3 or both. With both, a switch that supports both uses \
+                1.3.",
         many: true,
         set: |config, texts| {
             let chosen = values::each(texts, |text| values::choice(text, VERSIONS))?;
@@ -95,8 +94,8 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "workers",
         value: "N",
-        about: "Worker threads; each owns a set of switches. auto: one for each core, or for each \
-                core that pin names.",
+        about: "Number of worker threads; each serves a set of switches. auto: one for each core, \
+                or for each core in pin.",
         many: false,
         set: |config, texts| {
             put(
@@ -109,8 +108,8 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "pin",
         value: "CORES",
-        about: "The cores that workers are pinned to: auto (one core each, as long as there are \
-                enough), none, or numbers of cores, one for each worker, such as 0,1.",
+        about: "Cores to which workers are pinned: auto (one core each, if there are enough), \
+                none, or one core number for each worker, such as 0,1.",
         many: true,
         set: |config, texts| {
             config.pin = match texts {
@@ -132,9 +131,9 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "idle",
         value: "MODE",
-        about: "How a worker waits when it has nothing to do. adaptive: where that has paid lately, \
-                it asks for work again and again for up to 100 microseconds, and sleeps then. sleep: it \
-                sleeps at once. spin: it never sleeps, which takes a whole core for each worker.",
+        about: "How an idle worker waits. adaptive: it polls for up to 100 microseconds if that \
+                helped lately, then sleeps. sleep: it sleeps at once. spin: it never sleeps, which \
+                takes a whole core for each worker.",
         many: false,
         set: |config, texts| put(&mut config.idle, values::choice(one(texts), IDLE_MODES)),
         show: |config| values::show_choice(&config.idle, IDLE_MODES),
@@ -142,7 +141,7 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "hand_over",
         value: "BOOL",
-        about: "Whether a worker that stays overloaded hands whole switches over to an idle one \
+        about: "Whether a worker that stays overloaded hands switches over to an idle one \
                 (switches_handed_over): true or false.",
         many: false,
         set: |config, texts| put(&mut config.hand_over, values::choice(one(texts), BOOLS)),
@@ -151,9 +150,9 @@ const THREADS: &[Setting<Config>] = &[
     Setting {
         key: "write",
         value: "MODE",
-        about: "When answers are written. coalesce: all answers to what one read brought, in one \
-                write. immediate: each in a write of its own, which costs system calls and gains delay \
-                only for the first of many.",
+        about: "When answers are written. coalesce: one write for all answers to one read. \
+                immediate: one write for each answer, which costs system calls and only makes the \
+                first of many faster.",
         many: false,
         set: |config, texts| put(&mut config.write, values::choice(one(texts), WRITE_MODES)),
         show: |config| values::show_choice(&config.write, WRITE_MODES),
@@ -172,7 +171,7 @@ const OPERATION: &[Setting<Config>] = &[
     Setting {
         key: "log_level",
         value: "LEVEL",
-        about: "The least important lines that are logged: error, warn, info, debug or trace.",
+        about: "Lowest level of logged lines: error, warn, info, debug or trace.",
         many: false,
         set: |config, texts| put(&mut config.log_level, values::choice(one(texts), LOG_LEVELS)),
         show: |config| values::show_choice(&config.log_level, LOG_LEVELS),
@@ -180,7 +179,7 @@ const OPERATION: &[Setting<Config>] = &[
     Setting {
         key: "log_format",
         value: "FORMAT",
-        about: "How lines are logged, on standard error: human, or json, with one object a line.",
+        about: "Format of the log on standard error: human, or json with one object per line.",
         many: false,
         set: |config, texts| put(&mut config.log_format, values::choice(one(texts), LOG_FORMATS)),
         show: |config| values::show_choice(&config.log_format, LOG_FORMATS),
@@ -188,9 +187,9 @@ const OPERATION: &[Setting<Config>] = &[
     Setting {
         key: "control",
         value: "PATH",
-        about: "The Unix socket that status, switches, hosts and the like ask. Only its owner can open \
-                it. auto: /run/bellrock.sock for root; $XDG_RUNTIME_DIR/bellrock.sock, or else \
-                /tmp/bellrock-UID/bellrock.sock, for others. none: no socket.",
+        about: "Unix socket for status, switches, hosts and similar commands; only its owner can \
+                open it. auto: /run/bellrock.sock for root, else $XDG_RUNTIME_DIR/bellrock.sock or \
+                /tmp/bellrock-UID/bellrock.sock. none: no socket.",
         many: false,
         set: |config, texts| {
             config.control = match one(texts) {
@@ -222,8 +221,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "max_connections",
         value: "N",
-        about: "TCP connections of all workers together, with or without a finished handshake. A \
-                further one is closed at once.",
+        about: "Maximum number of TCP connections, with or without a finished handshake. A further \
+                one is closed at once.",
         many: false,
         set: |config, texts| {
             put(&mut config.limits.connections, values::number(one(texts), CONNECTIONS))
@@ -233,8 +232,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "max_switches_per_worker",
         value: "N",
-        about: "Connections of one worker. When all workers have so many, a further one is closed at \
-                once.",
+        about: "Maximum number of connections of one worker. When all workers are full, a further \
+                one is closed at once.",
         many: false,
         set: |config, texts| {
             put(&mut config.limits.switches_per_worker, values::number(one(texts), CONNECTIONS))
@@ -244,7 +243,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "bytes_per_turn",
         value: "BYTES",
-        about: "What one read takes from a switch, before it is the next one's turn.",
+        about: "Maximum number of bytes that one read takes from a switch, before the next switch \
+                has its turn.",
         many: false,
         set: |config, texts| {
             put(&mut config.limits.bytes_per_turn, values::bytes(one(texts), TURN))
@@ -254,8 +254,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "packet_ins_per_second",
         value: "N",
-        about: "Packet-ins a second of one switch; further ones are dropped and counted \
-                (packet_ins_over_limit). off: as many as come.",
+        about: "Maximum number of packet-ins per second from one switch; further ones are dropped \
+                and counted (packet_ins_over_limit). off: no limit.",
         many: false,
         set: |config, texts| {
             let read = |text: &str| values::number(text, PACKET_INS);
@@ -266,8 +266,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "table_memory_bytes",
         value: "BYTES",
-        about: "What the tables of all apps and switches hold together. A table that would go beyond \
-                it does not grow, but forgets an old entry for each new one.",
+        about: "Memory limit for the tables of all apps and switches together. At the limit a \
+                table does not grow, but forgets an old entry for each new one.",
         many: false,
         set: |config, texts| put(&mut config.table_memory_bytes, values::bytes(one(texts), TABLES)),
         show: |config| show_bytes(config.table_memory_bytes),
@@ -275,8 +275,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "high_water_bytes",
         value: "BYTES",
-        about: "What may wait to be written to a switch. Above it nothing more is read from that \
-                switch until it has taken what waits; nothing is dropped.",
+        about: "Bytes that may wait to be written to a switch. Above this, nothing is read from \
+                that switch until they are written; nothing is dropped.",
         many: false,
         set: |config, texts| {
             put(&mut config.limits.high_water_bytes, values::bytes(one(texts), HIGH_WATER))
@@ -286,8 +286,8 @@ const LIMITS: &[Setting<Config>] = &[
     Setting {
         key: "stalled_timeout",
         value: "TIME",
-        about: "How long a switch may take none of the bytes that wait for it. Then it is closed \
-                (stalled_closes).",
+        about: "Time for which a switch may take none of the bytes that wait for it. Then it is \
+                closed (stalled_closes).",
         many: false,
         set: |config, texts| put(&mut config.limits.stalled, values::time(one(texts), TIMEOUT)),
         show: |config| values::show_time(config.limits.stalled),
@@ -305,8 +305,8 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "handshake_timeout",
         value: "TIME",
-        about: "From the start of a connection to the end of its handshake. A switch that takes longer \
-                is closed (handshake_timeouts).",
+        about: "Maximum time from the start of a connection to the end of its handshake. A slower \
+                switch is closed (handshake_timeouts).",
         many: false,
         set: |config, texts| {
             put(&mut config.session.handshake_timeout, values::time(one(texts), TIMEOUT))
@@ -316,7 +316,7 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "echo_after",
         value: "TIME",
-        about: "Silence of a switch after which it is asked for an echo.",
+        about: "Silence of a switch after which the controller sends an echo request.",
         many: false,
         set: |config, texts| put(&mut config.session.echo_after, values::time(one(texts), TIMEOUT)),
         show: |config| values::show_time(config.session.echo_after),
@@ -324,7 +324,7 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "dead_after",
         value: "TIME",
-        about: "Further silence after that echo. Then the switch is closed (dead_closes).",
+        about: "Further silence after that echo request. Then the switch is closed (dead_closes).",
         many: false,
         set: |config, texts| put(&mut config.session.dead_after, values::time(one(texts), TIMEOUT)),
         show: |config| values::show_time(config.session.dead_after),
@@ -332,7 +332,7 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "miss_send_len",
         value: "BYTES",
-        about: "How much of a packet that it buffers a 1.0 switch sends on a table miss; 65535: the \
+        about: "Bytes of a buffered packet that a 1.0 switch sends on a table miss; 65535: the \
                 whole packet, without a buffer.",
         many: false,
         set: |config, texts| {
@@ -343,8 +343,8 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "max_multipart_bytes",
         value: "BYTES",
-        about: "What all unfinished multipart replies of a switch hold together. A reply that would go \
-                beyond is dropped (multipart_overflows), and its requester is told.",
+        about: "Maximum size of all unfinished multipart replies of a switch together. A reply \
+                beyond it is dropped (multipart_overflows), and its requester gets an error.",
         many: false,
         set: |config, texts| {
             put(&mut config.session.max_multipart_bytes, values::bytes(one(texts), MULTIPART))
@@ -354,8 +354,8 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "max_errors_per_second",
         value: "N",
-        about: "OpenFlow errors that a switch is sent in a second for messages that are wrong; further \
-                ones are only counted (errors_suppressed).",
+        about: "Maximum number of OpenFlow errors per second sent to a switch for wrong messages; \
+                further ones are only counted (errors_suppressed).",
         many: false,
         set: |config, texts| {
             put(&mut config.session.max_errors_per_second, values::number(one(texts), ERRORS))
@@ -365,8 +365,8 @@ const SESSIONS: &[Setting<Config>] = &[
     Setting {
         key: "max_requests",
         value: "N",
-        about: "Requests to a switch that may be unanswered at a time; the app that asks more gets an \
-                error. Tasks of the controller have up to 24 of them.",
+        about: "Maximum number of unanswered requests to a switch; an app that sends more gets an \
+                error. Tasks of the controller use up to 24 of them.",
         many: false,
         set: |config, texts| {
             put(&mut config.session.max_requests, values::number(one(texts), REQUESTS))

@@ -15,7 +15,8 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
         key: "rate",
         value: "RATE",
-        about: "What every line carries, such as 100M or 10G. auto: what its port says.",
+        about: "Bandwidth of every line, such as 100M or 10G. auto: the speed that its port \
+                reports.",
         many: false,
         set: |choice, texts| {
             let rate = match one(texts) {
@@ -32,8 +33,8 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
         key: "lines",
         value: "SWITCH:PORT=RATE",
-        about: "What single lines carry, by a port where they begin or end, whatever else is said, such as \
-                a1:4=10M. Several are a list; none: none.",
+        about: "Bandwidth of single lines, each named by a port at one end; it overrides all other \
+                values. A list, or none. Example: a1:4=10M.",
         many: true,
         set: |choice, texts| {
             let lines = values::each(but_none(texts), line)?;
@@ -44,8 +45,8 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
         key: "queues",
         value: "NAME=NUMBER",
-        about: "Queues that are set up in all switches, for requests that name one, such as gold=1. Several \
-                are a list; none: none.",
+        about: "Queues that are set up in all switches, for requests that name one. A list, or \
+                none. Example: gold=1.",
         many: true,
         set: |choice, texts| {
             let queues = values::each(but_none(texts), queue)?;
@@ -59,8 +60,9 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
     Setting {
         key: "circuits",
         value: "CIRCUIT",
-        about: "The circuits, each its name and two or more endpoints: SWITCH:PORT, SWITCH:PORT:VLAN, or a \
-                host's Ethernet address, such as \"blue a1:4 a2:3:100\". Several are a list; none: none.",
+        about: "The circuits, each with a name and two or more endpoints: SWITCH:PORT, \
+                SWITCH:PORT:VLAN, or the Ethernet address of a host. A list, or none. Example: \
+                \"blue a1:4 a2:3:100\".",
         many: true,
         set: |choice, texts| {
             let right =
@@ -84,8 +86,8 @@ pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
     Setting {
         key: "vlans",
         value: "FIRST-LAST",
-        about: "The VLANs that frames of circuits have between switches, eight for each circuit, and nobody \
-                else's.",
+        about: "VLANs for frames of circuits between switches, eight for each circuit. Nothing \
+                else may use them.",
         many: false,
         set: |choice, texts| {
             let read = one(texts).split_once('-').and_then(|(first, last)| {

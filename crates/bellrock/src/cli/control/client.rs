@@ -20,7 +20,8 @@ const MAX_ANSWER_BYTES: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     #[error(
-        "no controller runs here: nobody answers at {}; start one with `bellrock run`, or name its socket with --control",
+        "no controller answers at {}; start one with `bellrock run`, or name its socket with \
+         --control",
         .0.display()
     )]
     NotRunning(PathBuf),

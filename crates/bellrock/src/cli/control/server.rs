@@ -185,7 +185,7 @@ fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
             }
         };
         let Some(seat) = Seat::take(&clients) else {
-            let _ = refuse(&stream, &format!("{MAX_CLIENTS} others are asking; try again"));
+            let _ = refuse(&stream, &format!("{MAX_CLIENTS} other clients are asking; try again"));
             continue;
         };
         let answer = Arc::clone(answer);

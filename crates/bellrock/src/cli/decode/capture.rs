@@ -56,7 +56,7 @@ pub enum CaptureError {
     #[error("neither a pcap nor a pcapng file; `tcpdump -w` and Wireshark write both")]
     NotACapture,
     /// The file has no bytes.
-    #[error("the capture is empty; a capture without packets has a header at least")]
+    #[error("the file is empty; even a capture without packets has a header")]
     Empty,
     /// The file is broken: the start of the next packet is unknown.
     #[error("broken at byte {offset}: {what}")]

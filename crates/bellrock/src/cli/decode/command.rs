@@ -26,12 +26,8 @@ use super::{Message, Problem, Sink, StreamId, Summary, read_capture};
 
 /// Print the OpenFlow messages of a capture, or of lines of hex
 ///
-/// Reads a pcap or pcapng file, compressed with gzip or not, from FILE or from standard input. It
-/// finds the connections that carry OpenFlow, whatever their ports, and prints a line for each
-/// message; below a packet_in or packet_out, a line for the headers of its packet. Messages in
-/// hexadecimal, one a line, are read too. A message that says something odd is printed as far as it
-/// makes sense, with a remark. What cannot be read is reported with its place, and the
-/// rest is read all the same.
+/// Finds the connections that carry OpenFlow on any port. Prints a line for each message, and for
+/// its packet. What cannot be read is reported with its place, and the rest is still read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Decode {
@@ -43,24 +39,24 @@ pub struct Decode {
 
     /// Only connections with this TCP port; several times for several
     ///
-    /// Without it, connections are read that begin with a hello from both ends, and those on the ports
-    /// 6653 and 6633.
+    /// Default: connections that begin with a hello from both ends, and those on ports 6653 and
+    /// 6633.
     #[arg(long = "port", value_name = "PORT")]
     ports: Vec<u16>,
 
-    /// What times count from
+    /// Origin of times
     #[arg(long, value_name = "FROM", default_value = "relative")]
     time: TimeFormat,
 
-    /// Print an object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 
-    /// Print packets and payloads too, in hexadecimal (the objects of --json hold them anyway)
+    /// Print packets and payloads too, in hexadecimal (--json always has them)
     #[arg(long)]
     data: bool,
 
-    /// Who sent the messages; `auto` goes by the messages' types
+    /// Sender of the messages; `auto` decides by their types
     #[arg(long, value_name = "DIRECTION", default_value = "auto")]
     direction: Direction,
 }
@@ -70,16 +66,16 @@ Examples:
   tcpdump -i any -w channel.pcap port 6653        a capture of the switches' connections
   bellrock decode channel.pcap                    all messages in it
   bellrock decode channel.pcap.gz --type packet_in,packet_out --time absolute
-  bellrock decode channel.pcap --switch a1        those of one switch, by its datapath id
-  tcpdump -i any -U -w - tcp | bellrock decode -  as they come
+  bellrock decode channel.pcap --switch a1        messages of one switch, by its datapath id
+  tcpdump -i any -U -w - tcp | bellrock decode -  messages as they arrive
   echo 0100000800000001 | bellrock decode         lines of hex
 
-Exit status: 0 when all could be read, 1 when something could not, or no message was printed.";
+Exit status: 0 if everything was read, 1 if something was not, or if no message was printed.";
 
 /// Sender of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Direction {
-    /// Whoever can.
+    /// Decided by the type of each message.
     Auto,
     /// A switch.
     FromSwitch,
@@ -279,9 +275,8 @@ impl<W: Write> Printer<'_, W> {
         let summary = read_capture(input, &self.arguments.ports, self).map_err(Failure::Capture)?;
         let unknown = self.held.unknown();
         if unknown > 0 {
-            let note = format_args!(
-                "{unknown} messages left out: the capture does not say which switch they are of"
-            );
+            let note =
+                format_args!("{unknown} messages left out: the capture does not show their switch");
             self.note(note);
         }
         match self.outcome {
@@ -300,7 +295,7 @@ impl<W: Write> Printer<'_, W> {
         }
         if messages > 0 {
             return format!(
-                "none of the {messages} messages is what --switch, --connection and --type say"
+                "none of the {messages} messages matches --switch, --connection and --type"
             );
         }
         let seen: Vec<String> =
@@ -339,7 +334,7 @@ impl<W: Write> Printer<'_, W> {
         match self.outcome {
             Outcome { messages: 0, faults: 0 } => Err(Failure::Nothing(match read {
                 0 => "no message: neither a capture nor a line of hex".to_owned(),
-                read => format!("none of the {read} messages is what --type says"),
+                read => format!("none of the {read} messages matches --type"),
             })),
             _ => Ok(()),
         }

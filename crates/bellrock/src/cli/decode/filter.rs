@@ -26,11 +26,11 @@ pub(super) struct Filter {
     #[arg(long = "switch", value_name = "DPID|ADDRESS[:PORT]", value_parser = switch)]
     switches: Vec<SwitchName>,
 
-    /// Only messages of connections that have this address at one of their ends
+    /// Only messages of connections with this address at one end
     #[arg(long = "connection", value_name = "ADDRESS[:PORT]", value_parser = end)]
     connections: Vec<End>,
 
-    /// Only messages of this type: packet_in, flow_mod, multipart_reply; several with commas
+    /// Only messages of this type; several with commas: packet_in,flow_mod,multipart_reply
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', value_parser = message_type)]
     types: Vec<MessageKind>,
 }

@@ -14,12 +14,10 @@ const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_se
 const RING: &str = "ring:6";
 const TREE: &str = "tree:2,3";
 
-/// Show Bellrock at work: a controller and an emulated network, in this process alone
+/// Show Bellrock at work: a controller and an emulated network, in this process
 ///
-/// The controller runs on a free port of the loopback. The switches of an emulated network connect to it
-/// over TCP, and its hosts talk to each other. One link after another is cut and mended, and the display
-/// shows how long the network took to heal, and what was lost. Where standard output is no terminal,
-/// it prints lines. No root, no other software.
+/// The emulated switches connect to the controller over TCP, and the hosts send traffic. Links are
+/// cut and mended; the display shows the time to heal and the losses. No root, no other software.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Demo {
@@ -35,11 +33,11 @@ pub(in crate::cli) struct Demo {
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(super) time: Option<Duration>,
 
-    /// Cut no links but by hand
+    /// Cut links only by hand
     #[arg(long)]
     pub(super) no_cuts: bool,
 
-    /// The only OpenFlow version that the switches speak [default: both]
+    /// OpenFlow version of the switches [default: both]
     #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
     pub(super) version: Option<String>,
 
@@ -47,7 +45,7 @@ pub(in crate::cli) struct Demo {
     #[arg(long)]
     pub(super) plain: bool,
 
-    /// Repeat what is random: which links are cut, and who pings whom
+    /// Seed of random choices: links to cut, and hosts that ping
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(super) seed: u64,
 }

@@ -60,7 +60,7 @@ pub(super) fn run(args: &Demo) -> Result<(), Failure> {
     topology.limit_links(Bandwidth::bits_per_second(BITS_PER_SECOND), QUEUE_FRAMES);
     if topology.hosts().len() < 2 {
         return Err(Failure::Wrong(format!(
-            "{}: the demo takes two hosts that talk; give a network with more: ring:6",
+            "{}: the demo needs at least two hosts; give a larger network, such as ring:6",
             args.topology()
         )));
     }

@@ -189,7 +189,7 @@ impl Emulator {
     fn ping_all(&mut self, pairs: Option<usize>) -> Result<Outcome, Failure> {
         let hosts = self.topology().hosts().len();
         if hosts < 2 {
-            return self.refuse("a ping takes two hosts, and there are not so many");
+            return self.refuse("a ping needs two hosts, and the network has fewer");
         }
         let wanted = match pairs {
             Some(count) => self.random_pairs(hosts, count),

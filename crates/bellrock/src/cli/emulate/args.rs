@@ -19,10 +19,8 @@ const RETRY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::fr
 
 /// Emulate a network for any controller: switches, links and hosts, and a prompt
 ///
-/// All switches, links and hosts are in this process: no root, no other software. The switches
-/// connect to the controller over TCP and speak OpenFlow as hardware would; frames between them and
-/// the hosts stay inside. Commands come from the prompt, from a pipe, or from the command line, behind
-/// all flags; `help` at the prompt lists them.
+/// All of it runs in this process, without root. The switches connect to the controller over TCP.
+/// Commands come from the prompt (`help` lists them), a pipe, or the command line after all flags.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Emulate {
@@ -36,41 +34,41 @@ pub(in crate::cli) struct Emulate {
 
     /// The controller; several times for switches that connect to several
     ///
-    /// A name or an address, and a port if it is not 6653.
+    /// A name or an address, with a port if it is not 6653.
     #[arg(long, short, value_name = "HOST[:PORT]", default_value = "127.0.0.1:6653")]
     pub(super) controller: Vec<String>,
 
-    /// The only OpenFlow version that the switches speak; both if it is not said
+    /// OpenFlow version of the switches [default: both]
     #[arg(long, value_name = "1.0|1.3", value_parser = ["1.0", "1.3"])]
     pub(super) version: Option<String>,
 
-    /// How long the first connections may take
+    /// Time limit for the first connections
     ///
-    /// When not every switch is connected by then, the command ends with status 1.
+    /// If a switch is not connected by then, the command ends with status 1.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wait)]
     pub(super) wait: Duration,
 
-    /// The longest time between two tries of a switch to connect
+    /// Maximum time between two tries of a switch to connect
     ///
-    /// It begins with a second, or with this if it is shorter, and doubles.
+    /// It begins with a second, or with this time if it is shorter, and doubles.
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = retry)]
     pub(super) retry: Duration,
 
-    /// What links carry that do not say it in a file, in bits per second
+    /// Bandwidth of links without one in the file, in bits per second
     #[arg(long, value_name = "BITS", default_value = "1G", value_parser = bandwidth)]
     pub(super) bandwidth: Bandwidth,
 
     /// Refuse a network with a cycle
     ///
-    /// A controller that floods, as learning switches do, sends what it floods round and round there.
+    /// There a packet that a controller floods, as learning switches do, would never stop.
     #[arg(long)]
     pub(super) loop_free: bool,
 
-    /// For what is random: lost frames, chosen pairs
+    /// Seed of random choices: lost frames, chosen pairs
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// A command, instead of the prompt: ping h1 h9
+    /// A command instead of the prompt, such as: ping h1 h9
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
@@ -78,14 +76,14 @@ pub(in crate::cli) struct Emulate {
 const EXAMPLES: &str = "\
 Examples:
   bellrock emulate                                      four switches, nine hosts, and a prompt
-  bellrock emulate --topology tree:3,3 pingall          do all hosts reach each other?
+  bellrock emulate --topology tree:3,3 pingall          whether all hosts reach each other
   bellrock emulate --topology office.topo ping h1 printer
   bellrock emulate --topology fat-tree:16,loop-free pingall --pairs 200
   printf 'link down s1 s2\\nping h1 h9\\n' | bellrock emulate --version 1.0
   bellrock emulate --controller 192.0.2.7:6633          a controller elsewhere
 
-Exit status: 0 when all was well, 1 when a ping was lost, a command could not be done or the switches could
-not connect, 2 when the command line or the topology is wrong.";
+Exit status: 0 for success, 1 for a lost ping, a failed command or a switch that cannot connect, 2 for a
+wrong command line or topology.";
 
 fn bandwidth(text: &str) -> Result<Bandwidth, String> {
     text.parse().map_err(str::to_owned)

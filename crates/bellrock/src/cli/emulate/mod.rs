@@ -117,7 +117,7 @@ pub(super) fn topology(text: &str, loop_free: bool) -> Result<Topology, Failure>
         Err(error) if error.kind() == ErrorKind::NotFound && !is_path(text) => {
             let built = text.parse().and_then(Named::build);
             let topology = built.map_err(|error| {
-                Failure::Wrong(format!("{error}; a file of this name is not there either"))
+                Failure::Wrong(format!("{error}; there is no file of this name either"))
             })?;
             if loop_free {
                 topology.check_loop_free().map_err(|error| {
@@ -156,8 +156,8 @@ fn controller(name: &str) -> Result<SocketAddr, Failure> {
     let full = if has_port { name.to_owned() } else { format!("{name}:{DEFAULT_PORT}") };
     let wrong = |reason: &dyn std::fmt::Display| {
         Failure::Wrong(format!(
-            "{name} is no controller's place ({reason}); give an address or a name, and a port if it is \
-             not {DEFAULT_PORT}: 127.0.0.1:6653"
+            "{name} is no address of a controller ({reason}); give an address or a name, and a \
+             port if it is not {DEFAULT_PORT}: 127.0.0.1:6653"
         ))
     };
     let mut addresses = full.to_socket_addrs().map_err(|error| wrong(&error))?;

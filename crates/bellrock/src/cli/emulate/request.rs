@@ -171,14 +171,12 @@ fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Reque
             one(to, flag.strip_prefix("-c"))
         }
         ["ping", to] if !to.starts_with('-') => one(to, None),
-        ["ping", ..] => Err(format!("it is: {HOST_PING}")),
+        ["ping", ..] => Err(format!("usage: {HOST_PING}")),
         ["iperf", arguments @ ..] => {
             let words: Vec<&str> = [host].iter().chain(arguments).copied().collect();
             Words { command: command("iperf"), topology }.read(&words)
         }
-        _ => {
-            Err(format!("hosts have no shell here: {host} can ping and iperf; it is: {HOST_PING}"))
-        }
+        _ => Err(format!("hosts have no shell here; {host} can ping and iperf: {HOST_PING}")),
     }
 }
 
@@ -224,7 +222,7 @@ impl Words<'_> {
 
     fn usage(&self) -> String {
         let CommandHelp { name, arguments, .. } = self.command;
-        format!("it is: {}", format!("{name} {arguments}").trim_end())
+        format!("usage: {}", format!("{name} {arguments}").trim_end())
     }
 
     fn ping(&self, from: &str, to: &str, count: u16) -> Result<Request, String> {
@@ -237,8 +235,8 @@ impl Words<'_> {
         let pairs = (hosts * hosts.saturating_sub(1)) as u64;
         if pairs > MAX_PAIRS {
             return Err(format!(
-                "{hosts} hosts are {pairs} pairs, and {MAX_PAIRS} are the most at a time; \
-                 choose some at random: pingall --pairs 200"
+                "{hosts} hosts have {pairs} pairs, more than {MAX_PAIRS}; choose some at random: \
+                 pingall --pairs 200"
             ));
         }
         Ok(Request::PingAll { pairs: None })
@@ -278,7 +276,7 @@ impl Words<'_> {
         }
         match self.topology.node(name) {
             Some(Node::Host(id)) => Ok(id),
-            Some(Node::Switch(_)) => Err(format!("{name} is a switch, and this wants a host")),
+            Some(Node::Switch(_)) => Err(format!("{name} is a switch; give a host")),
             None => {
                 let names = self.topology.hosts().iter().map(|host| &*host.name);
                 Err(format!("no host {name:?}{}; `hosts` lists all", did_you_mean(name, names)))
@@ -289,7 +287,7 @@ impl Words<'_> {
     fn switch(&self, name: &str) -> Result<SwitchId, String> {
         match self.topology.node(name) {
             Some(Node::Switch(id)) => Ok(id),
-            Some(Node::Host(_)) => Err(format!("{name} is a host, and this wants a switch")),
+            Some(Node::Host(_)) => Err(format!("{name} is a host; give a switch")),
             None => {
                 let names = self.topology.switches().iter().map(|switch| &*switch.name);
                 let hint = did_you_mean(name, names);
@@ -308,12 +306,12 @@ impl Words<'_> {
     }
 
     fn number<T: TryFrom<u64>>(&self, word: &str, most: u64) -> Result<T, String> {
-        let wrong = |expected| format!("{word:?} cannot be; give {expected} ({})", self.usage());
+        let wrong = |expected| format!("{word:?} is not valid; give {expected} ({})", self.usage());
         values::number(word, 1..=most).map_err(wrong)
     }
 
     fn time(&self, word: &str) -> Result<Duration, String> {
-        let wrong = |expected| format!("{word:?} cannot be; give {expected} ({})", self.usage());
+        let wrong = |expected| format!("{word:?} is not valid; give {expected} ({})", self.usage());
         values::time(word, TIMES).map_err(wrong)
     }
 }
@@ -380,31 +378,31 @@ mod tests {
     fn what_is_wrong_is_said_with_what_would_be_right() {
         for (line, part) in [
             ("pign h1 h2", "no command \"pign\" (did you mean ping?); `help` lists all"),
-            ("ping h1", "it is: ping HOST HOST [COUNT]"),
+            ("ping h1", "usage: ping HOST HOST [COUNT]"),
             ("ping h1 h1", "h1 and h1 are the same host; name two"),
-            ("ping h1 s2", "s2 is a switch, and this wants a host"),
+            ("ping h1 s2", "s2 is a switch; give a host"),
             ("ping h1 h99", "no host \"h99\" (did you mean h9?); `hosts` lists all"),
             (
                 "ping h1 h2 0",
-                "\"0\" cannot be; give a whole number from 1 to 10000 (it is: ping HOST HOST [COUNT])",
+                "\"0\" is not valid; give a whole number from 1 to 10000 (usage: ping HOST HOST [COUNT])",
             ),
-            ("pingall 200", "it is: pingall [--pairs COUNT]"),
+            ("pingall 200", "usage: pingall [--pairs COUNT]"),
             (
                 "iperf h1 h2 -1",
-                "\"-1\" cannot be; give a time from 1 ms to 3600 s, in ms, s or min",
+                "\"-1\" is not valid; give a time from 1 ms to 3600 s, in ms, s or min",
             ),
-            ("wait", "it is: wait TIME"),
+            ("wait", "usage: wait TIME"),
             ("link down s2 s9", "no switch or host \"s9\""),
-            ("link sideways s1 s2", "it is: link down|up NAME NAME"),
-            ("move h1 s2:0", "\"0\" cannot be; give a whole number from 1 to"),
-            ("dump-flows h1", "h1 is a host, and this wants a switch"),
-            ("switches all", "it is: switches"),
-            ("h1 ping", "it is: HOST ping [-c COUNT] HOST"),
-            ("h1 ping -x h2", "it is: HOST ping [-c COUNT] HOST"),
+            ("link sideways s1 s2", "usage: link down|up NAME NAME"),
+            ("move h1 s2:0", "\"0\" is not valid; give a whole number from 1 to"),
+            ("dump-flows h1", "h1 is a host; give a switch"),
+            ("switches all", "usage: switches"),
+            ("h1 ping", "usage: HOST ping [-c COUNT] HOST"),
+            ("h1 ping -x h2", "usage: HOST ping [-c COUNT] HOST"),
             ("h1 ping h1", "h1 and h1 are the same host"),
-            ("h1 ping -c 0 h2", "\"0\" cannot be"),
+            ("h1 ping -c 0 h2", "\"0\" is not valid"),
             ("h1 ping 10.9.9.9", "no host has the address 10.9.9.9"),
-            ("h1 ifconfig", "hosts have no shell here: h1 can ping and iperf"),
+            ("h1 ifconfig", "hosts have no shell here; h1 can ping and iperf"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");
@@ -424,7 +422,7 @@ mod tests {
         for command in COMMANDS {
             let line = format!("{} too many words for any of them", command.name);
             let error = parse(&line).unwrap_err();
-            assert!(error.starts_with("it is: "), "{}: {error}", command.name);
+            assert!(error.starts_with("usage: "), "{}: {error}", command.name);
         }
     }
 }

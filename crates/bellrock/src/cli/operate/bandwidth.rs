@@ -23,28 +23,27 @@ const MAX_WAIT_S: u64 = 5;
 
 /// Reserve bandwidth from one host to another
 ///
-/// The controller has to run with the app `bandwidth` in its chain. The rate is reserved on every line of a path, or
-/// on none. Packets are kept to it by a meter (OpenFlow 1.3), or get a queue that is set up in the
-/// switches.
+/// Needs the app `bandwidth` in the chain. The rate is reserved on every line of a path, or on
+/// none. A meter (OpenFlow 1.3) or a queue of the switches keeps packets to it.
 #[derive(Debug, Args)]
 pub(crate) struct Reserve {
     /// The host that sends: its Ethernet or Internet address, or SWITCH:PORT
     from: HostName,
     /// The host that receives
     to: HostName,
-    /// How much: a whole number with k, M or G for kbit/s, Mbit/s or Gbit/s
+    /// The rate: a whole number with k, M or G for kbit/s, Mbit/s or Gbit/s
     rate: Kbps,
-    /// Put its packets into this queue, which is set up in all switches, instead of a meter
+    /// Use this queue, which is set up in all switches, instead of a meter
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// How long to wait for others to release what is missing: up to 5 s
+    /// Time to wait until enough is released: up to 5 s
     #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = wait)]
     wait: Duration,
     #[command(flatten)]
     ask: Ask,
 }
 
-/// Release bandwidth that was reserved
+/// Release reserved bandwidth
 #[derive(Debug, Args)]
 pub(crate) struct Release {
     /// The number of the reservation
@@ -150,7 +149,7 @@ pub(crate) fn reserve(
         _ => error.to_string(),
     })?;
     let Reservation { id, from, to, rate, .. } = &reserved;
-    info!("an operator has {rate} reserved from {from} to {to}: reservation {id}");
+    info!("an operator reserved {rate} from {from} to {to}: reservation {id}");
     to_json(&[row(&reserved)])
 }
 
@@ -194,7 +193,7 @@ pub(crate) fn release(book: &Reservations, words: &[&str]) -> Result<Value, Stri
     let [id] = words else { return Err("give release ID".to_owned()) };
     let id = number(id)?;
     wait_for(book.release(id))?.map_err(|error| error.to_string())?;
-    info!("an operator has reservation {id} released");
+    info!("an operator released reservation {id}");
     list(book, &[])
 }
 

@@ -47,8 +47,8 @@ pub(crate) enum BlockListError {
     #[error("{}", lines(path, bad))]
     Wrong { path: PathBuf, bad: Vec<BadLine> },
     #[error(
-        "{}: empty, and the system does not tell whether somebody is still writing it; if nobody is to be \
-         blocked, let it have a comment, such as `# nobody`",
+        "{}: empty, and perhaps not written completely; to block nobody, write a comment, such as \
+         `# nobody`",
         .0.display()
     )]
     Empty(PathBuf),
@@ -239,7 +239,7 @@ impl Watched {
                 for line in error.to_string().lines() {
                     warn!("{line}");
                 }
-                warn!("{}: the list of before stays in force", self.path.display());
+                warn!("{}: the previous list stays in force", self.path.display());
                 self.lists.keep_file(error.to_string());
             }
         }

@@ -86,9 +86,9 @@ impl Commands {
             );
         }
         format!(
-            "`{command}` is a command of the app `{app}`, which this controller does not run; start it with that app \
-             in front of those that carry all packets, such as `bellrock run --app {app} --app learning`, or name \
-             it first under `apps` in the configuration file"
+            "`{command}` needs the app `{app}`, which this controller does not run; start it with \
+             that app before those that carry all packets: `bellrock run --app {app} --app \
+             learning`"
         )
     }
 }
@@ -103,7 +103,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
     let answer = wait_until(Instant::now() + COMMAND_TIMEOUT, answer).ok_or_else(|| {
         let limit = COMMAND_TIMEOUT.as_secs();
-        format!("it is not done after {limit} s, and goes on; ask later what came of it")
+        format!("it is not done after {limit} s, and continues; ask for the result later")
     })?;
     answer.ok_or_else(|| "the controller is stopping".to_owned())
 }

@@ -9,10 +9,10 @@ use tracing::info;
 use super::super::args::Ask;
 use super::super::show::{printable, table};
 
-/// Drop all packets of a host at every switch, and let it back
+/// Block hosts at every switch, and let them back
 ///
-/// The controller has to run with the app `quarantine` in its chain. Who is added here is forgotten when the
-/// controller ends; for good, write it into the file that the app watches.
+/// Needs the app `quarantine` in the chain. Hosts added here are forgotten when the controller
+/// ends; hosts in the file of the app are not.
 #[derive(Debug, Args)]
 pub(crate) struct Quarantine {
     #[command(subcommand)]
@@ -23,9 +23,9 @@ pub(crate) struct Quarantine {
 enum What {
     /// Block a host or a prefix
     Add(One),
-    /// Let a host or a prefix back that was added
+    /// Let an added host or prefix back
     Remove(One),
-    /// List who is blocked, and what switches could not block
+    /// List blocked hosts, and switches that could not block them
     List(Ask),
 }
 
@@ -87,13 +87,13 @@ pub(crate) fn call(lists: &BlockLists, words: &[&str]) -> Result<Value, String> 
         ["add", text] => {
             let host = host(text)?;
             lists.add(host).map_err(|error| error.to_string())?;
-            info!("an operator has {host} blocked");
+            info!("an operator blocked {host}");
             Answer::Blocked(host.to_string())
         }
         ["remove", text] => {
             let host = host(text)?;
             lists.remove(host).map_err(|error| error.to_string())?;
-            info!("an operator has {host} let back");
+            info!("an operator let {host} back");
             Answer::LetBack(host.to_string())
         }
         ["list"] => Answer::List { entries: rows(lists), file_problem: lists.file_problem() },

@@ -229,7 +229,7 @@ fn messages_are_filtered_by_type_switch_and_connection() {
         &["--type", "flow_mod"],
     ] {
         let error = fail(flags, &file);
-        assert!(error.starts_with("none of the 3 messages is what"), "{flags:?}: {error}");
+        assert!(error.starts_with("none of the 3 messages matches"), "{flags:?}: {error}");
     }
 }
 
