@@ -41,7 +41,7 @@ pub struct Program {
 /// whether or not a task awaits this future.
 ///
 /// It resolves to one [`Outcome`] for each change, in their order.
-#[must_use = "what became of the changes is only known to who waits for it"]
+#[must_use = "await it for the outcomes of the changes"]
 #[derive(Debug)]
 pub struct Programmed {
     /// Outcomes known so far.
@@ -132,9 +132,7 @@ pub enum RequestError {
     #[error("the switch's answer cannot be read: {0}")]
     Unreadable(DecodeError),
     /// The reply was larger than `max_multipart_bytes`.
-    #[error(
-        "the switch's answer is larger than what is kept of one; set max_multipart_bytes higher"
-    )]
+    #[error("the switch's answer is too large; set max_multipart_bytes higher")]
     TooLarge,
     /// The connection ended before the reply.
     #[error("the connection to the switch ended before it answered")]
@@ -154,7 +152,7 @@ impl RequestError {
 }
 
 /// A request on its way to a switch, from [`crate::Network::request`]. It is already sent.
-#[must_use = "the reply goes to who waits for it"]
+#[must_use = "await it for the reply"]
 #[derive(Debug)]
 pub struct Requested(Result<Answer<Result<Reply, RequestError>>, Option<RequestError>>);
 

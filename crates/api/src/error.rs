@@ -199,7 +199,7 @@ pub enum Error {
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,
     /// Other transactions overtook this one too many times.
-    #[error("the transaction was overtaken by others {} times", crate::MAX_ATTEMPTS)]
+    #[error("other transactions overtook this one {} times", crate::MAX_ATTEMPTS)]
     Contended,
 }
 

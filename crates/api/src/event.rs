@@ -442,7 +442,7 @@ impl fmt::Display for Event {
             }
             Event::LinkUp(link) => write!(f, "link up: {link}"),
             Event::LinkDown { link, why } => write!(f, "link down: {link}: {why}"),
-            Event::OneWay(link) => write!(f, "{link} carries nothing back"),
+            Event::OneWay(link) => write!(f, "{link} works in one direction only"),
             Event::Miswired { link, back } => {
                 write!(f, "{link}, but {} is heard at {back}", link.to)
             }
@@ -451,7 +451,7 @@ impl fmt::Display for Event {
                 write!(f, "an announcement of {of} that was used before came in at {at}")
             }
             Event::ReflectedAnnouncement { at } => {
-                write!(f, "{at} gets back its own announcements")
+                write!(f, "{at} receives its own announcements")
             }
             Event::RelaySuspected { from, to, why } => {
                 write!(
@@ -468,13 +468,13 @@ impl fmt::Display for Event {
                 write!(f, "host {host} answers at {at}, and its address was used at {claimed_at}")
             }
             Event::AddressClaimRefused { ip, of, claimed_by } => {
-                write!(f, "{ip} is {of}'s, which answers, and {claimed_by} claimed it")
+                write!(f, "{claimed_by} claimed {ip}, but {of} has it and still answers")
             }
             Event::HostGone { host, at, why } => {
                 write!(f, "host {host} is not at {at} any more: {why}")
             }
             Event::TooManyHosts { at } => {
-                write!(f, "{at} has as many hosts as it may, further ones are not learnt")
+                write!(f, "{at} has the maximum number of hosts; further ones are not learnt")
             }
             Event::ProbeAddressUsed { at } => {
                 write!(
@@ -483,24 +483,27 @@ impl fmt::Display for Event {
                 )
             }
             Event::ForeignFlows { dpid, flows } => {
-                write!(f, "switch {dpid} has flows of somebody else, which stay: {flows}")
+                write!(
+                    f,
+                    "switch {dpid} has flows that no app of this controller installed, which stay: {flows}"
+                )
             }
             Event::Reconciled { app, dpid, found, changes } => {
                 write!(
                     f,
-                    "switch {dpid} was compared with what {app} wants: flows found {found}, changes made {changes}"
+                    "flows of {app} in switch {dpid} were compared with those it wants: {found} found, {changes} changed"
                 )
             }
             Event::WantedAltered { app, dpid, flows } => {
                 write!(
                     f,
-                    "somebody else changed {flows} flows of {app} in switch {dpid}; they are put back"
+                    "{flows} flows of {app} in switch {dpid} were changed from outside; they are restored"
                 )
             }
             Event::TablesUntold { app, dpid, why } => {
                 write!(
                     f,
-                    "switch {dpid} did not tell its tables, for what {app} wants in it: {why}"
+                    "switch {dpid} did not report its tables, which {app} needs to keep its flows: {why}"
                 )
             }
             Event::Storm { app, at, sign } => {
@@ -518,7 +521,7 @@ impl fmt::Display for Event {
                     )?,
                     StormSign::Moves { from } => write!(
                         f,
-                        "hosts move to and fro (between ports {from} and {}): the network has a loop, or two hosts \
+                        "hosts move back and forth (between ports {from} and {}): the network has a loop, or two hosts \
                          have the same address",
                         at.port
                     )?,
@@ -543,7 +546,7 @@ impl fmt::Display for Event {
                 write!(f, "switch {dpid} has the {flow}, which it refused before")
             }
             Event::WantedRefused { app, dpid, why } => {
-                write!(f, "switch {dpid} refuses what {app} wants in it: {why}")
+                write!(f, "switch {dpid} refuses a change that {app} wants: {why}")
             }
         }
     }
@@ -555,7 +558,7 @@ impl fmt::Display for LinkDown {
             LinkDown::Port => "a port is down",
             LinkDown::Switch => "a switch is gone",
             LinkDown::Silent => "nothing was heard for three rounds",
-            LinkDown::Moved => "its sender is heard elsewhere",
+            LinkDown::Moved => "its sending port is heard elsewhere",
         })
     }
 }
@@ -564,9 +567,9 @@ impl fmt::Display for HostGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             HostGone::Port => "the port is down",
-            HostGone::Link => "a switch is there",
+            HostGone::Link => "a switch is at its port",
             HostGone::Aged => "it was not seen for long, and does not answer",
-            HostGone::Evicted => "others needed its room",
+            HostGone::Evicted => "the maximum number of hosts is reached",
         })
     }
 }
@@ -576,9 +579,11 @@ impl fmt::Display for Suspicion {
         match self {
             Suspicion::HostTraffic { at } => write!(f, "a host was seen at {at}"),
             Suspicion::Latency { is, usual: Duration::ZERO } => {
-                write!(f, "it takes {is:?}, usual is less than can be measured")
+                write!(f, "its latency is {is:?}, usually too low to measure")
             }
-            Suspicion::Latency { is, usual } => write!(f, "it takes {is:?}, usual is {usual:?}"),
+            Suspicion::Latency { is, usual } => {
+                write!(f, "its latency is {is:?}, usually {usual:?}")
+            }
         }
     }
 }

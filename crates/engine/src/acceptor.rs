@@ -148,7 +148,7 @@ impl Acceptor {
         self.said_out_of_files = Some(Instant::now());
         warn!(
             %error,
-            "connections wait, because the system has nothing left to accept them with; raise the \
+            "connections wait: the system has no file descriptors or memory for them; raise the \
              limit of open files (ulimit -n), or lower limits.connections"
         );
     }

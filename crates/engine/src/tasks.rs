@@ -56,7 +56,7 @@ pub(crate) fn join(thread: JoinHandle<()>, shared: &Shared) {
             let tasks = shared.tasks();
             let running = tasks.iter().find(|task| task.state == TaskState::Running);
             let (app, task) = running.map_or(("", ""), |task| (task.app, &task.name));
-            error!(app, task, "a task does not come to an await: the controller stops without it");
+            error!(app, task, "a task does not reach an await: the controller stops without it");
             return;
         }
         std::thread::sleep(STOP_CHECK);

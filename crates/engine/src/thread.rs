@@ -392,7 +392,7 @@ impl Thread {
                 worker = self.index,
                 switches = lost.connections,
                 bytes = lost.bytes,
-                "some switches did not fetch their last messages"
+                "some switches did not read their last messages"
             );
         }
     }

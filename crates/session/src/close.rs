@@ -62,7 +62,7 @@ pub enum Close {
     },
     /// The switch answered the features request with an error.
     #[error(
-        "the switch refused to tell its features ({0}); check whether it accepts this controller"
+        "the switch refused the features request ({0}); check whether it accepts this controller"
     )]
     FeaturesRefused(ErrorCode),
     /// Nothing came for too long, not even an echo reply.

@@ -186,8 +186,8 @@ impl Worker {
     /// unknown flows could hide packets from their app.
     fn not_reported(&mut self, key: Key, info: &SwitchInfo, why: Missing, now: Duration) {
         let becomes = match info.version {
-            Version::V1_0 => "old ones stay",
-            Version::V1_3 => "those of apps that would have been asked about them are removed",
+            Version::V1_0 => "flows of earlier runs stay",
+            Version::V1_3 => "flows that apps could adopt are removed",
         };
         if self.log.allows(now, &self.counters) {
             let dpid = info.dpid;

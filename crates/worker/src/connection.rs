@@ -268,12 +268,12 @@ pub(crate) enum End {
          datapath id of its own"
     )]
     Duplicate(Dpid),
-    #[error("a new connection with the same datapath id took its place; this one was silent")]
+    #[error("a new connection with the same datapath id replaced this one, which was silent")]
     Replaced,
-    #[error("the switch took none of the bytes that wait for it for too long")]
+    #[error("the switch read none of the waiting bytes for too long")]
     Stalled,
     #[error(
-        "the unfinished replies of this worker's switches have used up their {} MiB; ask less at a time",
+        "unfinished replies of this worker's switches exceed {} MiB; send fewer requests at a time",
         crate::settings::UNFINISHED_REPLY_BYTES >> 20
     )]
     UnfinishedReplies,

@@ -28,19 +28,19 @@ macro_rules! counters {
 }
 
 counters! {
-    "What a worker has counted since it started."
+    "Counters of a worker since its start."
     Counters COUNTERS
     /// Connections that were accepted.
     connections_opened,
-    /// Connections that ended, for whatever reason.
+    /// Connections that ended, for any reason.
     connections_closed,
     /// Connections whose handshake was not finished in time.
     handshake_timeouts,
     /// Connections that were closed because they broke the protocol.
     protocol_closes,
-    /// Connections that were closed because nothing came from them any more.
+    /// Connections that were closed because nothing more came from them.
     dead_closes,
-    /// Connections that were closed because they took no bytes any more.
+    /// Connections that were closed because their switches read no more bytes.
     stalled_closes,
     /// Connections that were closed because unfinished replies took up too much memory.
     unfinished_closes,
@@ -56,15 +56,15 @@ counters! {
     auxiliary_refused,
     /// Connections that were refused because their datapath id is connected and alive.
     duplicates_refused,
-    /// Connections that were closed because a new one with the same datapath id took their place.
+    /// Connections that were closed because a new one with the same datapath id replaced them.
     duplicates_replaced,
     /// Bytes received.
     bytes_in,
-    /// Bytes handed to the transport.
+    /// Bytes passed to the transport.
     bytes_out,
     /// Reads that brought bytes.
     reads,
-    /// Times that answers were handed to the transport.
+    /// Writes of answers to the transport.
     writes,
     /// Times that a switch was not read because too much waits to be written to it.
     pauses,
@@ -74,9 +74,9 @@ counters! {
     packet_ins_over_limit,
     /// Packet-ins that were dropped because the switch was not up yet.
     packet_ins_early,
-    /// Messages other than packet-ins that were dropped because the handshake was not over.
+    /// Messages other than packet-ins that were dropped during the handshake.
     messages_early,
-    /// Ports of switches that were left out, because a switch has more than are kept (8,192).
+    /// Ports that were left out, because a switch has more than 8,192.
     ports_left_out,
     /// Packet-ins that no app consumed.
     packet_ins_unhandled,
@@ -84,17 +84,17 @@ counters! {
     handler_errors,
     /// Panics of handlers that were caught.
     handler_panics,
-    /// Apps that were disabled because their handlers panicked again and again.
+    /// Apps that were disabled because their handlers panicked repeatedly.
     apps_disabled,
     /// OpenFlow errors that switches sent.
     errors_received,
     /// Table-miss entries that switches refused.
     table_miss_refused,
-    /// Messages that could not be read.
+    /// Messages that could not be decoded.
     malformed,
-    /// Replies to no request of ours, and hellos after the first.
+    /// Replies to no request, and hellos after the first.
     unexpected,
-    /// OpenFlow errors that were not sent, because a switch earned more than its limit a second.
+    /// OpenFlow errors that were not sent, because a switch caused more than the limit a second.
     errors_suppressed,
     /// Requests that were given up because no answer came in time.
     requests_unanswered,
@@ -108,39 +108,39 @@ counters! {
     changes_confirmed,
     /// Changes that switches have refused.
     changes_refused,
-    /// Changes of which it is not known what became of them: the connection ended, or the switch did not
-    /// confirm in time.
+    /// Changes with an unknown outcome: the connection ended, or the switch did not confirm in
+    /// time.
     changes_unknown,
-    /// Messages for switches of this worker that came from elsewhere.
+    /// Messages from other threads for switches of this worker.
     mail_in,
-    /// Messages from elsewhere whose switch was gone when they were to be sent.
+    /// Messages from other threads whose switch was gone before they were sent.
     mail_undeliverable,
-    /// Flows that an earlier run had left and that were removed when their switch came up.
+    /// Flows of an earlier run that were removed when their switch came up.
     stale_flows_removed,
-    /// Flows that an earlier run had left and that their app has taken on.
+    /// Flows of an earlier run that their app adopted.
     flows_adopted,
-    /// Events of switches that came up or went that were not published, because too many came.
+    /// Events of switches that were not published, because there were too many.
     events_left_out,
-    /// Log lines about switches that were not written, because too many came.
+    /// Log lines about switches that were not written, because there were too many.
     log_lines_left_out,
 }
 
 counters! {
-    "What the tasks of a controller have come to since it started."
+    "Counters of the tasks of a controller since its start."
     TaskCounters TASK_COUNTERS
     /// Tasks that were started.
     tasks_started,
-    /// Tasks that came to their end.
+    /// Tasks that finished.
     tasks_finished,
-    /// Tasks that were ended where they waited: cancelled, or because the controller stopped.
+    /// Tasks that were cancelled, or that ended when the controller stopped.
     tasks_cancelled,
     /// Panics of tasks.
     tasks_panicked,
-    /// Panics after which a supervised task was started again.
+    /// Restarts of supervised tasks after a panic.
     tasks_started_again,
-    /// Tasks that were not run because there were too many, or because the controller had stopped.
+    /// Tasks that were not run, because there were too many or the controller had stopped.
     tasks_refused,
-    /// Turns that tasks had.
+    /// Turns of tasks.
     task_polls,
 }
 

@@ -68,7 +68,7 @@ impl Call<'_> {
             None => {
                 app.panicked(self.now, counters);
                 if self.log.allows(self.now, counters) {
-                    error!(%dpid, app = app.name, "a handler panicked; its writes are taken back");
+                    error!(%dpid, app = app.name, "a handler panicked; its messages are discarded");
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Worker {
                 app.panicked(now, &self.counters);
                 if self.log.allows(now, &self.counters) {
                     let dpid = up.info.dpid;
-                    error!(%dpid, app = app.name, "a handler panicked over a packet");
+                    error!(%dpid, app = app.name, "a handler panicked at a packet");
                 }
                 if app.health.is_disabled() {
                     break;
@@ -156,7 +156,7 @@ impl Worker {
                 if self.log.allows(now, &self.counters) {
                     health.keep_error(error);
                     let (dpid, error_type) = (up.info.dpid, error.type_name());
-                    warn!(%dpid, app, errors, last = %error, error_type, "handlers failed over packets");
+                    warn!(%dpid, app, errors, last = %error, error_type, "handlers failed at packets");
                 }
             }
         }
@@ -499,7 +499,7 @@ pub(crate) fn handlers(
         let up = || maker.switch_up(&app.network, info);
         guarded(up).unwrap_or_else(|| {
             app.panicked(info.since, counters);
-            error!(dpid = %info.dpid, app = app.name, "an app panicked over a new switch");
+            error!(dpid = %info.dpid, app = app.name, "an app panicked at a new switch");
             Box::new(Absent)
         })
     };

@@ -31,7 +31,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Stage::Up(Up { info, .. }) = &connection.stage else { return };
         if self.log.allows(now, &self.counters) {
-            warn!(dpid = %info.dpid, "somebody else removed the table-miss entry: it is put back");
+            warn!(dpid = %info.dpid, "the table-miss entry was removed from outside: it is restored");
         }
         self.flush(key, transport);
         self.send_table_miss(key, now);

@@ -161,7 +161,7 @@ impl Tasks {
                     app,
                     task,
                     most = MAX_TASKS,
-                    "too many tasks: it is not run, nor are others"
+                    "too many tasks: this one and further ones are not run"
                 );
             }
         } else {
@@ -318,7 +318,7 @@ fn message(panic: Box<dyn Any + Send>) -> String {
     let str = panic.downcast_ref::<&str>().map(|str| (*str).to_owned());
     let said = str.or_else(|| panic.downcast_ref::<String>().cloned());
     throw_away(panic);
-    said.unwrap_or_else(|| "it says nothing that can be printed".to_owned())
+    said.unwrap_or_else(|| "no printable message".to_owned())
 }
 
 impl Work {

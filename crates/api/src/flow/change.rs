@@ -177,7 +177,7 @@ impl ToldFlow {
         out: &mut Out,
     ) -> Result<(), Error> {
         if !app.cookie().owns(self.cookie) {
-            let what = "removing a flow of somebody else";
+            let what = "removing a flow of another app";
             return Err(EncodeError::Unsupported { what, version }.into());
         }
         let flow = FlowMod::delete(&self.key.matching).strict().priority(self.key.priority);
@@ -304,7 +304,9 @@ impl fmt::Display for Outcome {
             Outcome::Installed => f.write_str("installed"),
             Outcome::Refused(refusal) => write!(f, "refused: {refusal}"),
             Outcome::NotSent(error) => write!(f, "not sent: {error}"),
-            Outcome::Withheld => f.write_str("not sent, with another that could not be"),
+            Outcome::Withheld => {
+                f.write_str("not sent, because another change of the program could not be sent")
+            }
             Outcome::Unknown(loss) => write!(f, "unknown: {loss}"),
         }
     }

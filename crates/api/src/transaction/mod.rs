@@ -168,7 +168,7 @@ pub enum TransactionError<E> {
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,
     /// Other transactions have overtaken it [`MAX_ATTEMPTS`] times.
-    #[error("the transaction was overtaken by others {MAX_ATTEMPTS} times")]
+    #[error("other transactions overtook this one {MAX_ATTEMPTS} times")]
     Contended,
     /// It was [aborted](Transaction::abort) with this error.
     #[error("{0}")]
