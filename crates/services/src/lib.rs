@@ -15,9 +15,8 @@
 //! Each module uses modules to its left only:
 //!
 //! ```text
-//! discovery <- hosts <- paths
-//! programming <- desired
-//! all of them <- chain
+//! programming <- desired <- discovery <- hosts <- chain
+//!                                paths <- chain
 //! ```
 
 pub mod chain;

@@ -247,6 +247,24 @@ fn a_flow_whose_place_another_intent_has_is_not_told_to_be_there() {
     assert_eq!(outcome(&mut lab, &hand, second), Ok(()));
 }
 
+#[test]
+fn two_intents_may_want_the_same_flow() {
+    let (mut lab, hand) = lab(Version::V1_3);
+    let first = commit(&hand, 2, [(Dpid(1), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, first), Ok(()));
+    let second = commit(&hand, 1, [(Dpid(1), flow(1, 2))]);
+    assert_eq!(outcome(&mut lab, &hand, second), Ok(()));
+    let with_both = flows_of(&lab, NAME);
+    assert_eq!(with_both.len(), 1);
+    // The flow stays until nobody wants it.
+    let withdrawn = hand.network().desired().withdraw(2);
+    assert_eq!(settled(&mut lab, &hand, withdrawn), Ok(()));
+    assert_eq!(flows_of(&lab, NAME), with_both);
+    let withdrawn = hand.network().desired().withdraw(1);
+    assert_eq!(settled(&mut lab, &hand, withdrawn), Ok(()));
+    assert_eq!(flows_of(&lab, NAME), []);
+}
+
 /// Even if the new run wants nothing at the switch that has it.
 #[test]
 fn a_number_that_becomes_an_intent_takes_what_an_earlier_run_left_under_it_everywhere() {

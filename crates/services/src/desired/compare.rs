@@ -115,8 +115,8 @@ pub(super) fn difference(
 ) -> Difference {
     let mut all = Difference::default();
     book.tell(dpid, app, version);
-    // The intent that has each flow key.
-    let mut keys = HashMap::new();
+    // The intent that has each flow key, and its flow.
+    let mut keys: HashMap<&FlowKey, (u32, &ToldFlow)> = HashMap::new();
     let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
     // If two intents have flows with the same key, the higher intent number wins.
     for (intent, entry) in book.of(dpid).rev() {
@@ -124,13 +124,14 @@ pub(super) fn difference(
         let due = match &entry.wanted {
             Wanted::Flow(_) => match entry.flow() {
                 Some((_, Ok(told))) if keys.contains_key(&told.key) => {
-                    if keys.get(&told.key) != Some(&intent) {
+                    let (its, flow) = keys[&told.key];
+                    if its != intent && !is_same(flow, told) {
                         all.shadowed.push(intent);
                     }
                     continue;
                 }
                 Some((flow, Ok(told))) => {
-                    keys.insert(&told.key, intent);
+                    keys.insert(&told.key, (intent, told));
                     let is_there = known.flows.get(&told.key) == Some(told);
                     (!is_there).then(|| (Change::Add(flow.clone()), Made::Flow(told.clone())))
                 }
@@ -230,11 +231,18 @@ fn unused(
     groups.chain(meters).collect()
 }
 
+/// Whether two flows differ in their cookie at most: two intents may want the same flow.
+fn is_same(one: &ToldFlow, other: &ToldFlow) -> bool {
+    let mut one = one.clone();
+    one.cookie = other.cookie;
+    one == *other
+}
+
 /// Returns the flows to remove, and the numbers of unwanted flows that belong to no intent.
 fn leftovers(
     book: &Book,
     known: &Known,
-    wanted: &HashMap<&FlowKey, u32>,
+    wanted: &HashMap<&FlowKey, (u32, &ToldFlow)>,
 ) -> (Vec<Due>, BTreeSet<u32>) {
     let number = |told: &ToldFlow| (told.cookie & !Cookie::MASK) as u32;
     let (mut gone, mut strangers) = (Vec::new(), BTreeSet::new());

@@ -209,8 +209,9 @@ pub enum WhyNot {
     /// The switch's OpenFlow version cannot express it.
     #[error(transparent)]
     Unsayable(Error),
-    /// Another intent of the app, with a higher number, has a flow of equal match and priority.
-    #[error("another intent of the app has a flow with the same match and priority")]
+    /// Another intent of the app, with a higher number, has another flow of equal match and
+    /// priority.
+    #[error("another intent of the app has another flow with the same match and priority")]
     Shadowed,
 }
 
