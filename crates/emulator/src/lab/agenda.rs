@@ -1,11 +1,11 @@
-//! What is to happen, and when.
+//! A queue of items by time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Items in order of their time; of the same time, in the order in which they were put down. So a
-/// run never depends on how a heap happens to lie.
+/// Items in order of time. Items of the same time keep the order in which they were inserted, so a
+/// run never depends on the layout of a heap.
 pub(super) struct Agenda<T> {
     heap: BinaryHeap<Entry<T>>,
     next_sequence: u64,
@@ -28,12 +28,12 @@ impl<T> Agenda<T> {
         self.heap.push(Entry { at, sequence, item });
     }
 
-    /// When the first item is due.
+    /// Time of the first item.
     pub(super) fn next(&self) -> Option<Duration> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// Takes the first item if it is due at `now`.
+    /// Removes and returns the first item, if it is due at `now`.
     pub(super) fn due(&mut self, now: Duration) -> Option<T> {
         if self.next()? > now {
             return None;
@@ -43,7 +43,7 @@ impl<T> Agenda<T> {
 }
 
 impl<T> Ord for Entry<T> {
-    /// The heap gives its greatest: the earliest is the greatest.
+    /// The heap returns its greatest entry first: the earliest is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }

@@ -1,4 +1,4 @@
-//! What a lab is made of, before it runs.
+//! Settings of a lab, before it runs.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::backoff::Backoff;
 use crate::network::{Network, NetworkSettings};
 use crate::topology::{SwitchId, Topology};
 
-/// What a lab is made of. [`Lab::seeded`] begins one, [`LabBuilder::run`] ends it.
+/// Settings of a lab. [`Lab::seeded`] makes one, [`LabBuilder::run`] starts the lab.
 ///
-/// Whatever is wrong is told at the end, so that a test reads as one sentence.
+/// All errors are reported at the end, so that a test reads as one sentence.
 #[must_use = "nothing happens before run()"]
 pub struct LabBuilder {
     seed: u64,
@@ -55,7 +55,7 @@ impl LabBuilder {
         }
     }
 
-    /// The network: one with a name, such as [`tree(2, 3)`](crate::topology::tree), or any
+    /// Sets the network: a named topology such as [`tree(2, 3)`](crate::topology::tree), or any
     /// [`Topology`].
     pub fn topology<T>(self, topology: T) -> Self
     where
@@ -65,66 +65,65 @@ impl LabBuilder {
         LabBuilder { topology: topology.try_into().map_err(Into::into), ..self }
     }
 
-    /// Refuses a topology with a cycle, for apps that cannot take one.
+    /// Refuses a topology with a cycle, for apps that cannot handle cycles.
     pub fn loop_free(self) -> Self {
         LabBuilder { loop_free: true, ..self }
     }
 
-    /// The only version that switches speak. If nothing is said they speak both, and so do
-    /// controllers, who agree on 1.3.
+    /// Sets the only version of all switches. By default switches and controllers support both
+    /// versions, and agree on 1.3.
     pub fn version(self, version: Version) -> Self {
         LabBuilder { version: Some(version), ..self }
     }
 
-    /// The only version that one switch speaks, whatever the others do.
+    /// Sets the only version of one switch; the other switches keep theirs.
     pub fn switch_version(mut self, switch: &str, version: Version) -> Self {
         self.versions.push((switch.to_owned(), version));
         self
     }
 
-    /// How many workers share the switches; one if nothing is said, and never none.
+    /// Sets the number of workers that share the switches: at least one, by default one.
     pub fn workers(self, workers: usize) -> Self {
         LabBuilder { workers: workers.max(1), ..self }
     }
 
-    /// What the workers are told: limits, and versions and times of sessions.
+    /// Sets the workers' limits, and the versions and times of their sessions.
     pub fn worker_settings(self, settings: Settings) -> Self {
         LabBuilder { settings, ..self }
     }
 
-    /// How the network services are set that stand in the chain before the apps that need them, and which do
-    /// though none needs them.
+    /// Sets the network services: their settings, and which ones run even if no app needs them.
+    /// They stand in the chain before the apps.
     pub fn services(self, services: ServiceSettings) -> Self {
         LabBuilder { services, ..self }
     }
 
-    /// How long bytes are under way between a switch and its controller, instead of
-    /// [`CONTROL_DELAY`].
+    /// Sets the time of bytes between a switch and its controller, instead of [`CONTROL_DELAY`].
     pub fn control_delay(self, delay: Duration) -> Self {
         LabBuilder { control_delay: delay, ..self }
     }
 
-    /// How long switches wait before they try their controller again.
+    /// Sets how long switches wait before they connect again.
     pub fn backoff(self, backoff: Backoff) -> Self {
         LabBuilder { backoff, ..self }
     }
 
-    /// How the network runs: tables, buffers and spare ports of switches, and what is remembered.
-    /// Its seed is the lab's whatever it says.
+    /// Sets how the network runs: tables, buffers and spare ports of switches, and what is kept.
+    /// Its seed is ignored: the lab's seed is used.
     pub fn network(self, network: NetworkSettings) -> Self {
         LabBuilder { network, ..self }
     }
 
-    /// An app that stands in the chain before the one that [`run`](Self::run) gets.
+    /// Adds an app before the one of [`run`](Self::run) in the chain.
     pub fn app(mut self, app: impl App) -> Self {
         self.apps.push(Box::new(app));
         self
     }
 
-    /// Starts everything, and lets time pass until the apps have all switches.
+    /// Starts everything, and runs until the apps have all switches.
     ///
     /// # Panics
-    /// With what is wrong: [`LabError`].
+    /// The settings are wrong; the message is the [`LabError`].
     #[track_caller]
     pub fn run(self, app: impl App) -> Lab {
         match self.try_run(app) {
@@ -133,11 +132,11 @@ impl LabBuilder {
         }
     }
 
-    /// The same without a controller: switches look for one in vain until
+    /// Starts the lab without a controller: the switches try to connect until
     /// [`Lab::start_controller`].
     ///
     /// # Panics
-    /// With what is wrong: [`LabError`].
+    /// The settings are wrong; the message is the [`LabError`].
     #[track_caller]
     pub fn without_controller(self) -> Lab {
         match self.build() {
@@ -149,7 +148,7 @@ impl LabBuilder {
         }
     }
 
-    /// [`run`](Self::run) for programs, which panic less readily than tests.
+    /// [`run`](Self::run) for programs, which handle errors instead of panicking.
     ///
     /// # Errors
     /// [`LabError`].

@@ -1,9 +1,9 @@
-//! The control connections: when they are made, how long bytes are under way, and how each end finds
-//! that the other is gone.
+//! The control connections: when they are made, how long bytes take, and how each end detects that
+//! the other is gone.
 //!
-//! A switch behaves as Open vSwitch does: it tries again after a while that doubles ([`Backoff`]),
-//! and asks for a sign of life when it has heard nothing for [`PROBE_AFTER`]. The controller's
-//! keepalive is that of its sessions.
+//! A switch behaves as Open vSwitch does: it waits before it connects again, each time twice as
+//! long ([`Backoff`]), and sends an echo request after a silence of [`PROBE_AFTER`]. The
+//! controller's keepalive is the one of its sessions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,70 +19,69 @@ use crate::network::Network;
 use crate::switch::ChannelId;
 use crate::topology::SwitchId;
 
-/// How long bytes are under way between a switch and its controller, if nothing else is said: a
-/// control network in one building.
+/// Default time of bytes between a switch and its controller: a control network in one building.
 pub const CONTROL_DELAY: Duration = Duration::from_micros(500);
 
-/// Silence of its controller after which a switch sends an echo request, as Open vSwitch does.
+/// Silence of its controller after which a switch sends an echo request, as in Open vSwitch.
 pub const PROBE_AFTER: Duration = Duration::from_secs(5);
 
-/// Further silence after which it closes the connection, likewise.
+/// Further silence after which it closes the connection, as in Open vSwitch.
 pub const PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// Which way bytes go.
+/// Direction of bytes.
 #[derive(Clone, Copy)]
 enum Direction {
     ToController,
     ToSwitch,
 }
 
-/// What is to happen to a control connection.
+/// An event of a control connection.
 #[derive(Debug)]
 enum Event {
-    /// The switch begins to connect, if this is still its next try.
+    /// The switch starts to connect, if this is still its latest attempt.
     Connect,
-    /// The controller hears of it.
+    /// The attempt reaches the controller.
     Arrives,
-    /// The switch hears that the controller has accepted it.
+    /// The switch learns that the controller has accepted the connection.
     Accepted,
-    /// The switch hears that there is no controller.
+    /// The switch learns that there is no controller.
     Refused,
     /// Bytes reach the controller.
     ToController(Vec<u8>),
     /// Bytes reach the switch.
     ToSwitch(Vec<u8>),
-    /// The controller hears that the switch has closed the connection.
+    /// The controller learns that the switch has closed the connection.
     HungUp,
-    /// The switch hears that the controller has closed it.
+    /// The switch learns that the controller has closed the connection.
     Closed,
-    /// The switch asks itself whether its controller is alive.
+    /// The switch checks whether its controller is alive.
     Probe,
 }
 
 /// The control connection of one switch.
 #[derive(Default)]
 struct Control {
-    /// The connection that is there, or is being made.
+    /// The present connection, or the one that is being made.
     wire: Option<WireId>,
-    /// The switch's end of it, once it was accepted.
+    /// The switch's end of the connection, after it was accepted.
     channel: Option<ChannelId>,
-    /// Connections that were tried: the last one's number.
+    /// Number of attempts; also the number of the last one.
     tries: u32,
-    /// Tries since the last one on which a version was agreed on.
+    /// Attempts since the last one that agreed on a version.
     failures: u32,
-    /// Its operator wants none.
+    /// Whether its operator wants no connection.
     kept_away: bool,
-    /// When the switch last heard its controller.
+    /// When the switch last heard from its controller.
     heard: Duration,
-    /// The switch has asked for a sign of life since.
+    /// Whether the switch has sent an echo request since.
     has_probed: bool,
-    /// When the last bytes in each direction arrive: what is sent later does not overtake them.
+    /// When the last bytes in each direction arrive: later bytes do not overtake them.
     last_arrival: [Duration; 2],
-    /// Its messages are late.
+    /// How late its messages are.
     late: Lateness,
 }
 
-/// Messages are late by up to `at_most`, until a time.
+/// Messages are late by up to `at_most`, until `until`.
 #[derive(Clone, Copy, Default)]
 struct Lateness {
     until: Duration,
@@ -104,14 +103,14 @@ pub(super) struct ControlPlane {
     pub(super) controller: Option<Controller>,
     controls: Vec<Control>,
     agenda: Agenda<(WireId, Event)>,
-    /// Connections that carry nothing, though nobody has closed them.
+    /// Connections that carry nothing, though no end has closed them.
     silent: BTreeSet<WireId>,
     delay: Duration,
     backoff: Backoff,
-    /// What all switches say is late.
+    /// How late the messages of all switches are.
     shuffled: Lateness,
     rng: Rng,
-    /// Room for the switches that have something to say.
+    /// Buffer for the switches with output.
     dirty: Vec<SwitchId>,
 }
 
@@ -130,13 +129,13 @@ impl ControlPlane {
         }
     }
 
-    /// When something is to happen next.
+    /// Time of the next event.
     pub(super) fn next(&self) -> Option<Duration> {
         let timers = self.controller.as_ref().and_then(Controller::next_timer);
         self.agenda.next().into_iter().chain(timers).min()
     }
 
-    /// Does what is due first, if anything is.
+    /// Runs the first event that is due. Returns whether there was one.
     pub(super) fn step(&mut self, network: &mut Network) -> bool {
         let now = network.now();
         if let Some((wire, event)) = self.agenda.due(now) {
@@ -152,7 +151,7 @@ impl ControlPlane {
         true
     }
 
-    /// Takes what the switches have to say.
+    /// Takes the switches' output.
     pub(super) fn collect(&mut self, network: &mut Network) {
         let mut dirty = std::mem::take(&mut self.dirty);
         network.take_dirty(|switch| dirty.push(switch));
@@ -162,7 +161,7 @@ impl ControlPlane {
         self.dirty = dirty;
     }
 
-    /// A switch connects after a while, unless its operator wants it to stay away.
+    /// Connects a switch after `wait`, unless its operator wants no connection.
     pub(super) fn connect(&mut self, switch: SwitchId, wait: Duration, now: Duration) {
         let control = self.control(switch);
         if control.kept_away {
@@ -176,7 +175,7 @@ impl ControlPlane {
         self.agenda.put(now + wait, (wire, Event::Connect));
     }
 
-    /// The operator of a switch takes its connection away, or lets it have one again.
+    /// Disconnects a switch for its operator, or lets it connect again.
     pub(super) fn keep_away(&mut self, switch: SwitchId, away: bool, network: &mut Network) {
         let was_away = std::mem::replace(&mut self.control(switch).kept_away, away);
         if away {
@@ -187,7 +186,7 @@ impl ControlPlane {
         }
     }
 
-    /// The connection of a switch ends at both ends, if it has one, and the switch tries again.
+    /// Ends the connection of a switch at both ends, if it has one. The switch connects again.
     pub(super) fn reset(&mut self, switch: SwitchId, network: &mut Network) {
         if self.control(switch).channel.is_some() {
             self.leave(switch, network);
@@ -195,36 +194,36 @@ impl ControlPlane {
         }
     }
 
-    /// The connection of a switch carries nothing any more, if it has one.
+    /// Stops all bytes on the connection of a switch, if it has one.
     pub(super) fn silence(&mut self, switch: SwitchId) {
         let control = self.control(switch);
         let wire = control.wire.filter(|_| control.channel.is_some());
         self.silent.extend(wire);
     }
 
-    /// A switch has started again: what it had of a connection is gone. It connects at once.
+    /// Handles the restart of a switch: its connection is lost, and it connects at once.
     pub(super) fn restarted(&mut self, switch: SwitchId, network: &mut Network) {
         self.leave(switch, network);
         self.control(switch).failures = 0;
         self.connect(switch, Duration::ZERO, network.now());
     }
 
-    /// The messages of a switch are late.
+    /// Makes the messages of a switch late.
     pub(super) fn delay(&mut self, switch: SwitchId, until: Duration, at_most: Duration) {
         self.control(switch).late = Lateness { until, at_most };
     }
 
-    /// What switches say arrives in another order.
+    /// Makes the messages of different switches arrive in another order.
     pub(super) fn shuffle(&mut self, until: Duration, at_most: Duration) {
         self.shuffled = Lateness { until, at_most };
     }
 
-    /// The longest that a switch waits before it tries again.
+    /// Maximum time that a switch waits before it connects again.
     pub(super) fn longest_wait(&self) -> Duration {
         self.backoff.most
     }
 
-    /// The controller ends. Its switches are told.
+    /// Stops the controller. Its connections close.
     pub(super) fn stop(&mut self, now: Duration) {
         if let Some(controller) = &mut self.controller {
             controller.stop(now);
@@ -249,7 +248,7 @@ impl ControlPlane {
                     controller.hung_up(wire, now);
                 }
             }
-            // All else is the switch's, which knows only its newest connection.
+            // Everything else concerns the switch, which knows only its newest connection.
             _ if !current => {}
             Event::Connect => self.send(wire, Direction::ToController, Event::Arrives, now),
             Event::Arrives => {
@@ -273,7 +272,7 @@ impl ControlPlane {
 
     fn accepted(&mut self, wire: WireId, network: &mut Network) {
         let now = network.now();
-        // A switch of the lab has one controller, and so room for it.
+        // A switch of the lab has one controller, so a channel is free.
         let Ok(channel) = network.connect(wire.switch) else { return };
         let control = self.control(wire.switch);
         control.channel = Some(channel);
@@ -293,13 +292,13 @@ impl ControlPlane {
             self.control(switch).failures = 0;
         }
         if read.is_err() {
-            // What it still says tells the controller why.
+            // The last output tells the controller why.
             self.take_output(switch, network);
             self.reset(switch, network);
         }
     }
 
-    /// The switch has heard nothing for a while, perhaps.
+    /// Checks whether the switch has heard from its controller recently.
     fn probe(&mut self, wire: WireId, network: &mut Network) {
         let now = network.now();
         let control = self.control(wire.switch);
@@ -316,7 +315,7 @@ impl ControlPlane {
         }
     }
 
-    /// The switch gives its connection up, or its try to make one, and its controller hears of it.
+    /// Ends the connection of a switch, or its attempt; the controller learns of it.
     fn leave(&mut self, switch: SwitchId, network: &mut Network) {
         self.forget_channel(switch, network);
         if let Some(wire) = self.control(switch).wire {
@@ -339,11 +338,11 @@ impl ControlPlane {
         self.connect(switch, wait, now);
     }
 
-    /// What a switch says to its controller goes its way.
+    /// Sends the output of a switch to its controller.
     fn take_output(&mut self, switch: SwitchId, network: &mut Network) {
         let control = self.control(switch);
         let (Some(wire), Some(channel)) = (control.wire, control.channel) else { return };
-        // What is sent makes room for answers to requests that waited.
+        // Requests may wait until the output is sent, and then add more output.
         loop {
             let bytes = network.switch(switch).output(channel).to_vec();
             if bytes.is_empty() {
@@ -357,7 +356,7 @@ impl ControlPlane {
         }
     }
 
-    /// Takes what the controller has to say.
+    /// Sends the output of the controller.
     fn take_sent(&mut self, now: Duration) {
         let Some(mut controller) = self.controller.take() else { return };
         controller.take_sent(|wire, sent| match sent {
@@ -369,7 +368,7 @@ impl ControlPlane {
         self.controller = Some(controller);
     }
 
-    /// Bytes go their way. Where messages are late they come in pieces too, cut anywhere.
+    /// Sends bytes. Late messages are also cut into pieces, anywhere.
     fn carry(&mut self, wire: WireId, direction: Direction, mut bytes: Vec<u8>, now: Duration) {
         let event = match direction {
             Direction::ToController => Event::ToController,
@@ -383,13 +382,13 @@ impl ControlPlane {
         self.send(wire, direction, event(bytes), now);
     }
 
-    /// An event that takes the way of a connection. It does not overtake what was sent before.
+    /// Queues an event that travels over a connection. It does not overtake earlier ones.
     fn send(&mut self, wire: WireId, direction: Direction, event: Event, now: Duration) {
         let late = self.controls[wire.switch.index()].late;
         let extra = self.shuffled.draw(now, &mut self.rng) + late.draw(now, &mut self.rng);
         let mut at = now + self.delay + extra;
         let control = self.control(wire.switch);
-        // What an older connection still carries comes when it comes.
+        // Bytes on an older connection arrive in any order.
         if control.wire == Some(wire) {
             let last = &mut control.last_arrival[direction as usize];
             at = at.max(*last);

@@ -1,4 +1,4 @@
-//! The controller of the lab: workers as the engine has them, without its threads.
+//! The controller of the lab: the engine's workers, without its threads.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,20 +15,21 @@ use bellrock_worker::{
 
 use super::wires::{Sent, WireId, Wires};
 
-/// Hosts that each worker tells of when it is asked.
+/// Maximum number of hosts that each worker reports.
 const MAX_HOSTS_TOLD: usize = 1 << 20;
 
-/// Where switches come from, as apps see it.
+/// The switches' address for apps.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// Turns of the task worker at one moment, of up to some hundred tasks each. Computing takes no time here, so a
-/// task that is always ready would stop the clock otherwise: it goes on after [`TASK_PAUSE`].
+/// Maximum number of turns of the task worker at one moment, each of up to some hundred tasks.
+/// Computing takes no time here, so a task that is always ready would stop the clock: it continues
+/// after [`TASK_PAUSE`].
 const TASK_TURNS: usize = 16;
 
 /// See [`TASK_TURNS`].
 const TASK_PAUSE: Duration = Duration::from_micros(100);
 
-/// The clock that the apps read, in nanoseconds.
+/// The clock for apps, in nanoseconds.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -42,7 +43,7 @@ impl Clock {
     }
 }
 
-/// Nobody sleeps here: the lab looks into the mailboxes after every event.
+/// A waker that does nothing: the lab checks the mailboxes after every event.
 struct Awake;
 
 impl Wake for Awake {
@@ -54,10 +55,10 @@ pub(super) struct Controller {
     shared: Arc<Shared>,
     clock: Clock,
     tasks: TaskWorker,
-    /// When tasks that were ready for too long go on.
+    /// When tasks that were ready for too long continue.
     tasks_go_on: Option<Duration>,
     workers: Vec<(Worker, Wires)>,
-    /// Whose each connection is, and its key there.
+    /// The worker of each connection, and the connection's key there.
     places: BTreeMap<WireId, (usize, Key)>,
 }
 
@@ -83,7 +84,7 @@ impl Controller {
         Controller { shared, clock, tasks, tasks_go_on: None, workers, places }
     }
 
-    /// A switch has connected. The worker with the fewest connections gets it, as in the engine.
+    /// Opens a connection of a switch, at the worker with the fewest connections, as in the engine.
     pub(super) fn open(&mut self, id: WireId, now: Duration) {
         self.clock.set(now);
         let fewest = self.workers.iter().enumerate().min_by_key(|(_, (w, _))| w.connections());
@@ -96,7 +97,7 @@ impl Controller {
         self.settle(now);
     }
 
-    /// Bytes of a switch have arrived.
+    /// Handles bytes from a switch.
     pub(super) fn received(&mut self, id: WireId, bytes: &[u8], now: Duration) {
         self.clock.set(now);
         if let Some((worker, wires, key)) = self.at(id) {
@@ -106,7 +107,7 @@ impl Controller {
         }
     }
 
-    /// A switch has closed its connection.
+    /// Handles a connection that its switch has closed.
     pub(super) fn hung_up(&mut self, id: WireId, now: Duration) {
         self.clock.set(now);
         if let Some((worker, wires, key)) = self.at(id) {
@@ -115,9 +116,9 @@ impl Controller {
         }
     }
 
-    /// When [`timers`](Self::timers) has something to do.
+    /// Time at which [`timers`](Self::timers) has work.
     pub(super) fn next_timer(&self) -> Option<Duration> {
-        // Somebody outside of the lab's time may have sent a message, or woken a task.
+        // Code outside the lab's time may have sent a message, or woken a task.
         if (0..self.workers.len()).any(|index| has_mail(&self.shared, index)) {
             return Some(Duration::ZERO);
         }
@@ -137,7 +138,7 @@ impl Controller {
         self.settle(now);
     }
 
-    /// The controller ends: all connections are closed.
+    /// Stops the controller: all connections close.
     pub(super) fn stop(&mut self, now: Duration) {
         self.clock.set(now);
         self.tasks.stop();
@@ -147,7 +148,8 @@ impl Controller {
         self.settle(now);
     }
 
-    /// Has a switch handed over to another worker. `false`: there is no such switch or worker.
+    /// Hands a switch over to another worker. Returns false if the switch or the worker does not
+    /// exist.
     pub(super) fn hand_over(&mut self, dpid: u64, to: usize, now: Duration) -> bool {
         self.clock.set(now);
         let begun = self.shared.hand_over(Dpid(dpid), to);
@@ -159,13 +161,13 @@ impl Controller {
         self.shared.worker_of(Dpid(dpid))
     }
 
-    /// Whether the apps have a switch.
+    /// Whether the apps have this switch.
     pub(super) fn is_up(&self, dpid: u64) -> bool {
         self.shared.network().switch(Dpid(dpid)).is_some()
     }
 
-    /// What the workers have sent since this was last called, in the order of workers and, of each,
-    /// in its order.
+    /// Passes the workers' output since the last call to `take`: worker by worker, each in its
+    /// order.
     pub(super) fn take_sent(&mut self, mut take: impl FnMut(WireId, Sent)) {
         for (_, wires) in &mut self.workers {
             for (id, sent) in wires.sent.drain(..) {
@@ -177,7 +179,8 @@ impl Controller {
         }
     }
 
-    /// A counter of the workers, added up, or of the tasks. Zero if there is none of this name.
+    /// The sum of a counter over all workers, or a counter of the tasks. Zero if none has this
+    /// name.
     pub(super) fn counter(&self, name: &str) -> u64 {
         let workers = self.shared.counters().iter().flat_map(|counters| counters.read());
         let all = workers.chain(self.shared.task_counters().read());
@@ -189,12 +192,12 @@ impl Controller {
         self.shared.tasks()
     }
 
-    /// The network, as the controller itself sees it.
+    /// The controller's view of the network.
     pub(super) fn network(&self) -> Network {
         self.shared.network()
     }
 
-    /// What the apps have counted, added up over the workers.
+    /// The apps' counters, summed over the workers.
     pub(super) fn app_counters(&mut self, now: Duration) -> Vec<AppCounter> {
         let mut sums = BTreeMap::new();
         for (app, name, n) in self.ask(now, Query::AppCounters).into_iter().flatten() {
@@ -210,7 +213,7 @@ impl Controller {
         answers.into_iter().flatten().chain(of_all_switches).collect()
     }
 
-    /// Asks every worker, each of which has its turn at once, and answers.
+    /// Sends a query to all workers, and returns their answers at once.
     fn ask<T>(
         &mut self,
         now: Duration,
@@ -222,7 +225,7 @@ impl Controller {
         answers.try_iter().collect()
     }
 
-    /// Mail between workers takes no time, nor does what tasks do.
+    /// Handles mail between workers and runs tasks; neither takes time.
     fn settle(&mut self, now: Duration) {
         self.clock.set(now);
         if self.tasks_go_on.is_some_and(|at| at <= now) {

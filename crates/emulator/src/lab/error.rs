@@ -1,4 +1,4 @@
-//! What a lab cannot do, said so that a test that fails is understood.
+//! Errors of a lab, written for the reader of a failed test.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -10,43 +10,43 @@ use crate::host::HostError;
 use crate::network::MoveError;
 use crate::topology::{Node, Topology, TopologyError};
 
-/// Names that an error lists; of more, the first and the last.
+/// Maximum number of names that an error lists; of more, only the first and the last.
 const NAMES_LISTED: usize = 8;
 
-/// What a lab cannot do.
+/// Why a lab cannot do something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The topology is none.
+    /// The topology is wrong.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// A name that no host has.
+    /// No host has this name.
     #[error("no host {name}; there {known}")]
     UnknownHost {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The hosts' names.
         known: Known,
     },
-    /// A name that no switch has.
+    /// No switch has this name.
     #[error("no switch {name}; there {known}")]
     UnknownSwitch {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The switches' names.
         known: Known,
     },
-    /// Two nodes that no link joins.
+    /// No link joins these two nodes.
     #[error("no link between {a} and {b}; {a} has links to {known}")]
     UnknownLink {
-        /// One end.
+        /// One node.
         a: String,
-        /// The other.
+        /// The other node.
         b: String,
-        /// The neighbours of the one.
+        /// The neighbours of the first node.
         known: String,
     },
-    /// A switch that the apps were not given in time.
+    /// The apps did not get this switch in time.
     #[error("switch {switch} was not up {after:?} after the start: is there an app that blocks?")]
     NotUp {
         /// Its name.
@@ -54,19 +54,19 @@ pub enum LabError {
         /// How long the lab waited.
         after: Duration,
     },
-    /// A counter that no worker has.
+    /// No worker has this counter.
     #[error("workers have no counter {0}; bellrock_worker::COUNTERS lists them")]
     UnknownCounter(String),
-    /// Hosts that cannot talk.
+    /// A host cannot send.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A host that cannot move.
+    /// A host cannot move.
     #[error(transparent)]
     Move(#[from] MoveError),
-    /// A service cannot be made.
+    /// A service cannot be created.
     #[error(transparent)]
     Services(#[from] NoRandomness),
-    /// A controller is there already, or none is.
+    /// A controller runs already, or none runs.
     #[error("{0}")]
     Controller(&'static str),
 }
@@ -101,7 +101,7 @@ impl From<Infallible> for LabError {
     }
 }
 
-/// The names that there are, as an error lists them: `are h1 to h9`.
+/// The known names, as an error lists them: `are h1 to h9`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known(Vec<String>);
 
@@ -125,7 +125,7 @@ impl fmt::Display for Known {
     }
 }
 
-/// Whether names are the same word with numbers that count up.
+/// Whether all names are one word with consecutive numbers.
 fn is_run(names: &[String]) -> bool {
     let parts = |name: &String| {
         let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit()).len();

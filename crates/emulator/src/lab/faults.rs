@@ -1,4 +1,4 @@
-//! Faults: which there are, and a plan of them that a seed draws.
+//! Faults: the kinds, and a plan drawn from a seed.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,53 +8,53 @@ use fastrand::Rng;
 use super::Stream;
 use crate::topology::{LinkId, Node, SwitchId, Topology};
 
-/// How long faults go on if nothing else is said.
+/// Default time in which faults begin.
 const SPAN: Duration = Duration::from_secs(20);
 
-/// Faults of each kind if nothing else is said.
+/// Default number of faults of each kind.
 const FAULTS_PER_KIND: std::ops::RangeInclusive<u32> = 1..=3;
 
-/// Longest that a delayed message is on its way.
+/// Maximum delay of a late message.
 const MAX_MESSAGE_DELAY: Duration = Duration::from_millis(800);
 
-/// Longest that messages of one control connection are delayed in a row.
+/// Maximum time that the messages of one control connection are late.
 const MAX_DELAY_LASTS: Duration = Duration::from_secs(5);
 
-/// How far messages of different switches are shuffled. Above the time of a message under way, so
-/// that what one switch says later arrives earlier.
+/// Maximum delay when messages of different switches are shuffled. It is longer than the delay of a
+/// message, so that later messages of another switch may arrive earlier.
 const ORDER_SPREAD: Duration = Duration::from_millis(20);
 
-/// Longest that the messages of all switches are shuffled.
+/// Maximum time that the messages of all switches are shuffled.
 const MAX_ORDER_LASTS: Duration = Duration::from_secs(5);
 
-/// Longest that a link is down, or up again between two failures of one flap.
+/// Maximum time that a link is down, or up between two failures of one flap.
 const MAX_FLAP_HALF: Duration = Duration::from_millis(1500);
 
-/// Most failures of a link in one flap.
+/// Maximum number of failures of a link in one flap.
 const MAX_FLAP_TIMES: u32 = 4;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// The messages of one switch and its controller take longer, each by another time, and come in
-    /// pieces. Their order stays, as TCP keeps it.
+    /// The messages between one switch and its controller are late, each by another time, and cut
+    /// into pieces. Their order stays, as in TCP.
     MessageDelay,
-    /// What different switches say arrives in another order than it was said.
+    /// Messages of different switches arrive in another order than they were sent.
     SwitchOrder,
-    /// A control connection is reset. Both ends learn of it.
+    /// A control connection is reset. Both ends notice.
     ConnectionReset,
-    /// A control connection carries nothing any more, and no end is told.
+    /// A control connection carries no more bytes, and no end is informed.
     ConnectionSilence,
-    /// A switch starts again, with the flows, groups and meters that it had.
+    /// A switch restarts, and keeps its flows, groups and meters.
     RestartWithTables,
-    /// A switch starts again, empty.
+    /// A switch restarts with empty tables.
     RestartWithoutTables,
-    /// A link goes down and comes up again, once or some times.
+    /// A link goes down and comes up again, once or several times.
     LinkFlap,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FaultKind; 7] = [
         FaultKind::MessageDelay,
         FaultKind::SwitchOrder,
@@ -66,20 +66,21 @@ impl FaultKind {
     ];
 }
 
-/// Which faults are to come. [`Lab::inject`](super::Lab::inject) makes a plan of them.
+/// Faults to inject. [`Lab::inject`](super::Lab::inject) makes a plan of them.
 ///
-/// The same faults for the same topology are the same plan.
+/// The same faults on the same topology give the same plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
     seed: u64,
-    /// In order.
+    /// Sorted.
     kinds: Vec<FaultKind>,
     per_kind: Option<u32>,
     span: Duration,
 }
 
 impl Faults {
-    /// Kinds drawn by the seed, each with even chance and one at least.
+    /// Faults of random kinds from the seed: each kind with a probability of one half, and at least
+    /// one.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut rng = Stream::Kinds.rng(seed);
@@ -90,7 +91,7 @@ impl Faults {
         Faults { seed, kinds, per_kind: None, span: SPAN }
     }
 
-    /// These kinds; places and times are drawn by the seed.
+    /// Faults of these kinds; the seed decides their places and times.
     #[must_use]
     pub fn of(seed: u64, kinds: &[FaultKind]) -> Self {
         let mut kinds = kinds.to_vec();
@@ -99,13 +100,13 @@ impl Faults {
         Faults { seed, kinds, per_kind: None, span: SPAN }
     }
 
-    /// So many of each kind, instead of one to three.
+    /// Sets the number of faults of each kind, instead of one to three.
     #[must_use]
     pub fn each(self, times: u32) -> Self {
         Faults { per_kind: Some(times), ..self }
     }
 
-    /// All of them begin within so long, instead of 20 s.
+    /// Sets the time within which all faults begin, instead of 20 s.
     #[must_use]
     pub fn within(self, span: Duration) -> Self {
         Faults { span, ..self }
@@ -117,8 +118,8 @@ impl Faults {
         &self.kinds
     }
 
-    /// Draws what happens where and when. Kinds for which the topology has no place, such as flaps
-    /// where there is no link, are left out.
+    /// Draws the place and time of each fault. Kinds that the topology has no place for, such as
+    /// flaps without a link, are omitted.
     #[must_use]
     pub fn plan(&self, topology: &Topology) -> FaultPlan {
         let mut rng = Stream::Plan.rng(self.seed);
@@ -137,45 +138,45 @@ impl Faults {
     }
 }
 
-/// What happens at a fault.
+/// What a fault does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// See [`FaultKind::MessageDelay`].
     MessageDelay {
-        /// Whose control connection.
+        /// The switch of the control connection.
         switch: SwitchId,
-        /// Each message is late by at most so much.
+        /// Maximum delay of each message.
         at_most: Duration,
-        /// For so long.
+        /// How long messages are late.
         lasting: Duration,
     },
     /// See [`FaultKind::SwitchOrder`].
     SwitchOrder {
-        /// Each message of each switch is late by at most so much.
+        /// Maximum delay of each message of each switch.
         spread: Duration,
-        /// For so long.
+        /// How long messages are shuffled.
         lasting: Duration,
     },
     /// See [`FaultKind::ConnectionReset`].
     ConnectionReset {
-        /// Whose control connection.
+        /// The switch of the control connection.
         switch: SwitchId,
     },
     /// See [`FaultKind::ConnectionSilence`].
     ConnectionSilence {
-        /// Whose control connection.
+        /// The switch of the control connection.
         switch: SwitchId,
     },
     /// See [`FaultKind::RestartWithTables`] and [`FaultKind::RestartWithoutTables`].
     Restart {
-        /// Which.
+        /// The switch.
         switch: SwitchId,
-        /// Whether it keeps them.
+        /// Whether it keeps its tables.
         keep_tables: bool,
     },
     /// See [`FaultKind::LinkFlap`].
     LinkFlap {
-        /// Which.
+        /// The link.
         link: LinkId,
         /// How often it goes down.
         times: u32,
@@ -199,8 +200,8 @@ impl What {
         }
     }
 
-    /// How long it goes on. What it leaves behind, such as a connection that is gone, is not the
-    /// fault's time but the recovery's.
+    /// How long it lasts. Its consequences, such as a lost connection, belong to the time of
+    /// recovery.
     #[must_use]
     pub fn lasts(&self) -> Duration {
         match *self {
@@ -254,14 +255,14 @@ impl What {
 /// A fault of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When, after the plan begins.
+    /// Time after the start of the plan.
     pub at: Duration,
-    /// What.
+    /// What the fault does.
     pub what: What,
     text: String,
 }
 
-/// What happens where and when. It prints as a line for each fault, under its seed.
+/// Faults with their places and times. It prints as the seed, then one line for each fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
     seed: u64,
@@ -275,7 +276,7 @@ impl FaultPlan {
         &self.faults
     }
 
-    /// When the last fault is over, after the plan begins.
+    /// End of the last fault, after the start of the plan.
     #[must_use]
     pub fn lasts(&self) -> Duration {
         self.faults.iter().map(|fault| fault.at + fault.what.lasts()).max().unwrap_or_default()
@@ -298,7 +299,7 @@ impl fmt::Display for FaultPlan {
     }
 }
 
-/// What happens at a fault of this kind.
+/// Draws a fault of this kind.
 fn draw(kind: FaultKind, rng: &mut Rng, topology: &Topology) -> Option<What> {
     let switch = |rng: &mut Rng| {
         let n = u32::try_from(topology.switches().len()).unwrap_or(u32::MAX);
@@ -330,7 +331,7 @@ fn draw(kind: FaultKind, rng: &mut Rng, topology: &Topology) -> Option<What> {
     })
 }
 
-/// A time of a millisecond at least, in whole ones, which are read more easily.
+/// Draws a time of at least one millisecond, in whole milliseconds for readability.
 fn up_to(rng: &mut Rng, most: Duration) -> Duration {
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
     Duration::from_millis(rng.u64(1..=most.max(1)))

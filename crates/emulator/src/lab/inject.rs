@@ -1,4 +1,4 @@
-//! What goes wrong in a lab, and what its operators do: links, switches and control connections.
+//! Faults in a lab, and the operator's actions: on links, switches and control connections.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bellrock_openflow::MultipartKind;
 use super::{FaultPlan, Faults, Lab, LabError, PROBE_AFTER, PROBE_WAIT, Unanswered, What, fail};
 use crate::topology::{HostId, LinkId, SwitchId};
 
-/// Something that was planned.
+/// A planned event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
     Fault(What),
@@ -15,8 +15,8 @@ pub(super) enum Due {
 }
 
 impl Lab {
-    /// Draws a plan of faults, which begins now. They happen while time passes, and are over after
-    /// [`FaultPlan::lasts`]. The plan prints what happens when, under its seed.
+    /// Draws a plan of faults, which starts now. The faults happen as time passes, and are over
+    /// after [`FaultPlan::lasts`]. The plan prints its seed, and each fault with its time.
     pub fn inject(&mut self, faults: &Faults) -> FaultPlan {
         let plan = faults.plan(&self.topology);
         let now = self.now();
@@ -26,13 +26,13 @@ impl Lab {
         plan
     }
 
-    /// How long it takes at most until switches and controller know of each other again, and flows
-    /// of before that are wrong by now are gone, once faults are over:
+    /// Maximum time after the faults until switches and controller are connected again, and wrong
+    /// flows from before are gone. It is the sum of:
     ///
-    /// - silence until both ends of a connection have given it up: the longer of the controller's
+    /// - the silence until both ends of a connection have closed it: the longer of the controller's
     ///   keepalive and the switch's;
-    /// - the longest wait of a switch before it tries again, and the longest handshake;
-    /// - the hard timeout of the app's flows, which the caller knows.
+    /// - the longest wait of a switch before it connects again, and the longest handshake;
+    /// - the hard timeout of the app's flows, which the caller gives.
     #[must_use]
     pub fn recovery_time(&self, hard_timeout: Duration) -> Duration {
         let session = &self.settings.session;
@@ -42,7 +42,7 @@ impl Lab {
         ours.max(theirs) + reconnect + hard_timeout
     }
 
-    /// Takes the link between two nodes down. Both ends notice; what is on it is lost.
+    /// Takes the link between two nodes down. Both ends notice; frames on it are lost.
     ///
     /// # Panics
     /// There is no such link.
@@ -62,7 +62,8 @@ impl Lab {
         self.set_link(link, true);
     }
 
-    /// Has a switch refuse actions that send to FLOOD, as switches do that have no forwarding of their own.
+    /// Makes a switch refuse actions that output to FLOOD, as switches without forwarding of their
+    /// own do.
     ///
     /// # Panics
     /// There is no such switch.
@@ -72,7 +73,7 @@ impl Lab {
         self.network_mut().refuse_flood(switch);
     }
 
-    /// Has a switch report these entries of flow statistics behind its own, as they are
+    /// Appends these entries to the flow statistics of a switch, unchanged
     /// ([`crate::switch::Switch::report_beside`]).
     ///
     /// # Panics
@@ -83,7 +84,7 @@ impl Lab {
         self.network_mut().report_beside(switch, entries);
     }
 
-    /// Starts a switch again. Its connection is lost; its flows, groups and meters too, unless it
+    /// Restarts a switch. Its connection is lost, and also its flows, groups and meters, unless it
     /// keeps them.
     ///
     /// # Panics
@@ -94,7 +95,8 @@ impl Lab {
         self.restart_switch(switch, keep_tables);
     }
 
-    /// Takes the control connection of a switch away, for good. Its flows stay.
+    /// Disconnects a switch from its controller until [`reconnect`](Self::reconnect). Its flows
+    /// stay.
     ///
     /// # Panics
     /// There is no such switch.
@@ -104,7 +106,7 @@ impl Lab {
         self.control.keep_away(switch, true, &mut self.network);
     }
 
-    /// Lets a switch that was [disconnected](Self::disconnect) have a control connection again.
+    /// Lets a [disconnected](Self::disconnect) switch connect again.
     ///
     /// # Panics
     /// There is no such switch.
@@ -114,7 +116,7 @@ impl Lab {
         self.control.keep_away(switch, false, &mut self.network);
     }
 
-    /// Lets the control connection of a switch carry nothing any more, and tells no end of it.
+    /// Stops all bytes on the control connection of a switch, without informing either end.
     ///
     /// # Panics
     /// There is no such switch.
@@ -124,7 +126,7 @@ impl Lab {
         self.control.silence(switch);
     }
 
-    /// Lets a switch deal so with questions of this kind from now on; `None`: it answers them.
+    /// Sets how a switch treats requests of this kind from now on; `None`: it answers them.
     ///
     /// # Panics
     /// There is no such switch.
@@ -134,11 +136,12 @@ impl Lab {
         self.network.set_unanswered(switch, kind, how);
     }
 
-    /// Moves a host to a free port of a switch, with its link. The old port loses its link. The host
-    /// says nothing: the network learns of it when it next speaks.
+    /// Moves a host with its link to a free port of a switch. The old port loses its link. The host
+    /// sends nothing: the network learns the new place from its next frame.
     ///
     /// # Panics
-    /// There is no such host or switch, or the switch has no free port: how many it has beside those with links is
+    /// There is no such host or switch, or the switch has no free port. The number of ports without
+    /// links is set by
     /// [`NetworkSettings::spare_ports`](crate::network::NetworkSettings::spare_ports).
     #[track_caller]
     pub fn move_host(&mut self, host: &str, to: &str) {
@@ -148,7 +151,8 @@ impl Lab {
         }
     }
 
-    /// The same, but the old port stays up: nothing tells the switch that the host is gone.
+    /// Moves a host as [`move_host`](Self::move_host) does, but the old port stays up: the switch
+    /// gets no sign of it.
     ///
     /// # Panics
     /// As [`move_host`](Self::move_host).
@@ -160,7 +164,7 @@ impl Lab {
         }
     }
 
-    /// Lets a host tell everybody its address and, by that, where it is (a gratuitous ARP).
+    /// Announces a host's address, and so its place, with a gratuitous ARP.
     ///
     /// # Panics
     /// There is no such host.
@@ -170,7 +174,7 @@ impl Lab {
         self.network.with(host, |host, _, out| host.announce(out));
     }
 
-    /// Lets all hosts do so, in the order of the topology.
+    /// Announces the addresses of all hosts, in the order of the topology.
     pub fn announce_all(&mut self) {
         for host in (0..self.topology.hosts().len()).map(HostId::of) {
             self.network.with(host, |host, _, out| host.announce(out));
@@ -193,7 +197,7 @@ impl Lab {
         }
     }
 
-    /// Something planned happens.
+    /// Carries out a planned event.
     pub(super) fn happen(&mut self, due: Due) {
         let now = self.now();
         match due {

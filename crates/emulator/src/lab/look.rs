@@ -1,4 +1,4 @@
-//! What can be seen of a lab.
+//! Observation of a lab.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::switch::Switch;
 use crate::topology::{HostId, Node, Topology};
 
-/// Who reached whom. It prints like Mininet's `pingall`.
+/// The result of pings between hosts. It prints like Mininet's `pingall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinged {
     matrix: Matrix,
@@ -41,7 +41,7 @@ impl Pinged {
         &self.lost
     }
 
-    /// The same with the numbers of hosts, and the longest round trip.
+    /// The matrix, with the hosts' numbers, and the longest round trip.
     #[must_use]
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
@@ -54,9 +54,10 @@ impl fmt::Display for Pinged {
     }
 }
 
-/// What was seen.
+/// Observation of the network.
 impl Lab {
-    /// What the network is made of. Hosts that have moved are where they were.
+    /// The topology that the network was built from. Hosts that have moved are still at their old
+    /// place there.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -68,14 +69,14 @@ impl Lab {
         &self.network
     }
 
-    /// The network, for what a lab has no call of its own. What is done to it happens now.
+    /// The network, for calls that a lab does not have. They take effect now.
     #[must_use]
     pub fn network_mut(&mut self) -> &mut Network {
         &mut self.network
     }
 
-    /// A number that two runs share only if the same has happened in both: every frame and every
-    /// byte to and from the controller, in the same order at the same times.
+    /// A digest of every frame and of all bytes to and from the controller, with order and times:
+    /// two different runs share it only by chance.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.network.digest()
@@ -91,7 +92,7 @@ impl Lab {
         self.network.switch(self.switch_id(name))
     }
 
-    /// What a host has counted.
+    /// The counters of a host.
     ///
     /// # Panics
     /// There is no such host.
@@ -101,7 +102,7 @@ impl Lab {
         self.network.host(self.host_id(name)).counters()
     }
 
-    /// The flows of a switch as text, one in a line, much as `ovs-ofctl dump-flows` shows them: by
+    /// The flows of a switch as text, one a line, much as `ovs-ofctl dump-flows` shows them: by
     /// table, then by priority, the highest first.
     ///
     /// # Panics
@@ -113,8 +114,8 @@ impl Lab {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The ways that unicast packets from one host to another took, each once, as the names of the
-    /// nodes that they passed. Of the last frames, as many as [`REMEMBERED_HOPS`](super::REMEMBERED_HOPS) tells.
+    /// The paths of unicast packets from one host to another, each path once, as names of nodes.
+    /// They come from the last [`REMEMBERED_HOPS`](super::REMEMBERED_HOPS) hops.
     ///
     /// # Panics
     /// There is no such host.
@@ -126,9 +127,8 @@ impl Lab {
         paths.iter().map(|path| path.iter().map(name).collect()).collect()
     }
 
-    /// The last messages between a switch and its controllers, as many as
-    /// [`REMEMBERED_MESSAGES`](super::REMEMBERED_MESSAGES) tells, the oldest first. They print as `bellrock decode`
-    /// prints them.
+    /// The last [`REMEMBERED_MESSAGES`](super::REMEMBERED_MESSAGES) messages between a switch and
+    /// its controllers, the oldest first. They print as in `bellrock decode`.
     ///
     /// # Panics
     /// There is no such switch.
@@ -137,7 +137,7 @@ impl Lab {
         self.network.messages().of(self.switch_id(switch))
     }
 
-    /// How many messages a switch has sent, or was sent.
+    /// Number of messages that a switch has sent or received.
     ///
     /// # Panics
     /// There is no such switch.
@@ -147,16 +147,16 @@ impl Lab {
         self.network.messages().count(self.switch_id(switch), way)
     }
 
-    /// The hosts that received unicast frames more than once, and how many.
+    /// The hosts that received a unicast frame more than once, with the number of duplicates.
     #[must_use]
     pub fn duplicates(&self) -> Vec<(String, u64)> {
         let name = |host| self.topology.name(Node::Host(host)).to_owned();
         check::duplicates(&self.network).into_iter().map(|(host, n)| (name(host), n)).collect()
     }
 
-    /// What is wrong with the ways that unicast packets would take now, for each pair of hosts:
-    /// loops, black holes and doubled packets. No packet is sent for it, and packets that the
-    /// controller would get are none of that.
+    /// Faults on the paths that unicast packets would take now, for each pair of hosts: loops,
+    /// black holes and duplicates. It sends no packet. A packet that only reaches the controller is
+    /// no fault.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         self.find(|_| true)
@@ -187,9 +187,9 @@ impl Lab {
     }
 }
 
-/// What the controller tells.
+/// The controller's view.
 impl Lab {
-    /// A counter of the workers, added up, or of the tasks. Zero without a controller.
+    /// The sum of a counter over all workers, or a counter of the tasks. Zero without a controller.
     ///
     /// # Panics
     /// There is no such counter; [`COUNTERS`] and [`TASK_COUNTERS`] list them.
@@ -203,22 +203,22 @@ impl Lab {
         controller.map_or(0, |controller| controller.counter(name))
     }
 
-    /// The tasks of the apps, in the order in which they were started. Those that are over are not among
-    /// them, but for the latest that panicked.
+    /// The tasks of the apps, in the order in which they were started. Tasks that have ended are
+    /// not listed, except the latest that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
         self.control.controller.as_ref().map_or_else(Vec::new, Controller::tasks)
     }
 
-    /// The network as the controller sees it: what it has published, and a way for a test to send to switches and
-    /// to run tasks. `None` without a controller.
+    /// The controller's view of the network, with calls for tests to send to switches and to run
+    /// tasks. `None` without a controller.
     #[must_use]
     pub fn controller(&self) -> Option<bellrock_api::Network> {
         self.control.controller.as_ref().map(Controller::network)
     }
 
-    /// A counter of an app, added up over all switches. `None`: no app of this name has counted
-    /// anything of this name.
+    /// The sum of an app's counter over all switches. `None` if no app of this name has this
+    /// counter.
     #[must_use]
     pub fn app_counter(&mut self, app: &str, name: &str) -> Option<u64> {
         let now = self.now();
@@ -227,7 +227,7 @@ impl Lab {
         of.map(|(.., n)| *n)
     }
 
-    /// The hosts that the apps know: the switch, the app's name, and the host.
+    /// The hosts that the apps know: switch, name of the app, host.
     #[must_use]
     pub fn hosts_known(&mut self) -> Vec<(Dpid, &'static str, HostEntry)> {
         let now = self.now();
@@ -235,7 +235,7 @@ impl Lab {
         controller.map_or_else(Vec::new, |controller| controller.hosts(now))
     }
 
-    /// Which worker has a switch, counted from 0. `None`: none has it now.
+    /// The worker of a switch, counted from 0. `None` if no worker has it now.
     ///
     /// # Panics
     /// There is no such switch.

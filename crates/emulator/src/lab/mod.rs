@@ -1,11 +1,10 @@
-//! A lab: workers with their apps, and a network, that advance together on a virtual clock.
+//! A lab: workers with their apps and a network, together on a virtual clock.
 //!
 //! # What it is
-//! A [`Lab`] is where an app is tested. There are no sockets and no threads, and time passes only when
-//! the lab is asked for something that takes time: a second of a quiet network is over in
-//! microseconds. Sessions and dispatch are a [worker](bellrock_worker)'s, the same that the engine runs; switches
-//! and hosts are those of [`crate::network`]. What is left to chance is drawn from the seed, so
-//! every run repeats, to the last byte ([`Lab::digest`]).
+//! A [`Lab`] is for testing apps. It has no sockets and no threads. Time passes only in calls that
+//! take time: a second of a quiet network takes microseconds. Sessions and dispatch are those of a
+//! [worker](bellrock_worker), as in the engine; switches and hosts are those of [`crate::network`].
+//! All randomness comes from the seed, so every run repeats, to the last byte ([`Lab::digest`]).
 //!
 //! ```
 //! use bellrock_apps::Learning;
@@ -19,14 +18,13 @@
 //! [Faults] can be injected: [`Lab::inject`].
 //!
 //! # What it is not
-//! It is no measure of speed: what a controller does takes no time here. How fast it is, crate
-//! `bench` measures.
+//! It does not measure speed: computing takes no time here. The crate `bench` measures speed.
 //!
 //! # Errors
-//! Its calls panic when they are misused, with what is wrong and what would be right (`no host h99; there
-//! are h1 to h9`), at the line of the test that misused them. A test has nothing else to do with such an
-//! error, and a `?` or an `unwrap` in each line would hide what the test says. Programs build a lab
-//! by [`LabBuilder::try_run`], and look names up in [`Lab::topology`] first.
+//! Misused calls panic at the line of the test, with the mistake and the remedy (`no host h99;
+//! there are h1 to h9`). A test cannot handle such an error, and a `?` or `unwrap` in each line
+//! would make it hard to read. Programs build a lab by [`LabBuilder::try_run`], and look names up
+//! in [`Lab::topology`] first.
 
 mod agenda;
 mod builder;
@@ -66,27 +64,26 @@ pub use crate::on_both_versions;
 pub use crate::switch::Unanswered;
 use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
-/// How long a lab waits for its switches to come up.
+/// Maximum time for the switches to come up.
 pub const UP_WITHIN: Duration = Duration::from_secs(30);
 
-/// Hops of frames that a lab remembers, for [`Lab::paths`].
+/// Number of hops that a lab keeps for [`Lab::paths`].
 pub const REMEMBERED_HOPS: usize = 4096;
 
-/// Messages of each switch that a lab remembers, for [`Lab::messages`].
+/// Number of messages of each switch that a lab keeps for [`Lab::messages`].
 pub const REMEMBERED_MESSAGES: usize = 1024;
 
-/// How often a lab looks whether it is done.
+/// Minimum time between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What is drawn from the seed. Each has a stream of numbers of its own, so that none depends on
-/// another.
+/// Uses of the seed. Each has its own random numbers, so that none depends on another.
 #[derive(Clone, Copy)]
 enum Stream {
-    /// Which kinds of faults there are.
+    /// The kinds of faults.
     Kinds,
-    /// Their times and places.
+    /// The times and places of faults.
     Plan,
-    /// How late messages are.
+    /// The delays of messages.
     Messages,
 }
 
@@ -96,7 +93,7 @@ impl Stream {
     }
 }
 
-/// See the [module](self).
+/// A lab. See the [module](self).
 pub struct Lab {
     seed: u64,
     settings: Settings,
@@ -105,12 +102,12 @@ pub struct Lab {
     topology: Topology,
     network: Network,
     control: ControlPlane,
-    /// Faults that are still to come.
+    /// Faults that have not begun.
     agenda: Agenda<Due>,
 }
 
 impl Lab {
-    /// Begins a lab. All that is left to chance in it is drawn from the seed.
+    /// Makes a builder of a lab. All randomness in the lab comes from the seed.
     pub fn seeded(seed: u64) -> LabBuilder {
         LabBuilder::new(seed)
     }
@@ -121,19 +118,19 @@ impl Lab {
         self.seed
     }
 
-    /// The time since the lab began.
+    /// The time since the start of the lab.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.network.now()
     }
 
-    /// Lets time pass.
+    /// Runs the lab for this time.
     pub fn run_for(&mut self, time: Duration) {
         self.advance(self.now() + time);
     }
 
-    /// Lets time pass until `done`, but no longer than `most`. Says whether it was done. It is asked
-    /// after each millisecond in which something has happened.
+    /// Runs until `done` returns true, but at most for `most`. Returns whether it did. Calls `done`
+    /// after each millisecond with an event.
     pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&Lab) -> bool) -> bool {
         let until = self.now() + most;
         loop {
@@ -149,10 +146,10 @@ impl Lab {
         }
     }
 
-    /// Stops the controller: its switches lose their connections, and look for it again and again.
+    /// Stops the controller: its switches lose their connections, and try to connect again.
     ///
     /// # Panics
-    /// It does not run.
+    /// No controller runs.
     #[track_caller]
     pub fn stop_controller(&mut self) {
         if self.control.controller.is_none() {
@@ -161,20 +158,22 @@ impl Lab {
         self.control.stop(self.now());
     }
 
-    /// Starts a controller that has only this app, and the services that it needs. It knows nothing of what an earlier one did. Switches find it
-    /// when they try the next time.
+    /// Starts a controller with only this app and the services that it needs. It knows nothing from
+    /// an earlier controller. Switches find it at their next attempt to connect.
     ///
     /// # Panics
-    /// One runs already, or the machine has no random numbers.
+    /// A controller runs already, or the machine has no random numbers.
     #[track_caller]
     pub fn start_controller(&mut self, app: impl App) {
         self.start_chain(vec![Box::new(app)]);
     }
 
-    /// The same with several apps, in this order.
+    /// Starts a controller with several apps, in this order, as
+    /// [`start_controller`](Self::start_controller) does.
     ///
     /// # Panics
-    /// One runs already, the machine has no random numbers, or the apps cannot be together.
+    /// A controller runs already, the machine has no random numbers, or the apps do not fit
+    /// together.
     #[track_caller]
     pub fn start_chain(&mut self, apps: Vec<Box<dyn DynApp>>) {
         if self.control.controller.is_some() {
@@ -185,7 +184,7 @@ impl Lab {
         }
     }
 
-    /// Whether the apps have a switch.
+    /// Whether the apps have this switch.
     ///
     /// # Panics
     /// There is no such switch.
@@ -239,10 +238,10 @@ impl Lab {
         controller.is_some_and(|controller| controller.is_up(dpid))
     }
 
-    /// Lets everything happen until a time, in order.
+    /// Runs all events until a time, in order.
     fn advance(&mut self, until: Duration) {
         loop {
-            // The network goes on by itself up to what the others have to do.
+            // The network runs alone up to the next other event.
             let next = self.next_of_others().filter(|next| *next <= until);
             if self.network.advance_to_control(next.unwrap_or(until)) {
                 self.control.collect(&mut self.network);
@@ -254,12 +253,12 @@ impl Lab {
         }
     }
 
-    /// When something happens next that is not the network's.
+    /// Time of the next event outside the network.
     fn next_of_others(&self) -> Option<Duration> {
         [self.control.next(), self.agenda.next()].into_iter().flatten().min()
     }
 
-    /// What is due now: messages that arrive, the workers' timers, and faults.
+    /// Runs everything that is due now: arriving messages, the workers' timers, and faults.
     fn moment(&mut self) {
         while self.control.step(&mut self.network) {
             self.control.collect(&mut self.network);
@@ -290,7 +289,7 @@ impl Lab {
     fn node(&self, name: &str) -> Node {
         match self.topology.node(name) {
             Some(node) => node,
-            // Most names are of switches; the error lists those.
+            // Most names are those of switches, so the error lists switches.
             None => fail(&LabError::unknown_switch(&self.topology, name)),
         }
     }
@@ -305,7 +304,7 @@ impl Lab {
     }
 }
 
-/// Ends a test that misuses its lab.
+/// Fails a test that misuses its lab.
 #[track_caller]
 #[expect(clippy::panic, reason = "what a lab cannot do is an error of the test; see the module")]
 fn fail(error: &LabError) -> ! {

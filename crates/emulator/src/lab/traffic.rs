@@ -1,4 +1,4 @@
-//! What the hosts of a lab do.
+//! Traffic of a lab's hosts.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,22 +12,22 @@ use crate::host::{
 };
 use crate::topology::HostId;
 
-/// The port that datagrams and flows go to.
+/// Destination port of datagrams and flows.
 const PORT: u16 = 5001;
 
-/// The port that datagrams come from.
+/// Source port of datagrams.
 const FROM_PORT: u16 = 5000;
 
 /// Bytes of data in each datagram.
 const DATAGRAM_BYTES: usize = 64;
 
-/// How long the last datagrams of a stream have to arrive.
+/// Time for the last datagrams of a stream to arrive.
 const LAST_ARRIVAL: Duration = Duration::from_secs(5);
 
-/// How long a flow has to carry its bytes.
+/// Maximum time of a flow.
 const FLOW_LIMIT: Duration = Duration::from_secs(600);
 
-/// Pings that go on; [`Lab::statistics`] tells of them.
+/// Running pings, for [`Lab::statistics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pings {
     host: HostId,
@@ -35,8 +35,8 @@ pub struct Pings {
 }
 
 impl Lab {
-    /// Lets a host ping another once, with what it takes to learn its address. Whether it was
-    /// answered within the time of [`PingSettings::default`].
+    /// Pings from one host to another once, with ARP if necessary. Returns whether the ping was
+    /// answered within the timeout of [`PingSettings::default`].
     ///
     /// # Panics
     /// There is no such host, or both are the same.
@@ -45,13 +45,13 @@ impl Lab {
         self.ping_pairs(&[(from, to)]).is_complete()
     }
 
-    /// Lets all hosts ping each other, all at the same time.
+    /// Pings between all hosts, all at the same time.
     pub fn ping_all(&mut self) -> Pinged {
         let pings = Reachability::begin_all(&mut self.network, PingSettings::default());
         self.finish(pings)
     }
 
-    /// Lets the first host of each pair ping the second, all at the same time.
+    /// Pings from the first to the second host of each pair, all at the same time.
     ///
     /// # Panics
     /// There is no such host.
@@ -66,8 +66,8 @@ impl Lab {
         self.finish(pings)
     }
 
-    /// Lets a host ping an address once, whether a host of the lab has it or not, with what it takes to learn
-    /// where it is: for the addresses of apps. Returns whether the ping was answered within the time of
+    /// Pings an address from a host once, with ARP if necessary. The address may be an app's
+    /// instead of a host's. Returns whether the ping was answered within the timeout of
     /// [`PingSettings::default`].
     ///
     /// # Panics
@@ -84,7 +84,7 @@ impl Lab {
         statistics.is_some_and(|statistics| statistics.complete())
     }
 
-    /// Lets a host ping another so many times, once in each `interval`, and lets no time pass.
+    /// Starts `count` pings from one host to another, one in each `interval`. No time passes.
     ///
     /// # Panics
     /// There is no such host, or both are the same.
@@ -98,13 +98,13 @@ impl Lab {
         }
     }
 
-    /// What has come of pings so far; nothing of pings of another lab.
+    /// The result of pings so far; empty for pings of another lab.
     #[must_use]
     pub fn statistics(&self, pings: &Pings) -> PingStatistics {
         self.network.host(pings.host).ping_statistics(pings.id).unwrap_or_default()
     }
 
-    /// Sends a datagram from one host to another, and lets no time pass.
+    /// Sends a datagram from one host to another. No time passes.
     ///
     /// # Panics
     /// There is no such host, or both are the same.
@@ -113,8 +113,7 @@ impl Lab {
         self.stream(from, to, 1, Duration::ZERO);
     }
 
-    /// Sends so many datagrams from one host to another, one after each `interval`, and says how
-    /// many arrived.
+    /// Sends datagrams from one host to another, one in each `interval`. Returns how many arrived.
     ///
     /// # Panics
     /// There is no such host, or both are the same.
@@ -131,8 +130,8 @@ impl Lab {
         arrived(self) - before
     }
 
-    /// Sends so many datagrams from a host to an address, one after each `interval`, and returns how many each
-    /// host of the lab has received, by name, without those that received none.
+    /// Sends datagrams from a host to an address, one in each `interval`. Returns how many each
+    /// host of the lab received, by name, without hosts that received none.
     ///
     /// # Panics
     /// There is no such host, or the address is its own.
@@ -164,8 +163,8 @@ impl Lab {
         names.zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Carries so many bytes over a flow like TCP's from a host to an address, at which all other hosts of the lab
-    /// listen, and returns what became of it, as its sender sees it.
+    /// Sends bytes over a flow like TCP's from a host to an address, where all hosts of the lab
+    /// listen. Returns the sender's report.
     ///
     /// # Panics
     /// There is no such host, or the address is its own.
@@ -182,7 +181,7 @@ impl Lab {
         self.finish_flow(from, flow)
     }
 
-    /// Sends a frame from a host, byte for byte as it is given, and lets no time pass.
+    /// Sends these bytes as a frame from a host. No time passes.
     ///
     /// # Panics
     /// There is no such host.
@@ -192,8 +191,8 @@ impl Lab {
         self.network.with(host, |host, _, out| host.send_bytes(frame, out));
     }
 
-    /// Lets a host keep the frames that it receives from now on, and returns those that it has kept,
-    /// at most the last [`CAPTURED_FRAMES`](crate::host::CAPTURED_FRAMES).
+    /// Captures the received frames of a host from now on. Returns the frames captured so far, at
+    /// most the last [`CAPTURED_FRAMES`](crate::host::CAPTURED_FRAMES).
     ///
     /// # Panics
     /// There is no such host.
@@ -203,8 +202,7 @@ impl Lab {
         self.network.with(host, |host, _, _| host.capture())
     }
 
-    /// Carries so many bytes over a flow like TCP's, and says what became of it, as its sender sees
-    /// it.
+    /// Sends bytes over a flow like TCP's from one host to another. Returns the sender's report.
     ///
     /// # Panics
     /// There is no such host, or both are the same.

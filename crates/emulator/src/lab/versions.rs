@@ -1,7 +1,7 @@
-//! Tests that run on both versions of OpenFlow.
+//! Tests for both versions of OpenFlow.
 
-/// Makes two tests of each function that is named: one that calls it with OpenFlow 1.0, and one with 1.3. They are
-/// called after it: `reach::on_1_0` and `reach::on_1_3`.
+/// Makes two tests of each function: one calls it with OpenFlow 1.0, one with 1.3. For `reach` they
+/// are `reach::on_1_0` and `reach::on_1_3`.
 ///
 /// ```
 /// use bellrock_apps::Learning;

@@ -1,4 +1,4 @@
-//! Connections as a worker of the lab sees them: bytes in memory.
+//! Connections of the lab's workers: bytes in memory.
 
 use std::any::Any;
 
@@ -6,15 +6,15 @@ use bellrock_worker::{Key, ReadOutcome, Transport};
 
 use crate::topology::SwitchId;
 
-/// A connection of a switch, told apart from all that were before it.
+/// Id of a connection of a switch; different for each of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct WireId {
     pub(super) switch: SwitchId,
-    /// Counted up for each switch.
+    /// Counts the connections of each switch.
     pub(super) number: u32,
 }
 
-/// What a worker has done to a connection.
+/// Output of a worker for a connection.
 #[derive(Debug)]
 pub(super) enum Sent {
     Bytes(Vec<u8>),
@@ -24,18 +24,18 @@ pub(super) enum Sent {
 /// The connections of one worker.
 #[derive(Default)]
 pub(super) struct Wires {
-    /// By their keys, which workers give anew as soon as they are free, the lowest first.
+    /// By their keys. Workers reuse a free key at once, the lowest first.
     wires: Vec<Option<Wire>>,
-    /// What has gone out since it was last asked for.
+    /// Output since it was last taken.
     pub(super) sent: Vec<(WireId, Sent)>,
-    /// Connections that came from another worker since it was last asked for.
+    /// Connections that came from another worker since they were last taken.
     pub(super) attached: Vec<(WireId, Key)>,
 }
 
 struct Wire {
     id: WireId,
     inbox: Vec<u8>,
-    /// Bytes of `inbox` that were read.
+    /// Number of bytes of `inbox` that were read.
     read: usize,
 }
 
@@ -44,7 +44,7 @@ impl Wires {
         self.put(key, Wire { id, inbox: Vec::new(), read: 0 });
     }
 
-    /// Bytes have arrived for the worker to read.
+    /// Appends arrived bytes for the worker to read.
     pub(super) fn arrived(&mut self, key: Key, bytes: &[u8]) {
         if let Some(wire) = self.at(key) {
             wire.inbox.extend_from_slice(bytes);
@@ -84,7 +84,7 @@ impl Transport for Wires {
         }
     }
 
-    /// A connection of the lab takes everything at once.
+    /// Takes all bytes at once.
     fn send(&mut self, key: Key, bytes: &[u8]) -> usize {
         if let Some(id) = self.at(key).map(|wire| wire.id) {
             self.sent.push((id, Sent::Bytes(bytes.to_vec())));

@@ -1,16 +1,15 @@
-//! The network's clock, when it follows the real one.
+//! The clock of a network that follows real time.
 
 use std::time::{Duration, Instant};
 
-/// How far the network goes on before sockets are looked after again.
+/// Maximum time that the network advances before sockets are served again.
 const STEP: Duration = Duration::from_millis(5);
 
-/// How far the network may be behind before it gives up catching up. A network that is more than the
-/// machine can carry would else fall behind further and further, and what is said to it now would
-/// happen minutes later.
+/// Maximum lag of the network; beyond it, time is skipped. Otherwise an overloaded network would
+/// lag more and more, and would handle messages minutes late.
 const MAX_LAG: Duration = Duration::from_millis(100);
 
-/// Follows real time; where the machine is too slow, it stands still meanwhile.
+/// Follows real time, and pauses when the machine is too slow.
 pub(super) struct Clock {
     start: Instant,
     slipped: Duration,
@@ -26,17 +25,18 @@ impl Clock {
         self.start.elapsed()
     }
 
-    /// How much real time the network has left out.
+    /// The real time that the network has skipped.
     pub(super) fn slipped(&self) -> Duration {
         self.slipped
     }
 
-    /// When the network should be now, if it could do all at once.
+    /// The time that the network should have.
     pub(super) fn now(&self) -> Duration {
         self.real().saturating_sub(self.slipped)
     }
 
-    /// How far a network that is at `at` should go on in one step, and whether it is up to date then.
+    /// How far a network at time `at` should advance in one step, and whether it is then up to
+    /// date.
     pub(super) fn step(&mut self, at: Duration) -> (Duration, bool) {
         let now = self.now();
         let lag = now.saturating_sub(at);

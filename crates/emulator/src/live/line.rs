@@ -1,4 +1,4 @@
-//! The line of one switch to one controller: connecting, connected, or waiting to try again.
+//! The connection of one switch to one controller: connecting, connected, or waiting.
 
 use std::io;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::wire::Wire;
 use crate::switch::{ChannelId, Close, NoRoom};
 use crate::topology::SwitchId;
 
-/// How a switch stands with a controller.
+/// State of a switch's connection to a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineState {
-    /// It is connected, and they agreed on a version.
+    /// Connected, with this version.
     Up(Version),
-    /// It is about to connect, or to agree on a version.
+    /// Connecting, or agreeing on a version.
     Connecting,
-    /// It waits before it tries again.
+    /// Waiting before the next attempt.
     Away {
-        /// Why the last connection, or the last try, was no good.
+        /// Why the last connection or attempt ended.
         reason: String,
     },
 }
 
-/// Why a connection is over.
+/// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error("{0}")]
@@ -47,35 +47,35 @@ pub(super) enum Broken {
 /// One switch and one controller.
 pub(super) struct Line {
     pub(super) switch: SwitchId,
-    /// Which of the controllers.
+    /// Index of the controller.
     pub(super) controller: usize,
     pub(super) stage: Stage,
-    /// Tries in a row that came to nothing.
+    /// Attempts in a row without an agreed version.
     pub(super) failures: u32,
-    /// Why the last connection, or the last try, was no good.
+    /// Why the last connection or attempt ended.
     pub(super) reason: String,
-    /// It has a turn to come.
+    /// Whether it is queued to be served.
     pub(super) queued: bool,
 }
 
-/// Where a line stands. Times are real ones since the start.
+/// Stage of a line. Times are real times since the start.
 pub(super) enum Stage {
-    /// There is no connection until then.
+    /// No connection until then.
     Waiting { until: Duration },
     /// TCP connects.
     Connecting { wire: Wire, since: Duration },
-    /// TCP is connected; a version is agreed on if it is `greeted`.
+    /// TCP is connected. With `greeted`, a version is agreed on.
     Open(Open),
 }
 
-/// A connection that stands.
+/// An open connection.
 pub(super) struct Open {
     pub(super) wire: Wire,
     pub(super) channel: ChannelId,
     pub(super) greeted: bool,
-    /// When the controller said something last, or the connection came to stand.
+    /// When the controller was last heard, or TCP connected.
     pub(super) heard: Duration,
-    /// It was asked for an echo since.
+    /// Whether an echo request was sent since.
     pub(super) asked: bool,
 }
 
@@ -98,7 +98,7 @@ impl Line {
         }
     }
 
-    /// Whether it is between its first packet and an agreement.
+    /// Whether it is between the first packet and the agreement on a version.
     pub(super) fn is_connecting(&self) -> bool {
         match &self.stage {
             Stage::Waiting { .. } => false,

@@ -13,28 +13,28 @@ use crate::backoff::Backoff;
 use crate::network::Network;
 use crate::topology::SwitchId;
 
-/// Lines that connect, or agree on a version, at the same time. More would only wait in the
-/// controller's backlog, and those that do not fit there try again a second later.
+/// Maximum number of lines that connect, or agree on a version, at the same time. More would only
+/// wait in the controller's backlog; if they did not fit there, TCP would try again a second later.
 const MAX_CONNECTING: usize = 64;
 
-/// How long TCP may take to connect, and a controller to say hello.
+/// Maximum time for TCP to connect, and for a controller to say hello.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Timers of lines are not looked at more often: a look goes over all lines.
+/// Minimum time between two checks of the timers: a check reads all lines.
 const TIMER_GRAIN: Duration = Duration::from_millis(10);
 
-/// Nothing is due before this.
+/// A time that never comes.
 const NEVER: Duration = Duration::MAX;
 
-/// The lines, and what they read with. Times are real ones since the start.
+/// The lines, and their read buffer. Times are real times since the start.
 pub(super) struct Lines {
     controllers: Vec<SocketAddr>,
     backoff: Backoff,
     probe_after: Duration,
     registry: Registry,
-    /// Of each switch one for each controller; the number of a line is its token.
+    /// For each switch, one line for each controller. A line's index is its token.
     lines: Vec<Line>,
-    /// Lines whose sockets have something to do.
+    /// Lines that are to be served.
     queue: VecDeque<usize>,
     receive: Box<[u8]>,
     next_timer: Duration,
@@ -66,7 +66,7 @@ impl Lines {
         }
     }
 
-    /// How a switch stands with each controller.
+    /// State of a switch's connection to each controller.
     pub(super) fn of<'n>(
         &'n self,
         switch: SwitchId,
@@ -77,29 +77,29 @@ impl Lines {
         lines.zip(&self.controllers).map(|(line, at)| (*at, state(line, network)))
     }
 
-    /// Switches that have agreed on a version with every controller.
+    /// Number of switches that have agreed on a version with every controller.
     pub(super) fn connected(&self) -> usize {
         let greeted = |line: &Line| matches!(&line.stage, Stage::Open(open) if open.greeted);
         let switches = self.lines.chunks(self.controllers.len().max(1));
         switches.filter(|lines| lines.iter().all(greeted)).count()
     }
 
-    /// When a controller said something last.
+    /// When a controller was last heard.
     pub(super) fn heard(&self) -> Duration {
         self.heard
     }
 
-    /// No line has a turn to come.
+    /// Whether no line is queued to be served.
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// When [`timers`](Self::timers) has something to do, at the earliest.
+    /// Earliest time at which [`timers`](Self::timers) has work.
     pub(super) fn next_timer(&self) -> Duration {
         self.next_timer
     }
 
-    /// The poller has news of a line.
+    /// Handles an event of the poller.
     pub(super) fn ready(&mut self, event: &Event) {
         let Token(number) = event.token();
         if let Some(wire) = self.lines.get_mut(number).and_then(Line::wire) {
@@ -108,12 +108,12 @@ impl Lines {
         }
     }
 
-    /// A switch has something to say.
+    /// Queues the lines of a switch with output.
     pub(super) fn speak(&mut self, switch: SwitchId) {
         self.range(switch).for_each(|number| self.enqueue(number));
     }
 
-    /// Each line that has a turn to come has it.
+    /// Serves each queued line once.
     pub(super) fn serve(&mut self, now: Duration, network: &mut Network) {
         for _ in 0..self.queue.len() {
             let Some(number) = self.queue.pop_front() else { break };
@@ -128,7 +128,7 @@ impl Lines {
         }
     }
 
-    /// Begins to connect what has waited long enough, and gives up what takes too long.
+    /// Connects lines whose wait is over, and ends attempts that take too long.
     pub(super) fn timers(&mut self, now: Duration, network: &mut Network) {
         if now < self.next_timer {
             return;
@@ -147,7 +147,7 @@ impl Lines {
                         }
                     }
                 }
-                // As soon as another one is through.
+                // It connects when another line has finished.
                 Ok(Due::Connect) => NEVER,
                 Ok(Due::At(time)) => time.max(now + TIMER_GRAIN),
                 Err(broken) => {
@@ -159,7 +159,7 @@ impl Lines {
         }
     }
 
-    /// Ends all connections of a switch: it was restarted.
+    /// Ends all connections of a switch that was restarted.
     pub(super) fn restarted(&mut self, switch: SwitchId, now: Duration, network: &mut Network) {
         for number in self.range(switch) {
             if self.lines.get_mut(number).is_some_and(|line| line.wire().is_some()) {
@@ -181,7 +181,7 @@ impl Lines {
         }
     }
 
-    /// What the clock has for a line.
+    /// Checks the timer of a line.
     fn due(&mut self, number: usize, now: Duration, network: &mut Network) -> Result<Due, Broken> {
         let Some(line) = self.lines.get_mut(number) else { return Ok(Due::At(NEVER)) };
         let switch = line.switch;
@@ -218,7 +218,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads once and writes. Whether there is more to read at once.
+    /// Reads once and writes. Returns whether there is more to read at once.
     fn turn(
         &mut self,
         number: usize,
@@ -254,7 +254,7 @@ impl Lines {
             if !open.greeted && network.switch(switch).is_ready(channel) {
                 open.greeted = true;
                 line.failures = 0;
-                // Another one may connect.
+                // Now another line may connect.
                 self.next_timer = now;
             }
         }
@@ -279,7 +279,8 @@ impl Lines {
             Stage::Waiting { .. } => {}
             Stage::Connecting { wire, .. } => wire.close(&self.registry),
             Stage::Open(mut open) => {
-                // Also what tells the controller why; if it cannot be told, it is over all the same.
+                // The last output tells the controller why. If it cannot be sent, the connection
+                // closes all the same.
                 let _ = write(&mut open, line.switch, network);
                 network.disconnect(line.switch, open.channel);
                 open.wire.close(&self.registry);
@@ -289,15 +290,15 @@ impl Lines {
     }
 }
 
-/// What the clock has for a line.
+/// The next timer of a line.
 enum Due {
-    /// Now.
+    /// Connect now.
     Connect,
-    /// Something, then.
+    /// Check again at this time.
     At(Duration),
 }
 
-/// Writes as much as the kernel takes.
+/// Writes as many bytes as the kernel takes.
 fn write(open: &mut Open, switch: SwitchId, network: &mut Network) -> Result<(), Broken> {
     loop {
         let written = open.wire.write(network.switch(switch).output(open.channel))?;

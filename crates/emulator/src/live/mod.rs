@@ -1,16 +1,17 @@
 //! The network over real TCP, against any controller.
 //!
 //! # What it is
-//! A [`Live`] is a [`Network`] whose clock follows the real one, and whose switches have connections:
-//! each connects to each of the controllers, and again when it loses one, as real switches do. All
-//! of it is one thread, that of whoever calls [`turn`](Live::turn): sockets never make it wait, and
-//! frames between switches and hosts never leave the process.
+//! A [`Live`] is a [`Network`] whose clock follows real time, and whose switches have TCP
+//! connections. Each switch connects to each controller, and again after it loses a connection, as
+//! real switches do. All this runs in one thread, the one that calls [`turn`](Live::turn). Sockets
+//! never block it, and frames between switches and hosts stay inside the process.
 //!
-//! Between two turns the caller may do with the [`network`](Live::network_mut) what it likes.
+//! Between two turns the caller may use the [`network`](Live::network_mut).
 //!
 //! # What it is not
-//! It does not print, knows no commands, and starts no thread. A network that is more than the machine
-//! can carry is slowed down ([`slipped`](Live::slipped)); its switches still answer their controllers.
+//! It does not print, knows no commands, and starts no thread. If the machine is too slow for the
+//! network, the network slows down ([`slipped`](Live::slipped)); its switches still answer their
+//! controllers.
 
 mod clock;
 mod line;
@@ -32,38 +33,37 @@ pub use crate::backoff::Backoff;
 use crate::network::{Network, NetworkSettings};
 use crate::topology::{SwitchId, Topology};
 
-/// News of the poller that are taken at a time.
+/// Maximum number of events that are taken from the poller at once.
 const EVENTS: usize = 1024;
 
-/// How often somebody who waits for something is asked whether it is there: it may be that
-/// nothing happens for a while.
+/// Maximum time between two checks of a caller's condition: there may be no event for a while.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// The token of the waker; those of the lines are their numbers.
+/// The waker's token; a line's token is its index.
 const WAKER: Token = Token(usize::MAX);
 
-/// The longest wait without a look at the clock; nothing depends on it.
+/// Maximum wait of the poller; the value does not matter.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How a live network runs.
+/// Settings of a live network.
 #[derive(Clone, Debug)]
 pub struct LiveSettings {
-    /// Where the controllers are. Every switch connects to each.
+    /// Addresses of the controllers. Every switch connects to each.
     pub controllers: Vec<SocketAddr>,
-    /// How switches try again.
+    /// How switches wait before they connect again.
     pub backoff: Backoff,
-    /// A controller that is silent for so long is asked for an echo, and given up when it does not
-    /// answer for as long again.
+    /// Silence of a controller after which a switch sends an echo request. After the same time
+    /// without an answer, it closes the connection.
     pub probe_after: Duration,
-    /// The network itself.
+    /// Settings of the network itself.
     pub network: NetworkSettings,
 }
 
 impl LiveSettings {
-    /// Open vSwitch asks a silent controller after 5 s, too.
+    /// 5 s, as in Open vSwitch.
     pub const PROBE_AFTER: Duration = Duration::from_secs(5);
 
-    /// With this controller.
+    /// Settings with this controller.
     #[must_use]
     pub fn new(controller: SocketAddr) -> Self {
         LiveSettings {
@@ -75,19 +75,19 @@ impl LiveSettings {
     }
 }
 
-/// What the operating system does not let a live network do.
+/// The operating system refuses what a live network needs.
 #[derive(Debug, thiserror::Error)]
 #[error("the emulator cannot watch its connections: {0}")]
 pub struct LiveError(#[from] io::Error);
 
-/// Ends the wait of a [`Live`] from another thread.
+/// Wakes a waiting [`Live`] from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<mio::Waker>);
 
 impl Waker {
-    /// [`Live::turn`] returns at once: the one that waits now, or the next.
+    /// Makes [`Live::turn`] return at once: the present call, or the next one.
     pub fn wake(&self) {
-        // It fails only when the poller is gone, and then nobody waits.
+        // It fails only after the poller is gone, and then no call waits.
         let _ = self.0.wake();
     }
 }
@@ -103,10 +103,10 @@ pub struct Live {
 }
 
 impl Live {
-    /// Builds the network. Its switches begin to connect with the first turn.
+    /// Builds the network. Its switches start to connect in the first turn.
     ///
     /// # Errors
-    /// The operating system has no poller to give.
+    /// The operating system has no poller.
     pub fn new(topology: &Topology, settings: LiveSettings) -> Result<Live, LiveError> {
         let LiveSettings { controllers, backoff, probe_after, network } = settings;
         let poll = Poll::new()?;
@@ -129,15 +129,15 @@ impl Live {
         &self.network
     }
 
-    /// The network, to do something with it. It is brought up to now before, so that what is done
-    /// now happens now; what comes of it, happens in the turns that follow.
+    /// The network, for changes. It is advanced to the present time first, so that a change happens
+    /// now. Its effects happen in the next turns.
     pub fn network_mut(&mut self) -> &mut Network {
         self.advance();
         &mut self.network
     }
 
-    /// Stops a switch and starts it again, with its flows, groups and meters or without. Its
-    /// connections are lost, and it connects anew.
+    /// Restarts a switch, with or without its flows, groups and meters. Its connections are lost,
+    /// and it connects again.
     pub fn restart(&mut self, switch: SwitchId, keep_tables: bool) {
         self.lines.restarted(switch, self.clock.real(), &mut self.network);
         self.network.restart(switch, keep_tables);
@@ -149,36 +149,36 @@ impl Live {
         self.clock.real()
     }
 
-    /// How much of it the network has left out because the machine was too slow.
+    /// The real time that the network has skipped because the machine was too slow.
     #[must_use]
     pub fn slipped(&self) -> Duration {
         self.clock.slipped()
     }
 
-    /// How long no controller has said anything.
+    /// Time since a controller was last heard.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
         self.clock.real().saturating_sub(self.lines.heard())
     }
 
-    /// How a switch stands with each controller, in the order of the settings.
+    /// State of a switch's connection to each controller, in the order of the settings.
     pub fn lines(&self, switch: SwitchId) -> impl Iterator<Item = (SocketAddr, LineState)> + '_ {
         self.lines.of(switch, &self.network)
     }
 
-    /// Switches that are connected to every controller, and have agreed on a version.
+    /// Number of switches that have agreed on a version with every controller.
     #[must_use]
     pub fn connected(&self) -> usize {
         self.lines.connected()
     }
 
-    /// What ends a wait from another thread.
+    /// Makes a waker for another thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Runs for so long.
+    /// Runs for this time.
     ///
     /// # Errors
     /// The poller fails.
@@ -186,8 +186,8 @@ impl Live {
         self.run_until(time, |_| false).map(|_| ())
     }
 
-    /// Runs until `done`, which is asked after every turn and every 20 ms, or for so long. Says
-    /// whether it was done.
+    /// Runs until `done` returns true, but at most for `limit`. Returns whether it did. Calls
+    /// `done` after every turn, and every 20 ms.
     ///
     /// # Errors
     /// The poller fails.
@@ -208,14 +208,14 @@ impl Live {
         }
     }
 
-    /// Does what is to be done, or waits for something, at most for so long.
+    /// Does the work that is due, or waits for work, at most for `most`.
     ///
     /// # Errors
     /// The poller fails.
     pub fn turn(&mut self, most: Duration) -> Result<(), LiveError> {
         let before = self.network.counters().events;
         let current = self.advance();
-        // When something has happened in the network, whoever waits for it wants to look first.
+        // After events in the network, the caller's condition is checked first.
         let still = self.network.counters().events == before;
         self.lines.timers(self.clock.real(), &mut self.network);
         let Live { network, lines, .. } = self;
@@ -223,24 +223,24 @@ impl Live {
         let idle = current && still && self.lines.is_idle();
         self.poll(if idle { self.wait(most) } else { Duration::ZERO })?;
         if idle {
-            // What comes of the bytes that have arrived happens now, not when the wait began.
+            // Arrived bytes take effect now, not when the wait began.
             self.advance();
         }
         self.lines.serve(self.clock.real(), &mut self.network);
         Ok(())
     }
 
-    /// Lets the network go on towards now; false if it has further to go.
+    /// Advances the network towards the present time. Returns false if it is still behind.
     fn advance(&mut self) -> bool {
         let now = self.clock.now();
-        // Until its next event a network has nothing to do, and so it is not behind.
+        // Until its next event a network has no work, so it is not behind.
         let next = self.network.next_event().map_or(now, |next| next.min(now));
         let (until, current) = self.clock.step(next.max(self.network.now()));
         self.network.advance(until);
         current
     }
 
-    /// How long there is nothing to do, and at most so long.
+    /// Time until the next work, at most `most`.
     fn wait(&self, most: Duration) -> Duration {
         let event = self.network.next_event();
         let event = event.map_or(MAX_WAIT, |next| next.saturating_sub(self.clock.now()));
@@ -251,7 +251,7 @@ impl Live {
     fn poll(&mut self, wait: Duration) -> Result<(), LiveError> {
         match self.poll.poll(&mut self.events, Some(wait)) {
             Ok(()) => {}
-            // A signal: whoever handles it wants to look at once.
+            // A signal: the caller handles it first.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! One TCP connection, read and written without waiting.
+//! One TCP connection, without blocking.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -7,30 +7,30 @@ use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
-/// What one read takes, before it is the next connection's turn.
+/// Maximum bytes of one read, before the next connection is served.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// A TCP connection on a poller that tells of changes only (edge-triggered).
+/// A TCP connection on an edge-triggered poller.
 pub(super) struct Wire {
     stream: TcpStream,
     readable: bool,
     writable: bool,
-    /// The other end sends no more: there is always something to read, at last the end.
+    /// The other end sends no more: reads return data, and finally the end.
     ending: bool,
 }
 
-/// What a read has brought.
+/// Result of a read.
 pub(super) enum Got {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing for now.
+    /// No bytes now.
     Nothing,
     /// The other end has closed.
     End,
 }
 
 impl Wire {
-    /// Begins to connect. [`established`](Self::established) tells how that went.
+    /// Starts to connect. [`established`](Self::established) reports the result.
     pub(super) fn connect(
         address: SocketAddr,
         registry: &Registry,
@@ -41,14 +41,14 @@ impl Wire {
         Ok(Wire { stream, readable: false, writable: false, ending: false })
     }
 
-    /// The poller has news.
+    /// Handles an event of the poller.
     pub(super) fn ready(&mut self, event: &Event) {
         self.readable |= event.is_readable();
         self.writable |= event.is_writable();
         self.ending |= event.is_read_closed() || event.is_error();
     }
 
-    /// Whether the connection stands, once it can be written to.
+    /// Whether the connection is established and can be written to.
     pub(super) fn established(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -57,7 +57,7 @@ impl Wire {
             return Ok(false);
         }
         match self.stream.peer_addr() {
-            // Where nobody listens at a port of the kernel's own choice, TCP may connect to itself.
+            // If the port is free and in the kernel's own range, TCP may connect to itself.
             Ok(peer) if self.stream.local_addr()? == peer => {
                 Err(io::ErrorKind::ConnectionRefused.into())
             }
@@ -70,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// Whether a read may bring something.
+    /// Whether a read may return bytes.
     pub(super) fn is_readable(&self) -> bool {
         self.readable
     }
@@ -81,7 +81,7 @@ impl Wire {
             match self.stream.read(into) {
                 Ok(0) => return Ok(Got::End),
                 Ok(len) => {
-                    // A short read has emptied the socket; the poller tells of what comes after.
+                    // A short read has emptied the socket; the poller reports later bytes.
                     self.readable = len == into.len() || self.ending;
                     return Ok(Got::Bytes(len));
                 }
@@ -95,7 +95,7 @@ impl Wire {
         }
     }
 
-    /// Writes as much as the kernel takes, and says how much that was.
+    /// Writes as many bytes as the kernel takes, and returns their number.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while self.writable && written < bytes.len() {
@@ -109,9 +109,9 @@ impl Wire {
         Ok(written)
     }
 
-    /// Takes the connection off the poller and closes it.
+    /// Removes the connection from the poller and closes it.
     pub(super) fn close(mut self, registry: &Registry) {
-        // What fails here has been closed already.
+        // On failure it is closed already.
         let _ = registry.deregister(&mut self.stream);
     }
 }

@@ -1,11 +1,11 @@
-//! Cycles among the switches: found, named, or left out.
+//! Cycles of switches: detection, and spanning trees.
 
 use std::collections::VecDeque;
 
 use super::{LinkId, Node, Problem, SwitchId, Topology, TopologyError};
 
 impl Topology {
-    /// Whether no two switches are connected by more than one path.
+    /// Checks that every two switches are connected by at most one path.
     ///
     /// # Errors
     /// [`Problem::Cycle`] for the first link that closes a cycle, with its line and the cycle.
@@ -27,9 +27,9 @@ impl Topology {
         Ok(())
     }
 
-    /// The same switches and hosts with only the links of a spanning tree: those by which each
-    /// switch is reached first, going out from the lowest numbered switch in order of its ports. If
-    /// the switches are not all connected, each part has its tree.
+    /// The same switches and hosts, with only the links of a spanning tree: a search from the
+    /// lowest numbered switch, in order of ports, keeps the link that reaches each switch first. If
+    /// the switches are not all connected, each part has its own tree.
     #[must_use]
     pub fn spanning_tree(&self) -> Topology {
         let mut neighbours = vec![Vec::new(); self.switches().len()];
@@ -84,7 +84,7 @@ impl Topology {
         other
     }
 
-    /// The links that join two switches.
+    /// The links between two switches.
     fn switch_links(&self) -> impl Iterator<Item = (usize, [SwitchId; 2])> + '_ {
         self.links().iter().enumerate().filter_map(|(index, link)| {
             match link.ends.map(|end| end.node) {
@@ -94,7 +94,7 @@ impl Topology {
         })
     }
 
-    /// The names of the switches on the way from one to another over links that form a tree.
+    /// The names of the switches on the path between two switches, over links that form a tree.
     fn path_in(&self, tree: &[[SwitchId; 2]], from: SwitchId, to: SwitchId) -> Vec<String> {
         let mut neighbours = vec![Vec::new(); self.switches().len()];
         for [a, b] in tree {
@@ -119,7 +119,7 @@ impl Topology {
     }
 }
 
-/// Which switches are connected so far (union-find).
+/// The connected parts of the switches so far (union-find).
 pub(super) struct Parts {
     above: Vec<usize>,
 }
@@ -129,21 +129,21 @@ impl Parts {
         Parts { above: (0..n).collect() }
     }
 
-    /// Joins the parts of two switches; false if they are one already.
+    /// Joins the parts of two switches. Returns false if they are one already.
     pub(super) fn join(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.top(a), self.top(b));
         self.above[a] = b;
         a != b
     }
 
-    /// Whether two switches are in parts that are not connected.
+    /// Whether two switches are in different parts.
     pub(super) fn are_apart(&mut self, a: usize, b: usize) -> bool {
         self.top(a) != self.top(b)
     }
 
     fn top(&mut self, mut at: usize) -> usize {
         while self.above[at] != at {
-            // Halving the way keeps it short for who comes next.
+            // Halving the path keeps it short for later calls.
             self.above[at] = self.above[self.above[at]];
             at = self.above[at];
         }

@@ -7,10 +7,10 @@ use bellrock_openflow::MacAddr;
 
 use super::{MAX_FILE_BYTES, MAX_HOSTS, MAX_LINKS, MAX_NAME_BYTES, MAX_SWITCHES};
 
-/// A topology that cannot be: where, and why.
+/// An error in a topology: the line and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
-    /// The line of the file, counted from 1. None if it did not come from a file.
+    /// The line of the file, counted from 1; `None` if it did not come from a file.
     pub line: Option<usize>,
     /// What is wrong.
     pub problem: Problem,
@@ -33,7 +33,7 @@ impl From<Problem> for TopologyError {
     }
 }
 
-/// What is wrong in a topology, with what would be right.
+/// An error in a topology, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// A line does not begin with a known word.
@@ -42,13 +42,13 @@ pub enum Problem {
     /// A `switch` or `host` without a name.
     #[error("a name is missing after {0:?}")]
     MissingName(&'static str),
-    /// A name with other characters than allowed.
+    /// A name with forbidden characters.
     #[error(
         "{0:?} is no name; a name begins with a letter and has at most {MAX_NAME_BYTES} letters, \
          digits, '-', '_' and '.'"
     )]
     BadName(String),
-    /// A link does not name two ends.
+    /// A link without two ends.
     #[error("a link has two ends, like: link s1:1 h1")]
     MissingEnd,
     /// A setting that this kind of line does not have.
@@ -56,36 +56,36 @@ pub enum Problem {
     UnknownKey {
         /// `switch`, `host` or `link`.
         statement: &'static str,
-        /// What was written.
+        /// The setting in the file.
         key: String,
-        /// The settings that it has.
+        /// The settings of this kind of line.
         known: &'static str,
     },
-    /// The same setting twice in one line.
+    /// A setting twice in one line.
     #[error("{0} is set twice in this line")]
     KeyTwice(String),
-    /// A word that is no `key=value`.
+    /// A word that is not `key=value`.
     #[error("{0:?} is no setting; settings are written key=value")]
     NoSetting(String),
-    /// A value that cannot be read.
+    /// An invalid value.
     #[error("{key}={value} cannot be: {want}")]
     BadValue {
         /// The setting.
         key: &'static str,
-        /// What was written.
+        /// The value in the file.
         value: String,
-        /// What would be right.
+        /// The valid values.
         want: &'static str,
     },
-    /// The datapath id is not given and the name has no number that could be it.
+    /// A switch without a datapath id, whose name has no number to take.
     #[error("{0} has no number in its name to be its datapath id; write dpid=0x1 or another")]
     NoDpid(String),
-    /// Two switches or hosts of the same name.
+    /// Two switches or hosts with the same name.
     #[error("the name {name} is taken{}", at(*.first))]
     DuplicateName {
         /// The name.
         name: String,
-        /// The line that had it first.
+        /// The line of the first one.
         first: Option<usize>,
     },
     /// Two switches with the same datapath id.
@@ -112,12 +112,12 @@ pub enum Problem {
         /// The host that has it.
         host: String,
     },
-    /// A link to something that is nowhere declared.
+    /// A link to an unknown node.
     #[error(
         "unknown switch or host {name:?}; a line \"switch {name}\" or \"host {name}\" would declare it"
     )]
     UnknownNode {
-        /// What the link names.
+        /// The name in the link.
         name: String,
     },
     /// Two links at the same port.
@@ -138,48 +138,48 @@ pub enum Problem {
         /// The line of its first link.
         first: Option<usize>,
     },
-    /// Both ends are the same switch.
+    /// A link between a switch and itself.
     #[error("a link of {0} to itself")]
     SelfLink(String),
-    /// Both ends are hosts.
+    /// A link between two hosts.
     #[error("a link between the hosts {0} and {1}; one end of every link is a switch")]
     HostToHost(String, String),
-    /// The topology has a cycle and must not.
+    /// The topology has a cycle, and must have none.
     #[error(
         "the link {link} closes the cycle {}: what is flooded would go round for ever; leave the \
          link out, or choose an app that can take cycles", .path.join(" - ")
     )]
     Cycle {
-        /// The link that closes it.
+        /// The link that closes the cycle.
         link: String,
         /// The switches of the cycle; the first is also the last.
         path: Vec<String>,
     },
-    /// More than the emulator takes.
+    /// Too many switches.
     #[error("more than {MAX_SWITCHES} switches")]
     TooManySwitches,
-    /// More than the emulator takes.
+    /// Too many hosts.
     #[error("more than {MAX_HOSTS} hosts")]
     TooManyHosts,
-    /// More than the emulator takes.
+    /// Too many links.
     #[error("more than {MAX_LINKS} links")]
     TooManyLinks,
-    /// A longer file than the emulator reads.
+    /// The file is too long.
     #[error("a topology file has at most {MAX_FILE_BYTES} bytes")]
     TooLong,
-    /// No topology of this name, or other arguments than it takes.
+    /// An unknown named topology, or wrong arguments for it.
     #[error(
         "no topology {0:?}; there are single:hosts, linear:switches[,hosts], ring:switches[,hosts], \
          tree:depth,fanout, fat-tree:k, leaf-spine:leaves,spines,hosts and waxman:switches,seed, \
          and each takes ,loop-free at its end"
     )]
     UnknownTopology(String),
-    /// An argument of a named topology that is out of its range.
+    /// An argument of a named topology is out of range.
     #[error("{topology}: {want}")]
     BadArgument {
         /// The topology.
         topology: &'static str,
-        /// What would be right.
+        /// The valid values.
         want: &'static str,
     },
 }
@@ -190,7 +190,7 @@ impl Problem {
     }
 }
 
-/// " (line 3)", where a line is known.
+/// " (line 3)", if the line is known.
 fn at(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!(" (line {line})"))
 }

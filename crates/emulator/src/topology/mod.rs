@@ -1,17 +1,17 @@
-//! What a network is made of: switches, hosts, and the links between them.
+//! The parts of a network: switches, hosts, and the links between them.
 //!
 //! # What it is
-//! A [`Topology`] is plain data, right by construction: names, datapath ids and addresses are there
-//! once, every port has at most one link, a host has one. It comes from a name
-//! ([`Named`], `tree:2,3`), from a file ([`Topology::parse`]), or from calls of
+//! A [`Topology`] is plain data. It is always valid: names, datapath ids and addresses are unique,
+//! every port has at most one link, every host at most one. It comes from a name ([`Named`],
+//! `tree:2,3`), from a file ([`Topology::parse`]), or from calls of
 //! [`add_switch`](Topology::add_switch), [`add_host`](Topology::add_host) and
-//! [`add_link`](Topology::add_link). It prints as the file that describes it.
+//! [`add_link`](Topology::add_link). It prints as a topology file.
 //!
 //! # What it is not
-//! It forwards nothing and does not change: what happens to links and hosts while a network runs is
-//! the network's business.
+//! It forwards nothing and does not change: the network handles links that go down and hosts that
+//! move.
 //!
-//! Names, numbers of ports and addresses of the topologies that Mininet has too are Mininet's.
+//! A topology that Mininet has too uses Mininet's names, port numbers and addresses.
 
 mod cycle;
 mod error;
@@ -30,17 +30,17 @@ pub use error::{Problem, TopologyError};
 pub use named::{Named, fat_tree, leaf_spine, linear, ring, single, tree, waxman};
 pub use units::{Bandwidth, Loss};
 
-/// Most switches of a topology: what a controller's 65,536 ports to one address could still connect.
+/// Maximum number of switches: one machine has 65,536 ports for connections to one address.
 pub const MAX_SWITCHES: usize = 65_536;
-/// Most hosts of a topology. They get their addresses from 10.0.0.0/8 by their number.
+/// Maximum number of hosts. Their addresses come from 10.0.0.0/8, by their number.
 pub const MAX_HOSTS: usize = 1 << 20;
-/// Most links of a topology.
+/// Maximum number of links.
 pub const MAX_LINKS: usize = 1 << 21;
-/// Longest name of a switch or host, in bytes.
+/// Maximum length of a name, in bytes.
 pub const MAX_NAME_BYTES: usize = 32;
-/// Longest topology file, in bytes: some 60 for each of the most links.
+/// Maximum length of a topology file: some 60 bytes for each of the maximum number of links.
 pub const MAX_FILE_BYTES: usize = 128 << 20;
-/// Highest number of a switch's port: the last one below the reserved ones of OpenFlow 1.0.
+/// Maximum port number of a switch: below the reserved ports of OpenFlow 1.0.
 pub const MAX_PORT: u32 = 0xfeff;
 
 /// The number of a switch in its topology, from 0.
@@ -88,9 +88,9 @@ pub struct SwitchSpec {
     pub name: String,
     /// Its datapath id.
     pub dpid: u64,
-    /// How many flow tables it has, if that is said; 1 to 255.
+    /// Number of flow tables, 1 to 255, if it is set.
     pub tables: Option<u8>,
-    /// How many flows each table holds, if that is said.
+    /// Maximum number of flows in each table, if it is set.
     pub capacity: Option<u32>,
 }
 
@@ -101,12 +101,12 @@ pub struct HostSpec {
     pub name: String,
     /// Its Ethernet address.
     pub mac: MacAddr,
-    /// Its Internet address. All hosts are on one network: no host has a router.
+    /// Its Internet address. All hosts are in one network without routers.
     pub ip: Ipv4Addr,
 }
 
 impl HostSpec {
-    /// The host of this number, counted from 1, with Mininet's addresses: 10.0.0.1 and
+    /// Makes the host of this number, counted from 1, with Mininet's addresses: 10.0.0.1 and
     /// 00:00:00:00:00:01 for the first.
     #[must_use]
     pub fn numbered(name: impl Into<String>, number: u32) -> HostSpec {
@@ -123,26 +123,26 @@ impl HostSpec {
 pub struct End {
     /// The switch or host.
     pub node: Node,
-    /// The number of the switch's port. A host has but one port, 0.
+    /// The number of the switch's port. A host has only port 0.
     pub port: u32,
 }
 
 /// How a link carries frames, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkShape {
-    /// How long a bit travels.
+    /// Propagation delay.
     pub delay: Duration,
-    /// Which share of the frames is lost, drawn by the network's seed.
+    /// Share of frames that are lost; the network's seed decides which.
     pub loss: Loss,
-    /// How fast frames are put on the link; None is in no time.
+    /// Rate at which frames are sent; `None` is unlimited.
     pub bandwidth: Option<Bandwidth>,
-    /// How many frames wait for the link, with the one being sent; a further one is dropped. It
-    /// says nothing for a link without a bandwidth, where none has to wait.
+    /// Maximum number of frames in the queue, with the one that is being sent; more are dropped.
+    /// Without a bandwidth no frame waits.
     pub queue: u32,
 }
 
 impl LinkShape {
-    /// Frames that wait for a link if nothing else is said: 12 ms of full frames at 100 Mb/s.
+    /// Default queue length in frames: 12 ms of full frames at 100 Mb/s.
     pub const DEFAULT_QUEUE_FRAMES: u32 = 100;
 }
 
@@ -166,25 +166,25 @@ pub struct LinkSpec {
     pub shape: LinkShape,
 }
 
-/// What a network is made of. See the [module](self).
+/// The parts of a network. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     switches: Vec<SwitchSpec>,
     hosts: Vec<HostSpec>,
     links: Vec<LinkSpec>,
-    /// The lines of the file that the links came from; empty, or one for each link.
+    /// The lines of the links in the file; empty, or one for each link.
     link_lines: Vec<usize>,
     names: HashMap<String, (Node, Option<usize>)>,
     dpids: HashMap<u64, SwitchId>,
     macs: HashMap<MacAddr, HostId>,
     ips: HashMap<Ipv4Addr, HostId>,
     ends: HashMap<(Node, u32), LinkId>,
-    /// The highest port of each switch that has a link.
+    /// The highest port with a link, for each switch.
     last_port: Vec<u32>,
 }
 
-/// Two topologies are the same if they have the same switches, hosts and links in the same order,
-/// wherever they were written.
+/// Two topologies are equal if they have the same switches, hosts and links in the same order. The
+/// lines of the file do not matter.
 impl PartialEq for Topology {
     fn eq(&self, other: &Self) -> bool {
         (&self.switches, &self.hosts, &self.links) == (&other.switches, &other.hosts, &other.links)
@@ -194,7 +194,7 @@ impl PartialEq for Topology {
 impl Eq for Topology {}
 
 impl Topology {
-    /// A topology of nothing.
+    /// An empty topology.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -203,7 +203,7 @@ impl Topology {
     /// Adds a switch.
     ///
     /// # Errors
-    /// Its name or datapath id is another's, or there are too many.
+    /// Its name or datapath id is used already, or there are too many switches.
     pub fn add_switch(&mut self, switch: SwitchSpec) -> Result<SwitchId, TopologyError> {
         self.put_switch(switch, None)
     }
@@ -211,17 +211,18 @@ impl Topology {
     /// Adds a host.
     ///
     /// # Errors
-    /// Its name or one of its addresses is another's, or no host's; or there are too many.
+    /// Its name or an address is used already, or the address is no host address; or there are too
+    /// many hosts.
     pub fn add_host(&mut self, host: HostSpec) -> Result<HostId, TopologyError> {
         self.put_host(host, None)
     }
 
-    /// Adds a link between two nodes, each at a port or, with None, at the port behind the highest
-    /// that has a link. A host has no ports to choose from.
+    /// Adds a link between two nodes. `None` as a port means the port after the highest one with a
+    /// link. A host has no choice of ports.
     ///
     /// # Errors
-    /// A port or a host has a link already, no end is a switch, both are the same one, or there are
-    /// too many.
+    /// A port or a host has a link already, no end is a switch, both ends are the same switch, or
+    /// there are too many links.
     pub fn add_link(
         &mut self,
         a: (Node, Option<u32>),
@@ -231,7 +232,7 @@ impl Topology {
         self.put_link(a, b, shape, None)
     }
 
-    /// Gives this bandwidth, and a queue of so many frames, to all links that have no bandwidth.
+    /// Gives this bandwidth and queue length to all links without a bandwidth.
     pub fn limit_links(&mut self, bandwidth: Bandwidth, queue: u32) {
         for shape in self.links.iter_mut().map(|link| &mut link.shape) {
             if shape.bandwidth.is_none() {
@@ -313,10 +314,10 @@ impl Topology {
             .map(|(i, _)| LinkId::of(i))
     }
 
-    /// The highest port of a switch that has a link; 0 if none has.
+    /// The highest port of a switch with a link; 0 if it has no links.
     ///
     /// # Panics
-    /// The switch is of another topology.
+    /// The switch belongs to another topology.
     #[must_use]
     pub fn last_port(&self, switch: SwitchId) -> u32 {
         self.last_port[switch.index()]
@@ -325,7 +326,7 @@ impl Topology {
     /// The name of a switch or host.
     ///
     /// # Panics
-    /// It is of another topology.
+    /// The node belongs to another topology.
     #[must_use]
     pub fn name(&self, node: Node) -> &str {
         match node {
@@ -334,7 +335,7 @@ impl Topology {
         }
     }
 
-    /// An end of a link as it is written: `s1:3`, or a host's name.
+    /// An end of a link as in a topology file: `s1:3`, or a host's name.
     #[must_use]
     pub fn end_name(&self, end: End) -> impl fmt::Display + '_ {
         EndName { topology: self, end }
@@ -427,7 +428,7 @@ impl Topology {
         Ok(id)
     }
 
-    /// The end at a port that has no link yet.
+    /// The end of a new link at a port that must have no link.
     fn free_end(&self, (node, port): (Node, Option<u32>)) -> Result<End, Problem> {
         let port = match (node, port) {
             (Node::Host(_), _) => 0,
@@ -464,7 +465,7 @@ impl Topology {
         }
     }
 
-    /// The line of the file that a link came from.
+    /// The line of a link in the file.
     fn line_of(&self, link: LinkId) -> Option<usize> {
         self.link_lines.get(link.index()).copied()
     }

@@ -1,6 +1,6 @@
-//! Topologies that have a name.
+//! Named topologies.
 //!
-//! Where Mininet has the same one, switches, hosts, ports and addresses are numbered as there.
+//! A topology that Mininet has too numbers switches, hosts, ports and addresses as Mininet does.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,10 @@ use super::{
     Topology, TopologyError,
 };
 
-/// A topology by its name, as it is written at a command: `tree:2,3`.
+/// A named topology, as on the command line: `tree:2,3`.
 ///
-/// Every one takes `loop-free` as a last argument: then only the links of a spanning tree are
-/// there, for apps that cannot take cycles. `fat-tree:16,loop-free` still has its 320 switches and
-/// 1,024 hosts.
+/// All take `loop-free` as the last argument: only the links of a spanning tree remain, for apps
+/// that cannot handle cycles. `fat-tree:16,loop-free` still has 320 switches and 1,024 hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     kind: Kind,
@@ -42,8 +41,8 @@ pub const fn single(hosts: u32) -> Named {
     named(Kind::Single { hosts })
 }
 
-/// A line of switches with so many hosts each, named `h1` to `hn` if each has one, and else
-/// `h1s1`, `h2s1` and so on, as in Mininet.
+/// A line of switches with `hosts` hosts each. Their names are `h1` to `hn` for one host each,
+/// otherwise `h1s1`, `h2s1` and so on, as in Mininet.
 #[must_use]
 pub const fn linear(switches: u32, hosts: u32) -> Named {
     named(Kind::Linear { switches, hosts })
@@ -55,8 +54,8 @@ pub const fn ring(switches: u32, hosts: u32) -> Named {
     named(Kind::Ring { switches, hosts })
 }
 
-/// A tree of switches of this depth, where each has `fanout` children; those of the last switches
-/// are hosts.
+/// A tree of switches of this depth with `fanout` children each; the children of the lowest
+/// switches are hosts.
 #[must_use]
 pub const fn tree(depth: u32, fanout: u32) -> Named {
     named(Kind::Tree { depth, fanout })
@@ -65,24 +64,24 @@ pub const fn tree(depth: u32, fanout: u32) -> Named {
 /// The fat-tree of `k`-port switches (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): `k` pods of
 /// `k/2` aggregation and `k/2` edge switches, `(k/2)²` core switches, `k³/4` hosts.
 ///
-/// Core switches come first, then each pod's aggregation and its edge switches. Ports of a core
-/// switch are its pods; an aggregation switch has its edge switches at the lower half of its ports
-/// and cores at the upper; an edge switch has hosts at the lower half.
+/// Core switches come first, then each pod's aggregation and edge switches. Port p of a core switch
+/// leads to pod p. An aggregation switch has edge switches at the lower half of its ports and cores
+/// at the upper half. An edge switch has hosts at the lower half.
 #[must_use]
 pub const fn fat_tree(k: u32) -> Named {
     named(Kind::FatTree { k })
 }
 
-/// Leaf switches with so many hosts each, at their first ports, and each leaf linked to every spine
-/// behind them. Leaves come first.
+/// Leaf switches with `hosts` hosts each at their first ports; the next ports of each leaf lead to
+/// all spines. Leaves come first.
 #[must_use]
 pub const fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> Named {
     named(Kind::LeafSpine { leaves, spines, hosts })
 }
 
-/// A random network (Waxman, JSAC 1988): switches with a host each lie in a unit square, and two are
-/// linked with probability `0.2 · exp(-d / (0.15 · √2))`, where d is the distance between them.
-/// Parts that are not linked then are joined by the shortest link between them.
+/// A random network (Waxman, JSAC 1988). Switches with a host each lie in a unit square. Two are
+/// linked with probability `0.2 · exp(-d / (0.15 · √2))`, where d is their distance. Unconnected
+/// parts are then joined by the shortest links between them.
 #[must_use]
 pub const fn waxman(switches: u32, seed: u64) -> Named {
     named(Kind::Waxman { switches, seed })
@@ -95,10 +94,10 @@ impl Named {
         Named { loop_free: true, ..self }
     }
 
-    /// Builds it.
+    /// Builds the topology.
     ///
     /// # Errors
-    /// An argument is out of its range, or there would be too many switches or hosts.
+    /// An argument is out of range, or there would be too many switches or hosts.
     pub fn build(self) -> Result<Topology, TopologyError> {
         let builder = Builder::default();
         let topology = match self.kind {
@@ -189,14 +188,14 @@ fn check(n: u32, topology: &'static str, want: &'static str) -> Result<u32, Topo
 
 type Built = Result<Topology, TopologyError>;
 
-/// A topology that numbers its switches and hosts as they come.
+/// Builds a topology, and numbers switches and hosts in the order in which they are added.
 #[derive(Default)]
 struct Builder {
     topology: Topology,
 }
 
 impl Builder {
-    /// Refuses before building what would be refused after minutes.
+    /// Checks the size first: building would take minutes before it fails.
     fn sized(&self, switches: u64, hosts: u64) -> Result<(), TopologyError> {
         if switches > MAX_SWITCHES as u64 {
             return Err(Problem::TooManySwitches.into());
@@ -255,7 +254,7 @@ impl Builder {
         self.sized(switches.into(), u64::from(switches) * u64::from(hosts))?;
         let line = self.switches(switches)?;
         let mut own = Vec::new();
-        // Addresses go by the hosts' names in natural order, as in Mininet: h1s1, h1s2, h2s1.
+        // Addresses follow the natural order of the hosts' names, as in Mininet: h1s1, h1s2, h2s1.
         for host in 1..=hosts {
             for switch in 1..=switches {
                 let name =
@@ -291,9 +290,10 @@ impl Builder {
         Ok(self.topology)
     }
 
-    /// Mininet numbers going down first, and links a child when all below it is there. So a
-    /// switch's ports 1 to `fanout` are its children, the one behind them its parent. (A recursion:
-    /// with a fanout of 1 its depth is bounded by [`MAX_TREE_DEPTH`], else by the most switches.)
+    /// Mininet numbers a switch before its children, and links a child after building everything
+    /// below it. So ports 1 to `fanout` of a switch lead to its children, and the next port to its
+    /// parent. (The recursion is limited: with a fanout of 1 by [`MAX_TREE_DEPTH`], otherwise by
+    /// the maximum number of switches.)
     fn subtree(&mut self, depth: u32, fanout: u32) -> Result<Node, TopologyError> {
         if depth > MAX_TREE_DEPTH {
             return Err(bad("tree", "a depth of 1000 or less; linear is a long line"));
@@ -379,7 +379,7 @@ impl Builder {
                 self.join(switches[i], switches[j])?;
             }
         }
-        // Of what would join two parts, the shortest first.
+        // Of the links that would join two parts, the shortest comes first.
         let mut gaps: Vec<_> = pairs().filter(|(i, j)| parts.are_apart(*i, *j)).collect();
         gaps.sort_by(|(i, j), (k, l)| distance(*i, *j).total_cmp(&distance(*k, *l)));
         for (i, j) in gaps {
@@ -391,14 +391,14 @@ impl Builder {
     }
 }
 
-/// Deepest tree: it is built, as in Mininet, by going down.
+/// Maximum depth of a tree: it is built by recursion, as in Mininet.
 const MAX_TREE_DEPTH: u32 = 1000;
-/// Most switches of a Waxman network: every pair is looked at.
+/// Maximum number of switches of a Waxman network: it compares every pair.
 const MAX_WAXMAN_SWITCHES: u32 = 4096;
-/// How far links reach, as a share of the longest distance. The value that generators of networks
-/// (BRITE) begin with, as the next.
+/// Reach of links, as a share of the longest distance. Both values are the defaults of the
+/// generator BRITE.
 const WAXMAN_ALPHA: f64 = 0.15;
-/// How many links there are.
+/// Density of links.
 const WAXMAN_BETA: f64 = 0.2;
 
 #[cfg(test)]
@@ -462,7 +462,7 @@ mod tests {
         for switch in 0..20 {
             assert_eq!(topology.last_port(SwitchId(switch)), 4, "all switches have 4 ports");
         }
-        // Port p of a core switch is pod p.
+        // Port p of a core switch leads to pod p.
         let core = Node::Switch(SwitchId(3));
         let pods: Vec<_> = (1..=4)
             .map(|port| topology.links()[topology.link_at(core, port).unwrap().index()].ends[1])

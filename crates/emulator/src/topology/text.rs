@@ -1,6 +1,7 @@
-//! The file that describes a topology: read and written.
+//! Reads and writes topology files.
 //!
-//! One line is one thing. `docs/book/src/reference/topology-file.md` describes it to users.
+//! One line declares one thing. `docs/book/src/reference/topology-file.md` describes the format for
+//! users.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ impl Topology {
     /// Reads a topology file. Lines may come in any order.
     ///
     /// # Errors
-    /// The first line that is wrong, and why. Links are looked at after switches and hosts.
+    /// The first wrong line and its problem. Links are read after switches and hosts.
     pub fn parse(text: &str) -> Result<Topology, TopologyError> {
         if text.len() > MAX_FILE_BYTES {
             return Err(Problem::TooLong.into());
@@ -32,7 +33,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Reads a line that declares a switch or a host; lets one of a link pass.
+    /// Reads a line that declares a switch or a host; ignores the line of a link.
     fn read_node<'t>(
         &mut self,
         mut words: impl Iterator<Item = &'t str>,
@@ -55,7 +56,7 @@ impl Topology {
         }
     }
 
-    /// Reads a line that declares a link; lets others pass.
+    /// Reads a line that declares a link; ignores other lines.
     fn read_link<'t>(
         &mut self,
         mut words: impl Iterator<Item = &'t str>,
@@ -73,7 +74,7 @@ impl Topology {
         self.put_link(a, b, shape, Some(line)).map(|_| ())
     }
 
-    /// Reads `s1:3`, or a name alone.
+    /// Reads an end: `s1:3`, or a name alone.
     fn read_end(&self, word: &str) -> Result<(Node, Option<u32>), Problem> {
         let (name, port) = match word.split_once(':') {
             Some((name, port)) => (name, Some(port)),
@@ -93,7 +94,7 @@ impl Topology {
     }
 }
 
-/// The lines that say something, with their numbers, as words.
+/// The lines with words, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let line = line.split('#').next().unwrap_or_default();
@@ -120,7 +121,7 @@ fn read_switch<'t>(
         }
         _ => None,
     })?;
-    // As in Mininet, s7 is datapath 7.
+    // As in Mininet, s7 has the datapath id 7.
     let numbered = || {
         let from = name.find(|c: char| c.is_ascii_digit())?;
         let digits = name[from..].split(|c: char| !c.is_ascii_digit()).next()?;
@@ -169,7 +170,7 @@ fn read_shape<'t>(words: impl Iterator<Item = &'t str>) -> Result<LinkShape, Pro
     })
 }
 
-/// Goes through `key=value` words. `put` returns None for a key that it does not know.
+/// Reads `key=value` words. `put` returns `None` for an unknown key.
 fn settings<'t>(
     statement: &'static str,
     known: &'static str,
@@ -210,7 +211,7 @@ fn set_said<T>(
     }
 }
 
-/// A number of digits alone: `parse` would take a sign.
+/// Reads a number of digits only: `parse` would accept a sign.
 fn number(text: &str) -> Option<u32> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -222,13 +223,13 @@ fn read_dpid(text: &str) -> Option<u64> {
 }
 
 impl TopologyError {
-    /// The error at this line, unless it knows its own.
+    /// Sets the line of the error, unless it has one.
     fn or_at(self, line: usize) -> TopologyError {
         TopologyError { line: self.line.or(Some(line)), ..self }
     }
 }
 
-/// The file that [`Topology::parse`] reads the same topology from.
+/// The topology file that [`Topology::parse`] reads as the same topology.
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for switch in self.switches() {
@@ -372,7 +373,7 @@ link s1 edge:9
         }
     }
 
-    /// Any topology that calls can make: what is refused is left out.
+    /// Any topology that calls can make; refused calls are skipped.
     fn any_topology() -> impl Strategy<Value = Topology> {
         let switch = (any::<u64>(), prop::option::of(1..=u8::MAX), any::<Option<u32>>());
         let host = (1..200_u32, 1..200_u32);

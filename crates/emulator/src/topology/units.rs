@@ -1,25 +1,25 @@
-//! How delays, losses and bandwidths are written.
+//! The text forms of delays, losses and bandwidths.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A share of frames that is lost, in millionths.
+/// A share of lost frames, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss(u32);
 
 impl Loss {
-    /// Nothing is lost.
+    /// No loss.
     pub const NONE: Loss = Loss(0);
     const WHOLE: u32 = 1_000_000;
 
-    /// This many of a million frames; more than a million is all.
+    /// This many of a million frames; more than a million means all.
     #[must_use]
     pub const fn per_million(share: u32) -> Loss {
         Loss(if share > Self::WHOLE { Self::WHOLE } else { share })
     }
 
-    /// How many of a million frames are lost.
+    /// Number of lost frames of a million.
     #[must_use]
     pub const fn millionths(self) -> u32 {
         self.0
@@ -56,7 +56,7 @@ impl FromStr for Loss {
 pub struct Bandwidth(u64);
 
 impl Bandwidth {
-    /// The fastest link: 1 Pb/s, far beyond what a nanosecond clock tells apart.
+    /// The fastest link: 1 Pb/s, far more than a nanosecond clock can resolve.
     pub const MAX_BITS_PER_SECOND: u64 = 1_000_000_000_000_000;
 
     /// This many bits per second; at least 1, at most [`Self::MAX_BITS_PER_SECOND`].
@@ -71,7 +71,7 @@ impl Bandwidth {
         self.0
     }
 
-    /// How long so many bytes take, rounded up to a nanosecond.
+    /// Time for this many bytes, rounded up to a nanosecond.
     #[must_use]
     pub fn time_of(self, bytes: usize) -> Duration {
         let bits = bytes as u128 * 8 * 1_000_000_000;
@@ -114,7 +114,7 @@ impl FromStr for Bandwidth {
 
 const DELAY_UNITS: [(&str, u64); 4] =
     [("ms", 1_000_000), ("us", 1000), ("ns", 1), ("s", 1_000_000_000)];
-/// The longest delay of a link: an hour.
+/// Maximum delay of a link: an hour.
 const MAX_DELAY: Duration = Duration::from_secs(3600);
 
 /// Reads a delay: `1ms`, `2.5us`, `3s`.
@@ -129,7 +129,7 @@ pub(super) fn parse_delay(text: &str) -> Result<Duration, &'static str> {
     if picos % 1000 != 0 || delay > MAX_DELAY { Err(WANT) } else { Ok(delay) }
 }
 
-/// A delay as it is written, in the largest unit that needs no decimals.
+/// A delay as text, in the largest unit without decimals.
 pub(super) struct Delay(pub(super) Duration);
 
 impl fmt::Display for Delay {
@@ -143,7 +143,7 @@ impl fmt::Display for Delay {
     }
 }
 
-/// A number with at most `places` decimals, times ten to the power of them. Digits only.
+/// Reads a number with at most `places` decimals, as a multiple of 10^-`places`. Digits only.
 fn decimal(text: &str, places: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -25,8 +25,8 @@ pub struct FlowTable {
     slots: Vec<Option<Flow>>,
     free: Vec<u32>,
     classifier: Classifier,
-    /// Times at which to check the timeouts of a flow. A packet that extends an idle timeout changes
-    /// nothing here: the flow is checked at the old time, and inserted again.
+    /// Times at which to check the timeouts of a flow. A packet that extends an idle timeout
+    /// changes nothing here: the flow is checked at the old time, and inserted again.
     due: BTreeSet<(Duration, u32)>,
     capacity: u32,
     /// Packets looked up.
