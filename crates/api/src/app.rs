@@ -11,7 +11,7 @@ use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInf
 pub enum Verdict {
     /// The next app in the chain sees the packet too.
     Pass,
-    /// The packet is dealt with. No later app sees it.
+    /// The packet is handled. No later app sees it.
     Consume,
 }
 

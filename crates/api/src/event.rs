@@ -406,7 +406,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Writes the number of repeated happenings.
+/// Writes the number of repetitions, if there are several.
 fn write_times(f: &mut fmt::Formatter<'_>, times: u64) -> fmt::Result {
     if times > 1 { write!(f, " ({times} times)") } else { Ok(()) }
 }

@@ -211,7 +211,7 @@ mod tests {
     use crate::Dpid;
 
     thread_local! {
-        /// How many hosts were looked at.
+        /// Number of hosts that look-ups have visited.
         pub(super) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
@@ -254,7 +254,8 @@ mod tests {
         assert_eq!(vlans(&hosts), [None, Some(4095)]);
     }
 
-    /// `provisioning` looks its hosts up whenever any host has changed: that must not take longer where there are more hosts.
+    /// `provisioning` looks up its hosts after each change of any host: that must not take longer
+    /// with more hosts.
     #[test]
     fn nobody_looks_at_other_hosts_to_find_those_of_an_address_or_of_a_port() {
         let mut hosts = Hosts::default();

@@ -195,9 +195,8 @@ impl Network {
 
     /// Sends a message to any switch. Messages of one sender (a handler or a task) to one switch
     /// arrive in the order in which they were sent, even if another worker takes over the switch
-    /// meanwhile. They are never interleaved with messages of other senders. What a handler writes
-    /// to its own switch by [`crate::Switch`] goes out with its answers, independently of messages
-    /// sent by this.
+    /// meanwhile. Each message arrives whole. What a handler writes to its own switch by
+    /// [`crate::Switch`] goes out with its answers, independently of messages sent by this.
     ///
     /// A flow_mod gets the app's cookie and a priority of its band, as by
     /// [`crate::Switch::install`]. The switch's answer is discarded.

@@ -61,7 +61,7 @@ pub(crate) struct Acceptor {
     /// Time of the last log line about missing file descriptors.
     pub(crate) said_out_of_files: Option<Instant>,
     pub(crate) refusals: Refusals,
-    /// Where it publishes events, and whose clock they have.
+    /// Publishes events, and is their clock.
     pub(crate) network: Network,
 }
 

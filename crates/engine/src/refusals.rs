@@ -1,5 +1,5 @@
-//! Connections that are refused as soon as they come, as events: one a minute with their number, so that nobody floods the
-//! events by connecting.
+//! Events of connections that are refused at once: one event a minute with their number, so that
+//! connecting cannot flood the events.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellrock_api::{EndReason, Ended, Event};
 
-/// How often such an event is published at most.
+/// Minimum time between two such events.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a connection is refused.
@@ -38,29 +38,29 @@ impl Refused {
     }
 }
 
-/// Which of them are published.
+/// Decides which refusals are published.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// When the last event was.
+    /// Time of the last event.
     published: Option<Duration>,
-    /// How many were refused since then, and the last of them.
+    /// Number of refusals since then, with the last one.
     since: Option<(u64, IpAddr, Refused)>,
 }
 
 impl Refusals {
-    /// Notes one. [`Refusals::due`] says what is published of it.
+    /// Notes a refusal. [`Refusals::due`] returns the event.
     pub(crate) fn refused(&mut self, from: IpAddr, why: Refused) {
         let before = self.since.as_ref().map_or(0, |(times, ..)| *times);
         self.since = Some((before.saturating_add(1), from, why));
     }
 
-    /// When an event is due; `None` where nothing was refused.
+    /// Time of the next event; `None` if no connection was refused.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.since.as_ref()?;
         Some(self.published.map_or(Duration::ZERO, |at| at.saturating_add(REPORTED_EVERY)))
     }
 
-    /// The event that is due.
+    /// Takes the event that is due, if any.
     pub(crate) fn due(&mut self, now: Duration) -> Option<Event> {
         if self.next()? > now {
             return None;

@@ -26,7 +26,7 @@ pub enum Event<'b> {
         /// The packet.
         packet: PacketIn<'b>,
     },
-    /// A port was added, removed or changed. An earlier change than `Ready` is also applied to the
+    /// A port was added, removed or changed. Before `Ready`, the change is also applied to the
     /// switch's ports.
     PortStatus(PortStatus),
     /// A flow was removed. Only after `Ready`.

@@ -3,7 +3,6 @@
 //!
 //! Each worker decides for itself, from its own load and the loads that the others publish: one
 //! word each, written once a window and never for a packet. `hand_over` carries the decision out.
-//! the decision is in `hand_over`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -4,7 +4,6 @@
 //! unused lengths come back as zero, action sets come sorted, flags of the command are gone, and
 //! 1.0 has other forms. To compare a wanted flow with reported ones, it is encoded in the switch's
 //! version, decoded again, and both are normalized.
-//! back, and both are put in order.
 
 use bellrock_openflow::{
     Action, EncodeError, FlowCommand, FlowFlags, FlowMod, FlowStats, Instruction, Instructions,

@@ -44,8 +44,8 @@
 //! - One run may read two variables at two moments. Then it does not commit, and its errors and
 //!   waits are ignored; but it must end. So it must not loop until two variables agree, and must
 //!   not panic if they do not.
-//! - A transaction inside a transaction panics. Write a smaller one as a function that takes `&mut
-//!   Transaction`.
+//! - A transaction inside a transaction panics. A smaller one is a function that takes
+//!   `&mut Transaction`.
 //! - Transactions are optimistic: one that another overtakes starts again. One of them always makes
 //!   progress, but short transactions can overtake a long one for as long as they keep coming. A
 //!   handler gives up after [`MAX_ATTEMPTS`] with [`Error::Contended`]; a task yields to other
