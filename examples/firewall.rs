@@ -11,8 +11,7 @@ struct Firewall;
 impl Handler for Firewall {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
         let telnet = Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(TELNET);
-        // No action means drop. Flows of the first app have higher priorities than those of the
-        // next.
+        // No action means drop. The first app has the highest priorities.
         switch.install(&FlowMod::add(&telnet))?;
         Ok(())
     }

@@ -93,8 +93,7 @@ impl Handler for Balancer {
 // ANCHOR: rewrite
 impl Balancer {
     /// Gives a backend to a client without flows, by a flow in each direction. The client's address
-    /// decides which: its second packet may come while the switch still installs the flows for the
-    /// first.
+    /// decides which: its second packet may come before the flows are installed.
     fn balance(&mut self, switch: &mut Switch, packet: &PacketIn, client: Ipv4Addr) -> Result {
         let known: Vec<_> = self.backends.iter().filter(|backend| backend.at.is_some()).collect();
         let turn = u32::from(client).checked_rem(known.len() as u32);
@@ -116,8 +115,7 @@ fn to_vip() -> Match {
 }
 
 impl Backend {
-    /// Actions that send a packet for the virtual address to this backend. None until it has
-    /// answered.
+    /// Actions that send packets to this backend. None until it has answered.
     fn rewritten_to_it(&self) -> Actions {
         let Some((mac, port)) = self.at else { return Actions::new() };
         Actions::new().set_eth_dst(mac).set_ipv4_dst(self.ip).output(port)
@@ -184,8 +182,7 @@ impl Balancer {
         for backend in self.backends.iter().filter(|backend| backend.at.is_some()) {
             group = group.bucket(BucketEntry::of(&backend.rewritten_to_it()).weight(1));
         }
-        // Removing a group removes its flow too. In that moment, packets of clients go to the
-        // controller.
+        // Removing a group removes its flow. Until it is back, clients use the controller.
         let changes = vec![
             Change::RemoveGroup(GROUP),
             Change::AddGroup(group),

@@ -3,9 +3,8 @@
 //!
 //! `cargo bench -p bellrock --features cli --bench hand_over`, with `-- --pairs N` for N pairs of
 //! runs. It needs two cores, which the generator shares. So the app does some microseconds of work
-//! for each packet, like one that computes paths; the learning switch alone is faster than the
-//! generator's share of a second core. Every answer is verified. Runs without and with hand-over
-//! take turns.
+//! for each packet, since the learning switch alone is faster than the generator's share of a core.
+//! Every answer is verified. Runs without and with hand-over take turns.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -23,8 +22,7 @@ use bellrock_tables::Budget;
 
 const SWITCHES: u32 = 16;
 
-/// Steps of work for each packet. Each depends on the one before; together they take some 10
-/// microseconds.
+/// Steps of work for each packet. Each depends on the one before; all take some 10 microseconds.
 const WORK_STEPS: u32 = 8000;
 
 /// Time for all switches to move to one worker, and for that worker to notice its overload.
@@ -174,8 +172,7 @@ fn measure(
     Ok(Measured { rate: report.summary.rate.median, spread, handed_over })
 }
 
-/// Waits until all switches are up, and moves them to the first worker. Returns how many were on
-/// another.
+/// Waits until all switches are up, and moves them to the first worker. Returns the number moved.
 fn all_to_the_first(monitor: &Monitor) -> u64 {
     let deadline = Instant::now() + CONNECT_PATIENCE;
     while monitor.switches().len() < SWITCHES as usize && Instant::now() < deadline {

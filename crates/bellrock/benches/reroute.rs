@@ -1,5 +1,4 @@
-//! Measures the time from the failure of a link until all its flows use another path, confirmed by
-//! their switches.
+//! Measures the time from the failure of a link until all its flows have moved and are confirmed.
 //!
 //! `cargo bench -p bellrock --features cli --bench reroute`, with `-- --rounds N` for N failures.
 //! The controller, with routing and its services, and a live emulated network share this machine
@@ -31,8 +30,7 @@ use fastrand::Rng;
 const SWITCHES: u32 = 206;
 const LINKS: usize = 416;
 
-/// Number of hosts, and hosts per switch. Each host sends to every other one, which makes 16,002
-/// routes.
+/// Number of hosts, and hosts per switch. All pairs of hosts make 16,002 routes.
 const HOSTS: u32 = 127;
 const HOSTS_PER_SWITCH: u32 = 8;
 

@@ -8,9 +8,8 @@
 #![doc = include_str!("../../../examples/hub.rs")]
 //! ```
 //!
-//! With the feature `lab`, `lab::Lab` tests an app on emulated networks and a virtual clock. With
-//! the feature `apps`, the crate has the apps that come with Bellrock, for chains with your own
-//! apps.
+//! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The
+//! feature `apps` has Bellrock's apps, for chains with your own.
 //!
 //! # What it is not
 //! It is not only the command `bellrock`, which operators run. The command is behind the feature

@@ -91,8 +91,7 @@ enum ControlPlace {
     At(PathBuf),
 }
 
-/// No type implements it. Without the feature `control`, a control socket is a compile error that
-/// names the feature.
+/// No type implements it, so a control socket without the feature `control` is a compile error.
 #[cfg(not(feature = "control"))]
 #[diagnostic::on_unimplemented(
     message = "a control socket needs the feature `control` of the crate `bellrock`",
@@ -110,8 +109,7 @@ impl Controller {
 
     /// Adds this app to the end of the chain. It gets the packets that the apps before it pass on,
     /// and its flows have lower priorities. If an app could do nothing in this order,
-    /// [`run`](Self::run) returns an error. What is doubtful is logged as a warning. See
-    /// [`App::forwards`].
+    /// [`run`](Self::run) returns an error. Doubtful orders are logged. See [`App::forwards`].
     pub fn app<A: App>(mut self, app: A) -> Self {
         self.apps.push(Box::new(app));
         self
@@ -171,8 +169,7 @@ impl Controller {
         signal.map(|_| ()).ok_or(RunError::Failed)
     }
 
-    /// Starts the controller and returns, for a program that does other work too. The controller
-    /// runs until [`Running::stop`].
+    /// Starts the controller and returns. The controller runs until [`Running::stop`].
     ///
     /// # Errors
     /// [`RunError`].
@@ -237,8 +234,7 @@ impl Running {
         self.engine.addresses()
     }
 
-    /// The network, for code outside of apps: switches, links and hosts as snapshots, events,
-    /// tasks.
+    /// The network, for code outside of apps: snapshots, events, tasks.
     #[must_use]
     pub fn network(&self) -> Network {
         self.engine.monitor().network()

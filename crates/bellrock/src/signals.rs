@@ -48,8 +48,7 @@ impl Signals {
     }
 }
 
-/// Whether the process was started with this signal ignored, as `nohup` does with SIGHUP. Such a
-/// signal stays ignored.
+/// Whether the process was started with this signal ignored, as SIGHUP under `nohup`.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -14,8 +14,7 @@ use serde_json::Value;
 
 const BELLROCK: &str = env!("CARGO_BIN_EXE_bellrock");
 
-/// Short runs with long time limits: the machine may be busy, and the tests check results, not
-/// times.
+/// Short runs with long time limits: the tests check results, not times.
 const SHORT: [&str; 12] = [
     "--runs",
     "2",
@@ -77,8 +76,7 @@ fn against_bellrock(config: &Config, arguments: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|wrong| panic!("{wrong}: {out}"))
 }
 
-/// cbench's switches do not answer requests for flows, and announce their destinations before they
-/// are set up.
+/// cbench's switches do not report flows, and announce destinations before they are set up.
 #[test]
 fn the_switches_of_cbench_get_their_flows() {
     let address = free_address().to_string();

@@ -1,5 +1,4 @@
-//! `bellrock bench suite` as a command: short runs with real traffic on loopback, the files in its
-//! folder, and its errors.
+//! `bellrock bench suite` as a command: short runs on loopback, its files, and its errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail it by panicking")]
 
@@ -101,8 +100,7 @@ fn an_experiment_leaves_raw_data_plots_and_a_report() {
     redrawing_gives_the_same(&folder);
 }
 
-/// Asserts that a report loads nothing. Its only address is the name of SVG's namespace, which is
-/// never fetched.
+/// Asserts that a report loads nothing. SVG's namespace is an address, but is never fetched.
 fn assert_loads_nothing(text: &str) {
     let rest = text.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for word in ["http://", "https://", "src=", "<link", "<script", "@import", "url("] {

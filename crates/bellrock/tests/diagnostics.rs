@@ -1,5 +1,4 @@
-//! Compiler errors for two likely first mistakes of authors, and the packages that the control
-//! socket adds.
+//! Compiler errors for two likely first mistakes, and the packages that the control socket adds.
 //!
 //! The tests compile wrong programs against the library without features, as authors get it.
 

@@ -34,8 +34,7 @@ const OPEN_FILES: u64 = 4_096;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two checks for input.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Time that the switches are idle before the measurement: several turns of every timer that runs
-/// each second.
+/// Idle time before the measurement: several turns of every timer that runs each second.
 const IDLE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes read or written at a time.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -84,8 +83,7 @@ impl Controller {
         }
     }
 
-    /// Its resident memory. The sums in `status` and `statm` may lag; `smaps_rollup` is counted
-    /// when it is read.
+    /// Its resident memory. `status` and `statm` may lag; `smaps_rollup` does not.
     fn resident_bytes(&self) -> Result<u64> {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.process.id()))?;
         let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).ok_or("no Rss")?;

@@ -2,8 +2,7 @@
 //! increase is noticed. Unlike times, they do not depend on the load of the machine.
 //!
 //! Valgrind counts them in a build like a release. Without valgrind the test says so, and fails
-//! under CI. If a change makes a packet-in cheaper, or more expensive for a good reason, the new
-//! numbers are written here.
+//! under CI. A change with good reason for other numbers writes them here.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 

@@ -29,8 +29,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Silence of the controller after which the switches count as set up.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Length of the links' queues: enough for the window of a stream, so that it displaces no other
-/// frames.
+/// Length of the links' queues: enough for the window of a stream and other frames.
 const QUEUE_FRAMES: u32 = 1000;
 
 const PING_INTERVAL: Duration = Duration::from_millis(50);
@@ -172,8 +171,7 @@ mod reach {
     }
 }
 
-/// The host h1 moves while other hosts ping it. Its old link goes down, as when a cable is pulled,
-/// or its old port stays up.
+/// The host h1 moves while other hosts ping it. Its old port goes down, or stays up.
 mod moves {
     use super::*;
 
@@ -249,8 +247,7 @@ mod moves {
         net.0.network_mut().with(host, |host, _, out| host.announce(out));
     }
 
-    /// To another port of the same switch. The old port is still up; the first packet, a unicast,
-    /// shows the move.
+    /// To another port of the same switch. The old port stays up; a unicast shows the move.
     fn to_another_port(version: Version) {
         move_unseen(version, 1, "{}", |net| {
             let (from, to) = (net.host("h1"), net.host("h2"));
@@ -259,8 +256,7 @@ mod moves {
         });
     }
 
-    /// To another switch. The old port is still up; a broadcast shows the move, and flows end by
-    /// hard timeout.
+    /// To another switch. The old port stays up; a broadcast shows the move.
     fn to_another_switch_port_up(version: Version) {
         let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S} }}");
         let net = move_unseen(version, 2, &settings, announce);
@@ -273,8 +269,7 @@ mod moves {
         assert!(!timeouts.is_empty() && timeouts.iter().all(|time| *time == HARD_TIMEOUT_S));
     }
 
-    /// The same, but it sends only to h3, which the old switch does not see. The old switch's entry
-    /// must age out.
+    /// The same, but it sends only to h3, unseen by the old switch, whose entry must age out.
     fn to_another_switch_unheard(version: Version) {
         let settings = format!("{{ hard_timeout: {HARD_TIMEOUT_S}, max_age: {MAX_AGE_S} }}");
         move_unseen(version, 2, &settings, |net| {
@@ -303,8 +298,7 @@ mod restart {
         let (place, controller) = controller("restart", version);
         let mut net = Net::connect(tree(2, 3).build().unwrap(), &controller, version);
         let address = controller.address;
-        // Each host sends to its neighbour. No other pair has communicated when the controller
-        // stops.
+        // Each host sends to its neighbour only, until the controller stops.
         let names: Vec<String> = (1..=9).map(|number| format!("h{number}")).collect();
         let neighbours = names.iter().zip(names.iter().cycle().skip(1));
         let running: Vec<_> = neighbours.map(|(one, other)| net.keep_pinging(one, other)).collect();

@@ -26,8 +26,7 @@ fn help(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The keys and values of the default configuration: those at the left margin, and those of the
-/// learning switch.
+/// Keys and values of the default configuration: global ones, and those of the learning switch.
 fn settings() -> [Vec<(String, String)>; 2] {
     let text = help(&["config"]);
     let keys = |indent: &str| -> Vec<(String, String)> {

@@ -1,5 +1,4 @@
-//! A controller in your own program: a chain of apps, the services that they need, and the answers
-//! to the command.
+//! A controller in your own program: a chain of apps, their services, and the control socket.
 
 #![allow(
     clippy::unwrap_used,

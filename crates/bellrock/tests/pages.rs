@@ -34,8 +34,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The code that a comment names: a whole file without its anchors, or one part without its
-/// indentation.
+/// The code that a comment names: a file without its anchors, or an unindented part.
 fn code(named: &str) -> String {
     let (file, part) = named.split_once(':').unwrap_or((named, ""));
     let text =

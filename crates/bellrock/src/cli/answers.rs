@@ -1,7 +1,7 @@
 //! The answers of a running controller over the control socket.
 //!
-//! The types are the JSON that `--json` prints. Names include the unit. They are part of the
-//! command's interface.
+//! The types are the JSON that `--json` prints. Names include units. This is an interface of the
+//! command.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -72,8 +72,7 @@ pub(super) struct SwitchRow {
     pub(super) serial_number: String,
     pub(super) description: String,
     pub(super) ports: Vec<PortRow>,
-    /// The controller's own flows that the switch refuses, and why. Without these flows the switch
-    /// is of little use.
+    /// The controller's own flows that the switch refuses, and why. It needs them to be useful.
     #[serde(default)]
     pub(super) refused_flows: Vec<RefusedFlowRow>,
 }

@@ -1,8 +1,7 @@
 //! The command line.
 //!
-//! The derive of clap defines the arguments that are the same for all commands. The settings of
-//! `run` come from the table in [`super::config::settings`], so that a flag cannot differ from the
-//! key in a file.
+//! clap's derive defines the arguments that commands share. The settings of `run` come from the
+//! table in [`super::config::settings`], so that flags and keys of a file agree.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,8 +22,7 @@ use super::operate::quarantine::Quarantine;
 /// An OpenFlow controller.
 ///
 /// Bellrock speaks OpenFlow 1.0 and 1.3 with switches, and runs apps that decide what they do with
-/// packets. `bellrock run` is the controller; the other commands ask a running one, or test and
-/// decode.
+/// packets. `bellrock run` is the controller; the others ask it, test it, or decode.
 #[derive(Debug, Parser)]
 #[command(name = "bellrock", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(super) struct Cli {
@@ -237,8 +235,7 @@ impl FromArgMatches for Overrides {
     }
 }
 
-/// The values of a setting on the command line or in the environment. An empty variable counts as
-/// not set.
+/// The values of a setting on the command line or in the environment. Empty variables do not count.
 fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
     let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
     let origin = match matches.value_source(key)? {

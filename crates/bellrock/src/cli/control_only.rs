@@ -1,5 +1,4 @@
-//! The part of `cli` that serves the control socket in your own program: no command line, no
-//! screens.
+//! The part of `cli` that serves the control socket in your own program, without commands.
 //!
 //! The modules are those of the command. Their code that asks and shows is unused here.
 

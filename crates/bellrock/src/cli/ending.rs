@@ -1,5 +1,4 @@
-//! SIGINT and SIGTERM for commands that clean up: the first signal asks the command to end, the
-//! second ends the process.
+//! SIGINT and SIGTERM for commands that clean up: the first asks, the second ends the process.
 //!
 //! A command with a prompt can let SIGINT interrupt only the current line
 //! ([`Ending::interrupt_only`]). The prompt then continues.

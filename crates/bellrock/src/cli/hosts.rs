@@ -3,8 +3,7 @@
 //! Several apps may know a host, and a learning app knows it at each switch that its packets pass.
 //! This module makes one row of that: the host at its edge port. Host tracking knows the edge port.
 //! Without host tracking, the links of discovery exclude ports that lead to switches. Without both,
-//! the port with the fewest hosts is chosen: all hosts behind another switch are seen at the port
-//! that leads to it.
+//! the port with the fewest hosts is chosen: a port to another switch has all hosts behind it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -42,8 +41,7 @@ pub(super) struct HostRow {
     pub(super) apps: Vec<String>,
 }
 
-/// The hosts of a running controller, by switch and port. Addresses of the switches' own ports are
-/// left out.
+/// The hosts of a running controller, by switch and port. The switches' own addresses are left out.
 pub(super) fn rows(monitor: &Monitor, network: &Network) -> Vec<HostRow> {
     let seen = monitor.hosts(MAX_HOSTS);
     let ports = monitor.switches();
@@ -126,8 +124,7 @@ fn between_switches(hosts: &BTreeMap<HostId, Known<'_>>) -> BTreeSet<SwitchPort>
     inner
 }
 
-/// Makes the row of a host. `is_inner` is whether a port leads to a switch, `crowd` the number of
-/// hosts at it.
+/// Makes the row of a host. `is_inner`: whether a port leads to a switch; `crowd`: its hosts.
 fn row(
     id: HostId,
     known: &Known<'_>,
@@ -242,8 +239,7 @@ mod tests {
         let expected = [row("01", "1:1", false), row("02", "1:2", false), row("03", "2:1", false)];
         assert_eq!(places(&rows), expected);
         assert_eq!((rows[0].age_seconds, &*rows[0].apps), (Some(5), &["learning".to_owned()][..]));
-        // Without known links: 1 and 2 are behind one port of the second switch, but not of the
-        // first.
+        // Without known links: 1 and 2 share a port of the second switch, but not of the first.
         let rows = all(&learnt(), &Hosts::default(), &Topology::default(), &BTreeSet::new());
         assert_eq!(places(&rows), expected);
         // With one host at each of two switches, each host may be at either switch.

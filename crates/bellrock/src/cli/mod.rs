@@ -150,8 +150,7 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Reads the settings: flags override the environment, which overrides the file. Also returns
-/// warnings.
+/// Reads settings: flags override the environment, and it overrides the file. Returns warnings too.
 fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
     let (mut config, mut places) = match &run.config {
         Some(path) => Config::from_file(path)?,

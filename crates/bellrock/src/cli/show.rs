@@ -114,8 +114,7 @@ pub(super) fn tasks(tasks: &[TaskRow]) -> String {
     table(&head, tasks.iter().map(row))
 }
 
-/// All counters: the sums of the workers in the order of the manual, then those of the tasks and of
-/// the apps.
+/// All counters: sums of the workers in the order of the manual, then of the tasks and the apps.
 pub(super) fn counters(counters: &Counters) -> String {
     let sum =
         |name: &str| counters.workers.iter().filter_map(|worker| worker.get(name)).sum::<u64>();

@@ -98,8 +98,7 @@ fn all(error: &Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// The usage, `bellrock check <FILE>`. clap has it as a context, or in a help that it prints as an
-/// error.
+/// The usage, `bellrock check <FILE>`. It is a context of the error, or in its help.
 fn usage(error: &Error) -> Option<String> {
     let text = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),

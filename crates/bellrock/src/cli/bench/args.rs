@@ -14,8 +14,7 @@ use super::targets::TargetsArgs;
 /// It works with any learning switch for OpenFlow 1.0 or 1.3. A flow set-up counts only if
 /// buffer_id, match, output port and, for unbuffered packets, the returned frame are right.
 ///
-/// The default load is that of cbench: 16 switches with 1,000 MACs each, one destination, 1.0,
-/// throughput.
+/// The default is cbench's load: 16 switches, 1,000 MACs each, one destination, 1.0, throughput.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
 pub(in crate::cli) struct Bench {

@@ -34,8 +34,7 @@ const SHOW_PROGRESS: Duration = Duration::from_secs(2);
 /// Steps of the progress bar for each run.
 const STEPS: u64 = 1000;
 
-/// Bytes that one read of a controller may take, where its command has a place for it; Bellrock's
-/// default.
+/// Bytes that one read of a controller may take, if its command has a place for it.
 const READ_BYTES: u32 = 64 << 10;
 
 /// A shell reports this plus the signal's number for a process that a signal ended.
@@ -64,8 +63,7 @@ pub(super) fn run(bench: &Bench) -> Result<(), Failure> {
     }
 }
 
-/// Ends the started controllers on SIGINT or SIGTERM, and then this command, with the exit status
-/// 128 plus the signal's number.
+/// On SIGINT or SIGTERM, ends the started controllers, and then exits with 128 plus the signal.
 fn end_controllers_on_signals() -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
@@ -260,8 +258,7 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// A progress bar for all runs of `tests` tests. It is hidden without a terminal, or if the tests
-/// are short.
+/// A progress bar for all runs of `tests` tests. Hidden without a terminal, and for short tests.
 fn bar(load: &Load, tests: u32) -> ProgressBar {
     let whole = (load.warm_up + load.duration) * load.runs * tests;
     if whole < SHOW_PROGRESS || !std::io::stderr().is_terminal() {

@@ -1,5 +1,4 @@
-//! `bellrock bench suite` and `bellrock bench report`: which controllers take part, and the
-//! progress.
+//! `bellrock bench suite` and `bellrock bench report`: the controllers and the progress.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -43,8 +42,7 @@ fn variants() -> Vec<Variant> {
 /// Repeat the experiments of published studies, and report with plots
 ///
 /// Each experiment measures this controller, the canned responder and given peers, in turns on the
-/// same cores. Results are raw JSON, plots as SVG and PNG, and an HTML report with the study's
-/// curve.
+/// same cores. Results are raw JSON, plots as SVG and PNG, and an HTML report.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(in crate::cli) struct SuiteArgs {
@@ -74,8 +72,7 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     warm_up: Option<Duration>,
 
-    /// Time limit to learn all hosts of a point; a slower controller skips larger points, and the
-    /// report says so
+    /// Time limit to learn all hosts of a point; a slower controller skips larger points
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     learn_timeout: Duration,
 
@@ -95,8 +92,7 @@ pub(in crate::cli) struct SuiteArgs {
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
-    /// Measure another controller too, under the same load on the same cores; several times for
-    /// several
+    /// Measure another controller too, under the same load on the same cores; can be repeated
     ///
     /// The command is as for --controller. Built in, without a command: ovs-testcontroller and
     /// os-ken; `scripts/tools install peers` installs them.

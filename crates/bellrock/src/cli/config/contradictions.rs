@@ -1,5 +1,4 @@
-//! Errors that no single setting has: settings that contradict each other, chains that cannot work,
-//! and settings without effect.
+//! Contradictions between settings, chains that cannot work, and settings without effect.
 
 use std::net::SocketAddr;
 
@@ -17,8 +16,7 @@ use super::{Config, Control, Places};
 /// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
 const SHARED_BYTES_PER_HOST: usize = 29;
 
-/// A contradiction. An error prevents the start. A warning says that the controller runs, but
-/// probably not as intended.
+/// A contradiction. An error prevents the start; with a warning the controller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     /// Keys of the settings in the contradiction: `pin`, `apps.routing`, `apps.routing.mode`.
@@ -29,8 +27,7 @@ pub(crate) struct Contradiction {
 }
 
 impl Contradiction {
-    /// Formats `FILE:LINE:COLUMN: ` and the text; without the place if the file sets none of the
-    /// keys.
+    /// Formats `FILE:LINE:COLUMN: ` and the text; without a place if it is not in the file.
     pub(crate) fn located(&self, file: &str, places: &Places) -> String {
         let kind = if self.is_error { "" } else { "warning: " };
         match places.last_of(&self.about) {
@@ -266,8 +263,7 @@ fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
 }
 
 impl AppChoice {
-    /// The same value as [`App::forwards`](bellrock_api::App::forwards) of the app, before the app
-    /// is made.
+    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made.
     pub(crate) fn forwards(&self) -> Forwards {
         match self {
             AppChoice::Hub
@@ -279,7 +275,7 @@ impl AppChoice {
         }
     }
 
-    /// The same value as `App::needs` of the app, before the app is made.
+    /// The value of `App::needs`, before the app is made.
     pub(crate) fn needs(&self) -> Needs {
         match self {
             AppChoice::Routing(_) | AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => {

@@ -25,8 +25,7 @@ const FIRST: &str = "Apps that stand before those that carry all packets:";
 const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to use another one, put a # before the lines \
                        of learning.";
 
-/// The default configuration with all settings of all apps. Apps outside the default chain are
-/// commented out.
+/// The default configuration with the settings of all apps. Unused apps are commented out.
 pub(crate) fn default_yaml() -> String {
     let config = Config::default();
     let mut file = File::default();

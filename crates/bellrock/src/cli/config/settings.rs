@@ -1,8 +1,7 @@
 //! The table of all settings: the name of each, its meaning, and how it is read and shown.
 //!
 //! A key of the file, a flag and an environment variable are three spellings of one setting
-//! (`write`, `--write`, `BELLROCK_WRITE`), so one row defines all three. A test checks the manual
-//! against these rows.
+//! (`write`, `--write`, `BELLROCK_WRITE`), so one row defines them. A test checks the manual.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -201,8 +201,7 @@ fn all_apps() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-/// An invalid file and all its problems: line, column, message. APPS stands for the names of all
-/// apps.
+/// An invalid file and its problems: line, column, message. APPS is the list of all apps.
 type Bad = (&'static str, &'static [(u64, u64, &'static str)]);
 
 const BAD: &[Bad] = &[

@@ -48,8 +48,7 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
-/// Reads one YAML document. A key that appears twice in a map is an error. The parser limits
-/// nesting and aliases.
+/// Reads one YAML document. A repeated key is an error. The parser limits nesting and aliases.
 pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
     let options = serde_saphyr::options! {
         with_snippet: false,

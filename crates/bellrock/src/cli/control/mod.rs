@@ -1,5 +1,4 @@
-//! The control socket, for questions of operators to a running controller and for commands to its
-//! apps.
+//! The control socket: questions to a running controller, and commands to its apps.
 //!
 //! A client connects to a Unix socket, sends one line that is a [`Question`], and gets one line of
 //! JSON: `{"answer": ...}` or `{"error": "..."}`. Then the controller closes the connection. Only

@@ -1,5 +1,4 @@
-//! The server of the control socket: one thread accepts, and a short-lived thread serves each
-//! client.
+//! The server of the control socket: one thread accepts, and another serves each client.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,8 +19,7 @@ use super::{MAX_QUESTION_BYTES, Question};
 /// Maximum number of clients at a time. A further client is asked to try again.
 pub(super) const MAX_CLIENTS: usize = 8;
 
-/// Time limit for a client's whole question, and for each part of the answer that it reads. Then
-/// its connection is closed.
+/// Time limit for a client's whole question, and for each read of the answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time until the acceptor tries again after the system ran out of sockets or threads.
@@ -33,8 +31,7 @@ const EGG: &str = "s";
 /// Number of names tried for that directory.
 pub(super) const NESTS: usize = 16;
 
-/// Age at which such a directory counts as left behind by a killed controller. Binding takes a
-/// moment.
+/// Age at which such a directory counts as left behind by a killed controller.
 const NEST_STALE: Duration = Duration::from_secs(10);
 
 /// Answers a question in JSON, or with a sentence that says why it cannot.
@@ -114,11 +111,9 @@ fn refuse_if_in_use(path: &Path) -> Result<(), ServerError> {
 }
 
 /// Binds in a new directory that only we can enter, removes the access of other users, and then
-/// moves the socket to its place. The move also replaces the socket of a dead controller in one
-/// step.
+/// moves the socket to its place. This also replaces a dead controller's socket.
 fn bind_privately(path: &Path) -> io::Result<UnixListener> {
-    // A socket could be moved to a path that is too long for an address, but no client could
-    // connect to it.
+    // A socket can be moved to a path that is too long for clients to connect to.
     SocketAddr::from_pathname(path)?;
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

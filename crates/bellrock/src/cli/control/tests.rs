@@ -160,8 +160,7 @@ fn silent_clients_are_bounded_in_number_and_time() {
     let _server = start(&place.socket()).unwrap();
     let silent: Vec<_> =
         (0..MAX_CLIENTS).map(|_| UnixStream::connect(place.socket()).unwrap()).collect();
-    // Clients are accepted in the order of their connections, so all others are being served when
-    // this one is.
+    // Clients are accepted in order, so all others are being served by now.
     match ask(&place.socket(), &Question::Status) {
         Err(AskError::Refused(why)) => assert!(why.contains("try again"), "{why}"),
         other => panic!("one too many is told so, not {other:?}"),

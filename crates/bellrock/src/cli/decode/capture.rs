@@ -20,13 +20,11 @@ use pcap_parser::{
 
 use super::{Problem, StreamId};
 
-/// Initial size of the read buffer, in bytes. It grows up to [`MAX_BLOCK_BYTES`] for a longer
-/// block.
+/// Initial size of the read buffer, in bytes. It grows up to [`MAX_BLOCK_BYTES`].
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Maximum length of a packet or block, in bytes. A longer one is an error that ends the reading.
-/// Twice the largest snap length of tcpdump would be 512 KiB, but name resolution blocks can be
-/// larger.
+/// Name resolution blocks can be larger than a packet with the largest snap length, 256 KiB.
 pub const MAX_BLOCK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes to wait for before the format is guessed, since the parser looks only once: more than the
@@ -34,8 +32,7 @@ pub const MAX_BLOCK_BYTES: usize = 16 * 1024 * 1024;
 /// after this many bytes.
 const PROBE_BYTES: usize = 4096;
 
-/// Interfaces that one section of a pcapng file may describe. Packets of further ones count as
-/// unreadable.
+/// Maximum number of interfaces in a section of a pcapng file. Packets of others are unreadable.
 const MAX_INTERFACES: usize = 4096;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -128,8 +125,7 @@ impl Tally {
     }
 }
 
-/// Reads a capture and passes on each TCP segment in the order of the file, until its end or until
-/// `each` returns false.
+/// Reads a capture and passes on its TCP segments in order, until `each` returns false.
 ///
 /// # Errors
 ///
@@ -233,8 +229,7 @@ struct Packet<'a> {
     data: &'a [u8],
 }
 
-/// Passes on the packets of a file as long as more are wanted; with `None` if the file does not
-/// describe the interface.
+/// Passes on packets while more are wanted; with `None` for an undescribed interface.
 fn read_blocks(
     input: impl Read + Send,
     wants_more: &Cell<bool>,
@@ -303,8 +298,7 @@ impl Blocks {
             PcapBlockOwned::LegacyHeader(header) => {
                 let nanos = header.is_nanosecond_precision();
                 self.interfaces = vec![Interface {
-                    // The upper bits say whether a checksum ends each packet. IP's length excludes
-                    // it.
+                    // The upper bits: whether each packet ends with a checksum.
                     link_type: Linktype(header.network.0 & 0xffff),
                     snap_length: header.snaplen,
                     resolution: if nanos { 1_000_000_000 } else { 1_000_000 },
@@ -344,8 +338,7 @@ impl Blocks {
         each(interface, Packet { time, data: packet.packet_data() });
     }
 
-    /// Reads a simple packet. It belongs to the first interface, has no time, and was cut at the
-    /// snap length.
+    /// Reads a simple packet: of the first interface, without a time, cut at the snap length.
     fn simple(
         &self,
         packet: &SimplePacketBlock<'_>,
@@ -399,8 +392,7 @@ fn slice<'a>(
     let sliced = match link_type {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | RAW_BSD | RAW_OPENBSD => ip(data),
-        // The address family in front has different numbers on each system, so IP's version
-        // decides.
+        // The address family differs between systems, so IP's version decides.
         Linktype::NULL | Linktype::LOOP => data.get(LOOPBACK_HEADER_BYTES..).and_then(ip),
         Linktype::LINUX_SLL => cooked(COOKED_V1_HEADER_BYTES, COOKED_V1_HEADER_BYTES - 2),
         Linktype::LINUX_SLL2 => cooked(COOKED_V2_HEADER_BYTES, 0),

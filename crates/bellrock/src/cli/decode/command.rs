@@ -39,8 +39,7 @@ pub struct Decode {
 
     /// Only connections with this TCP port; several times for several
     ///
-    /// Default: connections that begin with a hello from both ends, and those on ports 6653 and
-    /// 6633.
+    /// Default: connections with a hello from both ends, and those on ports 6653 and 6633.
     #[arg(long = "port", value_name = "PORT")]
     ports: Vec<u16>,
 
@@ -126,8 +125,7 @@ pub struct Outcome {
 /// Reads the input that the arguments name, and prints to standard output.
 ///
 /// # Errors
-/// [`Failure`]. What was read before the error has been printed. A closed output (`| head`) is no
-/// error.
+/// [`Failure`], after printing what could be read. A closed output (`| head`) is no error.
 pub fn run(arguments: &Decode) -> Result<Outcome, Failure> {
     let out = io::stdout().lock();
     let is_watched = out.is_terminal();
@@ -170,8 +168,7 @@ fn peek<'i>(
     Ok((first.clone(), Box::new(io::Cursor::new(first).chain(input))))
 }
 
-/// Detects the format of `input`, reads it, and prints to `out`. If `is_watched`, each line is
-/// flushed at once.
+/// Detects the format of `input` and prints it to `out`. If `is_watched`, flushes each line.
 pub(super) fn decode(
     arguments: &Decode,
     input: impl Read + Send,
@@ -364,8 +361,7 @@ impl<W: Write> Printer<'_, W> {
         self.bytes(&Place::Stream { stream, format, time, start, offset, dpid }, sender, bytes);
     }
 
-    /// Prints a hello of a version that Bellrock does not speak. Other messages of such versions
-    /// are not read.
+    /// Prints a hello of an unsupported version. Its other messages are not read.
     fn foreign_hello(&mut self, place: &Place, bytes: &[u8]) -> Option<()> {
         let header = Header::read(bytes)?;
         let is_hello = header.kind == 0 && header.version != 0;

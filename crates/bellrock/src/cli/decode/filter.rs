@@ -10,16 +10,14 @@ use clap::Args;
 use super::StreamId;
 use super::peers::{Peer, kind};
 
-/// Messages held for one connection until its datapath id is known, and their bytes. Further ones
-/// are left out.
+/// Messages held for a connection with an unknown datapath id, and their bytes; others are dropped.
 pub(super) const MAX_HELD_MESSAGES: usize = 256;
 pub(super) const MAX_HELD_BYTES: usize = 64 * 1024;
 
 /// Connections with held messages. The first messages of further connections are left out.
 pub(super) const MAX_HELD_CONNECTIONS: usize = 1024;
 
-/// Filters of the command line. Of several values of one flag, one must fit; every given flag must
-/// fit.
+/// Filters of the command line. One value of each given flag must fit.
 #[derive(Debug, Default, Args)]
 pub(super) struct Filter {
     /// Only messages of this switch: its datapath id in hexadecimal, or its address

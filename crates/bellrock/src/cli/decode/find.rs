@@ -23,8 +23,7 @@ pub const MAX_HELD_SEGMENTS: usize = 64;
 /// Payload of one connection held until it is decided, in bytes.
 pub const MAX_HELD_BYTES: usize = 256 * 1024;
 
-/// Payload held of all connections, in bytes. Above this limit, the next connection is decided at
-/// once.
+/// Payload held of all connections, in bytes. Above it, the next connection is decided at once.
 pub const MAX_HELD_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
 /// Connections remembered. Above this limit, all that do not carry OpenFlow are forgotten.
@@ -222,8 +221,7 @@ impl Held {
             [Opinion::Unknown, Opinion::Unknown] => {
                 (!self.has_beginning() && self.evidence() >= EVIDENCE_SEGMENTS).then_some(true)
             }
-            // One end sent a hello. The start of the other end is missing, but it has whole
-            // messages.
+            // One end sent a hello. The other has no start, but whole messages.
             _ => (self.evidence() > EVIDENCE_SEGMENTS).then_some(true),
         }
     }
@@ -286,8 +284,7 @@ impl OwnedSegment {
     }
 }
 
-/// Bytes examined at the start of a stream: a header, and type and length of a hello's first
-/// element.
+/// Bytes examined of a stream: a header, and type and length of a hello's first element.
 const START_BYTES: usize = HEADER_BYTES + 4;
 
 /// Whether a stream that begins with these bytes begins with a hello.
@@ -312,8 +309,7 @@ fn is_hello(start: &[u8]) -> Opinion {
     }
 }
 
-/// Whether a segment consists of whole messages of one version. After two whole ones, the last may
-/// be cut.
+/// Whether a segment is whole messages of one version. After two whole ones, one may be cut.
 fn is_messages(bytes: &[u8]) -> bool {
     let (mut rest, mut whole) = (bytes, 0);
     while !rest.is_empty() {

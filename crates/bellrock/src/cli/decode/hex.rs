@@ -86,8 +86,7 @@ pub fn messages<R: BufRead>(input: R) -> Messages<R> {
 }
 
 impl<R: BufRead> Messages<R> {
-    /// Reads the next line into `line`, without its line end. Returns `None` at the end of the
-    /// input.
+    /// Reads the next line into `line`, without its end. `None` at the end of the input.
     fn next_line(&mut self) -> Option<Result<(), HexError>> {
         self.line.clear();
         self.number += 1;

@@ -1,5 +1,4 @@
-//! `bellrock decode`: reads OpenFlow messages from a capture file or from lines of hex, and prints
-//! them.
+//! `bellrock decode`: prints the OpenFlow messages of a capture file or of lines of hex.
 //!
 //! [`read_capture`] reads the packets of a pcap or pcapng file ([`capture`]), finds the connections
 //! that carry OpenFlow ([`find`]), reassembles their TCP streams ([`tcp`]), cuts them into messages
@@ -129,8 +128,7 @@ pub enum Problem {
         /// Bytes of it that are present.
         have: usize,
     },
-    /// There were more than [`tcp::MAX_STREAMS`] streams at a time, and this one was idle for a
-    /// long time.
+    /// There were more than [`tcp::MAX_STREAMS`] streams at a time, and this one was idle.
     Forgotten {
         /// The stream that is no longer followed.
         stream: StreamId,
@@ -275,8 +273,7 @@ pub fn read_capture(
     Ok(Summary { packets: tally.packets, segments, messages, ports })
 }
 
-/// Whether bytes can be the start of a message: a known version, a type of that version, a possible
-/// length.
+/// Whether bytes can be the start of a message: version, type and length are possible.
 fn plausible(bytes: &[u8]) -> bool {
     let &[version, kind, high, low, ..] = bytes else { return false };
     let highest = usize::from(version).checked_sub(1).and_then(|index| HIGHEST_TYPE.get(index));
@@ -325,8 +322,7 @@ fn frame(bytes: &[u8]) -> Frame {
 }
 
 impl<S: Sink> Framer<'_, S> {
-    /// Completes the message in `carry` and returns the bytes after it, or `None` if it is not
-    /// OpenFlow.
+    /// Completes the message in `carry` and returns the rest, or `None` if it is no OpenFlow.
     fn complete<'b>(
         &mut self,
         carry: &mut Carry,

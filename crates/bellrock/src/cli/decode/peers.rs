@@ -1,5 +1,4 @@
-//! Learns from messages which end of a connection is the controller, and which switch is at the
-//! other.
+//! Learns which end of a connection is the controller, and which switch is at the other end.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -55,8 +54,7 @@ impl Peers {
         self.0.get(&name(stream))
     }
 
-    /// Learns from a message of `stream`. `sender` is known if the ports tell it. Returns the
-    /// sender, if it is known.
+    /// Learns from a message of `stream`, with its `sender` if known. Returns the sender, if known.
     pub(super) fn hear(
         &mut self,
         stream: StreamId,

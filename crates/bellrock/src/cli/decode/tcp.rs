@@ -3,12 +3,10 @@
 //! Segments may be out of order, repeated or overlapping. Of two that disagree the first one wins,
 //! as in most receivers. Sequence numbers wrap around. Bytes missing from the capture are reported
 //! as a gap. After a gap, nothing is passed on until a segment starts with a plausible OpenFlow
-//! header, since the message boundaries are unknown. The same applies to a capture that starts in
-//! the middle of a stream.
+//! header, since the message boundaries are unknown. A capture inside a stream begins likewise.
 //!
 //! A hole counts as lost when the stream ends, or when the bytes waiting behind it reach a limit.
-//! Checksums are ignored: captures on the sending host are taken before the network card fills them
-//! in.
+//! Checksums are ignored: the network card of the sender may not have filled them in.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,12 +18,10 @@ use super::{StreamId, plausible};
 /// Bytes of one stream that wait behind a hole. Above this limit, the first hole counts as lost.
 pub const MAX_WAITING_PER_STREAM_BYTES: usize = 1024 * 1024;
 
-/// Bytes that wait in all streams. Above this limit, the stream that would add more counts its
-/// holes as lost.
+/// Bytes that wait in all streams. Above it, holes of the next stream count as lost.
 pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Streams followed at a time. Above this limit, the quarter that was idle for longest is
-/// forgotten.
+/// Streams followed at a time. Above it, the idlest quarter is forgotten.
 pub const MAX_STREAMS: usize = 16 * 1024;
 
 /// Maximum distance of a segment from the next expected byte, in bytes. A segment farther away
@@ -58,22 +54,19 @@ impl fmt::Display for Gap {
 pub enum Step {
     /// The bytes continue the messages before them.
     Kept,
-    /// The bytes are no OpenFlow. Bytes are skipped up to a segment that starts with a plausible
-    /// header.
+    /// The bytes are no OpenFlow. They are skipped up to the next plausible header.
     Lost,
 }
 
 /// Receives the streams, each in order.
 pub trait Receiver {
-    /// Receives the next bytes of a stream. `offset` is from its first byte; `time` is that of
-    /// their packet.
+    /// Receives the next bytes of a stream. `offset` is from its start; `time` is the packet's.
     fn bytes(&mut self, stream: StreamId, time: Duration, offset: u64, bytes: &[u8]) -> Step;
     /// Bytes are missing. The next bytes begin with a plausible header.
     fn gap(&mut self, stream: StreamId, offset: u64, bytes: u64, cause: Gap);
     /// The stream began before the capture. Its first bytes to be passed on begin a message.
     fn joined(&mut self, stream: StreamId);
-    /// Bytes from `offset` on were skipped because no segment of them starts with a plausible
-    /// header.
+    /// Bytes from `offset` on were skipped, without a plausible header at the start of a segment.
     fn skipped(&mut self, stream: StreamId, offset: u64, bytes: u64);
     /// The stream has no more bytes.
     fn end(&mut self, stream: StreamId);
@@ -220,8 +213,7 @@ impl Stream {
         }
     }
 
-    /// The offset of this sequence number that is nearest to the next expected byte. Negative
-    /// before offset 0.
+    /// The offset of this sequence number, nearest to the next byte. Negative before offset 0.
     fn position(&self, sequence: u32) -> i64 {
         let due = self.base.wrapping_add(self.next as u32);
         self.next as i64 + i64::from(sequence.wrapping_sub(due).cast_signed())
@@ -268,8 +260,7 @@ impl Stream {
         }
     }
 
-    /// Finds the first new bytes from `at` to `end`. Returns their end, and the end of the waiting
-    /// piece after them.
+    /// Finds the first new bytes in `at..end`. Returns their end, and the end of the next piece.
     fn next_hole(&self, at: u64, end: u64) -> (u64, u64) {
         let before = self.waiting.range(..=at).next_back();
         if let Some((&start, piece)) = before
@@ -344,8 +335,7 @@ impl Stream {
         }
     }
 
-    /// Reports that the expected bytes before `until` are missing, and searches for a header from
-    /// there on.
+    /// Reports a gap before `until`, and searches for a header from there on.
     fn pass_gap(&mut self, id: StreamId, until: u64, cause: Gap, to: &mut impl Receiver) {
         if until > self.next {
             self.end_search(id, self.next, to);

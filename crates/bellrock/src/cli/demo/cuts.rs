@@ -1,8 +1,7 @@
 //! Cuts and mends links, one after another, and counts what the network loses.
 //!
 //! A cut never separates the network: only links with another way around them are cut. The time to
-//! heal is the number of datagrams that the worst stream lost, times the interval between two of
-//! its datagrams.
+//! heal is the largest loss of a stream, in datagrams, times their interval.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -73,8 +72,7 @@ pub(super) enum Event {
 enum Phase {
     /// All links are up. The next cut is at `next`.
     Whole { next: Duration },
-    /// `link` is down, and will be mended. Its losses are counted at `count_at`, which is `None`
-    /// afterwards.
+    /// `link` is down, and will be mended. Losses are counted at `count_at`, then `None`.
     Down { link: LinkId, since: Duration, count_at: Option<Duration> },
 }
 
@@ -193,8 +191,7 @@ impl Cuts {
         Event::Mended(link)
     }
 
-    /// Chooses a link between switches that is up and has a way around it. All have their turn
-    /// before one repeats.
+    /// Chooses a link between switches, up and with a way around it; each once before any repeats.
     fn choose(&mut self, network: &Network) -> Option<LinkId> {
         let all = (0..network.topology().links().len() as u32).map(LinkId);
         let mut links: Vec<LinkId> =

@@ -1,9 +1,7 @@
-//! `bellrock demo`: a controller and an emulated network in one process, with real connections and
-//! hosts that send traffic.
+//! `bellrock demo`: a controller and an emulated network in one process, with real connections.
 //!
 //! The controller is the engine with one app, in its own threads. The network, its traffic, the
-//! cuts of its links and the display share this thread. `show` collects what is shown; `screen`
-//! draws it.
+//! cuts of its links and the display share this thread.
 
 mod args;
 mod columns;
@@ -39,8 +37,7 @@ const FRAME: Duration = Duration::from_millis(250);
 /// Time between two lines of output, without the display.
 const LINE: Duration = Duration::from_secs(1);
 
-/// Bandwidth of links without one in the topology: far more than the streams need, so that only
-/// cuts lose datagrams.
+/// Bandwidth of links without one in the topology: so much that only cuts lose datagrams.
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Length of the queue of such a link, in frames.

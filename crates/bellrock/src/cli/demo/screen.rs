@@ -147,8 +147,7 @@ struct Heights {
 }
 
 impl Heights {
-    /// The news come first, since they show how the network heals; then the tables, then the
-    /// curves.
+    /// The news, which show how the network heals, come first; then tables, then curves.
     fn of(lines: u16, grids: &[Grid<'_>]) -> Self {
         let keys = u16::from(lines >= LINES_WITH_KEYS);
         let lines = lines.saturating_sub(1 + keys + NEWS_LINES);
@@ -164,8 +163,7 @@ impl Heights {
     }
 }
 
-/// Draws tables side by side, as far as the width allows: hosts and switches, and links too if all
-/// three fit.
+/// Draws tables side by side, as far as the width allows: hosts, switches, and links if all fit.
 fn draw_tables(frame: &mut Frame, grids: &[Grid<'_>; 3], area: Rect) {
     let [hosts, switches, links] = grids;
     let both = switches.width() + hosts.width();

@@ -1,5 +1,4 @@
-//! The view of the demo: plain data, taken from the network and the controller a few times a
-//! second.
+//! The view of the demo: plain data, updated a few times a second.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -24,8 +24,7 @@ const PING_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two echo requests of a host's own `ping`, as on Linux.
 const HOST_PING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pairs of a `pingall` that ping at the same time. Their ARP requests are flooded, and must fit
-/// into the queues of the links.
+/// Pairs of a `pingall` that ping at the same time. Their ARP requests must fit into queues.
 const PAIRS_AT_A_TIME: usize = 64;
 const _: () = assert!(PAIRS_AT_A_TIME < QUEUE_FRAMES as usize);
 
@@ -93,8 +92,7 @@ impl Emulator {
         self.topology().name(node).to_owned()
     }
 
-    /// Runs the network until `done`, for at most `limit`, or until the command is to end. Returns
-    /// whether `done` was reached.
+    /// Runs the network until `done`, `limit`, or the end of the command. Returns whether `done`.
     pub(super) fn run_until(
         &mut self,
         limit: Duration,
@@ -134,8 +132,7 @@ impl Emulator {
         Ok(Outcome::good_if(statistics.complete()))
     }
 
-    /// Pings as a shell of the host would, with a line for each answer. At a terminal it continues
-    /// until it is stopped.
+    /// Pings as a host's shell does: a line for each answer; at a terminal, until it is stopped.
     fn host_ping(
         &mut self,
         from: HostId,
@@ -323,8 +320,7 @@ struct Echoes {
     to: HostId,
     address: Ipv4Addr,
     sent: u64,
-    /// Requests without an answer yet, with their numbers. A request is lost after a time limit,
-    /// which limits the queue.
+    /// Requests without an answer yet, with their numbers. Time limits bound them.
     waiting: VecDeque<(u64, PingId)>,
     all: PingStatistics,
 }

@@ -1,8 +1,6 @@
-//! `bellrock emulate`: an emulated network with real connections to controllers, and commands to
-//! test it.
+//! `bellrock emulate`: an emulated network with real connections, and commands to test it.
 //!
-//! `bellrock-emulator` has the network. `prompt` reads lines, `request` parses them, and `answer`
-//! carries them out.
+//! `bellrock-emulator` has the network. `prompt` reads, `request` parses and `answer` acts.
 
 mod answer;
 mod args;
@@ -164,8 +162,7 @@ fn controller(name: &str) -> Result<SocketAddr, Failure> {
     addresses.next().ok_or_else(|| wrong(&"it has no address"))
 }
 
-/// Raises the soft limit of file descriptors, often 1,024: each switch needs one for each
-/// controller.
+/// Raises the soft limit of file descriptors, often 1,024: a switch needs one per controller.
 pub(super) fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -62,8 +62,7 @@ impl Saved {
 }
 
 impl Prompt {
-    /// Starts the reader. `waker` is called for each input. At a terminal, Tab completes to
-    /// `names`.
+    /// Starts the reader. `waker` is called for each input. Tab completes to `names`.
     pub(super) fn start(waker: Waker, names: Names) -> io::Result<Self> {
         let terminal = Saved::now();
         let interactive = terminal.0.is_some();
@@ -103,8 +102,7 @@ impl Prompt {
 
 impl Drop for Prompt {
     fn drop(&mut self) {
-        // After a request the reader is about to change the terminal's modes: waits, to restore
-        // them afterwards.
+        // The reader may be about to change the terminal's modes: waits until it has.
         let began = Instant::now();
         while self.is_interactive()
             && self.reading.get()

@@ -18,8 +18,7 @@ const MAX_PINGS: u64 = 10_000;
 /// Default number of echo requests of a `ping`.
 pub(super) const DEFAULT_PINGS: u16 = 3;
 
-/// Maximum number of pairs of one `pingall`. All pairs of a thousand hosts are a million, and would
-/// take an hour.
+/// Maximum number of pairs of one `pingall`. A million would take an hour.
 const MAX_PAIRS: u64 = 100_000;
 
 /// Minimum and maximum duration of `iperf` and `wait`.
@@ -91,8 +90,7 @@ pub(super) enum Request {
         to: HostId,
         count: u16,
     },
-    /// As `ping` on a host: a line for each answer. Without a count it continues until it is
-    /// stopped.
+    /// As `ping` on a host: a line for each answer; without a count, until it is stopped.
     HostPing {
         from: HostId,
         to: HostId,

@@ -17,8 +17,7 @@ use super::super::show::{printable, table};
 use super::kept::How;
 use super::wait_for;
 
-/// Longest time that a request waits for a release. Clients of the control socket wait little
-/// longer.
+/// Longest time that a request waits for a release. Clients wait only a little longer.
 const MAX_WAIT_S: u64 = 5;
 
 /// Reserve bandwidth from one host to another

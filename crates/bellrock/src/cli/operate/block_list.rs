@@ -178,8 +178,7 @@ impl Watched {
         }
     }
 
-    /// Whether the kernel has reported since the last call that the file is complete: written and
-    /// closed, or replaced.
+    /// Whether the kernel has reported since the last call that the file was closed or replaced.
     fn take_notices(&mut self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_BYTES];
         let mut events = inotify::Reader::new(&self.notices, &mut buffer);
@@ -297,8 +296,7 @@ mod tests {
         fs::remove_dir_all(place).unwrap();
     }
 
-    /// `slow-script > blocked`: the file is empty for longer than any check takes, and then half
-    /// written.
+    /// `slow-script > blocked`: the file is empty for several checks, and then half written.
     #[test]
     fn a_list_that_is_being_written_is_not_read_before_it_is_closed() {
         let place = crate::cli::test_directory("block-list-slow");

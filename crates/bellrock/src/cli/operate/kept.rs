@@ -1,5 +1,4 @@
-//! Logs when circuits and reservations, which apps keep up for operators, go down and come up
-//! again.
+//! Logs when circuits and reservations go down and come up again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

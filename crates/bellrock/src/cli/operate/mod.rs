@@ -1,5 +1,4 @@
-//! Commands of operators to the apps of a running controller, from the command line to the app and
-//! back.
+//! Commands to the apps of a running controller, from the command line to the app and back.
 //!
 //! A command is sent over the control socket as words. In the controller, [`Commands`] passes them
 //! to the app, if it is in the chain.

@@ -88,8 +88,7 @@ fn port(port: u16, segment: Seg) -> Vec<u8> {
     segment.between(ip, SWITCH, port)
 }
 
-/// A pcap file of packets with their lengths on the wire. The first is at second 1, the others
-/// follow each second.
+/// A pcap file of packets with their lengths on the wire. One a second, from second 1 on.
 fn pcap_cut(link_type: u32, packets: &[(Vec<u8>, usize)]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4_u32.to_le_bytes());

@@ -58,8 +58,7 @@ fn sequence_numbers_wrap_around() {
 fn a_lost_segment_is_a_gap_and_the_next_header_is_found() {
     let messages: Vec<_> = (1..=4).map(|xid| message(xid, 92)).collect();
     let bytes = messages.concat();
-    // Bytes 150 to 250 are lost. The next segment begins inside the third message, the one after it
-    // with the fourth.
+    // Bytes 150 to 250 are lost. The next segments begin in the third and with the fourth message.
     let record = read_segments(&[
         syn(0),
         seg(1, &bytes[..150]),
