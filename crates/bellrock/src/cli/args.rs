@@ -46,7 +46,7 @@ Examples:
 
 Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or configuration.";
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(Run),
