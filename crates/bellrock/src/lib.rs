@@ -12,8 +12,8 @@
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
 //! # What it is not
-//! The command `bellrock`, for operators, is in this crate too, behind the feature `cli`. An app does
-//! not need it. Without the feature, none of its dependencies are compiled.
+//! The command `bellrock`, for operators, is in this crate too, behind the feature `cli`. An app
+//! does not need it. Without the feature, none of its dependencies are compiled.
 
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
