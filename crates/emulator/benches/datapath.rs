@@ -1,10 +1,10 @@
-//! What a packet costs one switch: 1,000 masked flows over 3 tables, each of eight masks, and the
-//! packet's flow is behind the one of the lowest priority. `cargo bench -p bellrock-emulator --bench
+//! Cost of a packet in one switch: 1,000 masked flows over 3 tables with eight masks each, and the
+//! packet's flow has the mask of the lowest priority. `cargo bench -p bellrock-emulator --bench
 //! datapath`.
 //!
-//! With arguments (`conversations|new N`) it carries so many packets and says nothing: for counting
-//! instructions, as `valgrind --tool=callgrind` does. Two runs, of N and 2 N packets, leave the
-//! setting up out.
+//! With arguments (`conversations|new N`) it sends N packets and prints nothing, for counting
+//! instructions, as `valgrind --tool=callgrind` does. The difference of two runs, with N and 2 N
+//! packets, excludes the setup.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -19,16 +19,16 @@ use bellrock_openflow::{
     PortFeatures, Version,
 };
 
-/// Flow tables, and flows of all of them together.
+/// Number of flow tables, and of flows in all of them together.
 const TABLES: u8 = 3;
 const FLOWS: u32 = 1_000;
-/// Masks of each table.
+/// Number of masks of each table.
 const MASKS: u32 = 8;
-/// Conversations that go on, each of one pair of addresses and ports.
+/// Number of conversations, each between one pair of addresses and ports.
 const CONVERSATIONS: u32 = 256;
 
 const IPV4: u16 = 0x0800;
-/// Source address of the packets in their frames, and destination port.
+/// Offset of the source address in a frame.
 const SOURCE_AT: usize = 26;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         carry(&mut switch()?, packets.parse()?, kind == "new");
         return Ok(());
     }
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` only to check that the program runs.
     let short = std::env::args().any(|argument| argument == "--test");
     let packets = if short { 1_000 } else { 3_000_000 };
     println!("{:<40} {:>12}", "packets through one switch", "per second");
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends packets through the switch, which all leave it.
+/// Sends packets through the switch; all of them leave.
 fn carry(datapath: &mut Datapath, packets: u32, new: bool) {
     let eth = Eth::new(MacAddr::from_u64(1), MacAddr::from_u64(2));
     let ip = Ip::v4(Ipv4Addr::new(9, 0, 0, 1), Ipv4Addr::new(10, 1, 2, 3));

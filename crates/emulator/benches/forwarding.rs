@@ -1,14 +1,13 @@
-//! What a network in a lab carries, and what it weighs. `cargo bench -p bellrock-emulator`.
+//! Throughput and memory of a network in a lab. `cargo bench -p bellrock-emulator`.
 //!
-//! Every switch has 1,000 flows over 3 tables, each with a mask. Each table has eight masks, and the
-//! flow of a packet is behind the one of the lowest priority, so that no look-up ends early.
+//! Every switch has 1,000 flows over 3 tables, each with a mask. Each table has eight masks, and
+//! the packet's flow has the mask of the lowest priority, so that no look-up ends early.
 //!
-//! - Datagrams per second of one core, from host to host over 3 switches: of conversations that go
-//!   on, and of packets that share nothing with those before.
+//! - Datagrams per second on one core, from host to host over 3 switches: in continuing
+//!   conversations, and with nothing in common with earlier packets.
 //! - Memory of 1,000 such switches.
 //!
-//! Time is that of the processor, not of the clock on the wall; figures are of the machine that it
-//! runs on.
+//! Times are processor times, not wall-clock times; they depend on the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -26,29 +25,29 @@ use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{HostId, Named, Node, Topology, linear};
 use bellrock_openflow::List;
 
-/// Flows of each switch.
+/// Number of flows of each switch.
 const FLOWS: u32 = 1000;
-/// Masks of each table.
+/// Number of masks of each table.
 const MASKS: u32 = 8;
-/// What a core has to deliver end to end.
+/// Target of datagrams per second on one core, end to end.
 const TARGET_PER_SECOND: u64 = 300_000;
-/// What 1,000 switches may take.
+/// Maximum memory of 1,000 switches.
 const TARGET_MIB: u64 = 2048;
 
 const IPV4: u128 = 0x0800;
 const ARP: u128 = 0x0806;
-/// The port that datagrams go to.
+/// Destination port of datagrams.
 const TO_PORT: u16 = 1;
-/// The first that they come from.
+/// First source port of datagrams.
 const FROM_PORT: u16 = 1024;
 
-/// Hosts at each end.
+/// Number of hosts at each end.
 const HOSTS: u32 = 12;
 /// Time in which each conversation sends one datagram.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Cargo passes `--test` when it only wants to know that the program runs.
+    // Cargo passes `--test` only to check that the program runs.
     let short = std::env::args().any(|argument| argument == "--test");
     let datagrams = if short { 50_000 } else { 3_000_000 };
     println!(
@@ -73,8 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Datagrams that are delivered in a second of the processor's time, where each pair of hosts has
-/// so many conversations.
+/// Delivered datagrams per second of processor time, with `ports` conversations between each pair
+/// of hosts.
 fn carry(datagrams: u64, ports: u16) -> Result<u64, Box<dyn Error>> {
     let mut lab = lab(linear(3, HOSTS))?;
     let hosts: Vec<HostId> = (0..3 * HOSTS).map(HostId).collect();
@@ -111,7 +110,7 @@ fn carry(datagrams: u64, ports: u16) -> Result<u64, Box<dyn Error>> {
     Ok((arrived as f64 / spent.as_secs_f64()) as u64)
 }
 
-/// A lab whose switches have their flows. It remembers nothing of what happens.
+/// A lab whose switches have their flows. It keeps no hops and no messages.
 fn lab(topology: Named) -> Result<Lab, Box<dyn Error>> {
     let app = Masked { topology: Arc::new(topology.build()?) };
     let lab = Lab::seeded(1).topology(topology).network(NetworkSettings::default());
@@ -134,7 +133,7 @@ struct Masked {
 }
 
 struct MaskedSwitch {
-    /// By which port each host is reached.
+    /// The port that leads to each host.
     ways: Vec<(MacAddr, Port)>,
 }
 
@@ -152,12 +151,12 @@ impl App for Masked {
 
 impl Handler for MaskedSwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> bellrock_api::Result<()> {
-        // One is for ARP; the last table has what is left.
+        // One flow is for ARP; the last table has the rest.
         let per_table = FLOWS / 3;
         let arp = Match::any().with(Field::EthType, ARP);
         switch
             .install(&FlowMod::add(&arp).priority(1000).actions(&[Action::output(Port::FLOOD)]))?;
-        // Table 0: networks of destinations, table 1: of sources. The last mask has the hosts'.
+        // Table 0: destination networks, table 1: source networks. The last mask has the hosts'.
         for (table, field) in [(0, Field::Ipv4Dst), (1, Field::Ipv4Src)] {
             for number in 0..per_table {
                 let (mask, value) = (number % MASKS, number / MASKS);
@@ -172,7 +171,7 @@ impl Handler for MaskedSwitch {
                 install(switch, table, mask, &matching, &[Instruction::GotoTable(table + 1)])?;
             }
         }
-        // Table 2: stations, whatever their vendor; those that are there behind the last mask.
+        // Table 2: stations, without their vendor; the existing hosts have the last mask.
         for number in 0..FLOWS - 1 - 2 * per_table {
             let (mask, value) = (number % MASKS, (number / MASKS) as usize);
             let all = 0xffff_ffff_ffff_u128 >> (mask + 1);
@@ -202,7 +201,7 @@ fn install(
     Ok(())
 }
 
-/// By which port of a switch each host is reached, the nearest first.
+/// The port of a switch that leads to each host, the nearest host first.
 fn ways(topology: &Topology, dpid: Dpid) -> Vec<(MacAddr, Port)> {
     let Some(start) = topology.switch_by_dpid(dpid.0) else { return Vec::new() };
     let mut seen = BTreeMap::from([(Node::Switch(start), 0)]);
@@ -218,7 +217,7 @@ fn ways(topology: &Topology, dpid: Dpid) -> Vec<(MacAddr, Port)> {
             if seen.contains_key(&next) {
                 continue;
             }
-            // The first port of the way leads to all that is behind it.
+            // The first port of a path leads to all nodes behind it.
             let first = if at == start { port } else { seen[&Node::Switch(at)] };
             seen.insert(next, first);
             match next {
@@ -233,7 +232,7 @@ fn ways(topology: &Topology, dpid: Dpid) -> Vec<(MacAddr, Port)> {
     ways
 }
 
-/// What this thread has had of its processor.
+/// Processor time of this thread.
 fn processor_time() -> Result<Duration, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = text.split_whitespace().next().ok_or("no number")?.parse()?;

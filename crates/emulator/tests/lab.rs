@@ -1,5 +1,4 @@
-//! The lab: that it repeats, that control connections behave as real ones, and what it says when it
-//! is misused.
+//! The lab: its runs repeat, its control connections behave as real ones, and it reports misuse.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
@@ -130,7 +129,7 @@ fn a_restart_loses_the_flows_or_keeps_them_and_the_controller_takes_its_own_on()
         assert_eq!(lab.flows("s1").len(), if keep_tables { before } else { 0 });
         lab.reconnect("s1");
         lab.run_for(SECOND);
-        // Without, there is the table miss.
+        // Without its tables it has only the table-miss flow.
         let after = lab.flows("s1");
         assert_eq!(after.len(), if keep_tables { before } else { 1 }, "{after:#?}");
         assert!(lab.ping("h1", "h2"));
@@ -171,7 +170,7 @@ fn switches_look_for_a_controller_that_is_gone_and_find_the_next_one() {
 fn the_waits_of_a_switch_double() {
     let mut lab = learning(Lab::seeded(5).topology(single(2)));
     lab.stop_controller();
-    // After 1, 2, 4 and 8 s it has tried in vain; it tries again 8 s later.
+    // Attempts after 1, 2, 4 and 8 s have failed; the next one comes 8 s later.
     lab.run_for(Duration::from_millis(15_500));
     lab.start_controller(Learning::default());
     lab.run_for(7 * SECOND);

@@ -16,8 +16,8 @@ use bellrock_worker::TaskState;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Floods, counts packets, and has tasks that do things at all switches at odd times: one of them draws lots,
-/// some wait for each other and for packets.
+/// Floods, counts packets, and runs tasks that act on all switches at odd times. One task uses
+/// random numbers; some wait for each other and for packets.
 #[derive(Clone, Default)]
 struct Restless {
     packets: TVar<u32>,
@@ -88,7 +88,7 @@ fn a_run_with_tasks_repeats_to_the_last_byte() {
     assert_ne!(run(8).0, first.0);
 }
 
-/// Opens the door between two hosts for as long as its task says.
+/// Blocks and opens the path between two hosts, at its task's times.
 struct Door;
 
 impl App for Door {
@@ -159,7 +159,7 @@ fn a_controller_that_stops_ends_its_tasks_and_the_next_has_its_own() {
     assert_eq!(lab.tasks().len(), 5);
     lab.stop_controller();
     assert_eq!((lab.tasks(), lab.counter("tasks_started")), (Vec::new(), 0));
-    // The app itself is gone, and with it all that its tasks held.
+    // The app is dropped, and with it everything that its tasks held.
     assert_eq!(Arc::strong_count(&old), 1);
     let noted = old.lock().unwrap().len();
     lab.start_controller(second);

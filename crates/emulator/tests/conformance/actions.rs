@@ -1,4 +1,4 @@
-//! Matches, actions and instructions as text: written as crate `openflow` prints them.
+//! Matches, actions and instructions as text, in the form that the crate `openflow` prints.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use bellrock_openflow::{
 use super::frame::{Result, bytes_of_hex, mac, number};
 use super::words::{group, keep, meter, port, split};
 
-/// Words that stand for the fields that others need, as in `ovs-ofctl`.
+/// Short words for fields that other fields require, as in `ovs-ofctl`.
 const SHORT: &[(&str, &[(Field, u128)])] = &[
     ("arp", &[(Field::EthType, 0x0806)]),
     ("ip", &[(Field::EthType, 0x0800)]),
@@ -24,7 +24,7 @@ const SHORT: &[(&str, &[(Field, u128)])] = &[
     ("mpls", &[(Field::EthType, 0x8847)]),
 ];
 
-/// A match of `field=value` or `field=value/mask`, and of words that stand for several.
+/// A match of `field=value`, `field=value/mask` and short words.
 pub(crate) fn matching(words: Vec<(&str, &str)>) -> Result<Match> {
     let mut matching = Match::any();
     for (key, value) in words {
@@ -78,7 +78,7 @@ fn field_mask(field: Field, text: &str) -> Result<u128> {
     }
 }
 
-/// Instructions: actions stand for apply_actions.
+/// Instructions; plain actions mean apply_actions.
 pub(crate) fn instructions(text: &str) -> Result<Instructions<'static>> {
     let (mut list, mut apply) = (Vec::new(), Vec::new());
     for word in split(text, |c| c == ',' || c.is_whitespace()) {
@@ -130,7 +130,7 @@ fn instruction(word: &str) -> Result<Option<Instruction<'static>>> {
     }))
 }
 
-/// Actions with commas between them; `drop` is none.
+/// Actions separated by commas; `drop` means none.
 pub(crate) fn actions(text: &str) -> Result<List<'static, Action<'static>>> {
     let words = split(text, |c| c == ',' || c.is_whitespace());
     let list: Result<Vec<_>> =

@@ -1,10 +1,9 @@
-//! What a switch did, as text that two switches can be compared by.
+//! The effects of a step as text, for comparing two switches.
 //!
-//! A message prints as crate `openflow` prints it, but for what is nobody's merit: xids that are
-//! those of their requests, the error's copy of the request where it is as long as it has to be,
-//! names and addresses of ports, and the time at which a timeout was noticed. Lists whose order
-//! the specification leaves open are sorted. Of tables only those are shown that did something,
-//! and ports only where they are no switch's own (`LOCAL`).
+//! A message prints as the crate `openflow` prints it, without what may differ: an xid that is its
+//! request's, an error's copy of the request if it has the right length, names and addresses of
+//! ports, and the time at which a timeout was noticed. Lists without a specified order are sorted.
+//! Unused tables are omitted, and so is each switch's own port (`LOCAL`).
 
 use bellrock_openflow::{ErrorMessage, FromSwitch, Message, ReplyBody};
 
@@ -12,7 +11,7 @@ use super::frame;
 use super::subject::Heard;
 use super::words::{self, Addresses};
 
-/// The step that was answered: its xid, and the bytes that were sent (none for a frame or time).
+/// The step: its xid and the bytes that were sent (none for a frame or time).
 pub(crate) struct Asked<'a> {
     pub(crate) xid: u32,
     pub(crate) bytes: &'a [u8],
@@ -22,7 +21,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) links_down: &'a [u32],
 }
 
-/// The items of an outcome: messages as they came, then frames by port.
+/// The items of an outcome: messages in order, then frames by port.
 pub(crate) fn items(heard: &Heard, asked: &Asked<'_>) -> Vec<String> {
     let to = |controller: usize| match asked.controllers {
         1 => String::new(),
@@ -49,7 +48,7 @@ pub(crate) fn items(heard: &Heard, asked: &Asked<'_>) -> Vec<String> {
     items
 }
 
-/// Whether it describes tables, but not the first ones: there may be hundreds, all alike.
+/// Whether it describes tables other than the first: there may be hundreds of equal ones.
 fn is_later_part(bytes: &[u8]) -> bool {
     let Ok(Message { body: FromSwitch::MultipartReply(reply), .. }) = FromSwitch::decode(bytes)
     else {
@@ -63,8 +62,8 @@ fn is_later_part(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether it is one of several messages about a link that changed, and not the last: Open vSwitch
-/// sets a dummy port down first, and finds out then that it has no link.
+/// Whether it is one of several messages about a changed link, but not the last. Open vSwitch sets
+/// a dummy port down first, and then finds that it has no link.
 fn is_said_again(text: &str, later: &[String], asked: &Asked<'_>) -> bool {
     let port = |text: &str| {
         text.strip_prefix("OFPT_PORT_STATUS: MODIFY ")?
@@ -106,7 +105,7 @@ fn message(bytes: &[u8], asked: &Asked<'_>) -> String {
     ports(&durations(&text), asked)
 }
 
-/// The name of the error, and how much of the request it repeats where that is wrong.
+/// The name of the error, and how its copy of the request is wrong, if it is.
 fn error(error: &ErrorMessage<'_>, asked: &Asked<'_>) -> String {
     let ErrorMessage::Standard { code, data } = error else {
         return format!("OFPT_ERROR: {error}");
@@ -125,7 +124,7 @@ fn error(error: &ErrorMessage<'_>, asked: &Asked<'_>) -> String {
     )
 }
 
-/// Takes the version off, and the xid where it is as it should be.
+/// Removes the version, and the xid if it is right.
 fn without_head(text: &str, message: &Message<FromSwitch<'_>>, asked: &Asked<'_>) -> String {
     let unasked = matches!(
         message.body,
@@ -140,7 +139,7 @@ fn without_head(text: &str, message: &Message<FromSwitch<'_>>, asked: &Asked<'_>
     }
 }
 
-/// The items of a list: each with the lines that belong to it.
+/// The items of a list, each with its lines.
 fn split(text: &str) -> (String, Vec<String>) {
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default().to_owned();
@@ -163,7 +162,7 @@ fn join(head: &str, items: &[String]) -> String {
 
 fn sorted(text: &str) -> String {
     let (head, mut items) = split(text);
-    // Open vSwitch's LOCAL port is one that the emulated switch does not have; it does not count.
+    // The emulated switch does not have Open vSwitch's LOCAL port, so it is ignored.
     let all = items.len();
     items.retain(|item| {
         !["  LOCAL(", "  port LOCAL:", "  port LOCAL queue"].iter().any(|own| item.starts_with(own))
@@ -173,14 +172,14 @@ fn sorted(text: &str) -> String {
     join(&head.replace(&before, &after), &items)
 }
 
-/// Tables that hold flows or have seen packets.
+/// Keeps only tables that hold flows or have seen packets.
 fn tables(text: &str) -> String {
     let (head, mut items) = split(text);
     items.retain(|item| !item.contains("active=0, lookup=0, matched=0"));
     join(&head, &items)
 }
 
-/// The first table of a description of all, without the fields that are no basic ones of OpenFlow.
+/// The first table of all, without fields that are not OpenFlow's basic ones.
 fn first(text: &str) -> String {
     let (head, items) = split(text);
     let first = items.first().map(String::as_str).unwrap_or_default();
@@ -200,15 +199,15 @@ fn first(text: &str) -> String {
     join(head.split(": ").next().unwrap_or_default(), &lines)
 }
 
-/// Durations in seconds, as short as they are; that of a timeout, which is noticed sooner or
-/// later, not at all.
+/// Shortens durations in seconds, and removes the duration of a timeout: switches notice it at
+/// different times.
 fn durations(text: &str) -> String {
     const MARK: &str = "duration=";
     let timeout = text.contains("reason=idle_timeout") || text.contains("reason=hard_timeout");
     let mut parts = text.split(MARK);
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // A switch that does not know it says `?`, without a unit.
+        // A switch that does not know it prints `?`, without a unit.
         match part.split_once('s').filter(|(duration, _)| duration.contains('.')) {
             Some((_, rest)) if timeout => told += &format!("{MARK}~{rest}"),
             Some((duration, rest)) => {
@@ -223,7 +222,7 @@ fn durations(text: &str) -> String {
     told
 }
 
-/// Ports by their numbers: their names and addresses are the switch's own.
+/// Replaces ports' names and addresses, which differ, by their numbers.
 fn ports(text: &str, asked: &Asked<'_>) -> String {
     let mut told = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Where the two switches differ and why: the file of reasons, and the table in the manual.
+//! The differences between the two switches: the file of reasons, and the table in the manual.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,18 +7,17 @@ use std::path::Path;
 use super::frame::Result;
 use super::script::Script;
 
-/// Between these lines of the manual stands the table.
+/// Markers in the manual around the table.
 const BEGIN: &str = "<!-- differences: written by the conformance tests from the conversations -->";
 const END: &str = "<!-- end of differences -->";
 
-/// What Open vSwitch does, what the emulated switch does, and which of them the specification asks
-/// for.
+/// What Open vSwitch does, what the emulated switch does, and what the specification requires.
 pub(crate) struct Reason {
     pub(crate) heading: String,
     pub(crate) text: String,
 }
 
-/// The reasons by name: `== NAME: HEADING`, then the text.
+/// Reads the reasons by name: `== NAME: HEADING`, then the text.
 pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, Reason>> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -36,7 +35,7 @@ pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, Reason>> {
     Ok(reasons)
 }
 
-/// The page with its table as the conversations have it.
+/// The page with the table that the conversations give.
 pub(crate) fn write(
     page: &str,
     reasons: &BTreeMap<String, Reason>,

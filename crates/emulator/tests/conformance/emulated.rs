@@ -1,4 +1,4 @@
-//! The emulated switch as a subject, on a clock that moves when a conversation waits.
+//! The emulated switch as a subject, on a clock that advances when a conversation waits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::frame::Result;
 use super::script::Setup;
 use super::subject::{Heard, Subject};
 
-/// As many tables as Open vSwitch has.
+/// The same number of tables as in Open vSwitch.
 const TABLES: u8 = 254;
 
 /// The emulated switch of the conversation.
@@ -49,7 +49,7 @@ impl Subject for Emulated {
         };
         let mut switch = Switch::new(SwitchSettings {
             ports: usual.ports.iter().copied().map(plain).collect(),
-            // The one that each dummy port of Open vSwitch has.
+            // Each dummy port of Open vSwitch has this queue.
             queues: (1..=setup.ports).map(|port| (Port(port), 0)).collect(),
             tables: TABLES,
             table_capacity: setup.capacity.unwrap_or(usual.table_capacity),

@@ -1,19 +1,19 @@
-//! Frames as text: what conversations send into ports, and what comes out.
+//! Frames as text: the frames that conversations send into ports, and the frames that leave.
 //!
-//! A frame is its headers from the outside in, each a word with its addresses and then what is not
-//! the usual:
+//! A frame is its headers from the outside in. Each is a word with its addresses, then the options
+//! that are not the default:
 //!
 //! ```text
 //! eth 01>02 vlan 10 pcp=3 ipv4 10.0.0.1>10.0.0.2 ttl=9 udp 1000>2000 data 8
 //! eth 01>ff:ff:ff:ff:ff:ff arp request 10.0.0.1>10.0.0.2 sha=01 tha=00
 //! ```
 //!
-//! `01` is 00:00:00:00:00:01. Types, lengths and checksums are what they have to be unless they
-//! are given; `data 8` is the eight bytes 0 to 7. Printing is exact: a text always builds to the
-//! bytes that it was printed from, so two frames that print alike are alike to the last bit. What
-//! has no such text prints as `hex`.
+//! `01` is 00:00:00:00:00:01. Types, lengths and checksums are right unless they are given. `data
+//! 8` is the eight bytes 0 to 7. Printing is exact: a text always builds the bytes that it was
+//! printed from. So frames with the same text are equal to the last bit. A frame without such a
+//! text prints as `hex`.
 //!
-//! Nothing of this is taken from the emulator: it is what the emulator is measured against.
+//! No code here comes from the emulator: the emulator is tested against it.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -40,12 +40,12 @@ pub(crate) const SCTP: u8 = 132;
 /// The IPv6 extension headers that have a word, with their numbers.
 pub(crate) const EXTENSIONS: [(&str, u8); 3] = [("hop-by-hop", 0), ("routing", 43), ("dest", 60)];
 
-/// What a header says when nothing is said.
+/// Default values of headers.
 pub(crate) const TTL: u8 = 64;
 pub(crate) const TCP_FLAGS: u16 = 0x10;
 pub(crate) const TCP_WINDOW: u16 = 0xffff;
 
-/// The frame that a text describes.
+/// Builds the frame of a text.
 pub(crate) fn build(text: &str) -> Result<Vec<u8>> {
     if let Some(hex) = text.trim().strip_prefix("hex ") {
         return bytes_of_hex(hex);
@@ -54,7 +54,7 @@ pub(crate) fn build(text: &str) -> Result<Vec<u8>> {
     Ok(encode(&layers, None)?.bytes)
 }
 
-/// The text of a frame: builds to the same bytes.
+/// The text of a frame: it builds the same bytes.
 pub(crate) fn print(frame: &[u8]) -> String {
     let text = frame_print::frame(frame);
     match text {
@@ -63,10 +63,10 @@ pub(crate) fn print(frame: &[u8]) -> String {
     }
 }
 
-/// A header as it stands in the text.
+/// A header in the text.
 struct Layer<'t> {
     kind: &'t str,
-    /// The words behind it that are no options.
+    /// The words after it that are no options.
     words: Vec<&'t str>,
     options: Vec<(&'t str, &'t str)>,
 }
@@ -116,7 +116,7 @@ impl<'t> Layer<'t> {
         self.words.first().copied().ok_or_else(|| format!("`{}` without its {what}", self.kind))
     }
 
-    /// Both sides of the `>` of its first word.
+    /// Both sides of the `>` of one of its words.
     fn pair(&self, word: usize) -> Result<(&'t str, &'t str)> {
         let word = self.words.get(word).copied().unwrap_or_default();
         word.split_once('>').ok_or_else(|| format!("`{}` needs `from>to`, not `{word}`", self.kind))
@@ -142,17 +142,17 @@ impl<'t> Layer<'t> {
     }
 }
 
-/// What a header needs to know of the one around it, for its checksum.
+/// The addresses of the header around, for checksums.
 #[derive(Clone, Copy)]
 enum Around {
     V4(Ipv4Addr, Ipv4Addr),
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-/// A header with all that is in it, and what the header around it calls it.
+/// A header with its content, and the types that announce it in the header around.
 struct Encoded {
     bytes: Vec<u8>,
-    /// Bytes behind the frame's content, which no length counts.
+    /// Bytes after the frame's content, which no length includes.
     pad: usize,
     eth_type: Option<u16>,
     protocol: Option<u8>,
@@ -203,7 +203,7 @@ fn encode(layers: &[Layer<'_>], around: Option<Around>) -> Result<Encoded> {
     Ok(out)
 }
 
-/// The type that stands in front of what is inside: given, or what it is.
+/// The type in front of the inner header: the given one, or the header's own.
 fn inner_type(layer: &Layer<'_>, inner: &Encoded) -> Result<u16> {
     match (layer.option("type"), inner.eth_type) {
         (Some(given), _) => Ok(number(given)? as u16),
@@ -241,7 +241,7 @@ fn vlan(layer: &Layer<'_>, inner: &Encoded, out: &mut Encoded) -> Result<()> {
     Ok(())
 }
 
-/// The bottom of the stack is where no other label follows.
+/// A label that no other label follows is the bottom of the stack.
 fn mpls(layer: &Layer<'_>, inner: &Encoded, out: &mut Encoded) -> Result<()> {
     layer.check(&["tc", "ttl", "bos"])?;
     let follows = matches!(inner.eth_type, Some(MPLS | MPLS_MULTICAST));
@@ -254,7 +254,7 @@ fn mpls(layer: &Layer<'_>, inner: &Encoded, out: &mut Encoded) -> Result<()> {
     Ok(())
 }
 
-/// The service tag, with the frame's own addresses inside: `pbb ISID FROM>TO`.
+/// A service tag, which has the frame's own addresses after it: `pbb ISID FROM>TO`.
 fn pbb(layer: &Layer<'_>, inner: &Encoded, out: &mut Encoded) -> Result<()> {
     layer.check(&["pcp", "dei", "uca", "type"])?;
     let flags = layer.number("pcp", 0)? << 29
@@ -407,7 +407,7 @@ fn transport(
     } else {
         let pseudo = pseudo_header(around, protocol, bytes.len());
         put_checksum(layer, &mut bytes, checksum_at, &pseudo)?;
-        // In UDP a sum of zero would mean that there is none.
+        // In UDP a sum of zero would mean "no checksum".
         if protocol == UDP && layer.option("checksum").is_none() && bytes[6..8] == [0, 0] {
             bytes[6..8].fill(0xff);
         }
@@ -478,7 +478,7 @@ fn pseudo_header(around: Option<Around>, protocol: u8, length: usize) -> Vec<u8>
     pseudo
 }
 
-/// Puts the Internet checksum (or the one that is given) at its place, which is zero before.
+/// Writes the Internet checksum (or the given one) at its position, which is zero before.
 fn put_checksum(layer: &Layer<'_>, bytes: &mut [u8], at: usize, pseudo: &[u8]) -> Result<()> {
     let sum = match layer.option("checksum") {
         Some(given) => number(given)? as u16,
@@ -488,7 +488,7 @@ fn put_checksum(layer: &Layer<'_>, bytes: &mut [u8], at: usize, pseudo: &[u8]) -
     Ok(())
 }
 
-/// RFC 1071. Every part but the last has an even length.
+/// The Internet checksum (RFC 1071). Every part but the last has an even length.
 pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let mut sum: u64 = words
@@ -500,7 +500,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// RFC 9260, appendix A: bit by bit, as it is defined.
+/// CRC-32C (RFC 9260, appendix A), bit by bit as in its definition.
 fn crc32c(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -521,7 +521,7 @@ pub(crate) fn number(text: &str) -> Result<u64> {
     parsed.map_err(|_| format!("`{text}` is no number"))
 }
 
-/// An Ethernet address: six bytes with colons, or its last byte alone.
+/// An Ethernet address: six bytes with colons, or only its last byte.
 pub(crate) fn mac(text: &str) -> Result<[u8; 6]> {
     let mut address = [0; 6];
     let bytes: Vec<&str> = text.split(':').collect();

@@ -1,4 +1,4 @@
-//! The text of a frame, header by header; [`super::frame`] says how it reads.
+//! Prints a frame header by header; [`super::frame`] describes the text.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,10 +8,10 @@ use super::frame::{
     TCP_FLAGS, TCP_WINDOW, TTL, UDP, VLAN, hex_of_bytes,
 };
 
-/// The text, as far as headers are known; `None` where a header is cut off.
+/// The text of the known headers; `None` if a header is truncated.
 ///
-/// Lengths and checksums are written as if they were right first. What builds to other bytes is
-/// printed again with the checksums that it has, and at last as an Ethernet header with data.
+/// The first attempt omits lengths and checksums as right. If its text builds other bytes, the
+/// second attempt includes the checksums, and the third is an Ethernet header with data.
 pub(super) fn frame(frame: &[u8]) -> Option<String> {
     let as_it_is = |text: &String| super::frame::build(text).as_deref() == Ok(frame);
     [text(frame, false), text(frame, true), ethernet_only(frame)]
@@ -38,7 +38,7 @@ fn text(frame: &[u8], sums: bool) -> Option<String> {
 struct Printer<'f> {
     rest: &'f [u8],
     text: String,
-    /// Checksums are written too.
+    /// Whether to print checksums.
     sums: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'f> Printer<'f> {
         let _ = self.text.write_fmt(text);
     }
 
-    /// ` name=value`, where it is not the usual.
+    /// Prints ` name=value`, unless it is the default.
     fn option<T: PartialEq + std::fmt::Display>(&mut self, name: &str, value: T, usual: T) {
         if value != usual {
             self.put(format_args!(" {name}={value}"));
@@ -72,7 +72,7 @@ impl<'f> Printer<'f> {
         self.typed(number16(&head[12..]))
     }
 
-    /// What has this Ethernet type.
+    /// Prints the header with this Ethernet type.
     fn typed(&mut self, eth_type: u16) -> Option<()> {
         match eth_type {
             VLAN | SVLAN => {
@@ -107,7 +107,7 @@ impl<'f> Printer<'f> {
         }
     }
 
-    /// Behind the last label its first digit tells what follows.
+    /// After the last label the first digit gives the type.
     fn mpls(&mut self, name: &str) -> Option<()> {
         let word = number32(self.take(4)?);
         self.put(format_args!(" {name} {}", word >> 12));
@@ -173,8 +173,8 @@ impl<'f> Printer<'f> {
         self.content(head[6], false, pad)
     }
 
-    /// What has this IP protocol, then `pad` bytes that belong to nothing. A later fragment has no
-    /// header of its own.
+    /// Prints the header with this IP protocol, then `pad` bytes of padding. A later fragment has
+    /// no such header.
     fn content(&mut self, protocol: u8, later: bool, pad: usize) -> Option<()> {
         let behind = self.rest.len().checked_sub(pad)?;
         let (content, padding) = self.rest.split_at(behind);
@@ -291,7 +291,7 @@ impl<'f> Printer<'f> {
     }
 }
 
-/// An Ethernet address; only its last byte where the others are zero.
+/// An Ethernet address; only its last byte if the other bytes are zero.
 struct Mac<'a>(&'a [u8]);
 
 impl std::fmt::Display for Mac<'_> {

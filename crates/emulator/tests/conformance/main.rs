@@ -1,8 +1,8 @@
 //! The emulated switch and Open vSwitch in the same conversations.
 //!
-//! `conversations/*.txt` hold them, with what came of each step; [`script`] says how they read.
-//! `BLESS=1` writes what came of them, and the table of differences in the manual: read both
-//! before committing them. `ONLY=groups` holds those of files and titles with this word in them.
+//! `conversations/*.txt` hold them, with the outcome of each step; [`script`] describes the format.
+//! `BLESS=1` writes the outcomes, and the table of differences in the manual: read both before
+//! committing. `ONLY=groups` runs those whose file or title contains this word.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ use emulated::Emulated;
 use openvswitch::OpenVSwitch;
 use script::{Conversation, Outcome, Script};
 
-/// Conversations that the suite has at least.
+/// Minimum number of conversations.
 const MIN_CONVERSATIONS: usize = 200;
 
 fn directory() -> PathBuf {
@@ -48,7 +48,7 @@ fn scripts() -> Vec<Script> {
     paths.iter().map(|path| Script::read(path).unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
-/// Open vSwitch, where it is installed. Where it is not, the run says so; under CI it fails.
+/// Starts Open vSwitch if it is installed. Otherwise prints a note; under CI it fails.
 fn open_vswitch() -> Option<OpenVSwitch> {
     if !openvswitch::installed() {
         let missing = "Open vSwitch is not installed (Debian: openvswitch-switch)";
@@ -61,17 +61,17 @@ fn open_vswitch() -> Option<OpenVSwitch> {
     Some(ovs)
 }
 
-/// To the terminal, from a test that passes too: what is printed by `eprintln` is kept back then.
+/// Prints to the terminal also from a test that passes: `eprintln` is captured then.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// What came of a conversation: at the emulated switch, and at Open vSwitch where that is there.
+/// The outcomes of a conversation: of the emulated switch, and of Open vSwitch if it runs.
 fn hold(
     conversation: &Conversation,
     ovs: Option<&mut OpenVSwitch>,
 ) -> Result<Vec<Outcome>, String> {
-    // One that panics is told of like one that answers wrongly.
+    // A panic is reported like a wrong answer.
     let held = std::panic::catch_unwind(|| run::hold(conversation, &mut Emulated::default()));
     let emulated = held.map_err(|_| "the emulated switch panicked, see above".to_owned())??;
     let ovs = match ovs {
@@ -81,7 +81,7 @@ fn hold(
     Ok(emulated.into_iter().zip(ovs).map(|(emulated, ovs)| Outcome { emulated, ovs }).collect())
 }
 
-/// The first step whose outcome is not the recorded one, with both.
+/// The first step whose outcome differs from the recorded one, with both outcomes.
 fn changed(conversation: &Conversation, outcomes: &[Outcome]) -> Option<String> {
     let steps = conversation.steps.iter().zip(&conversation.recorded).zip(outcomes);
     let (((line, _), recorded), outcome) =
@@ -127,7 +127,7 @@ fn both_switches_do_what_is_recorded() {
     assert!(wrong.is_empty(), "{}\n{} of the conversations", wrong.join("\n"), wrong.len());
 }
 
-/// Random conversations that are held in each run.
+/// Number of random conversations in each run.
 const RANDOM_CONVERSATIONS: u64 = 20;
 
 #[test]

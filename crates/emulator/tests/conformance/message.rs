@@ -1,5 +1,5 @@
-//! Messages as text: what conversations send. A line is the message's name and what it says, in
-//! the notation that crate `openflow` prints; what is left out has its usual value.
+//! Messages as text, for conversations. A line is the message's name and its values, in the
+//! notation that the crate `openflow` prints; omitted values have their default.
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, Band, BandType, Bucket, Bytes, ConfigFlags, Experimenter, FlowCommand,
@@ -13,7 +13,7 @@ use super::actions::{actions, instructions, matching};
 use super::frame::{self, Result, bytes_of_hex, mac, number};
 use super::words::{Context, Words, flags, group, keep, port};
 
-/// The bytes of the message that a line describes.
+/// Builds the bytes of a message from its line.
 pub(crate) fn build(line: &str, xid: u32, context: Context<'_>) -> Result<Vec<u8>> {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
     if name == "raw" {
@@ -25,8 +25,8 @@ pub(crate) fn build(line: &str, xid: u32, context: Context<'_>) -> Result<Vec<u8
     Ok(out.as_slice().to_vec())
 }
 
-/// `raw type=14 [version=1] [length=8]: BYTES`: a body in hexadecimal behind a header that is right
-/// but for what is given.
+/// `raw type=14 [version=1] [length=8]: BYTES`: a body in hexadecimal after a header that is right
+/// except for the given values.
 fn raw(text: &str, xid: u32, version: Version) -> Result<Vec<u8>> {
     let (head, body) = text.split_once(':').unwrap_or((text, ""));
     let body = bytes_of_hex(body)?;
@@ -89,7 +89,7 @@ fn message(name: &str, rest: &str, context: Context<'_>) -> Result<ToSwitch<'sta
     })
 }
 
-/// A multipart request; a `+` behind its name says that more of it follows.
+/// A multipart request; a `+` after its name means that more parts follow.
 fn request(name: &str, rest: &str) -> Result<RequestBody<'static>> {
     let mut words = Words::of(rest);
     let body = match name {
@@ -131,7 +131,7 @@ fn flow_stats(words: &mut Words<'_>) -> Result<FlowStatsRequest<'static>> {
         out_group: words.group("out_group", Group::ANY)?,
         cookie,
         cookie_mask,
-        // What the others have left.
+        // All words that are left.
         matching: view(matching(words.rest())?),
     })
 }
@@ -140,7 +140,8 @@ fn view(matching: bellrock_openflow::Match) -> MatchView<'static> {
     if matching.check().is_ok() {
         return MatchView::from(&*Box::leak(Box::new(matching)));
     }
-    // One that a controller may not send: the codec writes it as a switch may report it, and then as it was read.
+    // A match that a controller may not send: it is written as a switch may report it, and read
+    // back.
     let removed = FlowRemoved {
         cookie: 0,
         priority: 0,
@@ -164,7 +165,7 @@ fn view(matching: bellrock_openflow::Match) -> MatchView<'static> {
     }
 }
 
-/// What stands before and behind `mark`, which may be missing.
+/// The text before and after `mark`, which may be missing.
 fn cut<'t>(text: &'t str, mark: &str) -> (&'t str, &'t str) {
     match text.find(mark) {
         Some(at) => (&text[..at], &text[at + mark.len()..]),
@@ -208,7 +209,7 @@ fn flow_mod(text: &str) -> Result<FlowMod<'static>> {
         out_group: words.group("out_group", FlowMod::ANY_GROUP)?,
         flags: FlowFlags::from_bits_retain(bits as u32),
         instructions: instructions(behind)?,
-        // What the others have left.
+        // All words that are left.
         matching: view(matching(words.rest())?),
     })
 }
@@ -354,7 +355,7 @@ fn role(text: &str) -> Result<Role> {
     Ok(Role { role, generation_id })
 }
 
-/// `packet_in=0x7/0x1`: the mask of a master (and equal), then that of a slave.
+/// `packet_in=0x7/0x1`: the mask for master and equal, then the mask for slaves.
 fn async_config(text: &str) -> Result<AsyncConfig> {
     let mut words = Words::of(text);
     let mut both = |key| words.masked(key, 0);

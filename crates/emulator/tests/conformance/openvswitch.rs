@@ -1,19 +1,19 @@
-//! Open vSwitch as a subject: one of its own for the run, in user space, with dummy ports and a
-//! clock that stands still.
+//! Open vSwitch as a subject: an instance for the run, in user space, with dummy ports and a clock
+//! that stands still.
 //!
-//! Database, daemon, sockets and captures lie in one directory that is gone afterwards; nothing
+//! Database, daemon, sockets and captures are in one directory that is removed afterwards. Nothing
 //! needs root, and the machine's own Open vSwitch is not touched. Each conversation gets a new
-//! bridge. Open vSwitch connects to the controllers, as it does in the field: listeners here.
+//! bridge. Open vSwitch connects to the controllers, as in the field: here they are listeners.
 //!
-//! Frames go in by the daemon's control socket and come out in a capture file for each port.
-//! With a limit of no datapath flows each packet is looked up in the flow tables, so counters are
-//! right at once.
+//! Frames go in through the daemon's control socket, and come out in a capture file for each port.
+//! The limit of datapath flows is zero, so each packet is looked up in the flow tables, and
+//! counters are right at once.
 //!
-//! Whether everything has come of a step is found out in two ways. The daemon's main loop passes by
-//! ports, connections and control socket in turn: an answer of the one and then of the other means
-//! that it went round, and [`ROUNDS`] of them that nothing is under way there. Flows however are
-//! buried by another thread, in their order: a connection of the runner's own, in a table that no
-//! conversation uses, adds and deletes a flow, and waits until it is told of it.
+//! Two methods show that all effects of a step are there. The daemon's main loop serves ports,
+//! connections and the control socket in turn: an answer from a connection and then one from the
+//! control socket mean one round. After [`ROUNDS`] rounds nothing is left there. But another thread
+//! removes flows, in their order. So the runner's own connection adds and deletes a flow in a table
+//! that no conversation uses, and waits for its flow_removed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,24 +33,24 @@ use super::frame::Result;
 use super::script::Setup;
 use super::subject::{Heard, Subject};
 
-/// Longest time that anything may take.
+/// Maximum time of any operation.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The daemons end by themselves after this many seconds, should the test be killed.
+/// The daemons end by themselves after this many seconds, if the test is killed.
 const LIFE_SECONDS: &str = "600";
 const POLL: Duration = Duration::from_millis(5);
 const ROUNDS: u32 = 3;
 /// Xids of the echoes between steps; conversations use low ones.
 const SYNC_XID: u32 = 0xffff_0000;
-/// Debian keeps daemons where not every path leads.
+/// Debian installs daemons in directories that are not in every PATH.
 const PATHS: &str = "/usr/sbin:/sbin";
-/// The flow whose end shows that all flows that were removed before have ended.
+/// When this flow has been removed, all flows removed before are gone.
 const MARK_TABLE: u8 = 253;
 const MARK_COOKIE: u64 = 0x6d61_726b;
-/// Types of messages that remove flows: flow_mod, group_mod, meter_mod (two of them in 1.3 only).
+/// Types of messages that remove flows: flow_mod, group_mod, meter_mod (the last two in 1.3 only).
 const REMOVING: [u8; 3] = [14, 15, 29];
-/// Steps in which the clock is moved: behind each the daemon has a look at the flows.
+/// Steps of the clock: after each the daemon checks the flows.
 const WARP_STEP_MS: u128 = 500;
-/// After this time the controllers show that they are still there. Open vSwitch gives them up
+/// Time after which the controllers send echo requests: otherwise Open vSwitch closes a connection
 /// after twice five seconds.
 const WARP_PART: Duration = Duration::from_secs(3);
 const PCAP_HEAD: usize = 24;
@@ -60,20 +60,20 @@ pub(crate) struct OpenVSwitch {
     directory: PathBuf,
     daemons: Vec<(Child, PathBuf)>,
     listeners: Vec<TcpListener>,
-    /// Bridges so far; the last one is there.
+    /// Number of bridges so far; only the last one exists.
     bridges: u32,
     ports: BTreeMap<u32, Capture>,
     connections: Vec<Option<Connection>>,
     syncs: u32,
-    /// Flows may have been removed since the last time that we waited for their end.
+    /// Whether flows may have been removed since the last wait for their end.
     may_have_removed: bool,
-    /// What came while time passed.
+    /// Effects while time passed.
     heard: Heard,
-    /// The runner's own connection, beside those of the conversation.
+    /// The runner's own connection, besides those of the conversation.
     own: Option<Connection>,
 }
 
-/// What a port sends.
+/// The frames that a port sends.
 struct Capture {
     interface: String,
     file: BufReader<File>,
@@ -82,12 +82,12 @@ struct Capture {
 
 struct Connection {
     stream: TcpStream,
-    /// As it stands on the wire.
+    /// The version as on the wire.
     version: u8,
     received: Vec<u8>,
 }
 
-/// Whether it is installed.
+/// Whether Open vSwitch is installed.
 pub(crate) fn installed() -> bool {
     let found = |program| {
         Command::new(program)
@@ -141,14 +141,14 @@ impl OpenVSwitch {
             "ovs-vswitchd",
             &[&database, "--enable-dummy", "--disable-system", "--disable-system-route"],
         )?;
-        // No datapath flows, and it looks behind as many VLAN tags as it can.
+        // No datapath flows; VLAN tags are parsed as deep as possible.
         let limits = ["other_config:flow-limit=0", "other_config:vlan-limit=0"];
         this.vsctl(&[&["set", "Open_vSwitch", "."], limits.as_slice()].concat())?;
         this.control("time/stop", &[])?;
         Ok(this)
     }
 
-    /// Its version, as it says it itself.
+    /// The version, as the program prints it.
     pub(crate) fn version(&self) -> Result<String> {
         Ok(self.run("ovs-vswitchd", &["--version"])?.lines().next().unwrap_or_default().to_owned())
     }
@@ -203,7 +203,7 @@ impl OpenVSwitch {
         Ok(())
     }
 
-    /// A command of the daemon, as `ovs-appctl` gives it.
+    /// Runs a command of the daemon, as `ovs-appctl` does.
     fn control(&self, method: &str, arguments: &[&str]) -> Result<String> {
         rpc(&self.directory.join("ovs-vswitchd.ctl"), method, arguments)
     }
@@ -213,7 +213,7 @@ impl OpenVSwitch {
         Ok(&capture.interface)
     }
 
-    /// The words for ovs-vsctl that take the last bridge away and make a new one.
+    /// The arguments for ovs-vsctl that delete the last bridge and make a new one.
     fn bridge(&self, setup: &Setup) -> Result<Vec<String>> {
         let (last, bridge) = (self.bridges - 1, self.bridges);
         let mut words: Vec<String> = format!("-- --if-exists del-br b{last} -- add-br b{bridge} -- set Bridge b{bridge} datapath_type=dummy fail_mode=secure protocols=OpenFlow10,OpenFlow13 other_config:datapath-id=0000000000000001")
@@ -240,7 +240,7 @@ impl OpenVSwitch {
         Ok(words)
     }
 
-    /// Echoes on each connection, and takes what comes until their answers do.
+    /// Sends an echo request on each connection, and takes all messages up to the replies.
     fn sync(&mut self, heard: &mut Heard) -> Result<()> {
         self.syncs += 1;
         let xid = SYNC_XID | self.syncs & 0xffff;
@@ -248,18 +248,18 @@ impl OpenVSwitch {
             let Some(connection) = place else { continue };
             let mut echo = vec![connection.version, 2, 0, 8];
             echo.extend(xid.to_be_bytes());
-            // A connection that is closed says so when it is read from.
+            // A closed connection is noticed when reading.
             let _ = connection.stream.write_all(&echo);
             if !connection.until(|message| xid_of(message) == xid, controller, heard)? {
                 heard.closed.push(controller);
                 *place = None;
             }
         }
-        // Behind the connections the main loop looks here.
+        // After the connections the main loop serves the control socket.
         self.control("version", &[]).map(drop)
     }
 
-    /// Waits until all flows that were removed have ended, by one of our own that is removed last.
+    /// Waits until all removed flows are gone: a flow of our own is removed last.
     fn bury(&mut self) -> Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
         let any = Match::any();
@@ -281,7 +281,7 @@ impl OpenVSwitch {
         }
     }
 
-    /// Takes the connection that Open vSwitch makes to a controller, and says hello.
+    /// Accepts Open vSwitch's connection to a controller, and sends a hello.
     fn connect(&self, controller: usize, version: Version) -> Result<Connection> {
         let mut stream = self.accept(controller)?;
         let mut hello = Out::with_capacity(64);
@@ -321,7 +321,7 @@ impl Subject for OpenVSwitch {
         }
         let words = self.bridge(setup)?;
         self.vsctl(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
-        // Not before: the last bridge would connect again.
+        // Only now: the last bridge would connect again.
         self.connections.clear();
         self.own = None;
         self.ports.clear();
@@ -366,7 +366,7 @@ impl Subject for OpenVSwitch {
             left -= part;
             let (all, step) = (part.as_millis(), part.as_millis().min(WARP_STEP_MS));
             self.control("time/warp", &[&all.to_string(), &step.to_string()])?;
-            // Flows expire when the daemon has looked through them once more.
+            // Flows expire after the daemon has checked them once more.
             self.control("revalidator/wait", &[])?;
             self.control("revalidator/wait", &[])?;
             self.bury()?;
@@ -398,7 +398,7 @@ impl Subject for OpenVSwitch {
 }
 
 impl Connection {
-    /// Takes messages until the one that is waited for; false when the connection is closed before.
+    /// Takes messages up to the awaited one; returns false if the connection closes before.
     fn until(
         &mut self,
         awaited: impl Fn(&[u8]) -> bool,
@@ -432,7 +432,7 @@ fn xid_of(message: &[u8]) -> u32 {
     Header::read(message).map_or(0, |header| header.xid)
 }
 
-/// Whether a message tells that the runner's own flow has ended.
+/// Whether a message reports the removal of the runner's own flow.
 fn is_mark(message: &[u8]) -> bool {
     let decoded = FromSwitch::decode(message).map(|message| message.body);
     matches!(decoded, Ok(FromSwitch::FlowRemoved(flow)) if flow.cookie == MARK_COOKIE)
@@ -443,7 +443,7 @@ impl Capture {
         self.file.read_to_end(&mut self.behind).map_err(failed("a capture"))?;
         let mut frames = Vec::new();
         while let Some(head) = self.behind.get(..PCAP_RECORD_HEAD) {
-            // In the byte order of the machine, as it is written.
+            // In the byte order of the machine that wrote it.
             let length = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]) as usize;
             let Some(frame) = self.behind.get(PCAP_RECORD_HEAD..PCAP_RECORD_HEAD + length) else {
                 break;
@@ -460,7 +460,7 @@ impl Drop for OpenVSwitch {
         for (child, control) in self.daemons.iter_mut().rev() {
             let asked = rpc(control, "exit", &[]);
             if asked.is_err() {
-                // What `timeout` gets it hands on; this is the daemon that we started.
+                // `timeout` forwards the signal; it is the process that we started.
                 let _ = Command::new("kill").arg(child.id().to_string()).status();
             }
             let _ = child.wait();

@@ -1,9 +1,9 @@
-//! Conversations that nobody wrote: flows with random matches and actions over four tables, and
-//! random frames. Nothing of them is recorded; the two switches have to agree.
+//! Random conversations: flows with random matches and actions over four tables, and random frames.
+//! Nothing is recorded; the two switches must agree.
 //!
-//! They keep away from what the manual lists as different: no fragments, no tag or label on top of
-//! another, no table behind a tag that comes or goes. Every table has a flow for what no other matches,
-//! and no two flows of a table have the same priority, since then either may count.
+//! They avoid the differences that the manual lists: no fragments, no tag or label on top of
+//! another, no next table after a tag was pushed or popped. Every table has a flow for all other
+//! packets. No two flows of a table have the same priority, since then either may match.
 
 use super::script::{Conversation, Step};
 
@@ -40,7 +40,7 @@ fn one<'t>(random: &mut fastrand::Rng, of: &[&'t str]) -> &'t str {
     of[random.usize(..of.len())]
 }
 
-/// Some of these, in their order.
+/// Some of these words, in their order.
 fn some(random: &mut fastrand::Rng, of: &[&str], most: usize) -> Vec<String> {
     let mut kept: Vec<usize> = (0..of.len()).collect();
     random.shuffle(&mut kept);
@@ -49,7 +49,7 @@ fn some(random: &mut fastrand::Rng, of: &[&str], most: usize) -> Vec<String> {
     kept.into_iter().map(|i| of[i].to_owned()).collect()
 }
 
-/// A kind of packet: how it is matched, what else can be matched of it, and what can be set in it.
+/// A kind of packet: its match, further fields to match, and fields to set.
 struct Kind {
     needs: &'static str,
     fields: &'static [&'static [&'static str]],
@@ -153,7 +153,7 @@ fn flow(priority: usize, random: &mut fastrand::Rng) -> String {
     let mut edits: Vec<&str> = vec!["set_field:01->eth_src", "set_field:02->eth_dst"];
     edits.extend(kind.edits);
     let mut actions = some(random, &edits, 2);
-    // A tag that is popped is the last thing that is done to it.
+    // Popping a tag must be the last edit.
     actions.sort_by_key(|action| action == "pop_vlan");
     actions.extend(some(random, &["output:1", "output:2", "output:3", "IN_PORT"], 2));
     if random.u8(..3) == 0 {
@@ -167,7 +167,7 @@ fn flow(priority: usize, random: &mut fastrand::Rng) -> String {
     if random.bool() {
         actions.push(format!("write_metadata:{:#x}/0x3", random.u8(..4)));
     }
-    // Behind a tag that comes or goes the switches count other bytes.
+    // After a pushed or popped tag the switches count different bytes.
     let retags = actions.iter().any(|action| action.contains("push_vlan") || action == "pop_vlan");
     if table + 1 < TABLES && !retags && random.u8(..3) != 0 {
         actions.push(format!("goto_table:{}", random.usize(table + 1..TABLES)));

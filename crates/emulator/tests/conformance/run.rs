@@ -1,4 +1,4 @@
-//! Holding conversations with a subject.
+//! Runs conversations with a subject.
 
 use bellrock_openflow::{FromSwitch, PortDesc, ReplyBody, Version};
 
@@ -9,10 +9,10 @@ use super::script::{Conversation, Step};
 use super::subject::Subject;
 use super::words::{Addresses, Context};
 
-/// The xid of the question before the conversation, and of its first message.
+/// The xid of the request before the conversation; the first message has the next one.
 const FIRST_XID: u32 = 0x10;
 
-/// Holds a conversation. What came of each step, in its order.
+/// Runs a conversation. Returns the outcome of each step, in order.
 ///
 /// # Errors
 /// A step that cannot be read or carried out, or a subject that does not answer.

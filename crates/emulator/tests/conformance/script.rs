@@ -1,4 +1,4 @@
-//! Files of conversations: what is done, and what came of it.
+//! Files of conversations: the steps and their outcomes.
 //!
 //! ```text
 //! == The highest priority counts
@@ -11,8 +11,8 @@
 //!     port 2: eth 01>02 ipv4 10.0.0.1>10.0.0.2 udp 1>2
 //! ```
 //!
-//! What is indented came of the step above it; it is checked, and written with `BLESS=1`. Where
-//! the two switches differ, what only one of them does is marked `emulated:` or `ovs:`, and the
+//! Indented lines are the outcome of the step above; they are checked, and written with `BLESS=1`.
+//! Where the two switches differ, an effect of only one is marked `emulated:` or `ovs:`, and the
 //! conversation names the reasons: `differs: buffers`.
 
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use super::frame::{Result, number};
 
-/// Ports of the switch in a conversation that does not say how many.
+/// Default number of ports of the switch.
 const USUAL_PORTS: u32 = 4;
 
-/// What is done to the switch.
+/// A step of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// `> MESSAGE`, or `2> MESSAGE` from the second controller.
@@ -36,28 +36,28 @@ pub(crate) enum Step {
     Link { port: u32, up: bool },
 }
 
-/// How the switch is set up before the conversation.
+/// Settings of the switch before the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) version: bellrock_openflow::Version,
     pub(crate) controllers: usize,
     pub(crate) ports: u32,
-    /// Packets that the switch can keep.
+    /// Number of packets that the switch can buffer.
     pub(crate) buffers: u32,
-    /// Flows that each table can hold; `None` for the usual.
+    /// Maximum number of flows in each table; `None` for the default.
     pub(crate) capacity: Option<u32>,
 }
 
 pub(crate) struct Conversation {
     pub(crate) title: String,
     pub(crate) setup: Setup,
-    /// Names of the reasons for which the switches differ.
+    /// Names of the reasons why the switches differ.
     pub(crate) differs: Vec<String>,
     pub(crate) steps: Vec<(usize, Step)>,
     pub(crate) recorded: Vec<Outcome>,
 }
 
-/// What came of a step: at the emulated switch, and at Open vSwitch. An item may have several
+/// The outcome of a step: of the emulated switch, and of Open vSwitch. An item may have several
 /// lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -65,11 +65,11 @@ pub(crate) struct Outcome {
     pub(crate) ovs: Vec<String>,
 }
 
-/// A file, with all that has to be there again when it is written.
+/// A file, with everything that is needed to write it again.
 pub(crate) struct Script {
     pub(crate) path: PathBuf,
     pub(crate) conversations: Vec<Conversation>,
-    /// Every line but those of outcomes; for steps, conversation and step.
+    /// Every line except outcomes; for steps also the conversation and the step.
     lines: Vec<(String, Option<(usize, usize)>)>,
 }
 
@@ -134,7 +134,7 @@ impl Script {
 }
 
 impl Conversation {
-    /// One without steps.
+    /// A conversation without steps.
     pub(crate) fn new(title: &str) -> Self {
         let setup = Setup {
             version: bellrock_openflow::Version::V1_3,
@@ -147,7 +147,7 @@ impl Conversation {
         Conversation { title, setup, differs: Vec::new(), steps: Vec::new(), recorded: Vec::new() }
     }
 
-    /// Adds a step that stands in no file.
+    /// Adds a step that is in no file.
     pub(crate) fn add(&mut self, step: Step) {
         self.steps.push((self.steps.len() + 1, step));
         self.recorded.push(Outcome::default());
@@ -169,7 +169,7 @@ impl Conversation {
     }
 }
 
-/// The step of a line; `None` for a line that is none.
+/// The step of a line; `None` for other lines.
 fn step(line: &str) -> Result<Option<Step>> {
     if let Some((controller, message)) = line.split_once("> ")
         && let Ok(controller) = number(if controller.is_empty() { "1" } else { controller })
@@ -202,7 +202,7 @@ fn step(line: &str) -> Result<Option<Step>> {
 }
 
 impl Outcome {
-    /// Takes one line in, without its indentation.
+    /// Reads one line, without its indentation.
     fn read(&mut self, line: &str) {
         let (emulated, ovs, text) = match (line.strip_prefix(EMULATED), line.strip_prefix(OVS)) {
             (Some(text), _) => (true, false, text),
@@ -212,7 +212,7 @@ impl Outcome {
         for (wanted, items) in [(emulated, &mut self.emulated), (ovs, &mut self.ovs)] {
             match items.last_mut() {
                 _ if !wanted => {}
-                // A line of an item that began above.
+                // A further line of the item above.
                 Some(item) if text.starts_with(' ') => {
                     item.push('\n');
                     item.push_str(text);
@@ -222,7 +222,7 @@ impl Outcome {
         }
     }
 
-    /// What both did stands there once; what only one did, behind its name.
+    /// Writes common items once, and items of only one switch with its name.
     pub(crate) fn write(&self, text: &mut String) {
         let (emulated, ovs) = (&self.emulated, &self.ovs);
         let alike = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {

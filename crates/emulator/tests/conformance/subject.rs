@@ -1,4 +1,4 @@
-//! What a conversation is held with.
+//! The subject of a conversation.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ pub(crate) trait Subject {
     /// Makes a new switch with connections to all its controllers. Only hellos have been exchanged.
     fn begin(&mut self, setup: &Setup) -> Result<()>;
 
-    /// Gives it bytes from a controller.
+    /// Gives the switch bytes from a controller.
     fn send(&mut self, controller: usize, bytes: &[u8]) -> Result<()>;
 
-    /// A frame arrives at a port.
+    /// Gives the switch a frame at a port.
     fn frame(&mut self, port: u32, frame: &[u8]) -> Result<()>;
 
-    /// Time passes.
+    /// Lets time pass.
     fn wait(&mut self, time: Duration) -> Result<()>;
 
-    /// The link of a port goes down or comes up.
+    /// Takes the link of a port down or up.
     fn link(&mut self, port: u32, up: bool) -> Result<()>;
 
-    /// All that came of what was done since the last time, when everything has come of it.
+    /// Returns all effects since the last call, when they are complete.
     fn heard(&mut self) -> Result<Heard>;
 }
 
-/// What a switch did.
+/// The effects of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// Whole messages, in order: controller and bytes.

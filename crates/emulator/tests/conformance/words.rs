@@ -1,26 +1,26 @@
-//! What the lines of conversations are made of: words, `key=value`, and lists with parentheses.
+//! The parts of a conversation's lines: words, `key=value`, and lists with parentheses.
 
 use bellrock_openflow::{Group, Meter, Port, Version};
 
 use super::frame::{Result, number};
 
-/// Where a port's Ethernet address is known from: the subject is asked before a conversation.
+/// The Ethernet addresses of ports; the subject is asked for them before a conversation.
 pub(crate) type Addresses = std::collections::BTreeMap<u32, bellrock_openflow::MacAddr>;
 
-/// What a message is built with.
+/// The context in which a message is built.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) version: Version,
     pub(crate) addresses: &'a Addresses,
 }
 
-/// A few hundred messages are built in a run of the tests, and borrow what they are made of until
-/// it ends.
+/// Leaks a list. A run of the tests builds only a few hundred messages, which borrow their lists
+/// until it ends.
 pub(crate) fn keep<T>(items: Vec<T>) -> &'static [T] {
     items.leak()
 }
 
-/// The `key=value` and bare words of a line, at blanks and commas outside of parentheses.
+/// The `key=value` and bare words of a line, separated by blanks and commas outside of parentheses.
 pub(crate) struct Words<'t>(Vec<(&'t str, &'t str)>);
 
 impl<'t> Words<'t> {
@@ -29,7 +29,7 @@ impl<'t> Words<'t> {
         Words(words.into_iter().map(|word| word.split_once('=').unwrap_or((word, ""))).collect())
     }
 
-    /// Takes a value out.
+    /// Removes a value and returns it.
     pub(crate) fn take(&mut self, key: &str) -> Option<&'t str> {
         let at = self.0.iter().position(|(name, _)| *name == key)?;
         Some(self.0.remove(at).1)
@@ -59,7 +59,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// `value` or `value/mask`; without a mask it is `usual_mask`.
+    /// `value` or `value/mask`; without a mask, `usual_mask`.
     pub(crate) fn masked(&mut self, key: &str, usual_mask: u64) -> Result<(u64, u64)> {
         match self.take(key) {
             None => Ok((0, 0)),
@@ -70,18 +70,18 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Takes the first word that has no value.
+    /// Removes the first word without a value and returns it.
     pub(crate) fn bare(&mut self) -> Option<&'t str> {
         let at = self.0.iter().position(|(_, value)| value.is_empty())?;
         Some(self.0.remove(at).0)
     }
 
-    /// All that nobody has taken.
+    /// Removes and returns all words that are left.
     pub(crate) fn rest(&mut self) -> Vec<(&'t str, &'t str)> {
         std::mem::take(&mut self.0)
     }
 
-    /// Nothing may be left.
+    /// Fails if a word is left.
     pub(crate) fn finish(mut self) -> Result<()> {
         match self.rest().first() {
             Some((key, _)) => Err(format!("`{key}` has no meaning here")),
@@ -90,7 +90,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Parts of a text between separators outside of parentheses, none empty.
+/// The parts of a text between separators outside of parentheses, without empty parts.
 pub(crate) fn split(text: &str, separator: impl Fn(char) -> bool) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
     for (at, c) in text.char_indices() {
@@ -140,7 +140,7 @@ pub(crate) fn meter(text: &str) -> Result<u32> {
     }
 }
 
-/// `A|B|0x80`: flags by their names and bits.
+/// Flags by their names or bits: `A|B|0x80`.
 pub(crate) fn flags(text: &str, named: &[(&str, u64)]) -> Result<u64> {
     text.split('|').try_fold(0, |bits, name| match named.iter().find(|(known, _)| *known == name) {
         Some((_, bit)) => Ok(bits | bit),

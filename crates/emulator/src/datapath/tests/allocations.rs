@@ -1,15 +1,15 @@
-//! Packets that flows match cost no allocation, once buffers have grown to what they need.
+//! Packets that match flows need no allocation, once the buffers have grown.
 
 use bellrock_openflow::Field;
 
 use super::*;
 
-/// How many allocations a thousand packets make, after others that were like them.
+/// Number of allocations for a thousand packets, after others of the same kind.
 fn allocations(lab: &mut Lab, frame: &Frame) -> u64 {
     let mut carry = |packets: u32| {
         for packet in 0..packets {
             let mut frame = lab.effects.copy(frame);
-            // A few conversations, and now and then a new one.
+            // A few conversations in turn.
             frame[29] = (packet % 7) as u8;
             lab.datapath.receive(1, frame, lab.now, &mut lab.effects);
             assert!(!lab.effects.frames.is_empty());

@@ -18,7 +18,7 @@ fn a_packet_that_is_buffered_is_cut_short_and_one_that_is_not_goes_whole() {
     lab.send(&frame());
     assert_eq!(lab.packet_ins()[0].data(), &frame()[..]);
     assert_eq!(lab.packet_ins()[0].buffer_id, None);
-    // There are four buffers, and one is used.
+    // There are four buffers, and one is in use.
     lab.apply(&to_controller(0));
     let ids: Vec<_> =
         (0..4).map(|_| (lab.send(&frame()), lab.packet_ins()[0].buffer_id).1).collect();
@@ -48,7 +48,7 @@ fn a_buffered_packet_is_sent_once_and_whole() {
     let mut lab = Lab::new(V13);
     lab.apply(&to_controller(20));
     lab.send(&frame());
-    // A request that is refused leaves the packet where it is.
+    // A refused request leaves the packet in its buffer.
     assert_eq!(release(&mut lab, 0, &[out(9)]), Err(ErrorCode::ActionBadOutPort));
     assert_eq!(release(&mut lab, 0, &[out(2)]), Ok(()));
     assert_eq!(lab.frames(), [(2, &frame()[..])]);
@@ -61,7 +61,7 @@ fn in_1_3_a_flow_that_takes_a_buffered_packet_with_it_sends_it_through_the_table
     let mut lab = Lab::new(V13);
     lab.apply(&to_controller(20));
     lab.send(&frame());
-    // The new flow stands in a table that the packet comes to only by way of the first.
+    // The new flow is in a table that the packet reaches only through the first.
     let matching = Match::any().in_port(Port(1));
     let goto = [Instruction::GotoTable(1)];
     lab.ask(&FlowMod::add(&matching).priority(0xf000).instructions(&goto)).unwrap();

@@ -1,4 +1,4 @@
-//! What a controller may not ask for, and what it is told.
+//! Requests that are refused, and their errors.
 
 use bellrock_openflow::{Field, TableMod};
 

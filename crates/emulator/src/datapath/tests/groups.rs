@@ -1,4 +1,4 @@
-//! Groups: kinds, liveness, chains.
+//! Groups: types, liveness, chains.
 
 use bellrock_openflow::{Field, FlowFlags, FlowRemovedReason, Group, MacAddr};
 
@@ -64,7 +64,7 @@ fn a_group_of_type_select_keeps_a_flow_to_a_bucket_and_shares_flows_by_weight() 
     assert!((650..850).contains(&to_three), "{to_three} of 1,000");
 }
 
-/// Between the same two Ethernet addresses, as behind a router.
+/// The Ethernet addresses are always the same, as behind a router.
 #[test]
 fn a_group_of_type_select_shares_arp_by_its_internet_addresses() {
     let mut lab = Lab::new(V13);
@@ -196,7 +196,7 @@ fn a_group_that_goes_takes_its_flows_with_it() {
     let [Notice::FlowRemoved(gone)] = &lab.effects.notices[..] else { panic!("one is gone") };
     assert_eq!(gone.reason, FlowRemovedReason::GroupDelete);
     assert!(lab.send(&frame()).is_empty());
-    // There is no error where there is none.
+    // A group that does not exist is no error.
     assert_eq!(lab.group_mod(GroupCommand::Delete, GroupType::All, 1, &[]), Ok(()));
 }
 
@@ -247,7 +247,7 @@ fn groups_that_are_watched_by_many_ways_are_looked_at_once_each() {
     }
     to_group(&mut lab, 63);
     assert_eq!(lab.send(&frame()), [3]);
-    // Along every way there are 2^63 of them to the dead port.
+    // 2^63 paths lead to the port that is down.
     lab.datapath.link(2, false, &mut lab.effects);
     assert!(lab.send(&frame()).is_empty());
 }

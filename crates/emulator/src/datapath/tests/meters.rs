@@ -28,14 +28,14 @@ impl Lab {
         self.datapath.meter_mod(&request, self.now, &mut self.effects)
     }
 
-    /// All packets pass through meter 3, then leave by port 2.
+    /// Passes all packets through meter 3, then outputs to port 2.
     fn metered(&mut self) {
         let leave = [out(2)];
         let leave = Instruction::ApplyActions(List::of(&leave));
         self.flow(0, &Match::any(), &[leave, Instruction::Meter(3)]);
     }
 
-    /// How many of so many packets leave, that come at once.
+    /// Number of packets that leave, of `packets` that arrive at once.
     fn passed(&mut self, packets: usize, frame: &Frame) -> usize {
         (0..packets).filter(|_| !self.send(frame).is_empty()).count()
     }
@@ -72,7 +72,7 @@ fn kilobits_are_counted_by_the_length_of_packets() {
     let mut lab = Lab::new(V13);
     lab.meter(MeterFlags::KBPS | MeterFlags::BURST, &[drop_above(80, 16)]).unwrap();
     lab.metered();
-    // 1,000 bytes are 8 kb: two are a burst, and ten a second is the rate.
+    // 1,000 bytes are 8 kb: a burst is two packets, the rate is ten a second.
     let big = eth().payload(0x1234, &[0; 986]);
     assert_eq!(lab.passed(10, &big), 2);
     let later = (0..100).filter(|_| {
@@ -88,7 +88,7 @@ fn of_the_bands_that_are_exceeded_the_one_with_the_highest_rate_acts() {
     let remark = band(10, 10, BandType::DscpRemark(1));
     lab.meter(PACKETS, &[drop_above(20, 20), remark]).unwrap();
     lab.metered();
-    // AF11 becomes AF12 above ten packets, and above twenty it is dropped.
+    // AF11 becomes AF12 above ten packets, and is dropped above twenty.
     let af11 = eth().ip(&ip().dscp(10, 0).udp(1, 2, b""));
     let af12 = eth().ip(&ip().dscp(12, 0).udp(1, 2, b""));
     for number in 0..30 {
@@ -118,7 +118,7 @@ fn remarking_raises_the_drop_precedence_of_assured_forwarding_only() {
         lab.flow(1, &remarked, &[Instruction::ApplyActions(List::of(&next))]);
         assert_eq!(lab.send(&eth().ip(&ip().dscp(old, 0).udp(1, 2, b""))), [2], "{old}");
     }
-    // What has no DSCP passes as it is.
+    // A packet without a DSCP passes unchanged.
     let mut lab = Lab::new(V13);
     lab.meter(PACKETS, &[band(0, 0, BandType::DscpRemark(1))]).unwrap();
     lab.metered();

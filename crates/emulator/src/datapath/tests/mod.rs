@@ -1,4 +1,4 @@
-//! What the specification says of forwarding, sentence by sentence.
+//! The specification of forwarding, one test for each rule.
 
 mod allocations;
 mod buffers;
@@ -25,7 +25,7 @@ use crate::packet::build::{Eth, Ip};
 const V10: Version = Version::V1_0;
 const V13: Version = Version::V1_3;
 
-/// A switch with ports 1 to 4 and LOCAL, and what came of the last events.
+/// A switch with ports 1 to 4 and LOCAL, and the effects of the last events.
 struct Lab {
     datapath: Datapath,
     effects: Effects,
@@ -104,7 +104,7 @@ impl Lab {
         self.datapath.group_mod(&request, self.now, &mut self.effects)
     }
 
-    /// A frame comes in by port 1. Where it, or what was made of it, leaves by.
+    /// Receives a frame by port 1. Returns the ports where it or its copies leave.
     fn send(&mut self, frame: &Frame) -> Vec<u32> {
         self.receive(1, frame);
         self.left()
@@ -120,7 +120,7 @@ impl Lab {
         self.effects.frames.iter().map(|(port, _)| *port).collect()
     }
 
-    /// The frames that came of the last event.
+    /// The frames of the last event.
     fn frames(&self) -> Vec<(u32, &[u8])> {
         self.effects.frames.iter().map(|(port, frame)| (*port, &frame[..])).collect()
     }

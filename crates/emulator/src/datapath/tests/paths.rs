@@ -1,4 +1,4 @@
-//! A switch that remembers paths does what one does that asks its tables each time.
+//! A switch with cached paths behaves like one that always searches its tables.
 
 use bellrock_openflow::Field;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::datapath::paths::Paths;
 
-/// What a flow does besides going on, by number; some of it shows fields that were hidden before.
+/// The actions of a flow, by number; some of them show fields that were hidden before.
 fn actions(number: u8) -> Vec<Action<'static>> {
     match number {
         0 => vec![out(2)],
@@ -20,7 +20,7 @@ fn actions(number: u8) -> Vec<Action<'static>> {
     }
 }
 
-/// Matches that let the actions with the same number pass, and two that let all of them.
+/// A match that fits the actions of the same number; for some numbers, all packets with `any`.
 fn matching(number: u8, any: bool) -> Match {
     let ip = Match::any().eth_type(0x0800);
     match number {

@@ -1,4 +1,4 @@
-//! A packet's way through the tables.
+//! The path of a packet through the tables.
 
 use bellrock_openflow::{
     ConfigFlags, Field, FlowCommand, FlowFlags, FlowRemovedReason, PacketInReason, SwitchConfig,
@@ -50,7 +50,7 @@ fn metadata_and_fields_that_one_table_writes_are_matched_by_the_next() {
     let to_three = [out(3)];
     lab.flow(2, &wanted, &[Instruction::ApplyActions(List::of(&to_three))]);
     assert_eq!(lab.send(&frame()), [3]);
-    // Table 1 was not asked.
+    // Table 1 was not searched.
     let lookups: Vec<_> = lab.datapath.tables().iter().map(|(_, t)| t.lookup_count).collect();
     assert_eq!(lookups, [1, 0, 1, 0]);
 }
@@ -94,7 +94,7 @@ fn a_later_table_can_change_and_clear_the_action_set() {
     );
     lab.flow(1, &Match::any(), &[Instruction::WriteActions(List::of(&three))]);
     assert_eq!(lab.send(&frame()), [3]);
-    // Clearing comes before writing, whatever order they stand in.
+    // Clearing comes before writing, in any order of the instructions.
     let four = [out(4)];
     lab.flow(
         1,
@@ -104,7 +104,7 @@ fn a_later_table_can_change_and_clear_the_action_set() {
     assert_eq!(lab.send(&frame()), [4]);
     lab.flow(1, &Match::any(), &[Instruction::ClearActions]);
     assert!(lab.send(&frame()).is_empty());
-    // The set of one packet is not that of the next.
+    // A packet does not keep the action set of the one before.
     lab.flow(1, &Match::any(), &[]);
     assert_eq!(lab.send(&frame()), [2]);
 }
@@ -132,7 +132,7 @@ fn fragments_are_dropped_where_the_switch_is_set_up_so() {
     assert_eq!(lab.datapath.set_config(V13, &drop), Ok(()));
     assert!(lab.send(&fragment).is_empty());
     assert_eq!(lab.send(&frame()), [2]);
-    // Nobody reassembles here.
+    // The switch cannot reassemble fragments.
     let reassemble = config(ConfigFlags::FRAG_REASM);
     let refused = Err(ErrorCode::SwitchConfigBadFlags);
     assert_eq!(lab.datapath.set_config(V13, &reassemble), refused);

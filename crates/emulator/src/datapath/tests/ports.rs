@@ -1,4 +1,4 @@
-//! Ports: outputs, settings, counters, packets of the controller's.
+//! Ports: outputs, configuration, counters, packet_outs.
 
 use bellrock_openflow::{PortMod, PortReason};
 

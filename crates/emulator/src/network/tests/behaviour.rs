@@ -1,4 +1,4 @@
-//! What a network does, a sentence each.
+//! The behaviour of a network, one test for each rule.
 
 use bellrock_openflow::FlowFlags;
 
@@ -29,13 +29,13 @@ fn all_hosts_of_a_tree_reach_each_other_by_flows_written_in_openflow() {
         let after = ping_all(&mut driven);
         assert!(after.is_complete(), "{}", after.display(driven.network.topology()));
         assert_eq!(duplicates(&driven.network), []);
-        // Three hops of switches there and back at most, after asking for the address.
+        // At most three hops there and back, after the ARP request.
         assert!(after.slowest.unwrap() <= SHORTEST_HOP * 4 * 4, "{:?}", after.slowest);
         assert_eq!(driven.network.counters().overload, 0);
     }
 }
 
-/// A network with losses and queues, and some traffic in it.
+/// A network with losses, queues and some traffic.
 fn busy(seed: u64) -> Network {
     let mut topology: Topology = crate::topology::tree(2, 3).build().unwrap();
     let mut text = topology.to_string();
@@ -91,7 +91,7 @@ fn both_switches_tell_of_a_link_that_goes_down_and_what_is_on_it_is_lost() {
     driven.news("s2");
     let (h1, h2) = (driven.host("h1"), driven.host("h2"));
     let ping = driven.network.ping(h1, h2, PingSettings::default()).unwrap();
-    // The request is on the trunk: it left s1 after one hop.
+    // The request is on the link: it left s1 after one hop.
     driven.network.advance(driven.network.now() + SHORTEST_HOP);
     driven.network.set_link(trunk, false);
     driven.network.advance(driven.network.now() + Duration::from_secs(6));
@@ -169,7 +169,7 @@ fn a_flow_like_tcps_gets_what_a_link_carries() {
     driven.network.advance(Duration::from_secs(20));
     let report = driven.network.host(h1).flow(flow).unwrap();
     assert_eq!(report.state, FlowState::Done);
-    // 1,460 of 1,514 bytes are data; queues overflow while it looks for the bandwidth.
+    // 1,460 of 1,514 bytes are data; queues overflow during slow start.
     let megabits = report.bits_per_second() / 1e6;
     assert!((7.0..9.65).contains(&megabits), "{megabits} {report:?}");
     let overflows = driven.network.link_counters(LinkId(1))[0].overflows;
@@ -184,7 +184,7 @@ fn a_flood_in_a_circle_takes_time_and_ends_with_the_link() {
     driven.network.with(h1, |host, _, out| host.announce(out));
     driven.network.advance(Duration::from_millis(1));
     let events = driven.network.counters().events;
-    // Two copies go round, one each way, and each hop takes a microsecond.
+    // Two copies circulate, one in each direction, and each hop takes a microsecond.
     assert!((1000..10_000).contains(&events), "{events}");
     let trunk = driven.trunk("s1", "s2");
     driven.network.set_link(trunk, false);

@@ -13,12 +13,12 @@ use super::*;
 use crate::switch::ChannelId;
 use crate::topology::Named;
 
-/// A network whose switches have a controller that only does what the test says.
+/// A network whose switches have a controller under the test's control.
 pub(crate) struct Driven {
     pub(crate) network: Network,
     version: Version,
     channels: Vec<ChannelId>,
-    /// All that each switch has said.
+    /// All bytes from each switch.
     pub(crate) said: Vec<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl Driven {
         driven
     }
 
-    /// Takes all that switches say.
+    /// Takes all output of the switches.
     pub(crate) fn hear(&mut self) {
         let mut dirty = Vec::new();
         self.network.take_dirty(|switch| dirty.push(switch));
@@ -62,7 +62,7 @@ impl Driven {
         self.network.control(switch, self.channels[switch.index()], out.as_slice()).unwrap();
     }
 
-    /// Adds a flow: what matches goes to these ports.
+    /// Adds a flow: matching packets go to these ports.
     pub(crate) fn flow(&mut self, switch: &str, matching: &Match, ports: &[Port]) {
         let id = self.network.topology().switch(switch).unwrap();
         let actions: Vec<_> = ports.iter().map(|port| Action::output(*port)).collect();
@@ -78,7 +78,7 @@ impl Driven {
         }
     }
 
-    /// Adds flows to a host at every switch, along the shortest ways.
+    /// Adds flows to a host at every switch, along the shortest paths.
     pub(crate) fn route_to(&mut self, host: HostId) {
         let mac = self.network.host(host).mac();
         let matching = Match::any().with(Field::EthDst, mac.to_u64().into());
@@ -129,7 +129,7 @@ impl Driven {
         self.network.end_ping(from, ping).unwrap().complete()
     }
 
-    /// The messages that a switch has said since this was last asked, printed.
+    /// The messages of a switch since the last call, printed.
     pub(crate) fn news(&mut self, switch: &str) -> Vec<String> {
         self.hear();
         let id = self.id(switch);

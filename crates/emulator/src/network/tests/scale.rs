@@ -1,4 +1,4 @@
-//! Networks of the size that users ask for.
+//! Networks of the size that users need.
 
 use super::*;
 
@@ -21,13 +21,13 @@ fn a_thousand_switches_and_a_thousand_hosts_talk() {
     driven.network.advance(Duration::from_secs(10));
     let matrix = reach.finish(&mut driven.network);
     assert!(matrix.is_complete(), "{}", matrix.display(driven.network.topology()));
-    // The request for an address went to all hosts, each once.
+    // The ARP request reached all hosts, each once.
     let heard = driven.network.counters().delivered;
     assert!(heard >= 20 * 1023, "{heard}");
 }
 
-/// How many allocations a thousand datagrams make on their way over a line of switches, after
-/// others that were like them.
+/// Number of allocations for a thousand datagrams over a line of switches, after others of the same
+/// kind.
 fn allocations(line: &str) -> u64 {
     let mut driven = Driven::new(line, settings(), Version::V1_3);
     driven.route_all();
@@ -59,7 +59,7 @@ fn a_hop_costs_no_allocation() {
 
 #[test]
 fn what_waits_for_its_time_is_put_in_order_without_end() {
-    // All hosts send all the time, over the same links: the queue stays as long as what is on them.
+    // All hosts send all the time over the same links: the queue does not grow.
     let mut driven = Driven::new("single:20", settings(), Version::V1_3);
     driven.route_all();
     for index in 0..20 {

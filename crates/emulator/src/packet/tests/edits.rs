@@ -1,4 +1,4 @@
-//! Fields that are set, with their checksums, and TTLs.
+//! Setting fields with their checksums, and TTLs.
 
 use bellrock_openflow::Field::*;
 
@@ -6,12 +6,12 @@ use super::*;
 use crate::packet::InvalidTtl;
 use crate::packet::checksum;
 
-/// What sums over a whole packet give that has its checksum in it: zero, as RFC 1071 has it.
+/// The checksum over a header that includes its checksum: zero if it is right (RFC 1071).
 fn ipv4_sum(packet: &Packet) -> u16 {
     checksum::finish(checksum::add(0, &packet.bytes()[14..34]))
 }
 
-/// The same frame, made with other values from the start.
+/// Compares the packet with a frame that was built with the new values.
 #[track_caller]
 fn becomes(packet: &Packet, frame: &Frame) {
     assert_eq!(packet.bytes(), &frame[..]);
@@ -59,7 +59,7 @@ fn a_udp_checksum_of_zero_stays_none_and_none_becomes_zero() {
     packet.set_field(UdpDst, 9);
     packet.set_field(Ipv4Src, 9);
     assert_eq!(packet.bytes()[40..42], [0, 0]);
-    // Of all ports one makes the sum zero; it is sent in its other form.
+    // One of all ports makes the sum zero; then 0xffff is sent.
     let sent = (0..=u16::MAX).map(|port| {
         let mut packet = read(eth().ip(&ip4().udp(1, 2, b"data")));
         packet.set_field(UdpSrc, port.into());
@@ -201,7 +201,7 @@ fn a_ttl_that_would_be_zero_is_invalid() {
     let mut packet = read(eth().ip(&ip6().ttl(2).udp(1, 2, b"")));
     assert_eq!(packet.dec_nw_ttl(), Ok(()));
     assert_eq!(packet.dec_nw_ttl(), Err(InvalidTtl));
-    // What has no TTL cannot run out.
+    // A packet without a TTL cannot expire.
     assert_eq!(read(eth().payload(0x1234, b"")).dec_nw_ttl(), Ok(()));
 }
 

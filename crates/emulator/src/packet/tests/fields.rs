@@ -1,4 +1,4 @@
-//! What bytes are read as.
+//! Parsing of frames.
 
 use bellrock_openflow::Field::*;
 use bellrock_openflow::{Field, Version};
@@ -32,7 +32,7 @@ fn the_outermost_tag_tells_id_and_priority_and_the_type_stands_behind_all_tags()
     let frame = eth().tag(0x88a8, 0x6005).vlan(9, 1).ip(&ip4().udp(1, 2, b""));
     let packet = read(frame.clone());
     has(&packet, &[(VlanVid, 0x1005), (VlanPcp, 3), (EthType, 0x0800), (UdpDst, 2)]);
-    // 1.0 looks behind one tag only.
+    // 1.0 parses only one tag.
     let packet = Packet::new(frame, Port(7), Version::V1_0);
     has(&packet, &[(VlanVid, 0x1005), (EthType, 0x8100)]);
     lacks(&packet, &[IpProto]);
@@ -106,11 +106,11 @@ fn a_header_that_is_cut_short_or_lies_has_no_fields() {
     let whole = eth().ip(&ip4().udp(1, 2, b"data"));
     let cut = |len: usize| read(Frame::from(&whole[..len]));
     lacks(&cut(33), &[Ipv4Src, IpProto]);
-    // The packet says that it is longer than the frame.
+    // The packet's length is longer than the frame.
     lacks(&cut(41), &[Ipv4Src, UdpSrc]);
     lacks(&cut(13), &[EthSrc, EthType]);
     let mut short = ip4().payload(17, &[0, 1, 0, 2]).bytes().to_vec();
-    // Padding of the frame is not part of the packet.
+    // Padding of the frame does not belong to the packet.
     short.extend([0; 20]);
     let packet = read(eth().payload(0x0800, &short));
     has(&packet, &[(IpProto, 17)]);
@@ -118,7 +118,7 @@ fn a_header_that_is_cut_short_or_lies_has_no_fields() {
     let mut bad = whole.to_vec();
     bad[14] = 0x44;
     lacks(&read(Frame::from(bad)), &[Ipv4Src]);
-    // A tag that is cut short is an Ethernet type.
+    // A truncated tag is an Ethernet type.
     has(&read(eth().payload(0x8100, &[1])), &[(EthType, 0x8100), (VlanVid, 0)]);
 }
 
@@ -138,7 +138,7 @@ fn arp_has_its_addresses_and_1_0_the_low_bits_of_its_operation() {
 #[test]
 fn ipv6_extension_headers_are_skipped_and_their_kinds_told() {
     let udp = ip6().udp(5, 6, b"").bytes()[40..].to_vec();
-    // Hop-by-hop, then destination options, each of eight bytes.
+    // Hop-by-hop, then destination options, eight bytes each.
     let options = [&[60, 0, 1, 4, 0, 0, 0, 0], &[17, 0, 1, 4, 0, 0, 0, 0], &udp[..]].concat();
     let packet = read(eth().ip(&ip6().payload(0, &options)));
     has(&packet, &[(IpProto, 17), (UdpDst, 6), (Ipv6Exthdr, 1 << 6 | 1 << 3)]);
@@ -175,7 +175,7 @@ fn neighbour_discovery_has_its_target_and_its_link_address() {
     lacks(&packet, &[Ipv6NdTll, Icmpv4Type]);
     let answer = message(&[2, 1, 0, 0, 0, 0, 0, 0x0d]);
     has(&read(eth().ip(&ip6().icmp(136, 0, &answer))), &[(Ipv6NdTll, 0x0d)]);
-    // An option of length zero would never end.
+    // An option of length zero must not loop.
     lacks(&read(eth().ip(&ip6().icmp(135, 0, &message(&[1, 0, 0, 0])))), &[Ipv6NdSll]);
     lacks(&read(eth().ip(&ip6().icmp(128, 0, &ask))), &[Ipv6NdTarget]);
 }

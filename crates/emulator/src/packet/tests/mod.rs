@@ -1,4 +1,4 @@
-//! What packets are read as, and what edits make of them.
+//! Parsing and editing of packets.
 
 mod edits;
 mod fields;
@@ -34,7 +34,7 @@ fn read(frame: Frame) -> Packet {
     Packet::new(frame, Port(7), Version::V1_3)
 }
 
-/// A later fragment of IPv6, or the first: its fragment header, then `payload`.
+/// An IPv6 fragment: the fragment header, then `payload`.
 fn ipv6_fragment(protocol: u8, offset: u16, more: bool, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![protocol, 0];
     bytes.extend((offset << 3 | u16::from(more)).to_be_bytes());

@@ -1,11 +1,11 @@
-//! Whatever the bytes are: the key stays that of the bytes, and nothing panics.
+//! Any bytes: the key always agrees with the bytes, and nothing panics.
 
 use bellrock_openflow::Field;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Frames that get past the first checks more often than random bytes do.
+/// Frames that pass the first checks more often than random bytes.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let types = vec![0x0800_u16, 0x0806, 0x86dd, 0x8847, 0x88e7, 0x8100, 0x88a8, 0x0005, 0x1234];
     let random = (proptest::sample::select(types), proptest::collection::vec(any::<u8>(), 0..90));

@@ -1,4 +1,4 @@
-//! Tags that are pushed and popped.
+//! Pushing and popping tags.
 
 use bellrock_openflow::Field::*;
 

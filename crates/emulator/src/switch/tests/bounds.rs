@@ -1,4 +1,4 @@
-//! What happens at the bounds: controllers that do not read.
+//! The limits for controllers that do not read.
 
 use bellrock_openflow::{Bytes, FlowFlags, FlowStatsRequest};
 

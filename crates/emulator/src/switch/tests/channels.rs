@@ -16,7 +16,7 @@ fn a_controller_of_another_version_is_refused_while_there_is_one() {
     let (mut lab, _) = Lab::with(V1_3);
     let second = Peer { id: lab.switch.connect().unwrap(), version: V1_0 };
     assert!(lab.give(second, &hello(V1_0)).is_err());
-    // The switch's hello, then why it goes.
+    // The switch's hello, then the reason why it closes.
     assert_eq!(lab.take(second).errors(), [(1, ErrorCode::HelloIncompatible)]);
     lab.switch.disconnect(second.id);
     let third = lab.join(V1_3);
@@ -71,7 +71,7 @@ fn a_restart_loses_connections_and_on_request_flows() {
         lab.ask(peer, &role(RoleKind::Master, 9));
         lab.switch.restart(keep);
         assert_eq!(lab.switch.channels().count(), 0);
-        // A channel that is gone takes nothing and has nothing.
+        // A closed channel takes no bytes and has none.
         lab.give(peer, &[1, 2, 3]).unwrap();
         assert!(lab.switch.output(peer.id).is_empty());
         assert_eq!(lab.packet(1, &packet(60)).len(), usize::from(keep));
@@ -79,7 +79,7 @@ fn a_restart_loses_connections_and_on_request_flows() {
         let said = lab.ask(peer, &ToSwitch::GetConfigRequest);
         let FromSwitch::GetConfigReply(config) = said.only() else { panic!() };
         assert_eq!((config.flags, config.miss_send_len), (ConfigFlags::empty(), 128));
-        // The election of the time before is forgotten.
+        // The election before the restart is forgotten.
         assert_eq!(lab.ask(peer, &role(RoleKind::Master, 3)).kinds(), ["RoleReply"]);
     }
 }
@@ -129,7 +129,7 @@ fn a_role_of_an_older_election_is_stale_and_numbers_go_round() {
             assert_eq!(lab.refused(peer, &role(kind, stale)), ErrorCode::RoleStale);
         }
     }
-    // Who wants to be an equal takes part in no election.
+    // A request for the role equal takes part in no election.
     assert_eq!(lab.ask(peer, &role(RoleKind::Equal, 0)).kinds(), ["RoleReply"]);
     assert_eq!(lab.ask(peer, &role(RoleKind::Master, 3)).kinds(), ["RoleReply"]);
     assert_eq!(lab.refused(peer, &role(RoleKind::Slave, u64::MAX)), ErrorCode::RoleStale);

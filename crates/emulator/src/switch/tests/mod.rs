@@ -1,4 +1,4 @@
-//! What the specification says of a switch's end of the connection, sentence by sentence.
+//! The specification of a switch's OpenFlow end, one test for each rule.
 
 mod bounds;
 mod channels;
@@ -21,7 +21,7 @@ const V1_0: Version = Version::V1_0;
 const V1_3: Version = Version::V1_3;
 const BOTH: [Version; 2] = [V1_0, V1_3];
 
-/// A switch with ports 1 to 4, and what came of the last events.
+/// A switch with ports 1 to 4, and the effects of the last events.
 struct Lab {
     switch: Switch,
     effects: Effects,
@@ -62,13 +62,13 @@ impl Said {
         errors.collect()
     }
 
-    /// The only message, which is an error.
+    /// The error in the only message.
     fn error(&self) -> ErrorCode {
         self.only();
         self.errors()[0].1
     }
 
-    /// The kinds of messages, printed.
+    /// The types of the messages, printed.
     fn kinds(&self) -> Vec<String> {
         self.messages().map(|(_, message)| format!("{:?}", message.kind())).collect()
     }
@@ -96,7 +96,7 @@ impl Lab {
         (lab, peer)
     }
 
-    /// A controller connects. What both say until they have agreed is taken away.
+    /// Connects a controller, and discards all messages up to the agreed version.
     fn join(&mut self, version: Version) -> Peer {
         let id = self.switch.connect().unwrap();
         let peer = Peer { id, version };
@@ -110,7 +110,7 @@ impl Lab {
         self.switch.control(peer.id, bytes, self.now, &mut self.effects)
     }
 
-    /// All that waits for a controller, which reads it.
+    /// Reads everything that waits for a controller.
     fn take(&mut self, peer: Peer) -> Said {
         let mut said = Vec::new();
         loop {
@@ -129,18 +129,18 @@ impl Lab {
         Said(said)
     }
 
-    /// Asks with xid 7, and gives all that the controller is told then.
+    /// Sends a request with xid 7, and reads everything that waits then.
     fn ask(&mut self, peer: Peer, message: &ToSwitch<'_>) -> Said {
         self.give(peer, &bytes(peer.version, 7, message)).unwrap();
         self.take(peer)
     }
 
-    /// Asks for what is not answered when all is well.
+    /// Sends a request that has no answer if it succeeds.
     fn tell(&mut self, peer: Peer, message: &ToSwitch<'_>) {
         assert_eq!(self.ask(peer, message).kinds(), Vec::<String>::new());
     }
 
-    /// The error that a request is answered with.
+    /// Sends a request, and returns the error that answers it.
     fn refused(&mut self, peer: Peer, message: &ToSwitch<'_>) -> ErrorCode {
         self.ask(peer, message).error()
     }
@@ -149,7 +149,7 @@ impl Lab {
         self.tell(peer, &ToSwitch::FlowMod(flow));
     }
 
-    /// A packet comes in. Gives the ports that it left by.
+    /// Receives a packet. Returns its output ports.
     fn packet(&mut self, port: u32, frame: &[u8]) -> Vec<u32> {
         self.switch.frame(port, Frame::from(frame), self.now, &mut self.effects);
         self.sent()
@@ -166,14 +166,14 @@ fn hello(version: Version) -> Vec<u8> {
     out.as_slice().to_vec()
 }
 
-/// A frame of so many bytes, from 02:…:01 to 02:…:02.
+/// A frame of this length, from 02:…:01 to 02:…:02.
 fn packet(len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
     frame.resize(len, 0x5a);
     frame
 }
 
-/// To all of the packets, in 1.3: the table-miss entry that sends them to the controller.
+/// A flow for all packets with priority 0: in 1.3, the table-miss entry.
 fn miss_to_controller<'a>(any: &'a Match, actions: &'a [Action<'a>]) -> FlowMod<'a> {
     FlowMod::add(any).priority(0).actions(actions)
 }

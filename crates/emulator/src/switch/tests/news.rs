@@ -1,4 +1,4 @@
-//! What a switch says without being asked: to whom, and in which form.
+//! Messages of a switch that are not replies: which controllers get them, and in which form.
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, ConfigFlags, FlowFlags, FlowRemovedReason, Instruction, Instructions,

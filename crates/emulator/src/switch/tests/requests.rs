@@ -1,4 +1,4 @@
-//! Requests that change the switch, and what is answered where they cannot.
+//! Requests that change the switch, and the errors for those that fail.
 
 use bellrock_openflow::{
     Bytes, ConfigFlags, Experimenter, FlowFlags, HEADER_LEN, List, MacAddr, MessageKind, PacketOut,
@@ -117,7 +117,7 @@ fn a_buffered_packet_leaves_with_the_flow_that_names_its_buffer() {
         let flow = FlowMod::add(&any).actions(&to_three).buffer_id(buffer_id);
         lab.flow(peer, flow);
         assert_eq!(lab.sent(), [3]);
-        // Once only; the flow stands all the same.
+        // Only once; the flow is installed all the same.
         assert_eq!(lab.refused(peer, &ToSwitch::FlowMod(flow)), ErrorCode::RequestBufferEmpty);
         assert_eq!(lab.packet(2, &packet(60)), [3]);
     }
@@ -212,7 +212,7 @@ fn in_1_0_what_the_switch_cannot_be_set_up_to_shows_in_the_next_reply() {
     assert_eq!(said.only(), FromSwitch::GetConfigReply(effective));
 }
 
-/// A message that is not made by the codec.
+/// A message that the codec did not write.
 fn raw(version: Version, kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(HEADER_LEN + body.len()).unwrap().to_be_bytes();
     [&[version.wire(), kind][..], &length, &[0, 0, 0, 7], body].concat()
@@ -223,7 +223,7 @@ fn what_is_not_understood_is_answered_and_the_connection_goes_on() {
     for version in BOTH {
         let (mut lab, peer) = Lab::with(version);
         let other = if version == V1_0 { V1_3 } else { V1_0 };
-        // A packet_in is not for switches, and 200 is nothing at all.
+        // A packet_in is not for switches, and the type 200 does not exist.
         for (message, code) in [
             (raw(version, 200, &[]), ErrorCode::RequestBadType),
             (raw(version, 10, &[0; 24]), ErrorCode::RequestBadType),
@@ -245,7 +245,7 @@ fn what_is_not_understood_is_answered_and_the_connection_goes_on() {
 #[test]
 fn messages_of_1_3_are_unknown_in_1_0() {
     let (mut lab, peer) = Lab::with(V1_0);
-    // 1.3's role request, as 1.0 numbers nothing.
+    // 1.3's role request; its number does not exist in 1.0.
     lab.give(peer, &raw(V1_0, 24, &[0; 16])).unwrap();
     assert_eq!(lab.take(peer).errors(), [(7, ErrorCode::RequestBadType)]);
 }
@@ -290,7 +290,7 @@ proptest! {
     ) {
         let (mut lab, peer) = Lab::with(version);
         for (kind, body) in messages {
-            // Errors end a connection when they refuse a hello; nothing else does.
+            // Error and hello may end a connection; no other message does.
             if kind != 1 && kind != 0 {
                 lab.give(peer, &raw(version, kind, &body)).unwrap();
             }

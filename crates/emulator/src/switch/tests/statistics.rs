@@ -1,4 +1,4 @@
-//! Multipart requests: each kind, in each version that has it.
+//! Multipart requests: each type, in each version that has it.
 
 use bellrock_openflow::{
     Band, BandType, Bucket, Field, FlowFlags, FlowStatsRequest, Group, GroupCommand, GroupMod,
@@ -10,7 +10,7 @@ use super::*;
 use crate::datapath::{MAX_ACTIONS, MAX_BUCKETS};
 
 impl Lab {
-    /// Asks, and gives each part of the reply to `each`, with whether more follow.
+    /// Sends a request, and passes each part of the reply to `each`, with whether more follow.
     fn parts(
         &mut self,
         peer: Peer,
@@ -27,7 +27,7 @@ impl Lab {
         }
     }
 
-    /// Asks for what is answered in one part.
+    /// Sends a request whose reply has one part.
     fn one(&mut self, peer: Peer, asked: RequestBody<'_>, mut each: impl FnMut(ReplyBody<'_>)) {
         let mut parts = 0;
         self.parts(peer, asked, |more, body| {
@@ -50,7 +50,7 @@ fn flows_come_in_as_many_parts_as_they_take() {
         let any = Match::any();
         let asked = RequestBody::Flow(FlowStatsRequest::all(&any));
         lab.one(peer, asked, |body| assert_eq!(body, ReplyBody::Flow(List::empty())));
-        // Long ones: of the 256 that go together at most, only some fit.
+        // Long entries: only some of the maximum of 256 fit into one part.
         let actions = [Action::output(Port(2)); 40];
         for n in 0..1_000_u64 {
             let matching = Match::any().eth_dst(bellrock_openflow::MacAddr::from_u64(n));
@@ -97,7 +97,7 @@ fn flow_statistics_tell_all_of_a_flow() {
             assert_eq!((flow.idle_timeout, flow.hard_timeout), (5, 60));
             assert_eq!((flow.duration_sec, flow.duration_nsec), (1, 250_000_000));
             assert_eq!(flow.packet_count, 1);
-            // Not counted is all ones.
+            // A counter that is off is all ones.
             let (bytes, told) = match version {
                 V1_0 => (100, FlowFlags::empty()),
                 V1_3 => (u64::MAX, flags),
@@ -262,7 +262,7 @@ fn groups_tell_what_they_counted_who_uses_them_and_how_they_are_set_up() {
     lab.one(peer, RequestBody::GroupFeatures, |body| {
         let ReplyBody::GroupFeatures(features) = body else { panic!() };
         assert_eq!((features.types, features.capabilities), (0b1111, 0b1111));
-        // Output and set_field are among the actions, and no number beyond pop_pbb.
+        // Output and set_field are actions, and no number is above pop_pbb.
         assert_eq!(features.actions[0] & (1 << 25 | 1), 1 << 25 | 1);
         assert!(features.actions[3] < 1 << 28);
     });
@@ -327,7 +327,7 @@ fn tables_tell_what_they_can_do() {
         }
     });
     assert_eq!(tables, (0..255).collect::<Vec<u8>>());
-    // A look into all of them ends.
+    // A request for all of them ends.
     let any = Match::any();
     lab.flow(peer, FlowMod::add(&any).table(254));
     lab.one(peer, RequestBody::Flow(FlowStatsRequest::all(&any)), |body| {
@@ -356,7 +356,7 @@ fn what_tables_can_do_is_not_to_be_changed() {
     let wanted = [wanted_features()];
     let body = RequestBody::TableFeatures(List::of(&wanted));
     assert_eq!(lab.stats_error(peer, body), ErrorCode::TableFeaturesPermission);
-    // In parts it is refused once, when all are there.
+    // A request in several parts is refused once, after the last part.
     let part = MultipartRequest { more: true, body };
     lab.tell(peer, &ToSwitch::MultipartRequest(part));
     lab.tell(peer, &ToSwitch::MultipartRequest(part));
@@ -377,7 +377,7 @@ fn a_request_in_too_many_parts_is_refused() {
         errors.extend(lab.take(peer).errors());
     }
     assert_eq!(errors, [(7, ErrorCode::RequestMultipartOverflow)]);
-    // A kind that does not come in parts.
+    // A type that cannot have several parts.
     let body = RequestBody::Table;
     let refused =
         lab.refused(peer, &ToSwitch::MultipartRequest(MultipartRequest { more: true, body }));
@@ -397,7 +397,7 @@ fn experimenters_statistics_are_refused() {
 #[test]
 fn the_longest_flow_and_group_fit_a_reply_and_longer_ones_are_refused() {
     let (mut lab, peer) = Lab::with(V1_3);
-    // The longest action there is, in both lists.
+    // The longest possible action, in both lists.
     let ipv6 = Match::any().eth_type(0x86dd);
     let longest = vec![Action::SetField(Field::Ipv6Dst, u128::MAX); MAX_ACTIONS / 2 + 1];
     for (count, refused) in [(MAX_ACTIONS / 2, false), (MAX_ACTIONS / 2 + 1, true)] {
