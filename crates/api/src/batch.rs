@@ -23,7 +23,7 @@ pub struct Batch<'b> {
     waiting: u64,
     /// Whether a packet is with the handler now.
     in_each: bool,
-    /// Packets that the current handler has passed on. Packets in neither set are dealt with.
+    /// Packets that the current handler has passed on. Packets in neither set are consumed.
     passed: u64,
     /// Length of the send buffer before the current packet was handled.
     mark: usize,
@@ -111,7 +111,7 @@ impl<'b> Batch<'b> {
         self.len == BATCH_PACKETS
     }
 
-    /// Number of packets, with those that are dealt with.
+    /// Number of packets, also consumed ones.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -125,7 +125,7 @@ impl<'b> Batch<'b> {
         self.len == 0
     }
 
-    /// All packets, with those that are dealt with.
+    /// All packets, also consumed ones.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = PacketIn<'b>> {
         let messages = self.messages.iter().take(self.len);
@@ -135,20 +135,20 @@ impl<'b> Batch<'b> {
         })
     }
 
-    /// Whether the packet at `index` is dealt with.
+    /// Whether the packet at `index` is consumed.
     #[must_use]
     #[inline]
     pub fn is_consumed(&self, index: usize) -> bool {
         index < self.len && (self.waiting | self.passed) >> index & 1 == 0
     }
 
-    /// Number of packets that are dealt with.
+    /// Number of consumed packets.
     #[must_use]
     pub fn consumed(&self) -> u32 {
         self.len as u32 - (self.waiting | self.passed).count_ones()
     }
 
-    /// Whether all packets are dealt with.
+    /// Whether all packets are consumed.
     #[must_use]
     #[inline]
     pub fn is_done(&self) -> bool {
@@ -161,8 +161,8 @@ impl<'b> Batch<'b> {
         (self.errors, self.last_error.as_ref().map(|(app, error)| (*app, error)))
     }
 
-    /// Calls [`Handler::packet_in`] for each packet that is not dealt with, in order. After an
-    /// error, discards the messages written for that packet.
+    /// Calls [`Handler::packet_in`] for each packet that is not consumed, in order. After an error,
+    /// discards the messages written for that packet.
     #[inline(always)]
     pub fn each<H: Handler + ?Sized>(&mut self, switch: &mut Switch<'_>, handler: &mut H) {
         // The version is a constant in each of the two calls. So is the place of each field where

@@ -221,8 +221,8 @@ pub enum Event {
         lasted: Duration,
     },
     /// A switch refuses a flow of the controller's own. Without it, the switch does not send what
-    /// the controller must see. The flow is sent again, at growing intervals. Published at most once
-    /// a minute for each flow of a switch, however often the switch connects.
+    /// the controller must see. The flow is sent again, at growing intervals. Published at most
+    /// once a minute for each flow of a switch, however often the switch connects.
     OwnFlowRefused {
         /// The switch.
         dpid: Dpid,

@@ -14,15 +14,15 @@ const REPORTED_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(
-        "there are {0} connections, as many as may be; set max_connections higher, or find out who connects"
+        "there are {0} connections, the maximum; set max_connections higher, or find out what connects"
     )]
     Connections(usize),
     #[error(
-        "each worker has {0} connections, as many as it may have; set max_switches_per_worker higher, \
+        "each worker has {0} connections, its maximum; set max_switches_per_worker higher, \
          or use more workers"
     )]
     Workers(usize),
-    #[error("too many connections come at a time for its worker; use more workers")]
+    #[error("its worker cannot take new connections this fast; use more workers")]
     Busy,
     #[error("its socket failed: {0}")]
     Socket(#[from] io::Error),
@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(events.iter().map(times).sum::<u64>(), 60 * MINUTES * PER_SECOND);
         assert_eq!(
             events[1].to_string(),
-            "a connection from 10.0.0.0 was refused: there are 5 connections, as many as may be; set \
-             max_connections higher, or find out who connects (the last of 60000)"
+            "a connection from 10.0.0.0 was refused: there are 5 connections, the maximum; set \
+             max_connections higher, or find out what connects (the last of 60000)"
         );
         assert!(events[1].is_alarming() && events[1].is_about_connection());
     }

@@ -344,7 +344,7 @@ impl Thread {
             self.next_stall_check = self.sockets.now + self.stall_check;
             let limit = self.settings.limits.stalled;
             let blocked = self.sockets.look_at_blocked(self.stall_check, limit);
-            // Taken bytes count as a sign of life: the echo may be behind all of them.
+            // Taken bytes count as a sign of life: the echo request may be behind all of them.
             for (key, queued) in blocked.slow {
                 self.worker.drained(key, queued, self.sockets.now);
             }

@@ -124,7 +124,7 @@ pub(crate) const CLEAN_WAIT: Duration = Duration::from_secs(5);
 /// dropped.
 pub(crate) const EARLY_PACKET_BYTES: usize = 64 * 1024;
 
-/// Maximum number of changes of ports of one switch that wait between early packet-ins. A further one
+/// Maximum number of port changes of one switch that wait between early packet-ins. A further one
 /// drops these packet-ins.
 pub(crate) const EARLY_PORT_STATUSES: usize = 64;
 

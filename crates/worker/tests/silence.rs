@@ -266,7 +266,7 @@ fn status(reason: PortReason) -> FromSwitch<'static> {
     FromSwitch::PortStatus(PortStatus { reason, desc })
 }
 
-/// An app learns a host from the first packet. The change of the port behind it says that the host is
+/// An app learns a host from the first packet. The port change behind it means that the host is
 /// gone.
 #[test]
 fn the_status_of_a_port_keeps_its_place_between_early_packets() {
