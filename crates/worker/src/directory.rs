@@ -1,8 +1,9 @@
 //! The state that all workers share: the connected switches, and the worker of each.
 //!
 //! A lock protects it. It is taken when a switch comes, goes or changes a port, and when an app
-//! looks a switch up or sends to it; never for a packet. Senders share it, and hold it until their
-//! message is in a mailbox: see `hand_over`.
+//! sends to a switch; never for a packet, and not when an app looks a switch up, since the switches
+//! are published too. Senders share the lock, and hold it until their message is in a mailbox: see
+//! `hand_over`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -159,7 +160,7 @@ impl Shared {
         TaskWorker::new(Arc::clone(&self.posts.tasks))
     }
 
-    /// Running tasks in the order of their start, and the last ones that panicked.
+    /// Tasks that have not ended, in the order of their start, and the last ones that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
         self.posts.tasks.list()

@@ -164,7 +164,7 @@ pub(crate) const HAND_OVER_SWITCHES: usize = 256;
 /// Minimum time that a switch stays at the worker that it was handed over to.
 pub(crate) const HAND_OVER_REST: Duration = Duration::from_secs(10);
 
-/// Maximum number of running tasks of a controller. A further one is not run.
+/// Maximum number of tasks of a controller that have not ended. A further one is not run.
 pub(crate) const MAX_TASKS: usize = 64 * 1024;
 
 /// Delay before a supervised task restarts after a panic. It doubles with each panic within

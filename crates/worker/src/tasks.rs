@@ -44,7 +44,7 @@ pub(crate) struct Tasks {
 /// Tasks and timers.
 #[derive(Default)]
 struct Book {
-    /// Running tasks, by number.
+    /// Tasks that have not ended, by number.
     tasks: BTreeMap<u64, Arc<Task>>,
     timers: BTreeMap<TimerId, Waker>,
     /// The last tasks that panicked, for the operator.
@@ -194,7 +194,7 @@ impl Tasks {
         drop(cleared);
     }
 
-    /// Running tasks in the order of their start, and the last ones that panicked.
+    /// Tasks that have not ended, in the order of their start, and the last ones that panicked.
     pub(crate) fn list(&self) -> Vec<TaskInfo> {
         let book = self.book();
         let mut list: Vec<TaskInfo> = book.panicked.iter().cloned().collect();
