@@ -85,8 +85,7 @@ impl Checker<'_> {
                 Action::Output { port, max_len }
             }
             Action::Enqueue { port, queue } => {
-                // A queue belongs to a port. The queue of `IN_PORT` is looked up when the packet is
-                // sent.
+                // A queue belongs to a port. The queue of `IN_PORT` is looked up for each packet.
                 let entry = self.ports.get(port.0);
                 let known = port == Port::IN_PORT || entry.is_some();
                 require(known, ErrorCode::ActionBadOutPort)?;

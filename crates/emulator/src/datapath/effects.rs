@@ -9,9 +9,8 @@ use crate::packet::Frame;
 /// Maximum number of frames that are kept for reuse; more are freed.
 const POOLED_FRAMES: usize = 256;
 
-/// Maximum number of frames that leave because of one event. More do not fit into the queues of
-/// ports, which count them as dropped. A 64 KiB request can copy a frame to every port some
-/// thousand times.
+/// Maximum number of frames that one event sends; more do not fit into the queues of ports, which
+/// count them as dropped. A 64 KiB request can copy a frame some thousand times to every port.
 pub const MAX_FRAMES: usize = 65_536;
 
 /// The effects of one event or several. The caller empties them and passes them to the next event,
@@ -61,8 +60,7 @@ impl Effects {
     }
 }
 
-/// A notice for controllers, the same for all versions. The switch decides which controllers get
-/// it, and encodes it.
+/// A notice for controllers, the same for all versions. The switch encodes and distributes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A packet for the controller.

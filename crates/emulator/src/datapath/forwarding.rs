@@ -175,8 +175,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Runs the action set, at the end of the tables. Without an output in it, the packet is
-    /// dropped.
+    /// Runs the action set, at the end of the tables. Without an output, the packet is dropped.
     pub(super) fn run_action_set(
         &mut self,
         run: &mut Run,

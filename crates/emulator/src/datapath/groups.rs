@@ -178,8 +178,7 @@ impl Groups {
         false
     }
 
-    /// Adds or changes a group, or removes groups. `gone` gets the number of each removed group, in
-    /// order.
+    /// Adds or changes a group, or removes groups. `gone` gets the removed numbers, in order.
     ///
     /// # Errors
     /// The errors of the specification (1.3.5 §7.4.4.7); nothing has changed then.
@@ -338,8 +337,7 @@ const FLOW_FIELDS: [Field; 13] = [
     Field::Ipv6Flabel,
     Field::MplsLabel,
 ];
-/// More of these fields, but not for fragments: only the first fragment has them, and all fragments
-/// of a packet must take the same bucket.
+/// More of them, but not for fragments: only the first has them, and all must stay together.
 const PORT_FIELDS: [Field; 6] =
     [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst, Field::SctpSrc, Field::SctpDst];
 

@@ -183,8 +183,7 @@ impl Meters {
         self.0.iter().map(|(meter, entry)| (*meter, entry))
     }
 
-    /// Adds or changes a meter, or removes meters. `gone` gets the number of each removed meter, in
-    /// order.
+    /// Adds or changes a meter, or removes meters. `gone` gets the removed numbers, in order.
     ///
     /// # Errors
     /// The errors of the specification (1.3.5 §7.4.4.13); nothing has changed then. The virtual

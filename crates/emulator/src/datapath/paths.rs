@@ -1,8 +1,7 @@
 //! A cache of look-ups: the flows that packets with one key match.
 //!
 //! The packets of a conversation have one key, and match the same flows until a table changes. A
-//! look-up by the whole key costs one hash; a look-up in a table costs one hash for each of its
-//! masks.
+//! look-up by the whole key costs one hash; in a table it costs one hash for each mask.
 //!
 //! A path ends where the key at the next table no longer follows from the key at the first table:
 //! popping a tag shows fields that the key did not have. From there on the tables are searched.

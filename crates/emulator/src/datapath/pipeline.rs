@@ -95,8 +95,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Takes a packet through the tables from the first on. Returns the number of buckets left for
-    /// it.
+    /// Takes a packet through all tables. Returns the number of buckets left for it.
     fn pass_tables(&mut self, mut run: Run, effects: &mut Effects) -> u32 {
         let drops = self.forwarding.config.flags.contains(ConfigFlags::FRAG_DROP);
         if !(drops && run.packet.is_fragment()) {

@@ -74,8 +74,7 @@ impl PortEntry {
         let_in
     }
 
-    /// Counts a frame that is to leave by a queue of the port, if there is space. Returns whether
-    /// it leaves.
+    /// Counts a frame for a queue of the port, if there is space. Returns whether it leaves.
     ///
     /// A queue that the port does not have means no queue: the action that set it did not name a
     /// port.
@@ -120,8 +119,7 @@ const ETHERNET_HEADER_LEN: usize = 14;
 /// Destination of the spanning tree's frames (IEEE 802.1D).
 const SPANNING_TREE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
 
-/// The configuration that a controller may set in 1.3 (1.3.5 §7.2.1); the other bits exist in 1.0
-/// only.
+/// The configuration that 1.3 allows to set (1.3.5 §7.2.1); other bits exist in 1.0 only.
 const CONFIG_1_3: PortConfig = PortConfig::PORT_DOWN
     .union(PortConfig::NO_RECV)
     .union(PortConfig::NO_FWD)

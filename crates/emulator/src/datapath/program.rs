@@ -74,8 +74,7 @@ impl Program {
                 }
                 Instruction::Unknown { .. } => return Err(ErrorCode::InstructionUnknown),
             };
-            // A flow has at most one instruction of each kind (1.3.5 §5.9). The specification names
-            // no error for two.
+            // One instruction of each kind (1.3.5 §5.9); the specification names no error for two.
             if twice {
                 return Err(ErrorCode::InstructionUnsupported);
             }

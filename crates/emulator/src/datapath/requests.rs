@@ -16,8 +16,7 @@ const TABLE_CONFIG: u32 = 3;
 
 impl Datapath {
     /// Adds, changes or removes flows (1.0 §4.6; 1.3.5 §6.4). Then sends the packet in the
-    /// request's buffer: in 1.3 through the tables from the first on, in 1.0 by the request's
-    /// actions.
+    /// request's buffer: in 1.3 through all tables, in 1.0 by the request's actions.
     ///
     /// # Errors
     /// The errors of the specification; nothing has changed then. A buffer that is unknown or empty
@@ -51,8 +50,7 @@ impl Datapath {
         }
     }
 
-    /// Adds, changes or removes groups (1.3.5 §6.5). Flows that use a removed group are removed
-    /// too.
+    /// Adds, changes or removes groups (1.3.5 §6.5). Removes flows that use a removed group.
     ///
     /// # Errors
     /// The errors of the specification; nothing has changed then.
@@ -181,8 +179,7 @@ impl Datapath {
         }
     }
 
-    /// Refuses actions that output to FLOOD from now on, as switches without forwarding of their
-    /// own do.
+    /// Refuses outputs to FLOOD from now on, as switches without forwarding of their own do.
     pub fn refuse_flood(&mut self) {
         self.forwarding.refuses_flood = true;
     }

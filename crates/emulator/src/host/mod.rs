@@ -98,8 +98,7 @@ pub struct HostCounters {
     pub echo_requests: u64,
     /// Echo replies that no ping waits for, for example after the ping was ended.
     pub stray_replies: u64,
-    /// Packets dropped because no host answered for their address, or too many packets waited for
-    /// it.
+    /// Packets dropped: no host answered for their address, or too many packets waited.
     pub no_address: u64,
     /// ICMP messages "destination unreachable".
     pub unreachable: u64,

@@ -21,9 +21,8 @@ const MAX_HOSTS_TOLD: usize = 1 << 20;
 /// The switches' address for apps.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// Maximum number of turns of the task worker at one moment, each of up to some hundred tasks.
-/// Computing takes no time here, so a task that is always ready would stop the clock: it continues
-/// after [`TASK_PAUSE`].
+/// Maximum number of turns of the task worker at one moment, each of up to some hundred tasks. A
+/// task that is always ready would stop the clock: it continues after [`TASK_PAUSE`].
 const TASK_TURNS: usize = 16;
 
 /// See [`TASK_TURNS`].
@@ -148,8 +147,7 @@ impl Controller {
         self.settle(now);
     }
 
-    /// Hands a switch over to another worker. Returns false if the switch or the worker does not
-    /// exist.
+    /// Hands a switch over to another worker. Returns false if either does not exist.
     pub(super) fn hand_over(&mut self, dpid: u64, to: usize, now: Duration) -> bool {
         self.clock.set(now);
         let begun = self.shared.hand_over(Dpid(dpid), to);
@@ -179,8 +177,7 @@ impl Controller {
         }
     }
 
-    /// The sum of a counter over all workers, or a counter of the tasks. Zero if none has this
-    /// name.
+    /// The sum of a counter over all workers, or a counter of the tasks. Zero if unknown.
     pub(super) fn counter(&self, name: &str) -> u64 {
         let workers = self.shared.counters().iter().flat_map(|counters| counters.read());
         let all = workers.chain(self.shared.task_counters().read());

@@ -79,8 +79,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Faults of random kinds from the seed: each kind with a probability of one half, and at least
-    /// one.
+    /// Faults of random kinds from the seed: each kind with an even chance, and at least one.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut rng = Stream::Kinds.rng(seed);

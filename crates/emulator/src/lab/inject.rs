@@ -62,8 +62,7 @@ impl Lab {
         self.set_link(link, true);
     }
 
-    /// Makes a switch refuse actions that output to FLOOD, as switches without forwarding of their
-    /// own do.
+    /// Makes a switch refuse outputs to FLOOD, as switches without forwarding of their own do.
     ///
     /// # Panics
     /// There is no such switch.
@@ -95,8 +94,7 @@ impl Lab {
         self.restart_switch(switch, keep_tables);
     }
 
-    /// Disconnects a switch from its controller until [`reconnect`](Self::reconnect). Its flows
-    /// stay.
+    /// Disconnects a switch until [`reconnect`](Self::reconnect). Its flows stay.
     ///
     /// # Panics
     /// There is no such switch.
@@ -151,8 +149,7 @@ impl Lab {
         }
     }
 
-    /// Moves a host as [`move_host`](Self::move_host) does, but the old port stays up: the switch
-    /// gets no sign of it.
+    /// Moves a host like [`move_host`](Self::move_host), but the old port stays up.
     ///
     /// # Panics
     /// As [`move_host`](Self::move_host).

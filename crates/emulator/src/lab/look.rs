@@ -56,8 +56,7 @@ impl fmt::Display for Pinged {
 
 /// Observation of the network.
 impl Lab {
-    /// The topology that the network was built from. Hosts that have moved are still at their old
-    /// place there.
+    /// The topology that the network was built from. Hosts that have moved are at their old place.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology

@@ -168,8 +168,7 @@ impl Lab {
         self.start_chain(vec![Box::new(app)]);
     }
 
-    /// Starts a controller with several apps, in this order, as
-    /// [`start_controller`](Self::start_controller) does.
+    /// Starts a controller with these apps, like [`start_controller`](Self::start_controller).
     ///
     /// # Panics
     /// A controller runs already, the machine has no random numbers, or the apps do not fit

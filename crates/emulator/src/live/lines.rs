@@ -279,8 +279,8 @@ impl Lines {
             Stage::Waiting { .. } => {}
             Stage::Connecting { wire, .. } => wire.close(&self.registry),
             Stage::Open(mut open) => {
-                // The last output tells the controller why. If it cannot be sent, the connection
-                // closes all the same.
+                // The last output tells the controller why. The connection closes even if this
+                // fails.
                 let _ = write(&mut open, line.switch, network);
                 network.disconnect(line.switch, open.channel);
                 open.wire.close(&self.registry);

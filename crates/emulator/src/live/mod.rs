@@ -9,9 +9,8 @@
 //! Between two turns the caller may use the [`network`](Live::network_mut).
 //!
 //! # What it is not
-//! It does not print, knows no commands, and starts no thread. If the machine is too slow for the
-//! network, the network slows down ([`slipped`](Live::slipped)); its switches still answer their
-//! controllers.
+//! It does not print, knows no commands, and starts no thread. If the machine is too slow, the
+//! network slows down ([`slipped`](Live::slipped)); its switches still answer their controllers.
 
 mod clock;
 mod line;

@@ -199,8 +199,7 @@ impl Network {
     /// network learns the new place from the host's next frame.
     ///
     /// # Errors
-    /// The host has no link; the port does not exist or has a link; with `port` `None`, no port is
-    /// free.
+    /// The host has no link; the port does not exist or has a link; with `None`, no port is free.
     pub fn move_host(
         &mut self,
         host: HostId,

@@ -58,8 +58,7 @@ pub struct NetworkSettings {
     pub table_capacity: u32,
     /// Maximum number of packets that each switch buffers for controllers.
     pub n_buffers: u32,
-    /// Number of additional ports of each switch, after the ports with links. Their links are down
-    /// until a host moves there.
+    /// Number of additional ports of each switch. They are down until a host moves there.
     pub spare_ports: u32,
     /// Maximum number of hops that are kept for [`Network::hops`]; 0 for none.
     pub hops: usize,
@@ -230,8 +229,7 @@ impl Network {
         network
     }
 
-    /// The topology that it was built from. Hosts that have moved are still at their old place
-    /// there.
+    /// The topology that it was built from. Hosts that have moved are at their old place.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -255,8 +253,7 @@ impl Network {
         self.counters
     }
 
-    /// A digest of all events in their order: two runs with different events share it only by
-    /// chance.
+    /// A digest of all events in order; different runs share it only by chance.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
@@ -433,8 +430,7 @@ impl Network {
     }
 }
 
-/// The earlier time to wake a host or switch that has a timer at `timer`; `None` if the timer is
-/// early enough.
+/// When to wake a host or switch earlier than at `timer`, if it wants that.
 fn wake(wants: Option<Duration>, timer: Option<Duration>, now: Duration) -> Option<Duration> {
     // Not now: what is due now is done, and time must pass.
     let wants = wants?.max(now + Duration::from_nanos(1));

@@ -239,8 +239,7 @@ impl Ip {
         self.payload(SCTP, &sctp)
     }
 
-    /// An ICMP or ICMPv6 message: type, code, and everything after the checksum (at least four
-    /// bytes).
+    /// An ICMP or ICMPv6 message: type, code, and all after the checksum (at least four bytes).
     #[must_use]
     pub fn icmp(&self, kind: u8, code: u8, rest: &[u8]) -> IpPacket {
         let mut icmp = vec![kind, code, 0, 0];

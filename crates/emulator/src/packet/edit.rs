@@ -49,8 +49,7 @@ impl Packet {
             Ipv6Dst if self.layout.routed => self.write(l3 + 24, last(16), Covered::Nothing),
             Ipv6Dst => self.write(l3 + 24, last(16), Covered::Addresses),
             Ipv6Flabel => self.merge32(l3, number, 0x000f_ffff),
-            // No header to set: fragments (1.0 gives them the port 0) and packets without the
-            // header.
+            // Nothing to set: fragments (in 1.0 their port is 0) and packets without the header.
             TcpSrc | UdpSrc | SctpSrc | TcpDst | UdpDst | SctpDst | Icmpv4Type | Icmpv4Code
             | Icmpv6Type | Icmpv6Code
                 if l4 == 0 =>
@@ -116,8 +115,7 @@ impl Packet {
     }
 
     fn set_tag(&mut self, field: Field, value: u128) {
-        // Id and priority of the outermost tag. Every packet has an id, but only a tagged one has a
-        // priority.
+        // Id and priority of the outermost tag. Only a tagged packet has a priority.
         if !self.key.has(Field::VlanPcp) {
             return;
         }

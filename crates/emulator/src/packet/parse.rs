@@ -48,8 +48,7 @@ pub(crate) const ADVERTISEMENT: u8 = 136;
 pub(crate) const IPV4_LEN: usize = 20;
 pub(super) const IPV6_LEN: usize = 40;
 pub(crate) const ARP_LEN: usize = 28;
-/// Start of an ARP message for Ethernet and IPv4: their numbers, and address lengths of 6 and 4
-/// bytes.
+/// Start of an ARP message for Ethernet and IPv4: their numbers and address lengths (6 and 4).
 pub(crate) const ARP_HEAD: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 
 /// Positions of a frame's headers, in bytes from its start.

@@ -112,8 +112,7 @@ impl Packet {
                 self.frame.get(behind..behind + LABEL_LEN)?;
                 return Some((outer, Ttl::Mpls(behind)));
             }
-            // No field gives the type of the data under the last label; an IP header has its own
-            // version.
+            // The type under the last label is not given; an IP header has its version.
             let version = self.frame.get(behind)? >> 4;
             return Some((outer, self.ip_at(behind, version)?));
         }

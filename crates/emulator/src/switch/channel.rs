@@ -1,5 +1,4 @@
-//! One connection to a controller: its session, its role, and the bytes that wait in each
-//! direction.
+//! One connection to a controller: its session, its role, and the waiting bytes.
 
 use bellrock_openflow::{
     AsyncConfig, AsyncMasks, FlowRemovedReason, PacketInReason, PortReason, RoleKind, Version,
@@ -17,8 +16,7 @@ pub const PAUSE_BYTES: usize = 1 << 20;
 /// controller must not miss) closes its connection.
 pub const CLOSE_BYTES: usize = 64 << 20;
 
-/// Maximum bytes of requests that wait until a controller reads its replies. Above, the connection
-/// closes.
+/// Maximum bytes of requests that wait until the controller reads. Above, the connection closes.
 pub const INPUT_BYTES: usize = 1 << 20;
 
 /// Maximum bytes of a table features request in several parts. A longer one is refused.
@@ -71,8 +69,7 @@ impl Channel {
         self.role == RoleKind::Slave
     }
 
-    /// Whether this controller gets the notice (1.3.5 §6.3.5, §7.3.10). 1.0 has neither roles nor
-    /// masks.
+    /// Whether this controller gets the notice (1.3.5 §6.3.5, §7.3.10). 1.0 has no roles or masks.
     pub(super) fn is_told(&self, notice: &Notice) -> bool {
         if !self.session.is_ready() {
             return false;

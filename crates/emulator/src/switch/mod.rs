@@ -11,11 +11,10 @@
 //!
 //! # Several controllers
 //! A switch has up to [`MAX_CHANNELS`] controllers, all with the version of the first one. A
-//! controller with another version is refused (`OFPHFC_INCOMPATIBLE`): the meaning of a flow table
-//! depends on the version (table misses, the order of matches), and 1.0 cannot express what a
-//! controller of 1.3 sets up. When all controllers have gone and the next one brings another
-//! version, the switch starts with empty tables. Otherwise the flows stay in use when controllers
-//! go.
+//! controller with another version is refused (`OFPHFC_INCOMPATIBLE`): a flow table means different
+//! things (table misses, the order of matches), and 1.0 cannot express what 1.3 sets up. Flows stay
+//! in use after all controllers have gone, until a controller brings another version: then the
+//! switch starts with empty tables.
 //!
 //! # Bounds
 //! If a controller does not read, the switch pauses first ([`PAUSE_BYTES`]): packet_ins for it are

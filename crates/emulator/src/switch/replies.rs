@@ -6,8 +6,7 @@ use bellrock_session as session;
 use super::Close;
 use super::outbox::Outbox;
 
-/// Maximum number of entries in one part. Entries of the usual size fit; longer ones take more
-/// parts.
+/// Maximum number of entries in one part. Long entries take more parts.
 pub(super) const ENTRIES_PER_PART: usize = 256;
 
 /// The destination of a reply's parts.

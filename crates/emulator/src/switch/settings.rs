@@ -54,8 +54,7 @@ impl SwitchSettings {
     }
 }
 
-/// A port of an emulated switch: a locally administered address from both numbers, a name, and 10
-/// Gb/s.
+/// A port of an emulated switch: a local address from both numbers, a name, and 10 Gb/s.
 #[must_use]
 pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     let [.., d2, d1, d0] = dpid.to_be_bytes();
@@ -76,8 +75,7 @@ pub fn port_desc(dpid: u64, port: u32) -> PortDesc {
     }
 }
 
-/// Sets a port's rate to that of its link, in kb/s and as a feature, if OpenFlow has one for the
-/// rate.
+/// Sets a port's rate, in kb/s and as a feature, if OpenFlow has one for the rate.
 pub(crate) fn set_rate(desc: &mut PortDesc, bits_per_second: u64) {
     let rate = match bits_per_second {
         10_000_000 => PortFeatures::RATE_10MB_FD,

@@ -211,8 +211,8 @@ impl Topology {
     /// Adds a host.
     ///
     /// # Errors
-    /// Its name or an address is used already, or the address is no host address; or there are too
-    /// many hosts.
+    /// Its name or an address is used already, the address is no host's, or there are too many
+    /// hosts.
     pub fn add_host(&mut self, host: HostSpec) -> Result<HostId, TopologyError> {
         self.put_host(host, None)
     }

@@ -291,9 +291,8 @@ impl Builder {
     }
 
     /// Mininet numbers a switch before its children, and links a child after building everything
-    /// below it. So ports 1 to `fanout` of a switch lead to its children, and the next port to its
-    /// parent. (The recursion is limited: with a fanout of 1 by [`MAX_TREE_DEPTH`], otherwise by
-    /// the maximum number of switches.)
+    /// below it. So ports 1 to `fanout` lead to the children, and the next port to the parent. (The
+    /// depth of the recursion is at most [`MAX_TREE_DEPTH`].)
     fn subtree(&mut self, depth: u32, fanout: u32) -> Result<Node, TopologyError> {
         if depth > MAX_TREE_DEPTH {
             return Err(bad("tree", "a depth of 1000 or less; linear is a long line"));

@@ -1,7 +1,6 @@
 //! Reads and writes topology files.
 //!
-//! One line declares one thing. `docs/book/src/reference/topology-file.md` describes the format for
-//! users.
+//! One line declares one thing. For users: `docs/book/src/reference/topology-file.md`.
 
 use std::fmt;
 

@@ -140,8 +140,7 @@ fn view(matching: bellrock_openflow::Match) -> MatchView<'static> {
     if matching.check().is_ok() {
         return MatchView::from(&*Box::leak(Box::new(matching)));
     }
-    // A match that a controller may not send: it is written as a switch may report it, and read
-    // back.
+    // A match that a controller may not send: written as a switch may report it, and read back.
     let removed = FlowRemoved {
         cookie: 0,
         priority: 0,

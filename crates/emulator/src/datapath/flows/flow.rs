@@ -15,8 +15,7 @@ pub struct FlowId(pub(super) u32);
 /// A flow entry (1.0 §3.1; 1.3.5 §5.2).
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// The packets that it matches. Boxed, so that the data used by each packet lies close
-    /// together.
+    /// The packets that it matches. Boxed, so that the data for each packet lies close together.
     pub pattern: Box<Pattern>,
     /// If several flows match, the one with the highest priority applies.
     pub priority: u16,

@@ -183,8 +183,7 @@ impl FlowTable {
         }
     }
 
-    /// Removes the flows whose timeouts have expired, the earliest first, and passes them to
-    /// `each`.
+    /// Removes flows whose timeouts have expired, earliest first, and passes them to `each`.
     pub(super) fn expire(&mut self, now: Duration, mut each: impl FnMut(Flow, FlowRemovedReason)) {
         while let Some((due, slot)) = self.due.first().copied()
             && due <= now

@@ -12,8 +12,7 @@
 //! delayed acknowledgements, urgent data or zero windows (a receiver reads at once). There is no
 //! waiting state after the end: a later segment is answered with a reset.
 //!
-//! Positions in the stream are 64-bit numbers: the SYN is 0, data begins at 1, the FIN follows the
-//! data.
+//! Positions in the stream are 64-bit numbers: the SYN is 0, data begins at 1, then comes the FIN.
 
 mod receiver;
 mod sender;
