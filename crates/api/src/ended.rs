@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a connection ended: a word for programs, and a sentence for people.
+/// Why a connection ended: a kind for programs, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The kind of end.

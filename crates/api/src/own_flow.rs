@@ -24,7 +24,7 @@ const FLOWS_REPORTED_APART: usize = 1024;
 
 /// A flow of the controller's own in one switch, for the worker and for services. If the switch
 /// refuses it (full table, unsupported match), it is sent again. A refusal is an alarm
-/// ([`Event::OwnFlowRefused`]), published once until the flow is installed, and at most every
+/// ([`Event::OwnFlowRefused`]), published once until the flow is installed, and at most once every
 /// [`OWN_FLOW_REPORTED_EVERY`] over all connections of the switch.
 #[derive(Debug)]
 pub struct OwnFlow {

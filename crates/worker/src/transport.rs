@@ -17,7 +17,7 @@ pub enum ReadOutcome {
     },
     /// No bytes are available now.
     Empty,
-    /// The peer closed the connection, or it failed.
+    /// The peer closed its end, or the connection failed.
     Closed,
 }
 
@@ -42,7 +42,7 @@ pub trait Transport {
     }
 
     /// Attaches a connection that [`Transport::detach`] of any worker's transport returned, with a
-    /// new key. If that fails, it calls [`closed`](crate::Worker::closed).
+    /// new key. If that fails, the worker gets a call of [`closed`](crate::Worker::closed).
     fn attach(&mut self, key: Key, channel: Box<dyn Any + Send>) {
         let _ = (key, channel);
     }
