@@ -211,7 +211,7 @@ fn misuse_is_told_with_what_would_be_right() {
         told(|lab| lab.link_down("s2", "s3")),
         "no link between s2 and s3; s2 has links to h1, h2, h3, s1"
     );
-    assert_eq!(told(|lab| _ = lab.ping("h1", "h1")), "a host does not talk to itself");
+    assert_eq!(told(|lab| _ = lab.ping("h1", "h1")), "a host cannot send to itself");
     assert_eq!(
         told(|lab| _ = lab.counter("packets")),
         "workers have no counter packets; bellrock_worker::COUNTERS lists them"

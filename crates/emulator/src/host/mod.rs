@@ -62,7 +62,7 @@ pub enum HostError {
     #[error("a datagram has at most {max} bytes of data, not {0}", max = udp::MAX_DATA_BYTES)]
     TooLong(usize),
     /// Packets to itself.
-    #[error("a host does not talk to itself")]
+    #[error("a host cannot send to itself")]
     ToItself,
 }
 

@@ -47,7 +47,7 @@ pub enum LabError {
         known: String,
     },
     /// The apps did not get this switch in time.
-    #[error("switch {switch} was not up {after:?} after the start: is there an app that blocks?")]
+    #[error("switch {switch} was not up {after:?} after the start; does an app block?")]
     NotUp {
         /// Its name.
         switch: String,

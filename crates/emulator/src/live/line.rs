@@ -34,11 +34,11 @@ pub(super) enum Broken {
     Protocol(#[from] Close),
     #[error("{0}")]
     NoRoom(#[from] NoRoom),
-    #[error("nothing answers there")]
+    #[error("no answer from this address")]
     NoAnswer,
-    #[error("the controller says no hello; is it OpenFlow that it speaks?")]
+    #[error("the controller sent no hello; does it speak OpenFlow?")]
     NoHello,
-    #[error("the controller answers no echo")]
+    #[error("the controller did not answer an echo request")]
     Silent,
     #[error("the switch was restarted")]
     Restarted,

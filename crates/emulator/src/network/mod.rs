@@ -99,7 +99,7 @@ pub struct NetworkCounters {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
     /// The host has no link.
-    #[error("{0} has no link in its topology, and so it cannot move")]
+    #[error("{0} has no link in its topology, so it cannot move")]
     NoLink(String),
     /// The port does not exist.
     #[error("{switch} has no port {port}; spare_ports gives switches ports for hosts to move to")]

@@ -22,7 +22,7 @@ impl Switch {
         match used.map(|(_, other)| other.version()) {
             Some(used) if used != asked => {
                 // Both sent their hello before a version was agreed.
-                let text = format!("OpenFlow {used} is used by another controller");
+                let text = format!("another controller uses OpenFlow {used}");
                 let (code, data) = (ErrorCode::HelloIncompatible, Bytes(text.as_bytes()));
                 self.send(index, 0, &FromSwitch::Error(ErrorMessage::Standard { code, data }))?;
                 return Err(Close::OtherVersion { used, asked });

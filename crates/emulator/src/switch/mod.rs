@@ -63,7 +63,7 @@ pub enum Close {
     Session(#[from] session::Close),
     /// Another controller uses another version.
     #[error(
-        "the switch is used in OpenFlow {used} by another controller, this one speaks {asked}; use one version"
+        "the switch speaks OpenFlow {used} with another controller, and {asked} with this one; use one version"
     )]
     OtherVersion {
         /// The version of the other controllers.
@@ -73,7 +73,7 @@ pub enum Close {
     },
     /// The controller does not read.
     #[error(
-        "{waiting} bytes wait for the controller and it does not read; bring it to life or its requests down"
+        "the controller does not read, and {waiting} bytes wait for it; restart it, or send fewer requests"
     )]
     NotReading {
         /// Bytes that wait for it.
@@ -81,7 +81,7 @@ pub enum Close {
     },
     /// It sends requests faster than it reads the answers.
     #[error(
-        "{waiting} bytes of requests wait until the controller reads what it has asked for; let it read more"
+        "the controller does not read its replies, and {waiting} bytes of its requests wait; read faster"
     )]
     TooManyRequests {
         /// Bytes of requests that wait.
@@ -91,7 +91,7 @@ pub enum Close {
 
 /// A switch has its maximum number of controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the switch has {MAX_CHANNELS} controllers already, and that is its limit")]
+#[error("the switch has {MAX_CHANNELS} controllers, its maximum")]
 pub struct NoRoom;
 
 /// A switch's counters for its controllers.

@@ -44,7 +44,7 @@ pub enum Problem {
     MissingName(&'static str),
     /// A name with forbidden characters.
     #[error(
-        "{0:?} is no name; a name begins with a letter and has at most {MAX_NAME_BYTES} letters, \
+        "{0:?} is not a name; a name begins with a letter and has at most {MAX_NAME_BYTES} letters, \
          digits, '-', '_' and '.'"
     )]
     BadName(String),
@@ -65,10 +65,10 @@ pub enum Problem {
     #[error("{0} is set twice in this line")]
     KeyTwice(String),
     /// A word that is not `key=value`.
-    #[error("{0:?} is no setting; settings are written key=value")]
+    #[error("{0:?} is not a setting; write key=value")]
     NoSetting(String),
     /// An invalid value.
-    #[error("{key}={value} cannot be: {want}")]
+    #[error("{key}={value} is wrong: {want}")]
     BadValue {
         /// The setting.
         key: &'static str,
@@ -78,7 +78,7 @@ pub enum Problem {
         want: &'static str,
     },
     /// A switch without a datapath id, whose name has no number to take.
-    #[error("{0} has no number in its name to be its datapath id; write dpid=0x1 or another")]
+    #[error("{0} has no number in its name for a datapath id; write one, like dpid=0x1")]
     NoDpid(String),
     /// Two switches or hosts with the same name.
     #[error("the name {name} is taken{}", at(*.first))]
@@ -89,7 +89,7 @@ pub enum Problem {
         first: Option<usize>,
     },
     /// Two switches with the same datapath id.
-    #[error("the datapath id {dpid:#x} is that of {switch} already; every switch has its own")]
+    #[error("the datapath id {dpid:#x} is taken by {switch}; every switch has its own")]
     DuplicateDpid {
         /// The datapath id.
         dpid: u64,
@@ -97,7 +97,7 @@ pub enum Problem {
         switch: String,
     },
     /// Two hosts with the same Ethernet address.
-    #[error("the address {mac} is that of {host} already; every host has its own")]
+    #[error("the address {mac} is taken by {host}; every host has its own")]
     DuplicateMac {
         /// The address.
         mac: MacAddr,
@@ -105,7 +105,7 @@ pub enum Problem {
         host: String,
     },
     /// Two hosts with the same Internet address.
-    #[error("the address {ip} is that of {host} already; every host has its own")]
+    #[error("the address {ip} is taken by {host}; every host has its own")]
     DuplicateIp {
         /// The address.
         ip: Ipv4Addr,
@@ -113,9 +113,7 @@ pub enum Problem {
         host: String,
     },
     /// A link to an unknown node.
-    #[error(
-        "unknown switch or host {name:?}; a line \"switch {name}\" or \"host {name}\" would declare it"
-    )]
+    #[error("unknown switch or host {name:?}; declare it: \"switch {name}\" or \"host {name}\"")]
     UnknownNode {
         /// The name in the link.
         name: String,
@@ -146,8 +144,8 @@ pub enum Problem {
     HostToHost(String, String),
     /// The topology has a cycle, and must have none.
     #[error(
-        "the link {link} closes the cycle {}: what is flooded would go round for ever; leave the \
-         link out, or choose an app that can take cycles", .path.join(" - ")
+        "the link {link} closes the cycle {}: flooded packets would circulate for ever; \
+         remove the link, or choose an app that allows cycles", .path.join(" - ")
     )]
     Cycle {
         /// The link that closes the cycle.
