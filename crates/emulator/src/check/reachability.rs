@@ -17,7 +17,7 @@ pub struct Reachability {
 }
 
 impl Reachability {
-    /// Starts a ping from each of these hosts to each other one. Time must pass then.
+    /// Starts a ping from each of these hosts to each other one; advance the network then.
     pub fn begin(network: &mut Network, hosts: &[HostId], settings: PingSettings) -> Self {
         let pairs = hosts.iter().flat_map(|from| hosts.iter().map(|to| (*from, *to)));
         let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();

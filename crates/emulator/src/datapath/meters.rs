@@ -109,7 +109,7 @@ pub struct MeterEntry {
     pub flags: MeterFlags,
     /// Its bands.
     pub bands: Vec<BandEntry>,
-    /// Packets that passed through it, and their bytes.
+    /// Packets that reached it, and their bytes.
     pub counter: Counter,
     /// When it was added.
     pub created: Duration,

@@ -2,7 +2,7 @@
 //! and without a clock.
 //!
 //! # What it is
-//! - [`Datapath::receive`] takes a frame through the switch and returns its [`Effects`].
+//! - [`Datapath::receive`] takes a frame through the switch, and fills in its [`Effects`].
 //! - [`Datapath::packet_out`], [`Datapath::flow_mod`] and so on carry out requests, and return an
 //!   OpenFlow error if they cannot.
 //! - Statistics read its parts: [`Datapath::ports`], [`Datapath::tables`], [`Datapath::groups`],

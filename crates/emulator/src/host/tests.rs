@@ -133,8 +133,8 @@ fn a_unicast_frame_that_comes_twice_is_counted() {
     let id =
         wire.act(0, |host, now, out| host.ping(to, PingSettings::default(), now, out)).unwrap();
     wire.run(seconds(1));
-    // The request for the address is a broadcast: it is answered twice, which is not a duplicate by
-    // the network. The echo request is unicast.
+    // The ARP request is a broadcast: two answers to it are no duplicate. The echo request is
+    // unicast.
     assert_eq!(wire.hosts[1].counters().duplicates, 1);
     assert_eq!(wire.hosts[0].counters().duplicates, 0);
     assert_eq!(wire.hosts[0].ping_statistics(id).unwrap().duplicates, 1);
