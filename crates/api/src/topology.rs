@@ -35,7 +35,7 @@ impl fmt::Display for SwitchPort {
 /// A text that is not a port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no port of a switch; give SWITCH:PORT, such as a1:4 for port 4 of the switch whose datapath id is a1 in hexadecimal"
+    "{0:?} is not a port of a switch; give SWITCH:PORT, such as a1:4 for port 4 of the switch whose datapath id is a1 in hexadecimal"
 )]
 pub struct ParseSwitchPortError(String);
 

@@ -38,7 +38,7 @@ pub enum NotBlockable {
     NoStation(MacAddr),
     /// It is an IP address that no host sends from.
     #[error(
-        "{0} is a multicast, broadcast or loopback address; give the address that a host sends from"
+        "{0} is a multicast, broadcast, loopback or unspecified address; give the address of a host"
     )]
     NoHost(IpAddr),
     /// The prefix length is invalid for the kind of address, or would block all hosts.
@@ -88,21 +88,27 @@ impl FromStr for Blocked {
                 Ipv4Addr::from_bits(bits as u32).to_string()
             })?;
             let ip = Ipv4Addr::from_bits(bits as u32);
-            return host(ip.into()).map(|()| Blocked::Ipv4(ip, length));
+            return host(ip.into(), length == 32).map(|()| Blocked::Ipv4(ip, length));
         }
         if let Ok(ip) = address.parse::<Ipv6Addr>() {
             let show = |bits| Ipv6Addr::from_bits(bits).to_string();
             let (bits, length) = prefix(ip.to_bits(), 128, address, length, show)?;
             let ip = Ipv6Addr::from_bits(bits);
-            return host(ip.into()).map(|()| Blocked::Ipv6(ip, length));
+            return host(ip.into(), length == 128).map(|()| Blocked::Ipv6(ip, length));
         }
         Err(NotBlockable::NoAddress(text.to_owned()))
     }
 }
 
 /// Checks that hosts can have such an address. The first address of a prefix stands for all.
-fn host(ip: IpAddr) -> Result<(), NotBlockable> {
-    let nobody = ip.is_multicast() || ip.is_loopback() || ip == Ipv4Addr::BROADCAST;
+///
+/// All hosts send from the unspecified address, in DHCP requests and ARP probes. It is refused alone;
+/// a prefix may begin with it.
+fn host(ip: IpAddr, alone: bool) -> Result<(), NotBlockable> {
+    let nobody = ip.is_multicast()
+        || ip.is_loopback()
+        || ip == Ipv4Addr::BROADCAST
+        || alone && ip.is_unspecified();
     if nobody { Err(NotBlockable::NoHost(ip)) } else { Ok(()) }
 }
 
@@ -277,9 +283,17 @@ mod tests {
         );
         assert!(problem("10.0.0.300").contains("is not an address"));
         assert!(problem("ff:ff:ff:ff:ff:ff").contains("is a group address"));
-        for nobody in ["224.0.0.1", "224.0.0.0/4", "127.0.0.1", "255.255.255.255", "::1", "ff02::1"]
-        {
-            assert!(problem(nobody).contains("is a multicast, broadcast or"), "{nobody}");
+        for nobody in [
+            "224.0.0.1",
+            "224.0.0.0/4",
+            "127.0.0.1",
+            "255.255.255.255",
+            "0.0.0.0",
+            "::",
+            "::1",
+            "ff02::1",
+        ] {
+            assert!(problem(nobody).contains("is a multicast, broadcast, loopback or"), "{nobody}");
         }
         assert!(problem("0.0.0.0/0").starts_with("/0 is not a valid prefix length; give"));
         assert_eq!(
