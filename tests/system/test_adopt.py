@@ -40,8 +40,7 @@ class Adopted(SystemTest):
 
     def learnt(self):
         """Age and packet count of each flow that carries the streams. (Other flows end by idle timeout while the
-        controller
-        restarts a hundred times.)"""
+        controller restarts a hundred times.)"""
         flows = {}
         for switch in self.net.switches:
             for line in self.net.flows(switch.name):

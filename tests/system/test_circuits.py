@@ -149,8 +149,7 @@ class Bandwidth(SystemTest):
     @on_both_versions
     def a_queue_that_is_set_up_is_used(self, version):
         """Each switch of the path puts the reservation's packets into the queue with that name, until it is released.
-        (The rate
-        of the queue is not tested: the datapath in user space has no queues.)"""
+        (The rate of the queue is not tested: the datapath in user space has no queues.)"""
         controller, network = self.start(version, {"bandwidth": {"queues": [f"gold={QUEUE}"]}})
         for switch in network.switches:
             for port in switch.intfNames():

@@ -14,6 +14,7 @@ from harness.capture import FLOW_MOD
 from harness.case import SystemTest, on_both_versions
 from harness.controller import Controller
 from harness.discovered import Discovered
+from harness.drops import kernel_drops
 from harness.network import Line, command
 from harness.topologies import Ring
 from harness.waiting import until
@@ -39,10 +40,8 @@ ROUTED = (("h1", "h3"), ("h3", "h1"), ("h2", "h1"), ("h4", "h2"))
 # Unused flows stay for longer than the test takes.
 IDLE_TIMEOUT_S = 3600
 # Flow_mods sent to a switch at each connect, whatever flows it has: the flow for announcements and the two for the
-# address
-# of host tracking; in 1.0 the removal of each of these three; in 1.3 the table-miss entry, and a removal by the cookie
-# of
-# each service.
+# address of host tracking; in 1.0 the removal of each of these three; in 1.3 the table-miss entry, and a removal by the
+# cookie of each service.
 OWN_FLOW_MODS = {"OpenFlow10": 6, "OpenFlow13": 7}
 # The differences between two listings of the same flow.
 STATISTICS = re.compile(r" (duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*,")
@@ -71,6 +70,7 @@ class Stream:
     def __init__(self, source, target, interval_s=INTERVAL_S, port=PORT):
         self.name = f"{source.name} -> {target.name}"
         self.interval_s = interval_s
+        self.drops_before = kernel_drops()
         self.receiver = self._run(target, "receive", port)
         # Datagrams sent before it listens would be missing.
         self.receiver.stdout.readline()
@@ -95,11 +95,19 @@ class Stream:
 
 
 def assert_nothing_lost(test, streams):
-    """Ends the streams and asserts that every datagram has arrived."""
+    """Ends the streams and asserts that every datagram has arrived that the kernel gave to the switches.
+
+    On a machine whose cores are busy for some 0.2 s, the kernel drops packets before the switch reads them. It counts
+    them; elsewhere the number is 0."""
+    missing = {}
     for stream in streams:
-        sent, received, missing = stream.finish()
+        sent, received, gaps = stream.finish()
         test.assertGreater(sent, 1 / stream.interval_s, f"{stream.name}: too few datagrams would prove nothing")
-        test.assertEqual((received, missing), (sent, []), f"{stream.name}: datagrams that did not arrive")
+        if received < sent:
+            missing[stream.name] = (sent - received, gaps)
+    dropped = kernel_drops() - streams[0].drops_before
+    lost = sum(count for count, _ in missing.values())
+    test.assertLessEqual(lost, dropped, f"datagrams that did not arrive; the kernel dropped {dropped}: {missing}")
 
 
 class Hitless(SystemTest):
@@ -118,8 +126,7 @@ class Hitless(SystemTest):
         """Ends a capture. Returns the number of flow_mods for the app's flows."""
         self.assert_well_formed(capture)
         # In 1.3 there is one more at each connect: it removes a table-miss entry that an earlier run may have left,
-        # because no
-        # app wants packets that match no flow.
+        # because no app wants packets that match no flow.
         own = connects if version == "OpenFlow13" else 0
         return capture.message_types().count(FLOW_MOD) - own
 

@@ -42,14 +42,13 @@ COPIES_MS = 4 * 0.05
 FIRST_PINGS = 80
 PACKET_INS_OF_A_FIRST_PING = 4
 # Such a ping takes some 0.6 ms here. With only one worker, each of its four packet-ins may find the worker busy with
-# the
-# flooding switch (64 KiB in, and as much out: some 0.15 ms in a build of the dev profile) and has to wait. On a busy
-# machine the worker itself waits for a core too. A worker that serves only the flood is far beyond this limit.
+# the flooding switch (64 KiB in, and as much out: some 0.15 ms in a build of the dev profile) and has to wait. On a
+# busy machine the worker itself waits for a core too. A worker that serves only the flood is far beyond this limit.
 TURNS_MS = PACKET_INS_OF_A_FIRST_PING * 5.0
 # Other processes on the machine only increase a median, so the best of this number of tries counts.
 TRIES = 3
 # Minimum number of packet-ins of the flooding switch per second. With fewer the peers would not be hostile.
-MIN_FLOOD_PER_S = 100_000
+MIN_FLOOD_PER_S = 20_000
 FIRST_ANSWER = re.compile(r"time=([\d.]+) ms")
 
 
@@ -109,8 +108,7 @@ class HostilePeers(SystemTest):
 
     def setUp(self):
         # Before anything starts, so that switch, controller and hosts inherit it. Otherwise a busy worker would wait
-        # for a core
-        # behind other processes of the machine, which an idle one does not, and the test would measure that.
+        # for a core behind other processes of the machine, which an idle one does not, and the test would measure that.
         os.nice(HIGHEST_PRIORITY)
         super().setUp()
 

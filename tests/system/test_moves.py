@@ -2,8 +2,7 @@
 
 The host has two interfaces from the start. It moves when its MAC and IP address move from the first to the second. The
 first either goes down, or keeps its port up silently with another MAC address. Its peers ping it all the time. ARP
-entries
-are static, so that the tests time the controller, not ARP.
+entries are static, so that the tests time the controller, not ARP.
 """
 
 import re
@@ -23,12 +22,13 @@ SETTLE_S = 1.0
 SILENCE_S = 0.4
 # Time that the pings continue when the host must be reachable again. None may be lost.
 STEADY_S = 1.0
-# Time limit after the controller has seen the move.
-PROMPT_S = 1.0
+# Time limit after the controller has seen the move. On an idle machine it takes some milliseconds. Without the event the
+# flows would stay for their idle timeout, a minute.
+PROMPT_S = 4.0
 HARD_TIMEOUT_S = 2
 MAX_AGE_S = 2
 # Open vSwitch looks for expired flows about once a second; so does the controller for aged hosts.
-EXPIRY_S = 1.5
+EXPIRY_S = 3.0
 # The address of the old interface, when its port must stay up without the host's address.
 STRANGER = "02:00:00:00:00:99"
 MOVING_MAC = "02:00:00:00:00:01"
@@ -126,7 +126,7 @@ class Moves(MovingHost, SystemTest):
 
     @on_both_versions
     def to_another_port(self, version):
-        """Same switch, old port still up: reachable within a second of the host's first packet, a unicast one."""
+        """Same switch, old port still up: reachable promptly after the host's first packet, a unicast one."""
         self.prepare(version, switches=1)
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=False)
@@ -138,8 +138,7 @@ class Moves(MovingHost, SystemTest):
         """Same switch, old link down: reachable within a second of that, although the host sends nothing by itself.
 
         Its peers continue to send to its address, so no flow to the old port ends by idle timeout. Only the event of
-        the port
-        removes them. Then the packets are flooded and reach the host.
+        the port removes them. Then the packets are flooded and reach the host.
         """
         self.prepare(version, switches=1)
         self.assertNotEqual(self.flows_at_old_port(), [], "flows to the host")
@@ -164,15 +163,14 @@ class Moves(MovingHost, SystemTest):
         """The old port stays up: reachable within the hard timeout of the flows.
 
         The host's broadcast reaches every switch at once, so it would be reachable without a timeout too. So the test
-        asks the
-        switch for the timeout, which matters to switches that miss the broadcast: under steady traffic no flow gets
-        older.
+        asks the switch for the timeout, which matters to switches that miss the broadcast: under steady traffic no flow
+        gets older.
         """
         self.prepare(version, switches=2, config={"apps": [{"learning": {"hard_timeout": HARD_TIMEOUT_S}}]})
         self.assertNotEqual(self.flows_of_pings(), [], "flows to the host")
         moved_at = self.move(old_port_stays_up=True)
         spoke_at = self.speak(broadcast=True)
-        self.assert_back(spoke_at, HARD_TIMEOUT_S)
+        self.assert_back(spoke_at, HARD_TIMEOUT_S + EXPIRY_S)
         self.assert_silent(moved_at, spoke_at)
         for flow in self.flows_of_pings():
             self.assertIn(f"hard_timeout={HARD_TIMEOUT_S},", flow)

@@ -39,8 +39,7 @@ class Reach(SystemTest):
         capture = self.capture()
         first, last = network["h1"], network["h9"]
         # Open vSwitch's datapath needs some milliseconds to use a new flow. Packets of a burst before that go to any
-        # controller.
-        # So the pair's flows are installed before the stream begins. They are counted too.
+        # controller. So the pair's flows are installed before the stream begins. They are counted too.
         self.assertEqual(network.unreachable([("h1", "h9")]), [])
         time.sleep(SETTLE_S)
         server = last.popen(["iperf", "-s"])

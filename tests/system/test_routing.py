@@ -12,8 +12,8 @@ from harness.waiting import until
 from test_moves import MOVING_MAC, PROMPT_S, MovingHost
 
 PING_INTERVAL_S = 0.02
-# Maximum time without answers after a link is cut.
-MAX_GAP_S = 1.0
+# Maximum time without answers after a link is cut. Without the event, discovery needs 3.5 s to miss the link.
+MAX_GAP_S = 2.0
 # Time that pings run before and after a cut.
 STEADY_S = 1.2
 # Frames per second on an idle link without a storm: announcements and some questions.
@@ -96,8 +96,7 @@ class Routing(Discovered):
     @on_both_versions
     def tables_that_somebody_empties_are_filled_again(self, version):
         """An operator removes all flows of a switch. Its links stay, all hosts are reachable again at once, and all
-        flows are
-        back within a minute."""
+        flows are back within a minute."""
         self.prepare(version, Ring(), "proactive")
         self.announce_hosts()
         hosts = len(self.net.hosts)

@@ -5,8 +5,7 @@
         python3 -m harness.attackers flood VERSION            one switch that fills its link with packet-ins
 
 Each prints a line when it has started, and continues until it is ended. They run at the lowest priority: real attackers
-use
-their own machines, and the tests measure the controller, not how this machine shares its cores.
+use their own machines, and the tests measure the controller, not how this machine shares its cores.
 """
 
 import os
@@ -29,8 +28,7 @@ SEED = 20100
 FLOOD_DPID = 0xF100D
 REPORT_S = 1
 # A full control link of 1 Gb/s: some 1.4 million packet-ins a second. Over loopback there would be many times more,
-# which
-# would test how this machine shares its memory and cores.
+# which would test how this machine shares its memory and cores.
 LINK_BYTES_PER_S = 125_000_000
 
 

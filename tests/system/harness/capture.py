@@ -71,8 +71,7 @@ class Capture:
         """Numbers of the frames in which tshark found a malformed message, or a malformed packet inside one.
 
         tshark 4.0 reads an action after every flow_mod of 1.0, even if there is none, as in most that delete. It then
-        reports
-        a correct message as malformed. Only these messages are ignored.
+        reports a correct message as malformed. Only these messages are ignored.
         """
         wrong = []
         found = self._fields("_ws.malformed", "frame.number", "_ws.malformed.expert", "openflow_1_0.type", "openflow.length")

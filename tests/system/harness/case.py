@@ -13,8 +13,7 @@ from .openvswitch import OpenVSwitch
 VERSIONS = ("OpenFlow10", "OpenFlow13")
 
 # Kernel buffers of a TCP connection for reading and for writing: minimum, initial size and maximum in bytes. The
-# settings
-# belong to the network namespace, so each test has its own.
+# settings belong to the network namespace, so each test has its own.
 TCP_BUFFERS = {
     "default_buffers": {"tcp_rmem": "4096 131072 6291456", "tcp_wmem": "4096 16384 4194304"},
     "small_buffers": {"tcp_rmem": "4096 16384 65536", "tcp_wmem": "4096 16384 65536"},
@@ -36,8 +35,7 @@ def under_all_tcp_buffers(method):
 
 class SystemTest(unittest.TestCase):
     """A test with its own Open vSwitch. The runner ends a test after `time_limit_s`. A test that compares times is
-    `alone`:
-    no other system test runs at the same time."""
+    `alone`: no other system test runs at the same time."""
 
     time_limit_s = 120
     alone = False

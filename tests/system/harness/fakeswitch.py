@@ -2,8 +2,7 @@
 
 It speaks as much OpenFlow 1.0 and 1.3 as a controller requires. Every packet-in carries a whole frame to the broadcast
 address with a number in it, since the switch buffers nothing. A learning switch answers each with a packet_out of the
-same
-frame, so the returned numbers show which were lost or reordered.
+same frame, so the returned numbers show which were lost or reordered.
 """
 
 import select

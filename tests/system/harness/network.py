@@ -42,8 +42,7 @@ class QuietHost(Host):
     """A host that sends nothing on its own and computes its TCP checksums.
 
     Without IPv6 it does not solicit routers, so the controller sees only packets of the test. The datapath in user
-    space
-    takes frames unchanged: if checksums are left to a network card that does not exist, TCP does not work.
+    space takes frames unchanged: if checksums are left to a network card that does not exist, TCP does not work.
     """
 
     def config(self, **params):
