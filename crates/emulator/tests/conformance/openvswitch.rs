@@ -384,6 +384,11 @@ impl Subject for OpenVSwitch {
 
     fn heard(&mut self) -> Result<Heard> {
         if std::mem::take(&mut self.may_have_removed) {
+            // The daemon reads its connections in turn. Without this it may read the runner's own
+            // flow before the removal.
+            let mut heard = std::mem::take(&mut self.heard);
+            self.sync(&mut heard)?;
+            self.heard = heard;
             self.bury()?;
         }
         let mut heard = std::mem::take(&mut self.heard);
