@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
+#[path = "../../../vectors/odd/flows.rs"]
+mod odd;
+
 use std::time::Duration;
 
 use bellrock_api::{App, MacAddr, Version};
@@ -9,6 +12,7 @@ use bellrock_apps::{GlobalLearning, Learning, LearningSettings};
 use bellrock_emulator::lab::{Lab, Pings};
 use bellrock_emulator::topology::linear;
 use bellrock_tables::{Budget, SharedTable};
+use odd::odd_flows;
 
 /// A scenario on both versions, with each of the two apps.
 macro_rules! with_each_app {
@@ -154,42 +158,12 @@ fn a_controller_that_comes_back_takes_the_flows_on(make: Make<impl App>, version
     }
 }
 
-/// The entries of all flow statistics that strict reading rejects.
-fn odd_flows(version: Version) -> Vec<u8> {
-    let (folder, head, kind) = match version {
-        Version::V1_0 => ("v10", 12, "stats_reply_flow"),
-        Version::V1_3 => ("v13", 16, "multipart_reply_flow"),
-    };
-    let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let is_flows = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with(kind) && name.ends_with(".hex")
-    };
-    let mut entries = Vec::new();
-    for path in files.filter(is_flows) {
-        let text = std::fs::read_to_string(path).unwrap();
-        let digits = text.lines().filter_map(|line| line.split('#').next());
-        let bytes = digits.flat_map(str::split_whitespace);
-        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap());
-        entries.extend(bytes.skip(head));
-    }
-    assert!(entries.len() > 200);
-    entries
-}
-
 /// The same entries with the cookies of an app, which is then asked about them.
-fn odd_flows_of(version: Version, app: &str) -> Vec<u8> {
-    let (mut entries, mut at) = (odd_flows(version), 0);
+fn odd_flows_of(version: Version, app: &str) -> Vec<Vec<u8>> {
     let cookie = bellrock_api::Cookie::of_app(app).with(0).to_be_bytes();
-    let cookie_at = match version {
-        Version::V1_0 => 64,
-        Version::V1_3 => 24,
-    };
-    while at < entries.len() {
-        entries[at + cookie_at..at + cookie_at + 8].copy_from_slice(&cookie);
-        at += usize::from(u16::from_be_bytes([entries[at], entries[at + 1]]));
-    }
+    let at = if version == Version::V1_0 { 64 } else { 24 };
+    let mut entries = odd_flows(version);
+    entries.iter_mut().for_each(|entry| entry[at..at + 8].copy_from_slice(&cookie));
     entries
 }
 
@@ -198,7 +172,7 @@ fn flows_that_make_no_sense_harm_none_of_the_others(make: Make<impl App>, versio
     let before = flows(&lab);
     let app = make(LearningSettings::default()).name();
     for entries in [odd_flows(version), odd_flows_of(version, app)] {
-        SWITCHES.iter().for_each(|switch| lab.report_beside(switch, &entries));
+        SWITCHES.iter().for_each(|switch| lab.report_beside(switch, &entries.concat()));
         restart(&mut lab, make(LearningSettings::default()), |_| ());
         assert_quiet(&mut lab, &pings);
         assert_eq!(flows(&lab), before);

@@ -8,6 +8,8 @@
     reason = "the helpers of a test fail it by panicking"
 )]
 
+#[path = "../../../vectors/odd/flows.rs"]
+mod odd;
 mod running;
 
 use std::net::SocketAddr;
@@ -23,6 +25,7 @@ use bellrock_emulator::topology::tree;
 use bellrock_session::Versions;
 use serde_json::Value;
 
+use odd::odd_flows;
 use running::{PATIENCE, Place, bellrock, free_address, told};
 
 /// Drops telnet, and rlogin by a flow that ends after a minute without packets.
@@ -187,40 +190,17 @@ fn flows_are_told_with_whose_they_are() {
     }
 }
 
-/// The entries of all flow statistics in this folder of vectors. A strict reading refuses them.
-fn odd_flows(folder: &str, head: usize) -> Vec<u8> {
-    let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let is_flows = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.contains("_reply_flow_") && name.ends_with(".hex")
-    };
-    let mut entries = Vec::new();
-    for path in files.filter(is_flows) {
-        let text = std::fs::read_to_string(path).unwrap();
-        let digits = text.lines().filter_map(|line| line.split('#').next());
-        let bytes = digits.flat_map(str::split_whitespace);
-        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap());
-        entries.extend(bytes.skip(head));
-    }
-    entries
-}
-
 #[test]
 fn flows_that_make_no_sense_are_listed_as_they_are_beside_the_others() {
-    for (versions, folder, head, expected) in [
-        (Versions::Only(Version::V1_0), "v10", 12, ["unread(0000000000000000)", "action(0,"]),
-        (
-            Versions::Only(Version::V1_3),
-            "v13",
-            16,
-            ["oxm(0xffff0606)=00002320abcd", "in_port=1,oxm(0x80000004)=00000002"],
-        ),
+    for (version, expected) in [
+        (Version::V1_0, ["unread(0000000000000000)", "action(0,"]),
+        (Version::V1_3, ["oxm(0xffff0606)=00002320abcd", "in_port=1,oxm(0x80000004)=00000002"]),
     ] {
         let address = free_address();
-        let mut asked = Asked::new(&format!("odd-flows-{folder}"), address, versions);
+        let mut asked =
+            Asked::new(&format!("odd-flows-{version}"), address, Versions::Only(version));
         let switch = asked.net.network().topology().switch("s1").unwrap();
-        asked.net.network_mut().report_beside(switch, &odd_flows(folder, head));
+        asked.net.network_mut().report_beside(switch, &odd_flows(version).concat());
         let fence = Controller::new().app(per_switch("fence", |_| Fence));
         let controller = asked.controller(fence, address);
         asked.connect(&controller);

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod flows;
+#[path = "../../../vectors/odd/flows.rs"]
+mod odd;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted, Why
 use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
+use odd::odd_flows;
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -128,41 +131,12 @@ fn what_handlers_installed_is_adopted_and_flows_of_nobody_stay_and_are_reported(
     }
 }
 
-/// Returns the flow statistics entries that a strict reading refuses, and their number.
-fn odd_flows(version: Version) -> (Vec<u8>, usize) {
-    let (folder, head, kind) = match version {
-        Version::V1_0 => ("v10", 12, "stats_reply_flow"),
-        Version::V1_3 => ("v13", 16, "multipart_reply_flow"),
-    };
-    let folder = format!("{}/../../vectors/odd/{folder}", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let is_flows = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with(kind) && name.ends_with(".hex")
-    };
-    let mut entries = Vec::new();
-    for path in files.filter(is_flows) {
-        let text = std::fs::read_to_string(path).unwrap();
-        let digits = text.lines().filter_map(|line| line.split('#').next());
-        let bytes = digits.flat_map(str::split_whitespace);
-        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap());
-        entries.extend(bytes.skip(head));
-    }
-    let (mut at, mut count) = (0, 0);
-    while at < entries.len() {
-        at += usize::from(u16::from_be_bytes([entries[at], entries[at + 1]]));
-        count += 1;
-    }
-    (entries, count)
-}
-
 #[test]
 fn flows_that_make_no_sense_are_foreign_and_what_is_wanted_is_installed_and_audited() {
     for version in VERSIONS {
         let (mut lab, hand) = lab(version, ring(3, 1));
-        let (entries, count) = odd_flows(version);
-        assert!(count >= 3);
-        lab.report_beside("s1", &entries);
+        let entries = odd_flows(version);
+        lab.report_beside("s1", &entries.concat());
         lab.restart("s1", true);
         lab.run_for(Duration::from_secs(5));
         let mut heard = hand.network().events().subscribe();
@@ -175,7 +149,11 @@ fn flows_that_make_no_sense_are_foreign_and_what_is_wanted_is_installed_and_audi
         let Some(bellrock_api::Heard::Event(first)) = events.lock().unwrap().clone() else {
             panic!("nothing was heard");
         };
-        assert_eq!(first.event, Event::ForeignFlows { dpid: Dpid(1), flows: count }, "{version}");
+        assert_eq!(
+            first.event,
+            Event::ForeignFlows { dpid: Dpid(1), flows: entries.len() },
+            "{version}"
+        );
         let before = flow_mods(&lab);
         lab.run_for(2 * AUDIT_EVERY);
         assert_eq!(flow_mods(&lab), before, "{version}: an audit finds all as it should be");

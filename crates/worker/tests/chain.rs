@@ -8,8 +8,7 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    FlowCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, MatchView,
-    RequestBody,
+    FlowCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, RequestBody,
 };
 use bellrock_api::{
     App, Cookie, Dpid, DynApp, Error, Event, FlowMod, Handler, Happened, LeftFlows, Match, Network,
@@ -17,7 +16,7 @@ use bellrock_api::{
     Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, PANIC_WINDOW, Settings};
-use lab::{Lab, Notes, SwitchId, quietly};
+use lab::{Lab, Notes, SwitchId, flow_removed, quietly};
 
 const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
@@ -148,19 +147,7 @@ fn an_app_is_told_the_priorities_of_its_own_flows_as_it_gave_them() {
         tell(&mut lab, s, ASK, 2);
         assert_eq!(first.seen.take(), ["0x64 0xe007 0x9"]);
         assert_eq!(second.seen.take(), ["0xf064 0x7 0x9"]);
-        let gone = FlowRemoved {
-            cookie: cookies[1],
-            priority: 0xe007,
-            reason: FlowRemovedReason::IdleTimeout,
-            table: 0,
-            duration_sec: 1,
-            duration_nsec: 0,
-            idle_timeout: 1,
-            hard_timeout: 0,
-            packet_count: 0,
-            byte_count: 0,
-            matching: MatchView::port(Port(1)),
-        };
+        let gone = flow_removed(cookies[1], 0xe007, FlowRemovedReason::IdleTimeout);
         lab.send(s, &FromSwitch::FlowRemoved(gone));
         lab.run();
         assert_eq!(

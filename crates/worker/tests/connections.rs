@@ -7,16 +7,16 @@ mod lab;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Capabilities, FlowFlags, FlowRemoved, FlowRemovedReason, FlowStats, FromSwitch, Instructions,
-    List, MatchView, MultipartReply, Out, PortState, ReplyBody,
+    Capabilities, FlowFlags, FlowRemovedReason, FlowStats, FromSwitch, Instructions, List,
+    MatchView, MultipartReply, Out, PortState, ReplyBody,
 };
 use bellrock_api::{
-    App, Cookie, Dpid, Handler, MacAddr, Match, Network, Port, PortDesc, PortReason, PortStatus,
+    App, Cookie, Dpid, Handler, MacAddr, Network, Port, PortDesc, PortReason, PortStatus,
     RefusedFlows, SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;
 use bellrock_worker::Settings;
-use lab::Lab;
+use lab::{Lab, flow_removed};
 
 struct Idle;
 impl App for Idle {
@@ -78,20 +78,6 @@ fn a_table_miss_entry_goes_to_1_3_only() {
 
 #[test]
 fn a_table_miss_entry_that_somebody_else_removes_is_put_back() {
-    let any = Match::any();
-    let removed = |cookie, reason| FlowRemoved {
-        cookie,
-        priority: 0,
-        reason,
-        table: 0,
-        duration_sec: 1,
-        duration_nsec: 0,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        packet_count: 0,
-        byte_count: 0,
-        matching: MatchView::from(&any),
-    };
     let (ours, theirs) = (Cookie::CONTROLLER.with(0), 0xbad);
     let (deleted, idle) = (FlowRemovedReason::Delete, FlowRemovedReason::IdleTimeout);
     for (version, cookie, reason, expected) in [
@@ -104,7 +90,7 @@ fn a_table_miss_entry_that_somebody_else_removes_is_put_back() {
         let s = lab.connect(0, version, SwitchDescription::new(5));
         lab.run();
         lab.switches[s].take();
-        lab.send(s, &FromSwitch::FlowRemoved(removed(cookie, reason)));
+        lab.send(s, &FromSwitch::FlowRemoved(flow_removed(cookie, 0, reason)));
         lab.run();
         let adds = lab.switches[s].take();
         let adds = adds.iter().filter(|text| text.starts_with("flow_mod Add any"));
@@ -352,19 +338,7 @@ fn ports_beyond_the_bound_and_early_messages_are_counted() {
     lab.run();
     assert_eq!(lab.counters("ports_left_out"), [2]);
     let early = lab.connect(0, Version::V1_3, SwitchDescription::new(6));
-    let removed = FlowRemoved {
-        matching: MatchView::port(Port(1)),
-        cookie: 0,
-        priority: 0,
-        reason: FlowRemovedReason::Delete,
-        table: 0,
-        duration_sec: 0,
-        duration_nsec: 0,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        packet_count: 0,
-        byte_count: 0,
-    };
+    let removed = flow_removed(0, 0, FlowRemovedReason::Delete);
     // Only its hello has come.
     lab.switches[early].silent = true;
     lab.hello(early);

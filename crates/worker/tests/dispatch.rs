@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch, MatchView};
+use bellrock_api::openflow::{FlowRemoved, FlowRemovedReason, FromSwitch};
 use bellrock_api::{
     App, Batch, Cookie, Dpid, DynApp, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
     Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
 use bellrock_worker::{MAX_PANICS, Settings, WriteMode};
-use lab::{Lab, Notes, quietly};
+use lab::{Lab, Notes, flow_removed, quietly};
 
 /// Actions of an app, by the first byte of a packet.
 const PASS: u8 = 0;
@@ -326,19 +326,7 @@ fn errors_go_to_the_app_that_owns_their_xid_and_flow_removed_to_all() {
     let mut out = bellrock_api::openflow::Out::with_capacity(1024);
     FromSwitch::Error(error).encode(Version::V1_3, xid, &mut out).unwrap();
     lab.send_bytes(id, out.as_slice());
-    let gone = FlowRemoved {
-        cookie,
-        priority: 1,
-        reason: FlowRemovedReason::IdleTimeout,
-        table: 0,
-        duration_sec: 1,
-        duration_nsec: 0,
-        idle_timeout: 1,
-        hard_timeout: 0,
-        packet_count: 0,
-        byte_count: 0,
-        matching: MatchView::port(Port(1)),
-    };
+    let gone = flow_removed(cookie, 1, FlowRemovedReason::IdleTimeout);
     lab.send(id, &FromSwitch::FlowRemoved(gone));
     lab.run();
     assert_eq!(first.seen.take(), ["flow_removed false"]);

@@ -14,7 +14,10 @@ use bellrock_api::openflow::{
     MultipartKind, MultipartReply, Out, PacketIn, PacketInReason, ReplyBody, RequestBody, ToSwitch,
     frame,
 };
-use bellrock_api::{Cookie, DynApp, ErrorCode, ErrorMessage, FlowFlags, Match, Port, Version};
+use bellrock_api::{
+    Cookie, DynApp, ErrorCode, ErrorMessage, FlowFlags, FlowRemoved, FlowRemovedReason, Match,
+    Port, Version,
+};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
     Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
@@ -462,6 +465,23 @@ impl FakeSwitch {
     pub fn take(&mut self) -> Vec<String> {
         let received = std::mem::take(&mut self.received);
         received.iter().map(|message| describe(message)).collect()
+    }
+}
+
+/// A flow_removed of a flow that was one second old.
+pub fn flow_removed(cookie: u64, priority: u16, reason: FlowRemovedReason) -> FlowRemoved<'static> {
+    FlowRemoved {
+        cookie,
+        priority,
+        reason,
+        table: 0,
+        duration_sec: 1,
+        duration_nsec: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+        matching: MatchView::port(Port(1)),
     }
 }
 
