@@ -68,7 +68,7 @@ pub(super) const SERVICES: &[Setting<Config>] = &[
         key: "discovery_interval",
         value: "TIME",
         about: "Time between two announcements at each port of a switch, in whole seconds. A link \
-                without one for three times as long is down.",
+                without one for 3.5 times as long is down.",
         many: false,
         set: |config, texts| {
             let range = INTERVAL.start().as_secs()..=INTERVAL.end().as_secs();

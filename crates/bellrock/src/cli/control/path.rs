@@ -1,5 +1,6 @@
 //! The default path of the control socket.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -8,19 +9,25 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "bellrock.sock";
 
 /// Returns `/run/bellrock.sock` for root. Other users get `$XDG_RUNTIME_DIR/bellrock.sock`, or
-/// `/tmp/bellrock-UID/bellrock.sock` in a directory of their own if that variable is not set.
+/// `/tmp/bellrock-UID/bellrock.sock` in a directory of their own if there is no such directory.
 pub(crate) fn default_path() -> io::Result<PathBuf> {
     // The owner of our entry in /proc is our effective user.
     let user = fs::metadata("/proc/self")?.uid();
     if user == 0 {
         return Ok(Path::new("/run").join(NAME));
     }
-    if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        return Ok(Path::new(&runtime).join(NAME));
+    if let Some(runtime) = runtime_directory(std::env::var_os("XDG_RUNTIME_DIR")) {
+        return Ok(runtime.join(NAME));
     }
     let directory = PathBuf::from(format!("/tmp/bellrock-{user}"));
     own_directory(&directory, user)?;
     Ok(directory.join(NAME))
+}
+
+/// Returns the directory that the variable names. It stays set where the directory is gone, e.g. in
+/// `su`, in containers and after the user's last session.
+fn runtime_directory(variable: Option<OsString>) -> Option<PathBuf> {
+    variable.map(PathBuf::from).filter(|directory| directory.is_dir())
 }
 
 /// Makes sure that `directory` exists, belongs to `user`, and is closed to other users. Any user
@@ -43,6 +50,16 @@ fn own_directory(directory: &Path, user: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runtime_directory_that_is_gone_is_not_used() {
+        let base = crate::cli::test_directory("runtime");
+        assert_eq!(runtime_directory(Some(base.clone().into())), Some(base.clone()));
+        fs::remove_dir_all(&base).unwrap();
+        assert_eq!(runtime_directory(Some(base.into())), None);
+        assert_eq!(runtime_directory(Some(OsString::new())), None);
+        assert_eq!(runtime_directory(None), None);
+    }
 
     #[test]
     fn a_directory_of_somebody_else_is_not_used() {

@@ -8,7 +8,7 @@ use super::{
     WINDOW_BYTES, WINDOW_SHIFT, WINDOW_UNITS,
 };
 
-/// Maximum number of segments that are kept out of order; more are dropped.
+/// Maximum number of gaps in the data that has arrived. Data behind one more is dropped.
 const MAX_GAPS: usize = 256;
 
 /// The receiving end. It acknowledges every segment at once.
@@ -145,10 +145,7 @@ impl Receiver {
             to += 1;
         }
         if from > self.next {
-            if self.early.len() < MAX_GAPS {
-                let known = self.early.entry(from).or_insert(to);
-                *known = to.max(*known);
-            }
+            self.keep(from, to);
             return;
         }
         if to > self.next {
@@ -157,6 +154,21 @@ impl Receiver {
         }
         while let Some(entry) = self.early.first_entry().filter(|entry| *entry.key() <= self.next) {
             self.next = self.next.max(entry.remove());
+        }
+    }
+
+    /// Keeps data beyond a gap, as one piece with all that it touches.
+    fn keep(&mut self, mut from: u64, mut to: u64) {
+        let touched = |early: &BTreeMap<u64, u64>, from, to| {
+            let last = early.range(..=to).next_back().map(|(start, end)| (*start, *end));
+            last.filter(|(_, end)| *end >= from)
+        };
+        while let Some((start, end)) = touched(&self.early, from, to) {
+            self.early.remove(&start);
+            (from, to) = (from.min(start), to.max(end));
+        }
+        if self.early.len() < MAX_GAPS {
+            self.early.insert(from, to);
         }
     }
 

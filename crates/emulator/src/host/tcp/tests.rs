@@ -120,6 +120,15 @@ fn one_loss_in_a_full_window_is_repaired_without_a_timeout() {
 }
 
 #[test]
+fn all_that_comes_behind_one_loss_is_kept() {
+    // Some 700 segments are in flight.
+    let mut path = Path::open(FlowGoal::Bytes(3_000_000));
+    path.run(|n| n == 700);
+    let [sender, receiver] = path.reports();
+    assert_eq!((sender.retransmissions, receiver.bytes), (1, 3_000_000));
+}
+
+#[test]
 fn nobody_there_ends_it() {
     let mut path = Path::open(FlowGoal::Bytes(1));
     path.run(|_| true);
