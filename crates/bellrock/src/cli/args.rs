@@ -51,7 +51,7 @@ Exit status: 0 for success, 1 for a failure, 2 for a wrong command line or confi
 pub(super) enum Command {
     Run(Run),
     Check(Check),
-    /// Print the default configuration with the settings of all apps, as a file to start from
+    /// Print the default configuration, with the settings of all apps
     Config,
     /// Show the state of the running controller
     Status(Ask),
