@@ -155,13 +155,13 @@ fn every_page_is_in_the_table_of_contents() {
 }
 
 #[test]
-fn the_readme_leads_to_every_room() {
+fn the_readme_leads_to_every_crate() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    for room in fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap()) {
-        if !room.path().join("Cargo.toml").exists() {
+    for folder in fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap()) {
+        if !folder.path().join("Cargo.toml").exists() {
             continue;
         }
-        let name = room.file_name().into_string().unwrap();
+        let name = folder.file_name().into_string().unwrap();
         assert!(readme.contains(&format!("(crates/{name})")), "README.md does not lead to {name}");
     }
     assert!(readme.lines().count() <= 60, "README.md is one screen");
