@@ -313,6 +313,27 @@ fn a_flag_beats_the_environment_and_that_beats_the_file() {
 }
 
 #[test]
+fn a_misspelled_variable_is_named() {
+    let place = Place::new("misspelled");
+    let control = place.file("control.sock");
+    let mut command = bellrock(&["run", "--listen", "127.0.0.1:0", "--control", &control]);
+    command.env("BELLROCK_LOG_LEVL", "debug").env("BELLROCK_OF_A_STRANGER", "1");
+    let process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut controller = Controller { process, control };
+    let began = Instant::now();
+    while !Path::new(&controller.control).exists() {
+        assert!(began.elapsed() < PATIENCE, "it starts");
+        thread::sleep(Duration::from_millis(10));
+    }
+    controller.signal("TERM");
+    assert_eq!(controller.exit_status(), Some(0));
+    let log = controller.log();
+    let warning = "BELLROCK_LOG_LEVL is no setting; did you mean BELLROCK_LOG_LEVEL?";
+    assert!(log.contains(warning), "{log}");
+    assert!(!log.contains("STRANGER"), "{log}");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_where_it_came_from() {
     let place = Place::new("wrong");
     let file = place.file("bad.yaml");

@@ -76,8 +76,8 @@ impl Worker {
         self.publish_end(&connection, &end, now);
         if self.log.allows(now, &self.counters) {
             match end {
-                End::Peer | End::Stop => info!(dpid, %peer, reason = %end, "connection closed"),
-                _ => warn!(dpid, %peer, reason = %end, "connection closed"),
+                End::Peer | End::Stop => info!(%dpid, %peer, reason = %end, "connection closed"),
+                _ => warn!(%dpid, %peer, reason = %end, "connection closed"),
             }
         }
         if let Some(confirms) = connection.confirms.take() {

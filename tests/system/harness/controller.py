@@ -35,6 +35,11 @@ def listening_ports(pid="self"):
     return ports
 
 
+def without_own_variables():
+    """The environment without the variables of the tests. The controller would warn of them as misspelled settings."""
+    return {name: value for name, value in os.environ.items() if name not in ("BELLROCK_BIN", "BELLROCK_RESTARTS")}
+
+
 class Controller:
     """`bellrock run`, with its log in `logs` and its control socket in `run_dir`."""
 
@@ -58,7 +63,8 @@ class Controller:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=without_own_variables())
         until(lambda: self.died() or self.port in listening_ports(), START_LIMIT_S, f"listening on port {self.port}")
         if self.died():
             raise AssertionError(f"the controller ended at once with status {self.process.returncode}:\n{self.text()}")

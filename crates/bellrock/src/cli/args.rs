@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand}
 
 use super::bench::Bench;
 use super::config::settings::{self, GROUPS, Setting};
+use super::config::values::nearest;
 use super::config::{Config, apps};
 use super::decode::command::Decode;
 use super::demo::Demo;
@@ -220,6 +221,23 @@ fn flag(setting: &Setting<Config>) -> Arg {
 /// The environment variable of a setting.
 pub(super) fn variable(key: &str) -> OsString {
     format!("BELLROCK_{}", key.to_uppercase()).into()
+}
+
+/// Environment variables that have our prefix and a name that is close to one of ours: each with the
+/// name that was probably meant.
+pub(super) fn misspelled_variables() -> Vec<(String, String)> {
+    const PREFIX: &str = "BELLROCK_";
+    let ours: Vec<String> = settings::all()
+        .map(|setting| setting.key.to_uppercase())
+        .chain(["CONFIG", "APP", "CONTROL", "PEERS"].map(str::to_owned))
+        .collect();
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let foreign = set.filter_map(|name| {
+        let key = name.strip_prefix(PREFIX).filter(|key| !ours.contains(key))?;
+        nearest(key, &ours).map(|near| (name.clone(), format!("{PREFIX}{near}")))
+    });
+    foreign.collect()
 }
 
 impl FromArgMatches for Overrides {

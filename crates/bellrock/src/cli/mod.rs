@@ -163,7 +163,10 @@ fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
         wrong.extend(config.choose_apps(&apps).err());
         places.forget_chain();
     }
-    let mut warnings = Vec::new();
+    let misspelled = args::misspelled_variables().into_iter();
+    let mut warnings: Vec<_> = misspelled
+        .map(|(name, near)| format!("{name} is no setting; did you mean {near}?"))
+        .collect();
     if wrong.is_empty() {
         for contradiction in config.contradictions() {
             let text = match &run.config {

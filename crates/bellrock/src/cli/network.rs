@@ -124,7 +124,9 @@ pub(super) fn show_topology(topology: &TopologyAnswer) -> String {
 /// Formats the links as text.
 pub(super) fn show_links(topology: &TopologyAnswer) -> String {
     if topology.links.is_empty() {
-        return "no link is known\n".to_owned();
+        return "no link is known; they are found for apps that need them, such as routing, or with \
+                `--services discovery`\n"
+            .to_owned();
     }
     let row = |link: &LinkRow| {
         vec![

@@ -178,6 +178,13 @@ impl Config {
                 self.apply_apps(&entry.value, problems);
             } else if let Some(setting) = settings::all().find(|setting| setting.key == entry.key) {
                 apply_setting(setting, self, entry, problems);
+            } else if apps::KNOWN.iter().any(|app| app.name == entry.key) {
+                let name = &entry.key;
+                let text = format!(
+                    "{name:?} is an app; write `apps: [{name}]`, or its settings in \
+                                    `apps: [{name}: {{KEY: VALUE}}]`"
+                );
+                problems.add(entry.place, text);
             } else {
                 let keys: Vec<_> =
                     settings::all().map(|setting| setting.key).chain(["apps"]).collect();

@@ -211,6 +211,14 @@ const BAD: &[Bad] = &[
         &[(2, 1, "\"lisen\" is no setting; did you mean `listen`?")],
     ),
     (
+        "learning:\n  idle_timeout: 3\n",
+        &[(
+            1,
+            1,
+            "\"learning\" is an app; write `apps: [learning]`, or its settings in `apps: [learning: {KEY: VALUE}]`",
+        )],
+    ),
+    (
         "apps:\n  - learning:\n      idle_timout: 3\n",
         &[(
             3,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Question;
+use super::path::{OF_ROOT, OF_UNIT, default_path};
 use crate::cli::show::printable;
 
 /// Time limit for each part of the controller's answer.
@@ -20,9 +21,9 @@ const MAX_ANSWER_BYTES: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     #[error(
-        "no controller answers at {}; start one with `bellrock run`, or name its socket with \
-         --control",
-        .0.display()
+        "no controller answers at {}; {}",
+        .0.display(),
+        other_socket(.0)
     )]
     NotRunning(PathBuf),
     #[error(
@@ -38,6 +39,16 @@ pub(crate) enum AskError {
     NotAController(PathBuf),
     #[error("the controller says: {0}")]
     Refused(String),
+}
+
+/// What to do if nothing answers at `asked`.
+fn other_socket(asked: &Path) -> String {
+    let is_default = default_path().is_ok_and(|default| default == asked);
+    let mut places = [OF_ROOT, OF_UNIT].map(Path::new).into_iter();
+    match places.find(|place| is_default && *place != asked && place.exists()) {
+        Some(place) => format!("there is a socket at {0}: try --control {0}", place.display()),
+        None => "start one with `bellrock run`, or name its socket with --control".into(),
+    }
 }
 
 /// Sends a question to the controller whose control socket is at `path`, and returns the answer.

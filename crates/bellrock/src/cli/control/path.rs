@@ -8,13 +8,19 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "bellrock.sock";
 
+/// The socket of a controller that root runs.
+pub(super) const OF_ROOT: &str = "/run/bellrock.sock";
+
+/// The socket of a controller that the systemd unit of `packaging/` runs.
+pub(super) const OF_UNIT: &str = "/run/bellrock/bellrock.sock";
+
 /// Returns `/run/bellrock.sock` for root. Other users get `$XDG_RUNTIME_DIR/bellrock.sock`, or
 /// `/tmp/bellrock-UID/bellrock.sock` in a directory of their own if there is no such directory.
 pub(crate) fn default_path() -> io::Result<PathBuf> {
     // The owner of our entry in /proc is our effective user.
     let user = fs::metadata("/proc/self")?.uid();
     if user == 0 {
-        return Ok(Path::new("/run").join(NAME));
+        return Ok(OF_ROOT.into());
     }
     if let Some(runtime) = runtime_directory(std::env::var_os("XDG_RUNTIME_DIR")) {
         return Ok(runtime.join(NAME));
