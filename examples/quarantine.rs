@@ -7,7 +7,7 @@ use bellrock::openflow::FlowCommand;
 use bellrock::prelude::*;
 
 // ANCHOR: app
-/// The list of hosts, for all switches. Every clone can change it.
+/// The list of hosts, for all switches. The `Publisher` of the list changes it.
 struct Quarantine(Watch<BTreeSet<MacAddr>>);
 
 impl App for Quarantine {
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_listed_host_is_cut_off_everywhere_and_comes_back() {
-        let list = Watch::new(BTreeSet::new());
-        let lab = Lab::seeded(42).topology(tree(2, 3)).app(Quarantine(list.clone()));
+        let list = Publisher::new(BTreeSet::new());
+        let lab = Lab::seeded(42).topology(tree(2, 3)).app(Quarantine(list.watch().clone()));
         let hub = per_switch("hub", |_| Hub);
         let mut lab = lab.run(hub);
         assert!(lab.ping("h1", "h9"));

@@ -34,6 +34,7 @@ mod nowhere;
 mod own_flow;
 pub mod packet;
 mod repeats;
+pub mod runtime;
 mod switch;
 mod switches;
 mod task;
@@ -86,4 +87,4 @@ pub use transaction::{
     ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
     atomically, try_atomically,
 };
-pub use watch::{Published, Reader, Snapshot, Watch};
+pub use watch::{Published, Publisher, Reader, Snapshot, Watch};

@@ -51,7 +51,7 @@ pub trait Runtime: Send + Sync + 'static {
     fn clear_timer(&self, timer: TimerId);
 }
 
-/// The published state of the network. Each runtime has one.
+/// What is published of the network, for its readers. Each runtime has one.
 #[derive(Debug, Default)]
 pub struct NetworkState {
     /// The switches that are up. The runtime publishes them.

@@ -11,23 +11,46 @@ use arc_swap::cache::Cache;
 
 use crate::waiting::{Waiting, wake};
 
-/// A value that is published as a whole. Readers take no lock, and a value never changes under
-/// them. Tasks can wait for the next value. Cheap to clone: all clones share one value.
+/// Reads a value that its owner publishes as a whole. Readers take no lock, and a value never
+/// changes under them. Tasks can wait for the next value. Cheap to clone: all clones read one value.
+///
+/// Only the [`Publisher`] changes the value, as with `Receiver` and `Sender` of tokio's `watch`.
+/// An app reads the switches, the topology and the hosts, and cannot replace them:
+///
+/// ```
+/// # use bellrock_api::Network;
+/// fn start(network: &Network) {
+///     println!("{} links", network.topology().load().links.len());
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use bellrock_api::{Network, Topology};
+/// fn start(network: &Network) {
+///     network.topology().publish(Topology::default());
+/// }
+/// ```
+///
+/// The default is a watch without a publisher: its value never changes.
+pub struct Watch<T>(Arc<Inner<T>>);
+
+/// Publishes a value, for all its [`Watch`]es. Who holds the publisher owns the value.
 ///
 /// It fits values that are read far more often than they change. Each publication replaces the
 /// whole value, so versions of a large value should share their parts.
 ///
 /// ```
-/// use bellrock_api::Watch;
+/// use bellrock_api::Publisher;
 ///
-/// let limit = Watch::new(100);
-/// let mut reader = limit.reader();
+/// let limit = Publisher::new(100);
+/// let watch = limit.watch().clone();
+/// let mut reader = watch.reader();
 /// assert_eq!(**reader.get(), 100);
 /// limit.publish(200);
 /// assert_eq!(**reader.get(), 200);
-/// assert_eq!(limit.load().version(), 1);
+/// assert_eq!(watch.load().version(), 1);
 /// ```
-pub struct Watch<T>(Arc<Inner<T>>);
+pub struct Publisher<T>(Watch<T>);
 
 struct Inner<T> {
     value: Arc<ArcSwap<Published<T>>>,
@@ -62,10 +85,40 @@ impl<T> Deref for Published<T> {
     }
 }
 
-impl<T> Watch<T> {
-    /// Makes a watch with this first value.
+impl<T> Publisher<T> {
+    /// Makes a publisher with this first value.
     #[must_use]
     pub fn new(value: T) -> Self {
+        Publisher(Watch::of(value))
+    }
+
+    /// The watch for readers.
+    #[must_use]
+    pub fn watch(&self) -> &Watch<T> {
+        &self.0
+    }
+
+    /// Publishes the next value.
+    pub fn publish(&self, value: T) {
+        self.update(|_| value);
+    }
+
+    /// Publishes `next` of the current value. No other publication happens meanwhile.
+    pub fn update(&self, next: impl FnOnce(&T) -> T) {
+        let inner = &*self.0.0;
+        let mut waiting = lock(&inner.waiting);
+        let present = inner.value.load();
+        let version = present.version + 1;
+        let value = next(&present.value);
+        inner.value.store(Arc::new(Published { version, value }));
+        let woken = waiting.take();
+        drop(waiting);
+        woken.for_each(wake);
+    }
+}
+
+impl<T> Watch<T> {
+    fn of(value: T) -> Self {
         let value = Arc::new(ArcSwap::from_pointee(Published { version: 0, value }));
         Watch(Arc::new(Inner { value, waiting: Mutex::default() }))
     }
@@ -81,23 +134,6 @@ impl<T> Watch<T> {
     #[must_use]
     pub fn reader(&self) -> Reader<T> {
         Reader(Cache::new(Arc::clone(&self.0.value)))
-    }
-
-    /// Publishes the next value.
-    pub fn publish(&self, value: T) {
-        self.update(|_| value);
-    }
-
-    /// Publishes `next` of the current value. No other publication happens meanwhile.
-    pub fn update(&self, next: impl FnOnce(&T) -> T) {
-        let mut waiting = lock(&self.0.waiting);
-        let present = self.0.value.load();
-        let version = present.version + 1;
-        let value = next(&present.value);
-        self.0.value.store(Arc::new(Published { version, value }));
-        let woken = waiting.take();
-        drop(waiting);
-        woken.for_each(wake);
     }
 
     /// Waits until the version is greater than `seen`, and returns the latest value. Values in
@@ -153,13 +189,25 @@ impl<T> Clone for Watch<T> {
 
 impl<T: Default> Default for Watch<T> {
     fn default() -> Self {
-        Watch::new(T::default())
+        Watch::of(T::default())
+    }
+}
+
+impl<T: Default> Default for Publisher<T> {
+    fn default() -> Self {
+        Publisher::new(T::default())
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Watch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Watch").field(&self.load()).finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Publisher<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Publisher").field(&self.0.load()).finish()
     }
 }
 
@@ -194,7 +242,8 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken_once_and_gets_the_latest() {
-        let watch = Watch::new(1);
+        let publisher = Publisher::new(1);
+        let watch = publisher.watch();
         let woken = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
@@ -202,8 +251,8 @@ mod tests {
         assert!(changed.as_mut().poll(&mut context).is_pending());
         assert!(changed.as_mut().poll(&mut context).is_pending());
         assert_eq!(woken.0.load(Ordering::Relaxed), 0);
-        watch.publish(2);
-        watch.update(|two| two + 1);
+        publisher.publish(2);
+        publisher.update(|two| two + 1);
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         let Poll::Ready(value) = changed.poll(&mut context) else { panic!("it has changed") };
         assert_eq!((**value, value.version()), (3, 2));
@@ -211,7 +260,8 @@ mod tests {
 
     #[test]
     fn who_waits_no_longer_leaves_nothing_behind() {
-        let watch = Watch::new(1);
+        let publisher = Publisher::new(1);
+        let watch = publisher.watch();
         let woken = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&woken));
         for _ in 0..3 {
@@ -224,9 +274,10 @@ mod tests {
 
     #[test]
     fn a_snapshot_stays_what_it_was() {
-        let watch = Watch::new(vec![1]);
+        let publisher = Publisher::new(vec![1]);
+        let watch = publisher.watch();
         let (before, mut reader) = (watch.load(), watch.reader());
-        watch.update(|list| [list.as_slice(), &[2]].concat());
+        publisher.update(|list| [list.as_slice(), &[2]].concat());
         assert_eq!((before.as_slice(), reader.get().as_slice()), (&[1][..], &[1, 2][..]));
     }
 }

@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{ErrorMessage, PortStatus};
+use bellrock_api::runtime::Chain;
 use bellrock_api::{
     App, Handler, Network, PacketIn, Result, Switch, SwitchInfo, Verdict, Version, Xid,
 };
@@ -131,7 +132,7 @@ fn measure(
     };
     settings.worker.hand_over = hand_over;
     let app = Costly(Learning::new(Default::default(), &Budget::unlimited()));
-    let engine = Engine::start(&settings, vec![Box::new(app)])?;
+    let engine = Engine::start(&settings, Chain::of_app(app))?;
     let monitor = engine.monitor();
     let gather = std::thread::spawn({
         let monitor = monitor.clone();

@@ -58,13 +58,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds = if test { 1 } else { asked_rounds()? };
     let topology = topology()?;
     let app = Routing::new(RoutingSettings { idle_timeout_s: 0, ..RoutingSettings::default() });
-    let apps = chain(vec![Box::new(app)], &ServiceSettings::default())?;
+    let chain = chain(vec![Box::new(app)], &ServiceSettings::default())?;
     let settings = Settings {
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
         workers: 1,
         ..Settings::default()
     };
-    let engine = Engine::start(&settings, apps)?;
+    let engine = Engine::start(&settings, chain)?;
     let mut bench = Bench {
         monitor: engine.monitor(),
         live: Live::new(&topology, LiveSettings::new(engine.addresses()[0]))?,

@@ -42,9 +42,9 @@ pub mod prelude {
     pub use bellrock_api::{
         Abort, Action, Actions, App, Batch, Cookie, Dpid, Error, ErrorCode, ErrorMessage, Field,
         FlowMod, FlowRemoved, FlowTemplate, Handler, HandlerError, HostEntry, Instruction,
-        Interrupt, MacAddr, Match, Network, PacketIn, Port, PortStatus, ReplyBody, Result, Switch,
-        SwitchInfo, TVar, ToSwitch, Transaction, Verdict, Version, Watch, Xid, atomically,
-        try_atomically,
+        Interrupt, MacAddr, Match, Network, PacketIn, Port, PortStatus, Publisher, ReplyBody,
+        Result, Switch, SwitchInfo, TVar, ToSwitch, Transaction, Verdict, Version, Watch, Xid,
+        atomically, try_atomically,
     };
     pub use bellrock_api::{Flow, FlowStats, LeftFlows};
     pub use bellrock_services::desired::{Desired, DesiredFlows};

@@ -178,12 +178,12 @@ impl Controller {
         #[cfg(feature = "control")]
         let names = self.apps.iter().map(|app| app.name().to_owned()).collect();
         check_chain(&self.apps)?;
-        let apps = chain(self.apps, &ServiceSettings::default())?;
+        let chain = chain(self.apps, &ServiceSettings::default())?;
         let mut settings = Settings::default();
         if !self.listen.is_empty() {
             settings.listen = self.listen;
         }
-        let engine = Engine::start(&settings, apps)?;
+        let engine = Engine::start(&settings, chain)?;
         log_events(&engine.monitor().network());
         for address in engine.addresses() {
             tracing::info!("listening on {address}");

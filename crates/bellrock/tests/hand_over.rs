@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bellrock_api::Version;
+use bellrock_api::runtime::Chain;
 use bellrock_apps::Learning;
 use bellrock_bench::{Destinations, Load, Mode, Watch, run};
 use bellrock_engine::{Engine, Pinning, Settings};
@@ -30,7 +31,7 @@ fn nothing_is_lost(version: Version, mode: Mode, buffered: bool) {
         ..Settings::default()
     };
     let learning = Learning::new(Default::default(), &Budget::unlimited());
-    let engine = Engine::start(&settings, vec![Box::new(learning)]).unwrap();
+    let engine = Engine::start(&settings, Chain::of_app(learning)).unwrap();
     let (monitor, stop) = (engine.monitor(), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
     let mover = std::thread::spawn(move || {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use bellrock_api::runtime::Chain;
 use bellrock_api::{DynApp, Network};
 use bellrock_worker::{Limits, MAX_APPS, MIN_REQUESTS, Mailbox, Shared, SharedParts, Wake};
 use core_affinity::CoreId;
@@ -37,12 +38,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Binds the listeners, starts the apps, and starts the threads. `apps` is the chain, in order.
+    /// Binds the listeners, starts the apps, and starts the threads. A list of apps is a chain
+    /// without services.
     ///
     /// # Errors
     /// [`StartError`]. Nothing keeps running then.
-    pub fn start(settings: &Settings, apps: Vec<Box<dyn DynApp>>) -> Result<Engine, StartError> {
-        check(settings, &apps)?;
+    pub fn start(settings: &Settings, chain: impl Into<Chain>) -> Result<Engine, StartError> {
+        let chain = chain.into();
+        check(settings, &chain.apps)?;
         let listeners = settings
             .listen
             .iter()
@@ -70,7 +73,7 @@ impl Engine {
         let (epoch, parker) = (Instant::now(), Parker::new());
         let wake_tasks = WakeTasks(parker.unparker().clone());
         let shared = Shared::new(SharedParts {
-            apps,
+            chain,
             mailboxes: mailboxes.collect(),
             clock: Box::new(move || epoch.elapsed()),
             wake_tasks: Box::new(wake_tasks.clone()),

@@ -167,7 +167,7 @@ fn what_cannot_start_says_why() {
             ..Settings::default()
         };
         change(&mut settings);
-        let apps = (0..apps).map(|_| Box::new(Answer) as Box<dyn DynApp>).collect();
+        let apps: Vec<_> = (0..apps).map(|_| Box::new(Answer) as Box<dyn DynApp>).collect();
         match Engine::start(&settings, apps) {
             Ok(_) => panic!("it started"),
             Err(error) => error.to_string(),

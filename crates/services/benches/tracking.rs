@@ -15,7 +15,8 @@ use bellrock_api::openflow::{
     Bytes, FixedStr, FromSwitch, List, MatchView, MultipartReply, Out, PacketIn, PacketInReason,
     ToSwitch, frame,
 };
-use bellrock_api::{DynApp, MacAddr, Needs, Port, PortDesc, ReplyBody, Version};
+use bellrock_api::runtime::Chain;
+use bellrock_api::{MacAddr, Needs, Port, PortDesc, ReplyBody, Version};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_session::{SwitchDescription, Versions, switch};
@@ -108,12 +109,12 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(apps: Vec<Box<dyn DynApp>>) -> Self {
+    fn new(chain: Chain) -> Self {
         let clock = Arc::new(AtomicU64::new(1000));
         let read = Arc::clone(&clock);
         let shared = Shared::seeded(
             SharedParts {
-                apps,
+                chain,
                 mailboxes: vec![Mailbox::new(Box::new(Awake))],
                 clock: Box::new(move || Duration::from_millis(read.load(Ordering::Relaxed))),
                 wake_tasks: Box::new(Awake),

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use bellrock_api::{DynApp, Forwards, Needs};
+use bellrock_api::runtime::Chain;
+use bellrock_api::{DynApp, Forwards, Needs, Publisher};
 
 use crate::discovery::{Discovery, DiscoverySettings, NoRandomness};
 use crate::hosts::{HostSettings, HostTracking};
@@ -20,27 +21,33 @@ pub struct ServiceSettings {
 }
 
 /// Returns the chain of these apps: first the services that any app needs, in order of their
-/// dependencies, then the apps in their order.
+/// dependencies, then the apps in their order. Only discovery and host tracking can publish the
+/// topology and the hosts: no app gets their publishers.
 ///
 /// # Errors
 /// [`NoRandomness`].
 pub fn chain(
     apps: Vec<Box<dyn DynApp>>,
     settings: &ServiceSettings,
-) -> Result<Vec<Box<dyn DynApp>>, NoRandomness> {
+) -> Result<Chain, NoRandomness> {
     let needs = apps.iter().fold(settings.always, |needs, app| needs | app.needs());
-    let mut chain: Vec<Box<dyn DynApp>> = Vec::new();
+    let (topology, hosts) = (Publisher::default(), Publisher::default());
+    let mut chain = Chain {
+        apps: Vec::new(),
+        topology: topology.watch().clone(),
+        hosts: hosts.watch().clone(),
+    };
     if !needs.is_empty() {
         // All other services build on discovery.
-        chain.push(Box::new(Discovery::new(settings.discovery.clone())?));
+        chain.apps.push(Box::new(Discovery::new(settings.discovery.clone(), topology)?));
     }
     if needs.contains(Needs::HOSTS) {
-        chain.push(Box::new(HostTracking::new(settings.hosts)?));
+        chain.apps.push(Box::new(HostTracking::new(settings.hosts, hosts)?));
     }
     if needs.contains(Needs::PATHS) {
-        chain.push(Box::new(PathService));
+        chain.apps.push(Box::new(PathService));
     }
-    chain.extend(apps);
+    chain.apps.extend(apps);
     Ok(chain)
 }
 
@@ -183,7 +190,7 @@ mod tests {
         let apps = needs.iter().zip(["a", "b", "c"]);
         let apps = apps.map(|(needs, name)| Box::new(Test(name, *needs)) as Box<dyn DynApp>);
         let settings = ServiceSettings { always, ..ServiceSettings::default() };
-        chain(apps.collect(), &settings).unwrap().iter().map(|app| app.name()).collect()
+        chain(apps.collect(), &settings).unwrap().apps.iter().map(|app| app.name()).collect()
     }
 
     fn checked(apps: &[(&'static str, Forwards)]) -> Vec<(Option<usize>, bool, String)> {

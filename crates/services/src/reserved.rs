@@ -10,23 +10,28 @@ use std::collections::BTreeSet;
 
 use bellrock_api::openflow::PortConfig;
 use bellrock_api::{
-    Action, Dpid, Network, PacketIn, Port, PortDesc, Reader, Result, Switch, SwitchPort, Watch,
+    Action, Dpid, Network, PacketIn, Port, PortDesc, Publisher, Reader, Result, Switch, SwitchPort,
+    Watch,
 };
 
 /// The reserved ports, each with its VLAN. `None` stands for untagged frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservedPorts(BTreeSet<(SwitchPort, Option<u16>)>);
 
-/// Returns the reserved ports of this controller. All clones share one value.
+/// Shared by all apps: [`reserve`] only adds to it.
+#[derive(Default)]
+struct Reserved(Publisher<ReservedPorts>);
+
+/// Returns the reserved ports of this controller.
 #[must_use]
 pub fn reserved_ports(network: &Network) -> Watch<ReservedPorts> {
-    Watch::clone(&network.extension::<Watch<ReservedPorts>>())
+    network.extension::<Reserved>().0.watch().clone()
 }
 
 /// Reserves ports, in addition to those already reserved.
 pub fn reserve(network: &Network, ports: impl IntoIterator<Item = (SwitchPort, Option<u16>)>) {
     let more: Vec<_> = ports.into_iter().collect();
-    reserved_ports(network).update(|before| {
+    network.extension::<Reserved>().0.update(|before| {
         let mut all = before.clone();
         all.0.extend(more);
         all

@@ -170,7 +170,7 @@ fn main() {
     let apps = vec![app(table, settings)];
     let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
     let shared = Shared::new(SharedParts {
-        apps,
+        chain: apps.into(),
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),

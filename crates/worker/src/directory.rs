@@ -13,9 +13,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::RequestBody;
+use bellrock_api::runtime::Chain;
 use bellrock_api::{
     AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, NetworkState, NewTask, Outcome,
-    Program, Programmed, Requested, Result, Runtime, SwitchInfo, TaskHandle, TimerId, ToSwitch,
+    Program, Programmed, Publisher, Requested, Result, Runtime, SwitchInfo, Switches, TaskHandle,
+    TimerId, ToSwitch,
 };
 
 use tracing::error;
@@ -32,8 +34,8 @@ use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
 
 /// The parts of a controller that all workers need.
 pub struct SharedParts {
-    /// The chain of apps, in order.
-    pub apps: Vec<Box<dyn DynApp>>,
+    /// The chain of apps, and what its services publish.
+    pub chain: Chain,
     /// The mailboxes, one for each worker.
     pub mailboxes: Vec<Mailbox>,
     /// Time since the controller started, the same for all workers.
@@ -82,6 +84,8 @@ pub struct Shared {
 struct Posts {
     mailboxes: Vec<Mailbox>,
     directory: RwLock<Entries>,
+    /// The switches that are up.
+    switches: Publisher<Switches>,
     state: NetworkState,
     tasks: Arc<Tasks>,
 }
@@ -119,15 +123,29 @@ impl Shared {
     fn start(parts: SharedParts, seed: Option<u64>) -> Arc<Self> {
         let counters = parts.mailboxes.iter().map(|_| Arc::default()).collect();
         let loads = Loads::of(parts.mailboxes.len());
-        let wants_packet_ins = parts.apps.iter().any(|app| app.wants_packet_ins());
-        let apps = parts.apps.into_iter();
-        let apps = apps.map(|app| ChainApp { name: app.name(), left_flows: app.left_flows(), app });
+        let Chain { apps, topology, hosts } = parts.chain;
+        let wants_packet_ins = apps.iter().any(|app| app.wants_packet_ins());
+        let apps = apps.into_iter().map(|app| ChainApp {
+            name: app.name(),
+            left_flows: app.left_flows(),
+            app,
+        });
         let apps: Vec<_> = apps.collect();
         let names = apps.iter().map(|app| (app.name, Cookie::of_app(app.name)));
+        let switches = Publisher::<Switches>::default();
+        let state = NetworkState {
+            switches: switches.watch().clone(),
+            topology,
+            hosts,
+            apps: names.collect(),
+            seed,
+            ..NetworkState::default()
+        };
         let posts = Arc::new(Posts {
             mailboxes: parts.mailboxes,
             directory: RwLock::default(),
-            state: NetworkState { seed, apps: names.collect(), ..NetworkState::default() },
+            switches,
+            state,
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
         let health = apps.iter().map(|_| Arc::default()).collect();
@@ -301,7 +319,7 @@ impl Shared {
         if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
             entry.info = Arc::clone(info);
             entry.up = true;
-            self.posts.state.switches.update(|switches| switches.with(Arc::clone(info)));
+            self.posts.switches.update(|switches| switches.with(Arc::clone(info)));
         }
     }
 
@@ -313,7 +331,7 @@ impl Shared {
         if let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial))
             && std::mem::take(&mut entry.up)
         {
-            self.posts.state.switches.update(|switches| switches.without(dpid));
+            self.posts.switches.update(|switches| switches.without(dpid));
         }
     }
 

@@ -146,7 +146,7 @@ fn worker(app: impl DynApp) -> (Worker, Arc<Shared>) {
     let apps: Vec<Box<dyn DynApp>> = vec![Box::new(app)];
     let mailboxes = vec![Mailbox::new(Box::new(Awake))];
     let shared = Shared::new(SharedParts {
-        apps,
+        chain: apps.into(),
         mailboxes,
         clock: Box::new(|| Duration::ZERO),
         wake_tasks: Box::new(Awake),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellrock_api::{Dpid, Watch};
+use bellrock_api::{Dpid, Publisher, Watch};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
 
@@ -17,7 +17,7 @@ pub struct BlockLists(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    wanted: Watch<Wanted>,
+    wanted: Publisher<Wanted>,
     /// Entries that switches fail to block.
     gaps: Mutex<BTreeMap<Dpid, Gaps>>,
     file_problem: Mutex<Option<String>>,
@@ -137,7 +137,7 @@ impl BlockLists {
     /// Lists all blocked hosts and prefixes, in order.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
-        let (wanted, gaps) = (self.0.wanted.load(), self.gaps());
+        let (wanted, gaps) = (self.wanted().load(), self.gaps());
         let at = |blocked: &Blocked| {
             let at = gaps.iter().filter_map(|(dpid, its)| Some((*dpid, its.get(blocked)?.clone())));
             at.collect()
@@ -151,7 +151,7 @@ impl BlockLists {
     }
 
     pub(super) fn wanted(&self) -> &Watch<Wanted> {
-        &self.0.wanted
+        self.0.wanted.watch()
     }
 
     /// Records the entries that a switch does not block; none if it blocks all or has disconnected.

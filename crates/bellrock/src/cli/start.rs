@@ -74,8 +74,8 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let tables = Budget::new(config.table_memory_bytes);
     let parts = Chain::of(config, &tables)?;
-    let apps = chain(parts.apps, &services::settings(&config.services)?)?;
-    let engine = Engine::start(&settings(config), apps).map_err(RunError::of_start)?;
+    let chain = chain(parts.apps, &services::settings(&config.services)?)?;
+    let engine = Engine::start(&settings(config), chain).map_err(RunError::of_start)?;
     log_events(&engine.monitor().network());
     log_changes(&engine.monitor().network(), parts.kept);
     let control = control(config, &engine, tables, parts.commands)?;

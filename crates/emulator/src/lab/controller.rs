@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use bellrock_api::{Dpid, DynApp, Network};
+use bellrock_api::runtime::Chain;
+use bellrock_api::{Dpid, Network};
 use bellrock_worker::{
     AppCounter, Key, Mailbox, Query, SeenHost, Settings, Shared, SharedParts, TaskInfo, TaskWorker,
     Wake, Worker,
@@ -66,7 +67,7 @@ impl Controller {
         seed: u64,
         workers: usize,
         settings: Settings,
-        apps: Vec<Box<dyn DynApp>>,
+        chain: Chain,
         now: Duration,
     ) -> Self {
         let mailboxes = (0..workers).map(|_| Mailbox::new(Box::new(Awake))).collect();
@@ -74,7 +75,7 @@ impl Controller {
         clock.set(now);
         let read = clock.clone();
         let (wake_tasks, read) = (Box::new(Awake), Box::new(move || read.now()));
-        let parts = SharedParts { apps, mailboxes, clock: read, wake_tasks };
+        let parts = SharedParts { chain, mailboxes, clock: read, wake_tasks };
         let shared = Shared::seeded(parts, seed);
         let tasks = shared.task_worker();
         let make = |index| (Worker::new(index, settings, Arc::clone(&shared)), Wires::default());

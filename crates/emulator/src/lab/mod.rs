@@ -201,10 +201,10 @@ impl Lab {
     }
 
     fn start(&mut self, apps: Vec<Box<dyn DynApp>>) -> Result<(), LabError> {
-        let apps = chain(apps, &self.services)?;
+        let chain = chain(apps, &self.services)?;
         let (workers, now) = (self.workers, self.now());
         self.control.controller =
-            Some(Controller::new(self.seed, workers, self.settings, apps, now));
+            Some(Controller::new(self.seed, workers, self.settings, chain, now));
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub enum NotCommitted {
 
 impl Commit {
     pub(super) fn new(desired: Desired, intent: u32) -> Self {
-        let written = **desired.0.written.load();
+        let written = **desired.0.written.watch().load();
         Commit { desired, intent, written }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use bellrock_api::{Dpid, Match, Watch};
+use bellrock_api::{Dpid, Match, Publisher, Watch};
 
 use super::read::Known;
 
@@ -19,7 +19,7 @@ type LookedFor = dyn Fn(&Match) -> bool + Send + Sync;
 #[derive(Default)]
 pub(super) struct Found {
     looked_for: OnceLock<Box<LookedFor>>,
-    flows: Watch<FoundFlows>,
+    flows: Publisher<FoundFlows>,
 }
 
 impl Found {
@@ -28,7 +28,7 @@ impl Found {
         looked_for: impl Fn(&Match) -> bool + Send + Sync + 'static,
     ) -> &Watch<FoundFlows> {
         let _ = self.looked_for.set(Box::new(looked_for));
-        &self.flows
+        self.flows.watch()
     }
 
     /// Publishes the matches that were found in a switch's tables.

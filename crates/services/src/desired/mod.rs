@@ -52,7 +52,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::{
-    Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Refusal, Watch, time_for_changes,
+    Dpid, Error, Flow, GroupEntry, Match, MeterEntry, Network, Publisher, Refusal, Watch,
+    time_for_changes,
 };
 
 use book::{Book, Entry};
@@ -154,8 +155,8 @@ pub struct Desired(Arc<Inner>);
 struct Inner {
     book: Mutex<Book>,
     /// Number of writes to the book.
-    written: Watch<u64>,
-    state: Watch<DesiredState>,
+    written: Publisher<u64>,
+    state: Publisher<DesiredState>,
     found: found::Found,
 }
 
@@ -323,15 +324,15 @@ impl Desired {
     /// Returns how far the switches are.
     #[must_use]
     pub fn state(&self) -> &Watch<DesiredState> {
-        &self.0.state
+        self.0.state.watch()
     }
 
     /// Waits until all switches that are up have their wanted entries.
     pub async fn settled(&self) {
-        let written = **self.0.written.load();
-        let mut state = self.0.state.load();
+        let written = **self.0.written.watch().load();
+        let mut state = self.state().load();
         while state.written < written || !state.is_settled() {
-            state = self.0.state.changed(state.version()).await;
+            state = self.state().changed(state.version()).await;
         }
     }
 

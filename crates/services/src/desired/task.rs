@@ -56,10 +56,10 @@ pub(super) async fn keep(network: Network, desired: Desired) {
     };
     let mut tables = None;
     loop {
-        let written = desired.0.written.load();
+        let written = desired.0.written.watch().load();
         let switches = network.watch_switches().load();
         keeper.pass(**written, tables.take());
-        let new_book = desired.0.written.changed(written.version());
+        let new_book = desired.0.written.watch().changed(written.version());
         let new_switches = network.watch_switches().changed(switches.version());
         tables = first(keeper.something(), first(new_book, new_switches)).await.a().flatten();
     }

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Network, SwitchInfo, SwitchPort};
+use bellrock_api::{App, Network, Publisher, SwitchInfo, SwitchPort, Topology};
 
 use crate::counters::counters;
 use crate::registry::Registry;
@@ -49,6 +49,7 @@ pub struct Discovery {
     settings: DiscoverySettings,
     /// From the operating system.
     secrets: Secrets,
+    topology: Arc<Publisher<Topology>>,
     /// Created when the controller starts.
     shared: OnceLock<Arc<Shared>>,
 }
@@ -112,15 +113,20 @@ counters! {
 }
 
 impl Discovery {
-    /// Creates discovery. If no key is set, a repeatable run derives it from its seed.
+    /// Creates discovery, which publishes the topology. If no key is set, a repeatable run derives
+    /// the key from its seed.
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn new(settings: DiscoverySettings) -> Result<Self, NoRandomness> {
+    pub fn new(
+        settings: DiscoverySettings,
+        topology: Publisher<Topology>,
+    ) -> Result<Self, NoRandomness> {
         let fresh = Secrets::fresh()?;
         let key = settings.key.clone().unwrap_or(fresh.key);
         let secrets = Secrets { key, ..fresh };
-        Ok(Discovery { settings, secrets, shared: OnceLock::new() })
+        let topology = Arc::new(topology);
+        Ok(Discovery { settings, secrets, topology, shared: OnceLock::new() })
     }
 
     fn shared(&self, network: &Network) -> &Arc<Shared> {
@@ -185,7 +191,8 @@ impl App for Discovery {
         let interval = Duration::from_secs(shared.interval_s.into());
         let DiscoverySettings { refuse_slow_links, trusted_ports, .. } = &self.settings;
         let links = Links::new(interval, *refuse_slow_links, trusted_ports.clone());
-        network.spawn("links", task::run(network.clone(), shared, links));
+        let topology = Arc::clone(&self.topology);
+        network.spawn("links", task::run(network.clone(), shared, topology, links));
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> DiscoverySwitch {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{Network, PortDesc, SwitchInfo, SwitchPort, Switches};
+use bellrock_api::{Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology};
 
 use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
@@ -21,7 +21,12 @@ pub const PUBLISH_AT_ONCE: u32 = 16;
 const TOLD_PER_TURN: usize = 1024;
 
 /// Runs as long as the controller.
-pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links) {
+pub(super) async fn run(
+    network: Network,
+    shared: Arc<Shared>,
+    publisher: Arc<Publisher<Topology>>,
+    mut links: Links,
+) {
     let mut switches = Switches::default();
     let mut seen = None;
     let mut woken_by = None;
@@ -44,7 +49,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut links: Links)
         if now >= next_topology
             && let Some(topology) = links.take_topology()
         {
-            network.topology().publish(topology);
+            publisher.publish(topology);
             let rested = now.saturating_sub(PUBLISH_EVERY * PUBLISH_AT_ONCE);
             next_topology = next_topology.max(rested) + PUBLISH_EVERY;
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bellrock_api::{HostId, Network, SwitchPort, Watch};
+use bellrock_api::{HostId, Network, Publisher, SwitchPort, Watch};
 
 /// Maximum number of assumed hosts. Further hosts are learnt when they send.
 const MAX_BELIEVED: usize = 1 << 16;
@@ -14,10 +14,14 @@ const MAX_BELIEVED: usize = 1 << 16;
 /// Assumed hosts, and the ports that they are at.
 pub type BelievedHosts = BTreeMap<HostId, SwitchPort>;
 
+/// Shared by all apps: [`believe`] only adds to it.
+#[derive(Default)]
+struct Believed(Publisher<BelievedHosts>);
+
 /// Makes host tracking assume these hosts at these ports, unless it knows better.
 pub fn believe(network: &Network, hosts: impl IntoIterator<Item = (HostId, SwitchPort)>) {
     let more: Vec<_> = hosts.into_iter().collect();
-    believed(network).update(|before| {
+    network.extension::<Believed>().0.update(|before| {
         let mut all = before.clone();
         let room = MAX_BELIEVED.saturating_sub(all.len());
         all.extend(more.into_iter().take(room));
@@ -26,5 +30,5 @@ pub fn believe(network: &Network, hosts: impl IntoIterator<Item = (HostId, Switc
 }
 
 pub(super) fn believed(network: &Network) -> Watch<BelievedHosts> {
-    Watch::clone(&network.extension::<Watch<BelievedHosts>>())
+    network.extension::<Believed>().0.watch().clone()
 }

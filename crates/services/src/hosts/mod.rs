@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Dpid, Needs, Network, Refusal, SwitchInfo, SwitchPort};
+use bellrock_api::{App, Dpid, Hosts, Needs, Network, Publisher, Refusal, SwitchInfo, SwitchPort};
 
 use crate::counters::counters;
 use crate::discovery::{NoRandomness, secret};
@@ -53,6 +53,7 @@ pub struct HostTracking {
     settings: HostSettings,
     /// From the operating system, for the hashes of addresses.
     secrets: [u64; 3],
+    hosts: Arc<Publisher<Hosts>>,
     /// Created when the controller starts.
     shared: OnceLock<Arc<Shared>>,
 }
@@ -109,16 +110,17 @@ counters! {
 }
 
 impl HostTracking {
-    /// Creates host tracking with these settings.
+    /// Creates host tracking, which publishes the hosts.
     ///
     /// # Errors
     /// [`NoRandomness`].
-    pub fn new(settings: HostSettings) -> Result<Self, NoRandomness> {
+    pub fn new(settings: HostSettings, hosts: Publisher<Hosts>) -> Result<Self, NoRandomness> {
         let bytes: [u8; 24] = secret()?;
         let (words, _) = bytes.as_chunks();
         let mut secrets = [0; 3];
         secrets.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
-        Ok(HostTracking { settings, secrets, shared: OnceLock::new() })
+        let hosts = Arc::new(hosts);
+        Ok(HostTracking { settings, secrets, hosts, shared: OnceLock::new() })
     }
 
     fn secrets(&self, network: &Network) -> [u64; 3] {
@@ -162,7 +164,8 @@ impl App for HostTracking {
         let shared = Arc::clone(self.shared(network));
         let [_, keys @ ..] = self.secrets(network);
         let tracker = Tracker::new(self.settings, keys);
-        network.spawn("hosts", task::run(network.clone(), shared, tracker));
+        let hosts = Arc::clone(&self.hosts);
+        network.spawn("hosts", task::run(network.clone(), shared, hosts, tracker));
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostsAtSwitch {

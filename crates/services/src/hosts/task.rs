@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bellrock_api::{Action, Error, Event, Network, Switch};
+use bellrock_api::{Action, Error, Event, Hosts, Network, Publisher, Switch};
 
 use super::believed::believed;
 use super::counting::Counting;
@@ -16,7 +16,12 @@ use crate::wait::{First, first, until, yield_now};
 const NEWS_PER_TURN: usize = 1024;
 
 /// Runs as long as the controller.
-pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Tracker) {
+pub(super) async fn run(
+    network: Network,
+    shared: Arc<Shared>,
+    publisher: Arc<Publisher<Hosts>>,
+    mut tracker: Tracker,
+) {
     let mut counting = Counting::new();
     let (mut seen, mut heard) = (0, 0);
     let believed = believed(&network);
@@ -53,7 +58,7 @@ pub(super) async fn run(network: Network, shared: Arc<Shared>, mut tracker: Trac
             dealt_with += 1;
         }
         tracker.timers(&topology, now);
-        publish(&mut tracker, &network, &shared);
+        publish(&mut tracker, &network, &shared, &publisher);
         ask_switches(&mut tracker, &mut counting, &network, &shared);
         // The future below may be ready every time, so this yields to other tasks.
         yield_now().await;
@@ -86,10 +91,15 @@ fn ask_switches(
     }
 }
 
-fn publish(tracker: &mut Tracker, network: &Network, shared: &Shared) {
+fn publish(
+    tracker: &mut Tracker,
+    network: &Network,
+    shared: &Shared,
+    publisher: &Publisher<Hosts>,
+) {
     // Publishes the hosts before it marks caches stale: a handler that looks again finds new hosts.
     if let Some(hosts) = tracker.take_hosts() {
-        network.hosts().publish(hosts);
+        publisher.publish(hosts);
     }
     for at in tracker.stale.drain(..) {
         if let Some(own) = shared.switches.of(at.dpid) {

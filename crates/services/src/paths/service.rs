@@ -1,13 +1,19 @@
 //! The task that publishes paths.
 
-use bellrock_api::{App, Network, SwitchInfo, Watch};
+use std::sync::Arc;
+
+use bellrock_api::{App, Network, Publisher, SwitchInfo, Watch};
 
 use super::{Paths, Tracker};
+
+/// The paths, which only [`PathService`] publishes.
+#[derive(Default)]
+struct Published(Publisher<Paths>);
 
 /// Returns the paths that [`PathService`] publishes. Without the service they stay empty.
 #[must_use]
 pub fn paths(network: &Network) -> Watch<Paths> {
-    Watch::clone(&network.extension::<Watch<Paths>>())
+    network.extension::<Published>().0.watch().clone()
 }
 
 /// The path service: keeps the paths of the network up to date with its topology.
@@ -26,14 +32,14 @@ impl App for PathService {
     }
 
     fn start(&self, network: &Network) {
-        let (topology, published) = (network.topology().clone(), paths(network));
+        let (topology, published) = (network.topology().clone(), network.extension());
         network.supervise("follow the topology", move || {
-            let (topology, published) = (topology.clone(), published.clone());
+            let (topology, published) = (topology.clone(), Arc::<Published>::clone(&published));
             async move {
                 let mut tracker = Tracker::default();
                 let mut seen = topology.load();
                 loop {
-                    published.publish(tracker.update(&seen));
+                    published.0.publish(tracker.update(&seen));
                     // Only the latest topology is used.
                     seen = topology.changed(seen.version()).await;
                 }

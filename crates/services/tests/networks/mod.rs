@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Link, Port, Snapshot, SwitchPort, Topology, Watch};
+use bellrock_api::{Dpid, Link, Port, Publisher, Snapshot, SwitchPort, Topology};
 use fastrand::Rng;
 
 pub fn at(dpid: u64, port: u32) -> SwitchPort {
@@ -32,7 +32,7 @@ pub fn unlink(topology: &mut Topology, end: SwitchPort) {
 pub fn snapshot(topology: &Topology) -> Snapshot<Topology> {
     let Topology { switches, links, settled, .. } = topology.clone();
     let whole = Topology::of(switches, links.into_values());
-    Watch::new(Topology { settled, ..whole }).load()
+    Publisher::new(Topology { settled, ..whole }).watch().load()
 }
 
 /// The fat-tree of `k`-port switches, with a port for each host.

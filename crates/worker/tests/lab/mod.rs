@@ -166,7 +166,7 @@ impl Lab {
         let clock = Arc::new(AtomicU64::new(now.as_nanos() as u64));
         let read = Arc::clone(&clock);
         let shared = Shared::new(SharedParts {
-            apps,
+            chain: apps.into(),
             mailboxes,
             clock: Box::new(move || Duration::from_nanos(read.load(Ordering::Relaxed))),
             wake_tasks: Box::new(Awake),

@@ -93,8 +93,8 @@ fn controller(app: DemoApp) -> Result<Engine, Failure> {
         }
     };
     let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
-    let apps = chain(vec![app], &ServiceSettings::default()).map_err(|error| failed(&error))?;
-    Engine::start(&settings, apps).map_err(|error| failed(&error))
+    let chain = chain(vec![app], &ServiceSettings::default()).map_err(|error| failed(&error))?;
+    Engine::start(&settings, chain).map_err(|error| failed(&error))
 }
 
 fn network(args: &Demo, topology: &Topology, at: SocketAddr) -> Result<Live, Failure> {

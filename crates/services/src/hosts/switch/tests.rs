@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
 };
-use bellrock_api::{Host, HostId, MacAddr, Version, Watch};
+use bellrock_api::{Host, HostId, MacAddr, Publisher, Version};
 
 use super::*;
 use crate::hosts::MAX_WAITING;
@@ -26,8 +26,8 @@ impl Scene {
             let (id, since) = (HostId::new(mac(n), None), Duration::ZERO);
             hosts.insert(Host { id, at: AT, addresses: Vec::new(), since });
         }
-        let topology = Watch::new(Topology::of([(AT.dpid, vec![AT.port])], []));
-        let readers = (topology.reader(), Watch::new(hosts).reader());
+        let topology = Publisher::new(Topology::of([(AT.dpid, vec![AT.port])], []));
+        let readers = (topology.watch().reader(), Publisher::new(hosts).watch().reader());
         let shared = Arc::new(Shared::new(1));
         let handler =
             HostsAtSwitch::new(shared, Arc::default(), (AT.dpid, Duration::ZERO), readers);
