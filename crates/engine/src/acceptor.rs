@@ -1,7 +1,7 @@
 //! Accepts connections, and gives each one to the least loaded worker.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,31 +9,18 @@ use std::time::{Duration, Instant};
 use bellrock_api::Network;
 use bellrock_worker::{Limits, Wake};
 use mio::event::Events;
-use mio::{Interest, Poll, Token};
-use socket2::{Domain, Protocol, Socket, Type};
+use mio::{Poll, Token};
 use tracing::{debug, info, warn};
 
+use crate::channel::Channel;
 use crate::halt::Halt;
+use crate::listener::Listener;
 use crate::refusals::{Refusals, Refused};
-use crate::settings::StartError;
 use crate::thread::Inbox;
-
-/// Maximum number of connections that the kernel queues for the acceptor.
-const BACKLOG: i32 = 4096;
 
 /// Maximum number of connections accepted from one listener, before the next listener's turn and
 /// the check for a stop.
 const ACCEPTS_PER_TURN: usize = 256;
-
-/// Kernel buffer for bytes of one connection that are not read yet. The kernel doubles it, and
-/// slows the switch when it is full. The default is up to the maximum of `tcp_rmem`, megabytes for
-/// each switch: packets would wait longer, and be out of the CPU cache by then.
-const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
-
-/// Kernel buffer for bytes written to one connection, until the peer acknowledges them. The kernel
-/// doubles it. The default is up to the maximum of `tcp_wmem`, megabytes for each slow switch. It
-/// also bounds the bytes in flight: 256 KiB and 10 ms allow some 100,000 flow_mods a second.
-const SEND_BUFFER_BYTES: usize = 128 * 1024;
 
 /// Delay before the next attempt when no file descriptors are left, or accepting fails for another
 /// reason.
@@ -52,7 +39,7 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) struct Acceptor {
-    pub(crate) listeners: Vec<mio::net::TcpListener>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) poll: Poll,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) limits: Limits,
@@ -65,30 +52,10 @@ pub(crate) struct Acceptor {
     pub(crate) network: Network,
 }
 
-/// Listens on an address. An IPv6 address takes IPv6 only, so that `[::]` and `0.0.0.0` can be used
-/// together.
-pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let bind = || -> io::Result<TcpListener> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        // Set before it listens, so that connections have it from their first segment.
-        socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
-        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        Ok(socket.into())
-    };
-    bind().map_err(|error| StartError::Listen { address, error })
-}
-
 impl Acceptor {
     pub(crate) fn register(&mut self) -> io::Result<()> {
         for (place, listener) in self.listeners.iter_mut().enumerate() {
-            self.poll.registry().register(listener, Token(place), Interest::READABLE)?;
+            listener.register(self.poll.registry(), Token(place))?;
         }
         Ok(())
     }
@@ -125,7 +92,7 @@ impl Acceptor {
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners.get(place)?.accept() {
-                Ok((stream, peer)) => self.give(stream.into(), peer),
+                Ok((channel, peer)) => self.give(channel, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if is_out_of_files(&error) => {
                     self.say_out_of_files(&error);
@@ -154,7 +121,7 @@ impl Acceptor {
     }
 
     /// Gives a connection to the least loaded worker under its limit, or closes it.
-    fn give(&mut self, stream: std::net::TcpStream, peer: SocketAddr) {
+    fn give(&mut self, channel: Channel, peer: SocketAddr) {
         let loads = self.inboxes.iter().map(|inbox| (inbox.load(), inbox));
         let total: usize = loads.clone().map(|(load, _)| load).sum();
         let Limits { connections, switches_per_worker, .. } = self.limits;
@@ -165,12 +132,11 @@ impl Acceptor {
         let Some((_, inbox)) = least.filter(|(load, _)| *load < switches_per_worker) else {
             return self.refuse(peer, Refused::Workers(switches_per_worker));
         };
-        // Answers are small, and a late one is useless: never delay to collect more data.
-        if let Err(error) = stream.set_nodelay(true) {
+        if let Err(error) = channel.send_at_once() {
             return self.refuse(peer, error.into());
         }
         inbox.given.fetch_add(1, Ordering::Relaxed);
-        if inbox.streams.push(stream).is_err() {
+        if inbox.channels.push(channel).is_err() {
             inbox.given.fetch_sub(1, Ordering::Relaxed);
             return self.refuse(peer, Refused::Busy);
         }
@@ -193,26 +159,4 @@ fn is_out_of_files(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails so")]
-mod tests {
-    use socket2::SockRef;
-
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_keeps_of_a_connection_is_bounded_in_both_directions() {
-        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        listener.set_nonblocking(false).unwrap();
-        let _peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        let socket = SockRef::from(&stream);
-        // The kernel doubles the value; less if `wmem_max` and `rmem_max` are smaller.
-        let (send, receive) =
-            (socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap());
-        assert!(send <= 2 * SEND_BUFFER_BYTES, "{send} bytes to be sent");
-        assert!(receive <= 2 * RECEIVE_BUFFER_BYTES, "{receive} bytes received");
-    }
 }

@@ -16,8 +16,10 @@ use crossbeam_utils::sync::Parker;
 use mio::{Poll, Waker};
 use tracing::{error, warn};
 
-use crate::acceptor::{Acceptor, listen};
+use crate::acceptor::Acceptor;
+use crate::channel::ChannelKind;
 use crate::halt::Halt;
+use crate::listener::Listener;
 use crate::monitor::Monitor;
 use crate::refusals::Refusals;
 use crate::settings::{MAX_BYTES_PER_TURN, MAX_WORKERS, Pinning, Settings, StartError};
@@ -44,22 +46,26 @@ impl Engine {
     /// # Errors
     /// [`StartError`]. Nothing keeps running then.
     pub fn start(settings: &Settings, chain: impl Into<Chain>) -> Result<Engine, StartError> {
-        let chain = chain.into();
+        Engine::start_with(settings, chain.into(), ChannelKind::Plain)
+    }
+
+    /// [`Engine::start`], with channels of this kind.
+    pub(crate) fn start_with(
+        settings: &Settings,
+        chain: Chain,
+        kind: ChannelKind,
+    ) -> Result<Engine, StartError> {
         check(settings, &chain.apps)?;
         let listeners = settings
             .listen
             .iter()
-            .map(|address| listen(*address))
+            .map(|address| Listener::bind(*address, kind))
             .collect::<Result<Vec<_>, _>>()?;
         let cores = cores(settings)?;
         raise_file_limit(&settings.worker.limits);
 
         let system = |what| move |error| StartError::System { what, error };
-        let addresses = listeners
-            .iter()
-            .map(|listener| listener.local_addr())
-            .collect::<io::Result<Vec<_>>>()
-            .map_err(system("a listener"))?;
+        let addresses = listeners.iter().map(Listener::address).collect();
         let (polls, inboxes): (Vec<_>, Vec<_>) = cores
             .iter()
             .map(|_| poll_and_inbox())
@@ -114,7 +120,7 @@ impl Engine {
         let body = move || tasks::run(task_worker, &parker, &stop, epoch);
         engine.tasks = Some(engine.spawn("tasks".into(), body)?);
         let mut acceptor = Acceptor {
-            listeners: listeners.into_iter().map(mio::net::TcpListener::from_std).collect(),
+            listeners,
             poll,
             inboxes,
             limits: settings.worker.limits,

@@ -11,14 +11,21 @@
 //! slow switch slows only itself. A switch with waiting bytes is closed if it acknowledges none of
 //! them for `limits.stalled`.
 //!
+//! Transports: a connection is a `Channel`, and a `Listener` accepts channels of one kind. Today
+//! there is one kind, plain TCP. The module `channel` is the place for TLS: reads, writes, what the
+//! peer has acknowledged, the kernel's buffers and the close. A channel also reports whether there
+//! is more to read. This includes bytes that it has buffered, which no readiness event reports.
+//!
 //! Background tasks have their own thread, so a long computation delays no packet.
 
 mod acceptor;
+mod channel;
 mod engine;
 mod halt;
 mod held;
 mod idle;
 mod linger;
+mod listener;
 mod monitor;
 mod queue;
 mod refusals;
@@ -26,7 +33,6 @@ mod settings;
 mod sockets;
 mod tasks;
 mod thread;
-mod unacknowledged;
 mod waker;
 
 pub use bellrock_session as session;

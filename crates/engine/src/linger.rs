@@ -5,12 +5,10 @@
 //! the writing side is shut down. Incoming bytes are then discarded until the peer closes its side,
 //! for a short time.
 
-use std::io::{self, Read};
-use std::net::Shutdown;
+use std::io;
 use std::time::Duration;
 
-use mio::net::TcpStream;
-
+use crate::channel::{Channel, Received};
 use crate::queue::Queue;
 
 /// Maximum time for a closed connection to take its last bytes. Then it is cut off.
@@ -47,7 +45,7 @@ pub(crate) struct Lost {
 }
 
 struct Closed {
-    stream: TcpStream,
+    channel: Channel,
     queue: Queue,
     until: Duration,
     /// All bytes are sent, and the writing side is shut down.
@@ -71,9 +69,9 @@ impl Lingering {
     }
 
     /// Closes a connection after its bytes are sent. It must be deregistered already.
-    pub(crate) fn add(&mut self, stream: TcpStream, queue: Queue, now: Duration) {
+    pub(crate) fn add(&mut self, channel: Channel, queue: Queue, now: Duration) {
         let until = self.stop_at.unwrap_or(now + LINGER);
-        let mut closed = Closed { stream, queue, until, shut: false };
+        let mut closed = Closed { channel, queue, until, shut: false };
         if !closed.go_on() {
             return self.lost.add(&closed.queue);
         }
@@ -130,21 +128,21 @@ impl Lost {
 impl Closed {
     /// Sends remaining bytes, then waits for the peer's close. `false` at the end.
     fn go_on(&mut self) -> bool {
-        if self.queue.write_to(&mut self.stream).is_err() {
+        if self.queue.write_to(&mut self.channel).is_err() {
             return false;
         }
         if self.queue.is_empty()
             && !std::mem::replace(&mut self.shut, true)
-            && self.stream.shutdown(Shutdown::Write).is_err()
+            && self.channel.finish_writing().is_err()
         {
             return false;
         }
         // A peer may read only after its own bytes are read.
         let mut scrap = [0; SCRAP_BYTES];
         for _ in 0..2 {
-            match self.stream.read(&mut scrap) {
+            match self.channel.read(&mut scrap) {
                 // It sends no more, but may still read.
-                Ok(0) => return !self.shut,
+                Ok(Received { bytes: 0, .. }) => return !self.shut,
                 Ok(_) => {}
                 Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
             }

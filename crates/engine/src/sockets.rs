@@ -1,22 +1,24 @@
 //! The sockets of a worker: reads, writes, queues of unsent bytes, and closes.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
 use bellrock_worker::{Key, Limits, ReadOutcome, Transport};
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use tracing::{debug, warn};
 
+use crate::channel::{Channel, Received};
 use crate::held::{HELD_BYTES, Held};
 use crate::linger::Lingering;
 use crate::queue::{Queue, write_some};
-use crate::unacknowledged::unacknowledged_bytes;
 
 /// Sockets by their worker's keys.
 pub(crate) struct Sockets {
     slots: Vec<Option<Socket>>,
+    /// Sockets to read, each once, in this order.
+    pub(crate) ready: VecDeque<Key>,
     pub(crate) lingering: Lingering,
     /// Keys with failed writes, to report to the worker.
     failed: Vec<Key>,
@@ -37,7 +39,7 @@ pub(crate) struct Sockets {
 }
 
 struct Socket {
-    stream: TcpStream,
+    channel: Channel,
     queue: Queue,
     /// Whether it is in the ready list.
     ready: bool,
@@ -62,6 +64,7 @@ impl Sockets {
     pub(crate) fn new(registry: Registry, limits: &Limits) -> Self {
         Sockets {
             slots: Vec::new(),
+            ready: VecDeque::new(),
             lingering: Lingering::new(),
             failed: Vec::new(),
             blocked: Vec::new(),
@@ -75,9 +78,9 @@ impl Sockets {
     }
 
     /// Adds a new connection, with the key that the worker will give it next.
-    pub(crate) fn insert(&mut self, key: Key, stream: TcpStream) -> io::Result<()> {
+    pub(crate) fn insert(&mut self, key: Key, channel: Channel) -> io::Result<()> {
         let mut socket = Socket {
-            stream,
+            channel,
             queue: Queue::default(),
             ready: false,
             ahead: 0,
@@ -95,8 +98,7 @@ impl Sockets {
 
     /// Registers a socket. The poller reports at once what is already there.
     fn register(&self, key: Key, socket: &mut Socket) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.registry.register(&mut socket.stream, Token(key), interest)
+        socket.channel.register(&self.registry, Token(key))
     }
 
     fn put(&mut self, key: Key, socket: Socket) {
@@ -119,9 +121,13 @@ impl Sockets {
         }
     }
 
-    /// Marks a socket as ready to be read. `true`: the caller adds it to the ready list.
-    pub(crate) fn mark_ready(&mut self, key: Key) -> bool {
-        self.get(key).is_some_and(|socket| !std::mem::replace(&mut socket.ready, true))
+    /// Adds a socket to the ready list, once.
+    pub(crate) fn make_ready(&mut self, key: Key) {
+        if let Some(socket) = self.get(key)
+            && !std::mem::replace(&mut socket.ready, true)
+        {
+            self.ready.push_back(key);
+        }
     }
 
     /// Begins a round of this number of switches.
@@ -153,7 +159,7 @@ impl Sockets {
             socket.queue.push(bytes);
             return socket.queue.len();
         }
-        match write_some(&mut socket.stream, bytes) {
+        match write_some(&mut socket.channel, bytes) {
             Ok(n) if n == bytes.len() => 0,
             Ok(n) => {
                 socket.queue.push(bytes.get(n..).unwrap_or(&[]));
@@ -199,7 +205,7 @@ impl Sockets {
             return None;
         }
         let before = socket.queue.len();
-        let outcome = socket.queue.write_to(&mut socket.stream);
+        let outcome = socket.queue.write_to(&mut socket.channel);
         let left = socket.queue.len();
         if left < before {
             (socket.blocked_since, socket.unacknowledged) = (now, None);
@@ -239,7 +245,7 @@ impl Sockets {
                 return true;
             }
             // Fails for a broken connection, which ends another way.
-            let left = unacknowledged_bytes(&socket.stream).unwrap_or(usize::MAX);
+            let left = socket.channel.unacknowledged_bytes().unwrap_or(usize::MAX);
             match socket.unacknowledged {
                 Some(before) if left >= before => {
                     if waited >= limit {
@@ -300,14 +306,12 @@ impl Transport for Sockets {
         let share = self.share;
         let Some(socket) = self.get(key) else { return ReadOutcome::Closed };
         loop {
-            // read(2); the standard library uses recv(2). The system shows the bytes per read(2) of
-            // a process, and so how well it batches.
-            match rustix::io::read(&socket.stream, &mut *buffer).map_err(io::Error::from) {
-                Ok(0) => return ReadOutcome::Closed,
-                Ok(n) => {
+            match socket.channel.read(buffer) {
+                Ok(Received { bytes: 0, .. }) => return ReadOutcome::Closed,
+                Ok(Received { bytes: n, more }) => {
                     socket.ahead = (socket.ahead + n).saturating_sub(share);
                     // An edge-triggered poller does not report the close again.
-                    let more = n == buffer.len() || socket.hung_up;
+                    let more = more || socket.hung_up;
                     return ReadOutcome::Bytes { n, more };
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -341,7 +345,7 @@ impl Transport for Sockets {
     fn close(&mut self, key: Key) {
         self.release();
         let Some(mut socket) = self.slots.get_mut(key).and_then(Option::take) else { return };
-        if let Err(error) = self.registry.deregister(&mut socket.stream) {
+        if let Err(error) = socket.channel.deregister(&self.registry) {
             debug!(key, %error, "deregistering failed");
         }
         // The next connection may get this key, and must not be in these lists.
@@ -352,7 +356,7 @@ impl Transport for Sockets {
             self.blocked.retain(|other| *other != key);
         }
         if !socket.failed {
-            self.lingering.add(socket.stream, socket.queue, self.now);
+            self.lingering.add(socket.channel, socket.queue, self.now);
         }
     }
 
@@ -361,13 +365,13 @@ impl Transport for Sockets {
         // A failed one stays: its worker is about to be notified.
         let socket = self.get(key).filter(|socket| !socket.failed)?;
         let blocked = std::mem::take(&mut socket.blocked);
-        // The new worker's poller reports all that is there.
+        // The new worker's poller reports all that the kernel has.
         (socket.ready, socket.hung_up) = (false, false);
         let mut socket = self.slots.get_mut(key)?.take()?;
         if blocked {
             self.blocked.retain(|other| *other != key);
         }
-        if let Err(error) = self.registry.deregister(&mut socket.stream) {
+        if let Err(error) = socket.channel.deregister(&self.registry) {
             debug!(key, %error, "deregistering failed");
         }
         Some(Box::new(socket))
@@ -381,7 +385,11 @@ impl Transport for Sockets {
             socket.blocked = true;
             self.blocked.push(key);
         }
+        let has_buffered_bytes = socket.channel.buffered_bytes() > 0;
         self.put(key, *socket);
+        if has_buffered_bytes {
+            self.make_ready(key);
+        }
         if let Err(error) = registered {
             warn!(key, %error, "a connection that was handed over is lost");
             self.fail(key);
@@ -395,16 +403,21 @@ mod tests {
     use std::io::{Read, Write};
 
     use mio::Poll;
+    use mio::net::TcpStream;
     use socket2::{Domain, SockRef, Socket as RawSocket, Type};
 
     use super::*;
     use crate::held::HELD_ANSWERS;
 
+    fn channel(stream: std::net::TcpStream) -> Channel {
+        Channel::Plain(TcpStream::from_std(stream))
+    }
+
     /// Reads the bytes that `peer` writes, all at once.
     fn read(sockets: &mut Sockets, peer: &mut std::net::TcpStream, bytes: usize) {
         peer.write_all(&vec![7; bytes]).unwrap();
         let waiting = |sockets: &mut Sockets| {
-            let stream = &sockets.get(0).unwrap().stream;
+            let Channel::Plain(stream) = &sockets.get(0).unwrap().channel else { panic!() };
             stream.peek(&mut vec![0; bytes]).is_ok_and(|waiting| waiting == bytes)
         };
         while !waiting(sockets) {
@@ -423,7 +436,7 @@ mod tests {
         let poll = Poll::new().unwrap();
         let limits = Limits { bytes_per_turn: 8192, ..Limits::default() };
         let mut sockets = Sockets::new(poll.registry().try_clone().unwrap(), &limits);
-        sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+        sockets.insert(0, channel(stream)).unwrap();
         let mut turns_let_go_by = |bytes: usize| {
             read(&mut sockets, &mut peer, bytes);
             (0..10).position(|_| sockets.take_turn(0) == Turn::Read).unwrap()
@@ -451,11 +464,11 @@ mod tests {
         stream.set_nonblocking(true).unwrap();
         let poll = Poll::new().unwrap();
         let mut sockets = Sockets::new(poll.registry().try_clone().unwrap(), &Limits::default());
-        sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+        sockets.insert(0, channel(stream)).unwrap();
         while sockets.send(0, &[7; 64 * 1024]) == 0 {}
         let queued = sockets.get(0).unwrap().queue.len();
         let waits_for_peer =
-            |sockets: &mut Sockets| unacknowledged_bytes(&sockets.get(0).unwrap().stream).unwrap();
+            |sockets: &mut Sockets| sockets.get(0).unwrap().channel.unacknowledged_bytes().unwrap();
         let look = |sockets: &mut Sockets| {
             sockets.now += INTERVAL;
             sockets.look_at_blocked(INTERVAL, LIMIT)
@@ -495,7 +508,7 @@ mod tests {
             let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (stream, _) = listener.accept().unwrap();
             stream.set_nonblocking(true).unwrap();
-            sockets.insert(0, TcpStream::from_std(stream)).unwrap();
+            sockets.insert(0, channel(stream)).unwrap();
             peer
         };
         let _peer = connect(&mut sockets);
@@ -519,7 +532,7 @@ mod tests {
                 let (stream, _) = listener.accept().unwrap();
                 stream.set_nonblocking(true).unwrap();
                 peer.set_nonblocking(true).unwrap();
-                sockets.insert(key, TcpStream::from_std(stream)).unwrap();
+                sockets.insert(key, channel(stream)).unwrap();
                 peer
             })
             .collect();

@@ -1,6 +1,5 @@
 //! The loop of a worker's thread: wait, read each ready switch once, mail, timers.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +8,10 @@ use std::time::{Duration, Instant};
 use bellrock_worker::{Key, LOAD_WINDOW, Settings, Shared, Worker};
 use crossbeam_queue::ArrayQueue;
 use mio::event::Events;
-use mio::net::TcpStream;
 use mio::{Poll, Token};
 use tracing::{debug, warn};
 
+use crate::channel::Channel;
 use crate::halt::Halt;
 use crate::idle::{Idle, Waits};
 use crate::sockets::{Sockets, Turn};
@@ -45,7 +44,7 @@ const INBOX: usize = 4096;
 /// Connections that the acceptor passes to a worker.
 pub(crate) struct Inbox {
     /// New connections.
-    pub(crate) streams: ArrayQueue<std::net::TcpStream>,
+    pub(crate) channels: ArrayQueue<Channel>,
     /// Number of connections passed so far. Only the acceptor writes it.
     pub(crate) given: AtomicUsize,
     /// Number of them that have ended, minus the connections handed over by other workers. It may
@@ -57,7 +56,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub(crate) fn new(sleeper: Sleeper) -> Self {
         let (given, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Inbox { streams: ArrayQueue::new(INBOX), given, gone, sleeper }
+        Inbox { channels: ArrayQueue::new(INBOX), given, gone, sleeper }
     }
 
     /// Number of connections that the worker has or is about to get.
@@ -70,7 +69,7 @@ impl Inbox {
 
     /// Closes the remaining connections. Only after both threads have ended.
     pub(crate) fn clear(&self) {
-        while self.streams.pop().is_some() {
+        while self.channels.pop().is_some() {
             self.gone.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -115,8 +114,6 @@ pub(crate) struct Thread {
     sockets: Sockets,
     poll: Poll,
     waits: Waits,
-    /// Sockets to read, each once, in this order.
-    ready: VecDeque<Key>,
     inbox: Arc<Inbox>,
     /// Number of connections taken from the inbox.
     taken: usize,
@@ -149,7 +146,6 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         sockets: Sockets::new(registry, &start.settings.limits),
         poll: start.poll,
         waits: Waits::new(start.idle),
-        ready: VecDeque::new(),
         inbox: start.inbox,
         taken: 0,
         shared: start.shared,
@@ -244,9 +240,9 @@ impl Thread {
 
     fn has_work(&self) -> bool {
         let mailbox = self.shared.mailbox(self.index);
-        !self.ready.is_empty()
+        !self.sockets.ready.is_empty()
             || self.mail_left
-            || !self.inbox.streams.is_empty()
+            || !self.inbox.channels.is_empty()
             || mailbox.is_some_and(|mailbox| !mailbox.is_empty())
             || self.halt.is_stopping()
     }
@@ -276,14 +272,8 @@ impl Thread {
                 self.sockets.hung_up(key);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.make_ready(key);
+                self.sockets.make_ready(key);
             }
-        }
-    }
-
-    fn make_ready(&mut self, key: Key) {
-        if self.sockets.mark_ready(key) {
-            self.ready.push_back(key);
         }
     }
 
@@ -293,18 +283,18 @@ impl Thread {
             self.worker.drained(key, drained.left, self.sockets.now);
         }
         if drained.resume {
-            self.make_ready(key);
+            self.sockets.make_ready(key);
         }
     }
 
     /// Opens the connections that the acceptor has passed.
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(stream) = self.inbox.streams.pop() else { return };
+            let Some(channel) = self.inbox.channels.pop() else { return };
             self.taken += 1;
-            let taken = stream.peer_addr().and_then(|peer| {
+            let taken = channel.peer().and_then(|peer| {
                 let key = self.worker.next_key();
-                self.sockets.insert(key, TcpStream::from_std(stream))?;
+                self.sockets.insert(key, channel)?;
                 Ok(peer)
             });
             match taken {
@@ -317,17 +307,17 @@ impl Thread {
 
     /// Gives one turn to each switch that was ready at the start of the round.
     fn read_ready(&mut self) {
-        let switches = self.ready.len();
+        let switches = self.sockets.ready.len();
         self.sockets.begin_round(switches);
         for _ in 0..switches {
-            let Some(key) = self.ready.pop_front() else { break };
+            let Some(key) = self.sockets.ready.pop_front() else { break };
             match self.sockets.take_turn(key) {
                 Turn::Gone => {}
                 Turn::Paused => self.worker.counters().pauses.add(1),
-                Turn::Later => self.ready.push_back(key),
+                Turn::Later => self.sockets.ready.push_back(key),
                 Turn::Read => {
                     if self.worker.read(key, self.sockets.now, &mut self.sockets) {
-                        self.make_ready(key);
+                        self.sockets.make_ready(key);
                     }
                 }
             }

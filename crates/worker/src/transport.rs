@@ -12,7 +12,8 @@ pub enum ReadOutcome {
     Bytes {
         /// Number of bytes.
         n: usize,
-        /// Whether the buffer was filled: there may be more at once.
+        /// Whether there may be more at once: the buffer was filled, or the transport has bytes
+        /// that no event reports.
         more: bool,
     },
     /// No bytes are available now.
