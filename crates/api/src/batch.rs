@@ -4,6 +4,7 @@ use std::hint::cold_path;
 
 use bellrock_openflow::{PacketInView, Version};
 
+use crate::runtime::{BatchControl, SwitchControl};
 use crate::{AppId, Handler, HandlerError, PacketIn, Result, Switch, Verdict};
 
 /// Maximum number of packets in a batch: enough prefetches in flight, and one bit each in a word.
@@ -51,25 +52,6 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// Sets the version of the packets that follow.
-    #[inline]
-    pub fn begin(&mut self, version: Version) {
-        debug_assert!(self.is_empty(), "all packets of a batch are of one version");
-        self.version = version;
-    }
-
-    /// Adds packet_ins of the stream from `start` on. Stops at the first message of another type, a
-    /// packet_in of an uncommon form ([`PacketInView::common`]), or one that does not end within
-    /// `max_bytes`. Returns where it stopped.
-    #[inline]
-    pub fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
-        // The version is a constant in each of the two calls.
-        match self.version {
-            Version::V1_0 => self.fill_of(Version::V1_0, start, max_bytes),
-            Version::V1_3 => self.fill_of(Version::V1_3, start, max_bytes),
-        }
-    }
-
     #[inline(always)]
     fn fill_of(&mut self, version: Version, start: usize, max_bytes: usize) -> usize {
         let rest = self.stream.get(start..).unwrap_or(&[]);
@@ -84,17 +66,6 @@ impl<'b> Batch<'b> {
         }
         self.added(len);
         end - rest.len()
-    }
-
-    /// Adds one packet_in of this batch's version, in any form. The caller checks
-    /// [`Batch::is_full`] first: one packet too many is lost.
-    #[inline]
-    pub fn push(&mut self, message: &'b [u8]) {
-        debug_assert!(!self.is_full(), "the caller asks is_full first");
-        if let Some(slot) = self.messages.get_mut(self.len) {
-            *slot = message;
-            self.added(self.len + 1);
-        }
     }
 
     /// Sets the number of messages. The new ones wait.
@@ -263,23 +234,45 @@ impl<'b> Batch<'b> {
         self.errors += 1;
         self.last_error = Some((switch.app(), error));
     }
+}
 
-    /// Removes all packets.
+impl<'b> BatchControl<'b> for Batch<'b> {
     #[inline]
-    pub fn clear(&mut self) {
+    fn begin(&mut self, version: Version) {
+        debug_assert!(self.is_empty(), "all packets of a batch are of one version");
+        self.version = version;
+    }
+
+    #[inline]
+    fn fill(&mut self, start: usize, max_bytes: usize) -> usize {
+        // The version is a constant in each of the two calls.
+        match self.version {
+            Version::V1_0 => self.fill_of(Version::V1_0, start, max_bytes),
+            Version::V1_3 => self.fill_of(Version::V1_3, start, max_bytes),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, message: &'b [u8]) {
+        debug_assert!(!self.is_full(), "the caller asks is_full first");
+        if let Some(slot) = self.messages.get_mut(self.len) {
+            *slot = message;
+            self.added(self.len + 1);
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
         (self.len, self.waiting, self.passed) = (0, 0, 0);
         (self.errors, self.last_error) = (0, None);
     }
 
-    /// Starts the next handler of the chain, at the first packet passed on to it.
-    pub fn rewind(&mut self, switch: &Switch<'_>) {
+    fn rewind(&mut self, switch: &Switch<'_>) {
         self.waiting |= std::mem::take(&mut self.passed);
         self.mark = switch.mark();
     }
 
-    /// Cleans up after a panic of the handler at its current packet of [`Batch::each`]. Discards
-    /// the messages written for that packet; no other handler sees it.
-    pub fn abandon_current(&mut self, switch: &mut Switch<'_>) {
+    fn abandon_current(&mut self, switch: &mut Switch<'_>) {
         switch.undo_to(self.mark);
         if std::mem::take(&mut self.in_each) {
             self.waiting &= self.waiting.wrapping_sub(1);

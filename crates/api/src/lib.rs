@@ -56,8 +56,8 @@ pub use bellrock_openflow::{
     Version,
 };
 pub use confirm::{
-    Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Program, Programmed, Promise, Reply, RequestError,
-    Requested, promise, time_for_changes,
+    Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Programmed, Reply, RequestError, Requested,
+    time_for_changes,
 };
 pub use ended::{EndReason, Ended};
 pub use error::{Error, HandlerError, Result};
@@ -71,16 +71,16 @@ pub use flow::{
 };
 pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
-pub use network::{Extensions, Network, NetworkState, Runtime};
+pub use network::Network;
 pub use nowhere::Nowhere;
 pub use own_flow::{
     OWN_FLOW_AGAIN, OWN_FLOW_AGAIN_MAX, OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows,
 };
 pub use packet::{PacketIn, VlanTag};
 pub use repeats::Repeats;
-pub use switch::{Requests, Switch, Xid};
+pub use switch::{Switch, Xid};
 pub use switches::Switches;
-pub use task::{MakeTask, NewTask, RunningTask, Sleep, TaskFuture, TaskHandle, TaskWork, TimerId};
+pub use task::{Sleep, TaskHandle};
 pub use template::FlowTemplate;
 pub use topology::{Link, ParseSwitchPortError, SwitchPort, Topology};
 pub use transaction::{

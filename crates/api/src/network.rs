@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use bellrock_openflow::{FlowMod, FlowStats, RequestBody, ToSwitch, Version};
 
+use crate::runtime::Program;
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
     Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, FlowTemplate, Hosts,
-    Interrupt, Outcome, Program, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches,
-    Topology, Transaction, Watch,
+    Interrupt, Outcome, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches, Topology,
+    Transaction, Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use bellrock_openflow::{RequestBody, ToSwitch};
 
+use crate::runtime::{NetworkState, Program, Runtime};
 use crate::task::{NewTask, RunningTask, TaskHandle, TimerId};
-use crate::{
-    AppId, Dpid, Error, Network, NetworkState, Outcome, Program, Programmed, Requested, Result,
-    Runtime,
-};
+use crate::{AppId, Dpid, Error, Network, Outcome, Programmed, Requested, Result};
 
 /// A network without switches and events, for tests of code that needs a [`Network`] but does not
 /// use it. Nothing can be sent, tasks end as soon as they are started, and no time passes.

@@ -1,8 +1,48 @@
-//! For runtimes and for programs that put a controller together. Apps need nothing of it.
+//! What runtimes call, and what puts a controller together. The handlers of apps need nothing of it.
+//!
+//! An app may use [`promise`] to answer callers of its own.
 
 use std::fmt;
 
-use crate::{DynApp, Hosts, Topology, Watch};
+use bellrock_openflow::Version;
+
+pub use crate::confirm::{Program, Promise, promise};
+pub use crate::network::{Extensions, NetworkState, Runtime};
+pub use crate::switch::Requests;
+pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
+use crate::{DynApp, Hosts, Switch, Topology, Watch};
+
+/// What a runtime does with the [`Switch`] of an event.
+pub trait SwitchControl {
+    /// Discards what was written since the buffer had this length.
+    fn undo_to(&mut self, mark: usize);
+}
+
+/// What a runtime does with a [`Batch`](crate::Batch) of packets in a stream.
+pub trait BatchControl<'b> {
+    /// Sets the version of the packets that follow.
+    fn begin(&mut self, version: Version);
+
+    /// Adds packet_ins of the stream from `start` on. Stops at the first message of another type, a
+    /// packet_in of an uncommon form ([`PacketInView::common`](crate::PacketInView::common)), or one
+    /// that does not end within `max_bytes`. Returns where it stopped.
+    fn fill(&mut self, start: usize, max_bytes: usize) -> usize;
+
+    /// Adds one packet_in of this batch's version, in any form. The caller checks
+    /// [`Batch::is_full`](crate::Batch::is_full) first: one packet too many is lost.
+    fn push(&mut self, message: &'b [u8]);
+
+    /// Removes all packets.
+    fn clear(&mut self);
+
+    /// Starts the next handler of the chain, at the first packet passed on to it.
+    fn rewind(&mut self, switch: &Switch<'_>);
+
+    /// Cleans up after a panic of the handler at its current packet of
+    /// [`Batch::each`](crate::Batch::each). Discards the messages written for that packet; no other
+    /// handler sees it.
+    fn abandon_current(&mut self, switch: &mut Switch<'_>);
+}
 
 /// The chain of a controller: its services and apps, and what the services publish of the network.
 ///

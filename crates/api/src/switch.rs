@@ -9,6 +9,7 @@ use bellrock_openflow::{
 };
 
 use crate::packet::Solicitation;
+use crate::runtime::SwitchControl;
 use crate::{AppId, Cookie, Dpid, Error, FlowTemplate, PacketIn, Result, SwitchInfo};
 
 /// A transaction id. Answers and errors of the switch repeat it.
@@ -400,10 +401,11 @@ impl<'a> Switch<'a> {
     pub(crate) fn mark(&self) -> usize {
         self.out.len()
     }
+}
 
-    /// For runtimes: discards what was written since the buffer had this length.
+impl SwitchControl for Switch<'_> {
     #[cold]
-    pub fn undo_to(&mut self, mark: usize) {
+    fn undo_to(&mut self, mark: usize) {
         let mut taken_back = self.out.as_slice().get(mark..).unwrap_or(&[]);
         while let Ok(Some(message)) = frame(taken_back) {
             self.requests.expect_nothing(message.header.xid);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::Runtime;
+use crate::runtime::Runtime;
 
 /// The future of a task.
 pub type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -11,10 +11,22 @@
 //! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The
 //! feature `apps` has Bellrock's apps, for chains with your own.
 //!
+//! What only runtimes call is in `bellrock_api::runtime`, and not here:
+//!
+//! ```compile_fail,E0432
+//! use bellrock::Runtime;
+//! ```
+//!
 //! # What it is not
 //! The command `bellrock`, for operators, is in this crate too, behind the feature `cli`. An app
 //! does not need it. Without the feature, none of its dependencies are compiled.
 
+#[expect(
+    hidden_glob_reexports,
+    unused_imports,
+    reason = "what only runtimes call is not for apps"
+)]
+use bellrock_api::runtime;
 pub use bellrock_api::*;
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;

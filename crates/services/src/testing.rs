@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bellrock_api::openflow::{Capabilities, FixedStr, Out, xid};
+use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    AppId, Cookie, Description, Dpid, Error, MacAddr, Port, PortDesc, Requests, Result, Switch,
-    SwitchInfo, ToSwitch, Version,
+    AppId, Cookie, Description, Dpid, Error, MacAddr, Port, PortDesc, Result, Switch, SwitchInfo,
+    ToSwitch, Version,
 };
 
 /// Bytes that all apps may write in one turn.

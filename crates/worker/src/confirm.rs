@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bellrock_api::openflow::{ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, frame};
+use bellrock_api::runtime::{Program, Promise, promise};
 use bellrock_api::{
-    AppId, Dpid, Error, Loss, Outcome, Program, Programmed, Promise, Refusal, Reply, RequestError,
-    Requested, Result, ToSwitch, Version, promise, time_for_changes,
+    AppId, Dpid, Error, Loss, Outcome, Programmed, Refusal, Reply, RequestError, Requested, Result,
+    ToSwitch, Version, time_for_changes,
 };
 use bellrock_session::{Controller, Gathered, RequestKind, xid};
 use tracing::debug;

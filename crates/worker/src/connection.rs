@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus};
+use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, Requests, SwitchInfo, ToSwitch,
+    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo, ToSwitch,
 };
 use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
 

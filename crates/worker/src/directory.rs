@@ -13,11 +13,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::RequestBody;
-use bellrock_api::runtime::Chain;
+use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId};
 use bellrock_api::{
-    AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, NetworkState, NewTask, Outcome,
-    Program, Programmed, Publisher, Requested, Result, Runtime, SwitchInfo, Switches, TaskHandle,
-    TimerId, ToSwitch,
+    AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, Outcome, Programmed, Publisher,
+    Requested, Result, SwitchInfo, Switches, TaskHandle, ToSwitch,
 };
 
 use tracing::error;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus,
 };
+use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
     AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
     ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bellrock_api::Batch;
 use bellrock_api::openflow::{PortStatus, frame};
+use bellrock_api::runtime::BatchControl;
 use bellrock_session::PACKET_WAIT;
 
 use crate::connection::{Cleaning, Connection, FlowsAsked, Stage};

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bellrock_api::{MakeTask, NewTask, RunningTask, TaskFuture, TaskHandle, TaskWork, TimerId};
+use bellrock_api::TaskHandle;
+use bellrock_api::runtime::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
 use crossbeam_queue::SegQueue;
 use tracing::{debug, error};
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
+use bellrock_api::runtime::BatchControl;
 use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, SwitchInfo};
 use bellrock_session::{Controller, Event, Missing};
 use slab::Slab;

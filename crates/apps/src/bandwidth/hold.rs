@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bellrock_api::{Dpid, Host, HostId, Network, Promise, SwitchPort};
+use bellrock_api::runtime::Promise;
+use bellrock_api::{Dpid, Host, HostId, Network, SwitchPort};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
 use bellrock_services::wait::first;

@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, Promise, SwitchInfo,
-    SwitchPort, Watch, promise,
+    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, SwitchInfo, SwitchPort, Watch,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;

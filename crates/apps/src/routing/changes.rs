@@ -156,7 +156,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    use bellrock_api::{HostId, MacAddr, promise};
+    use bellrock_api::runtime::promise;
+    use bellrock_api::{HostId, MacAddr};
 
     use super::*;
 

@@ -10,10 +10,11 @@ use bellrock_api::openflow::{
     MatchView, MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig,
     PortState, RequestBody, xid,
 };
+use bellrock_api::runtime::{BatchControl, Requests};
 use bellrock_api::{
     Action, App, AppId, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, HostEntry,
-    MacAddr, Nowhere, PacketIn, Port, PortDesc, PortReason, PortStatus, Requests, Result, Switch,
-    SwitchInfo, ToSwitch, Version, Xid,
+    MacAddr, Nowhere, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, SwitchInfo,
+    ToSwitch, Version, Xid,
 };
 use bellrock_apps::learning::LearningSwitch;
 use bellrock_apps::{Learning, LearningSettings};

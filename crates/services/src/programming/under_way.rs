@@ -55,7 +55,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    use bellrock_api::promise;
+    use bellrock_api::runtime::promise;
 
     use super::*;
 
