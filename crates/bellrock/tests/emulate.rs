@@ -273,6 +273,34 @@ fn at_a_terminal_ctrl_c_ends_the_command_and_not_the_network() {
 }
 
 #[test]
+fn at_a_terminal_all_lines_run_that_are_typed_ahead_or_pasted() {
+    let place = Place::new("emulate-ahead");
+    let controller = Controller::start(&place, &[]);
+    let at = controller.address.to_string();
+    let mut pty = Pty::open(100, 30);
+    let mut command = bellrock(&["emulate", "--controller", &at]);
+    command.env("XDG_STATE_HOME", place.file("state"));
+    let mut emulator = pty.start(command);
+    pty.read_until("bellrock> ");
+    pty.type_text("ping h1 h2 1\rping h1 h3 1\rping h1 h4 1\r");
+    for host in ["h2", "h3", "h4"] {
+        pty.read_until(&format!("h1 -> {host}: 1 sent, 1 received"));
+    }
+    pty.read_until("bellrock> ");
+    // Bracketed paste, as most terminals send it.
+    pty.type_text("\x1b[200~ping h1 h5 1\nping h1 h6 1\x1b[201~\r");
+    for host in ["h5", "h6"] {
+        pty.read_until(&format!("h1 -> {host}: 1 sent, 1 received"));
+    }
+    pty.read_until("bellrock> ");
+    pty.type_text("quit\r");
+    assert_eq!(emulator.ended().code(), Some(0));
+    let history = std::fs::read_to_string(place.file("state/bellrock/emulate-history"));
+    let history = history.unwrap_or_default();
+    assert!(history.contains("\nping h1 h5 1\nping h1 h6 1\n"), "{history}");
+}
+
+#[test]
 fn at_a_terminal_tab_completes_and_lines_are_kept_for_the_next_session() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new("emulate-history");

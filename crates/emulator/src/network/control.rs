@@ -1,5 +1,7 @@
 //! Control of a network from outside: by controllers, by hand, and by faults.
 
+use std::net::Ipv4Addr;
+
 use super::*;
 use bellrock_openflow::MultipartKind;
 
@@ -147,7 +149,19 @@ impl Network {
         to: HostId,
         settings: PingSettings,
     ) -> Result<PingId, HostError> {
-        let to = self.host(to).ip();
+        self.ping_address(from, self.host(to).ip(), settings)
+    }
+
+    /// Starts a ping from a host to an address, which may be an app's instead of a host's.
+    ///
+    /// # Errors
+    /// The address is the host's own, or there are too many pings.
+    pub fn ping_address(
+        &mut self,
+        from: HostId,
+        to: Ipv4Addr,
+        settings: PingSettings,
+    ) -> Result<PingId, HostError> {
         self.with_host(from, |host, now, out| host.ping(to, settings, now, out))
     }
 

@@ -118,16 +118,16 @@ impl Emulator {
         }
     }
 
-    fn ping(&mut self, from: HostId, to: HostId, count: u16) -> Result<Outcome, Failure> {
+    fn ping(&mut self, from: HostId, to: Ipv4Addr, count: u16) -> Result<Outcome, Failure> {
         let settings = PingSettings { count, interval: PING_INTERVAL, ..PingSettings::default() };
-        let id = match self.live.network_mut().ping(from, to, settings) {
+        let id = match self.live.network_mut().ping_address(from, to, settings) {
             Ok(id) => id,
             Err(error) => return self.refuse(error),
         };
         let limit = settings.interval * count.into() + settings.timeout * 2;
         self.run_until(limit, |live| live.network().host(from).is_ping_over(id))?;
         let statistics = self.live.network_mut().end_ping(from, id).unwrap_or_default();
-        let [from, to] = [from, to].map(|host| self.name(Node::Host(host)));
+        let (from, to) = (self.name(Node::Host(from)), self.name_of_address(to));
         print(&format!("{from} -> {to}: {statistics}\n"))?;
         Ok(Outcome::good_if(statistics.complete()))
     }
@@ -136,19 +136,17 @@ impl Emulator {
     fn host_ping(
         &mut self,
         from: HostId,
-        to: HostId,
+        address: Ipv4Addr,
         count: Option<u16>,
     ) -> Result<Outcome, Failure> {
         let limit = match count {
             None if self.at_terminal => u64::MAX,
             count => count.unwrap_or(DEFAULT_PINGS).into(),
         };
-        let address = self.topology().hosts()[to.index()].ip;
         let length = PingSettings::default().data_len;
         print(&format!("PING {address} ({address}) {length} bytes of data.\n"))?;
         let mut echoes = Echoes {
             from,
-            to,
             address,
             sent: 0,
             waiting: VecDeque::new(),
@@ -177,10 +175,16 @@ impl Emulator {
             }
         }
         echoes.collect(&mut self.live)?;
-        let [from, to] = [from, to].map(|host| self.name(Node::Host(host)));
+        let (from, to) = (self.name(Node::Host(from)), self.name_of_address(address));
         let statistics = echoes.finish(&mut self.live);
         print(&format!("{from} -> {to}: {statistics}\n"))?;
         Ok(Outcome::good_if(statistics.lost == 0))
+    }
+
+    /// The name of the host with an address; the address, if no host has it.
+    fn name_of_address(&self, address: Ipv4Addr) -> String {
+        let host = self.topology().host_by_ip(address);
+        host.map_or_else(|| address.to_string(), |host| self.name(Node::Host(host)).to_string())
     }
 
     fn ping_all(&mut self, pairs: Option<usize>) -> Result<Outcome, Failure> {
@@ -317,7 +321,6 @@ impl Emulator {
 /// The echo requests of one host. Each is a ping.
 struct Echoes {
     from: HostId,
-    to: HostId,
     address: Ipv4Addr,
     sent: u64,
     /// Requests without an answer yet, with their numbers. Time limits bound them.
@@ -328,7 +331,7 @@ struct Echoes {
 impl Echoes {
     fn send(&mut self, live: &mut Live) -> Result<(), HostError> {
         let settings = PingSettings::default();
-        let id = live.network_mut().ping(self.from, self.to, settings)?;
+        let id = live.network_mut().ping_address(self.from, self.address, settings)?;
         self.sent += 1;
         self.waiting.push_back((self.sent, id));
         Ok(())

@@ -4,6 +4,7 @@
 //! the network's thread, and waits until the next line is requested.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread;
@@ -150,17 +151,30 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) 
         // Errors are ignored: in the first session the file does not exist.
         let _ = editor.load_history(file);
     }
+    // The other lines of a text that was pasted.
+    let mut pasted = VecDeque::new();
     while told.recv().is_ok() {
-        let input = match editor.readline(PROMPT) {
-            Ok(line) => {
-                // Errors are ignored: a full disk only loses the history.
-                let _ = file.as_ref().map(|file| editor.append_history(file));
+        let input = match pasted.pop_front() {
+            Some(line) => {
+                // It is shown as if it had been typed.
+                println!("{PROMPT}{line}");
                 Input::Line(line)
             }
-            Err(ReadlineError::Interrupted) => Input::GivenUp,
-            Err(ReadlineError::Eof) => Input::End,
-            Err(ReadlineError::Io(error)) => Input::Failed(error),
-            Err(error) => Input::Failed(io::Error::other(error)),
+            None => match editor.readline(PROMPT) {
+                Ok(text) => {
+                    pasted.extend(text.lines().map(str::to_owned));
+                    for line in &pasted {
+                        // Errors are ignored: a full disk only loses the history.
+                        let _ = editor.add_history_entry(line);
+                    }
+                    let _ = file.as_ref().map(|file| editor.append_history(file));
+                    Input::Line(pasted.pop_front().unwrap_or_default())
+                }
+                Err(ReadlineError::Interrupted) => Input::GivenUp,
+                Err(ReadlineError::Eof) => Input::End,
+                Err(ReadlineError::Io(error)) => Input::Failed(error),
+                Err(error) => Input::Failed(io::Error::other(error)),
+            },
         };
         if !hand_over(input, give, waker) {
             return;
@@ -171,7 +185,6 @@ fn edit(give: &Sender<Input>, told: &Receiver<()>, waker: &Waker, names: Names) 
 /// A line editor with a history. It creates the history file with mode 0600.
 fn editor() -> rustyline::Result<Editor<Names, FileHistory>> {
     let config = Config::builder()
-        .auto_add_history(true)
         .max_history_size(history::MAX_LINES)?
         .history_ignore_space(true)
         .completion_type(CompletionType::List)

@@ -85,15 +85,16 @@ pub(super) const HOST_PING: &str = "HOST ping [-c COUNT] HOST";
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
+    /// To a host, or to any other address.
     Ping {
         from: HostId,
-        to: HostId,
+        to: Ipv4Addr,
         count: u16,
     },
     /// As `ping` on a host: a line for each answer; without a count, until it is stopped.
     HostPing {
         from: HostId,
-        to: HostId,
+        to: Ipv4Addr,
         count: Option<u16>,
     },
     /// All pairs, or this number of random ones.
@@ -159,7 +160,7 @@ fn host_command(host: &str, words: &[&str], topology: &Topology) -> Result<Reque
     };
     let ping = Words { command: command("ping"), topology };
     let one = |to: &str, count: Option<&str>| {
-        let (from, to) = ping.two_hosts(host, to)?;
+        let (from, to) = ping.host_and_address(host, to)?;
         let count = count.map(|count| ping.number(count, MAX_PINGS)).transpose()?;
         Ok(Request::HostPing { from, to, count })
     };
@@ -224,7 +225,7 @@ impl Words<'_> {
     }
 
     fn ping(&self, from: &str, to: &str, count: u16) -> Result<Request, String> {
-        let (from, to) = self.two_hosts(from, to)?;
+        let (from, to) = self.host_and_address(from, to)?;
         Ok(Request::Ping { from, to, count })
     }
 
@@ -264,6 +265,21 @@ impl Words<'_> {
             return Err(format!("{from} and {to} are the same host; name two"));
         }
         Ok((a, b))
+    }
+
+    /// Finds a host, and the address of another. An address that no host has is one too: an app may
+    /// answer for it.
+    fn host_and_address(&self, from: &str, to: &str) -> Result<(HostId, Ipv4Addr), String> {
+        let address = |host: HostId| self.topology.hosts()[host.index()].ip;
+        let host = self.host(from)?;
+        let target = match to.parse::<Ipv4Addr>() {
+            Ok(address) => address,
+            Err(_) => address(self.host(to)?),
+        };
+        if target == address(host) {
+            return Err(format!("{from} and {to} are the same host; name two"));
+        }
+        Ok((host, target))
     }
 
     /// Finds a host by its name or its address.
@@ -331,13 +347,17 @@ mod tests {
         Request::parse(line, &tree(2, 3).build().unwrap())
     }
 
+    fn address(number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, number)
+    }
+
     fn host(number: u32) -> HostId {
         HostId(number - 1)
     }
 
     #[test]
     fn words_become_requests() {
-        let ping = |count| Request::Ping { from: host(1), to: host(9), count };
+        let ping = |count| Request::Ping { from: host(1), to: address(9), count };
         for (line, request) in [
             ("ping h1 h9", ping(3)),
             ("  ping\th1 h9 7  # seven times", ping(7)),
@@ -355,11 +375,21 @@ mod tests {
                 "link down s1 h2",
                 Request::Link { up: false, ends: [Node::Switch(SwitchId(0)), Node::Host(host(2))] },
             ),
-            ("h1 ping h9", Request::HostPing { from: host(1), to: host(9), count: None }),
-            ("h1 ping -c 2 h9", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
-            ("h1 ping -c2 h9", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
-            ("h1 ping h9 -c 2", Request::HostPing { from: host(1), to: host(9), count: Some(2) }),
-            ("h1 ping 10.0.0.9", Request::HostPing { from: host(1), to: host(9), count: None }),
+            ("h1 ping h9", Request::HostPing { from: host(1), to: address(9), count: None }),
+            (
+                "h1 ping -c 2 h9",
+                Request::HostPing { from: host(1), to: address(9), count: Some(2) },
+            ),
+            ("h1 ping -c2 h9", Request::HostPing { from: host(1), to: address(9), count: Some(2) }),
+            (
+                "h1 ping h9 -c 2",
+                Request::HostPing { from: host(1), to: address(9), count: Some(2) },
+            ),
+            (
+                "h1 ping 10.9.9.9",
+                Request::HostPing { from: host(1), to: Ipv4Addr::new(10, 9, 9, 9), count: None },
+            ),
+            ("h1 ping 10.0.0.9", Request::HostPing { from: host(1), to: address(9), count: None }),
             (
                 "h9 iperf h1 1s",
                 Request::Iperf { from: host(9), to: host(1), time: Duration::from_secs(1) },
@@ -399,7 +429,9 @@ mod tests {
             ("h1 ping -x h2", "usage: HOST ping [-c COUNT] HOST"),
             ("h1 ping h1", "h1 and h1 are the same host"),
             ("h1 ping -c 0 h2", "\"0\" is not valid"),
-            ("h1 ping 10.9.9.9", "no host has the address 10.9.9.9"),
+            ("10.9.9.9 ping h1", "no command \"10.9.9.9\""),
+            ("iperf h1 10.9.9.9", "no host has the address 10.9.9.9"),
+            ("ping h1 10.0.0.1", "h1 and 10.0.0.1 are the same host"),
             ("h1 ifconfig", "hosts have no shell here; h1 can ping and iperf"),
         ] {
             let error = parse(line).unwrap_err();
