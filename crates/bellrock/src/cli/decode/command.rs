@@ -133,8 +133,11 @@ pub fn run(arguments: &Decode) -> Result<Outcome, Failure> {
     let result = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
             let open = |source| Failure::Open { path: path.clone(), source };
-            let file = BufReader::new(File::open(path).map_err(open)?);
-            decode(arguments, file, out, is_watched)
+            let file = File::open(path).map_err(open)?;
+            if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                return Err(open(io::ErrorKind::IsADirectory.into()));
+            }
+            decode(arguments, BufReader::new(file), out, is_watched)
         }
         _ => decode(arguments, io::stdin(), out, is_watched),
     };
@@ -155,6 +158,10 @@ const MAGIC: [[u8; MAGIC_BYTES]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 const MAGIC_BYTES: usize = 4;
+
+/// Number of lines at the beginning with characters that do not belong to hexadecimal, after which
+/// a text is taken for something else, such as a log.
+const FOREIGN_LINES: usize = 3;
 
 /// The first bytes of gzip files (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -311,11 +318,22 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// Reads messages in hexadecimal, one a line.
+    /// Reads messages in hexadecimal, one a line. If the first lines are none, the input is some
+    /// other text.
     fn lines(&mut self, input: impl io::BufRead) -> Result<(), Failure> {
-        let mut read = 0_u64;
+        let (mut read, mut foreign) = (0_u64, Vec::new());
         for line in hex::messages(input) {
             read += 1;
+            match line {
+                Err(error @ HexError::Character { .. }) if read == foreign.len() as u64 + 1 => {
+                    foreign.push(error.to_string());
+                    if foreign.len() == FOREIGN_LINES {
+                        return Err(Failure::NeitherNor);
+                    }
+                    continue;
+                }
+                _ => foreign.drain(..).for_each(|error| self.fault(Map::new(), "", &error)),
+            }
             match line {
                 Ok(line) if self.arguments.filter.fits_type(&line.bytes) => {
                     self.bytes(&Place::Line(line.number), None, &line.bytes);
@@ -328,6 +346,7 @@ impl<W: Write> Printer<'_, W> {
                 break;
             }
         }
+        foreign.iter().for_each(|error| self.fault(Map::new(), "", error));
         match self.outcome {
             Outcome { messages: 0, faults: 0 } => Err(Failure::Nothing(match read {
                 0 => "no message: neither a capture nor a line of hex".to_owned(),

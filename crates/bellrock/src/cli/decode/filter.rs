@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::StreamId;
 use super::peers::{Peer, kind};
+use crate::cli::config::values::one_of;
 
 /// Messages held for a connection with an unknown datapath id, and their bytes; others are dropped.
 pub(super) const MAX_HELD_MESSAGES: usize = 256;
@@ -176,7 +177,8 @@ fn message_type(text: &str) -> Result<MessageKind, String> {
         let mut all: Vec<String> =
             MessageKind::ALL.iter().map(|kind| names(*kind)[1].to_ascii_lowercase()).collect();
         all.sort_unstable();
-        format!("give one of {}", all.join(", "))
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        format!("give {}", one_of(&wanted.to_ascii_lowercase(), &all))
     })
 }
 
@@ -205,7 +207,9 @@ mod tests {
         }
         assert_eq!(message_type("stats_reply"), Ok(MessageKind::MultipartReply));
         assert_eq!(message_type("multipart_reply"), Ok(MessageKind::MultipartReply));
-        assert!(message_type("packetin").unwrap_err().contains("packet_in, packet_out"));
+        let error = message_type("packetin").unwrap_err();
+        assert!(error.contains("packet_in, packet_out"), "{error}");
+        assert!(error.ends_with("(did you mean packet_in?)"), "{error}");
     }
 
     #[test]

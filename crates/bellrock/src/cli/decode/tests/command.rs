@@ -250,6 +250,12 @@ fn nothing_is_never_a_success() {
     assert!(fail(&[], b"# only a comment\n").starts_with("no message"));
     assert!(fail(&["--type", "hello"], BARRIER_REPLY.as_bytes()).starts_with("none of the 1 "));
     assert!(fail(&[], b"\x7fELF and more").starts_with("this is neither a capture"));
+    let log = "2026-11-22 INFO switch up\n".repeat(33);
+    assert!(fail(&[], log.as_bytes()).starts_with("this is neither a capture"));
+    // A single line, as by a slip of the keyboard, is named.
+    let (printed, outcome) = run(&[], b"no message\n");
+    assert!(printed.contains("line 1, column 1: 'n' is not a hexadecimal digit"), "{printed}");
+    assert_eq!((outcome.messages, outcome.faults), (0, 1));
     assert!(fail(&["--switch", "a1"], BARRIER_REPLY.as_bytes()).contains("need a capture"));
     assert_eq!(fail(&[], &pcap(1, [])), "the capture has no packets");
     let web = pcap(
