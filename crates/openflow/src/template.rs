@@ -285,6 +285,13 @@ const fn bit(field: Field) -> u64 {
 }
 
 impl Filling<'_> {
+    /// OpenFlow version of the flow_mod.
+    #[inline(always)]
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
     /// Sets a field of the match. The value is as in a packet: big-endian, with the length of the
     /// field ([`Field::bytes`]). For the ingress port there is [`Filling::in_port`].
     ///

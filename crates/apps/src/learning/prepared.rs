@@ -201,8 +201,8 @@ impl<'p> Plain<'p> {
 
     /// Fills in all fields above the link. Templates of 1.0 omit some ([`super::matching`]).
     #[inline(always)]
-    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame, version: Version) {
-        if version == Version::V1_3 {
+    pub(super) fn fill(&self, flow: &mut Filling<'_>, frame: &Frame) {
+        if flow.version() == Version::V1_3 {
             if let Some(tag) = frame.vlan {
                 flow.set(Field::VlanPcp, &[tag.pcp]);
             }
@@ -278,19 +278,14 @@ pub(crate) mod tests {
     }
 
     /// The flow_mod of a plain packet from its template; `None` for other packets.
-    fn by_template(
-        prepared: &Prepared,
-        packet: &PacketIn<'_>,
-        frame: &Frame,
-        version: Version,
-    ) -> Option<Vec<u8>> {
+    fn by_template(prepared: &Prepared, packet: &PacketIn<'_>, frame: &Frame) -> Option<Vec<u8>> {
         let Prepared::Exact(by_protocol) = prepared else { panic!("exact templates") };
         let plain = Plain::read(packet, frame, by_protocol)?;
         let mut out = Out::with_capacity(4096);
         let template = plain.by_tag.of(frame);
         let mut flow = template.fill_for(packet, 7, &mut out).unwrap();
         fill_link(&mut flow, packet, frame, Port(9)).unwrap();
-        plain.fill(&mut flow, frame, version);
+        plain.fill(&mut flow, frame);
         flow.finish().unwrap();
         Some(out.as_slice().to_vec())
     }
@@ -323,7 +318,7 @@ pub(crate) mod tests {
                 let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
                 let prepared = Prepared::new(&settings, &network(), version).unwrap();
                 let Some(frame) = Frame::read(&packet) else { continue };
-                if let Some(short) = by_template(&prepared, &packet, &frame, version) {
+                if let Some(short) = by_template(&prepared, &packet, &frame) {
                     let matching = matching::exact(&packet, &frame, version);
                     prop_assert_eq!(short, by_field(&settings, &matching, &packet, version));
                 }

@@ -123,13 +123,12 @@ impl<H: HostTable> LearningSwitch<H> {
         let now_s = seconds(switch.now());
         let port = match &self.straight {
             Prepared::Exact(templates) => {
-                let version = switch.version();
                 let (frame, plain) = Plain::untagged(packet, templates)?;
                 let port = self.hosts.with_flows(packet, &frame, now_s)?.port();
                 let template = &plain.by_tag.untagged;
                 let mut flow = switch.install_for(packet, template).ok()?;
                 prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
-                plain.fill(&mut flow, &frame, version);
+                plain.fill(&mut flow, &frame);
                 flow.finish().ok()?;
                 port
             }
@@ -333,10 +332,10 @@ impl<H: HostTable> LearningSwitch<H> {
             }
             Prepared::Exact(templates) => match Plain::read(packet, frame, templates) {
                 Some(plain) => {
-                    let (template, version) = (plain.by_tag.of(frame), switch.version());
+                    let template = plain.by_tag.of(frame);
                     let mut flow = switch.install_for(packet, template)?;
                     prepared::fill_link(&mut flow, packet, frame, port)?;
-                    plain.fill(&mut flow, frame, version);
+                    plain.fill(&mut flow, frame);
                     flow.finish()?;
                 }
                 None => self.install_exact(switch, packet, frame, port)?,
