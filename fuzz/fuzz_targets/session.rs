@@ -6,10 +6,8 @@
 
 use std::time::Duration;
 
-use bellrock_openflow::{MultipartKind, Out, Version};
-use bellrock_session::{
-    Controller, Event, RequestKind, Settings, Switch, SwitchDescription, Versions, xid,
-};
+use bellrock_openflow::{MultipartKind, Out, RequestKind, Version};
+use bellrock_session::{Controller, Event, Settings, Switch, SwitchDescription, Versions, xid};
 use libfuzzer_sys::fuzz_target;
 
 /// Small, so that answers sometimes do not fit.

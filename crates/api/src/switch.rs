@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Action, Bytes, EncodeError, Filling, FlowMod, FlowStatsRequest, List, MacAddr, Match,
-    MultipartRequest, Out, PacketOut, Port, RequestBody, ToSwitch, Version, frame, xid,
+    MultipartRequest, Out, PacketOut, Port, RequestBody, RequestKind, ToSwitch, Version, frame,
+    xid,
 };
 
 use crate::packet::Solicitation;
@@ -18,16 +19,11 @@ pub struct Xid(pub u32);
 
 /// Pending requests of a connection, for runtimes.
 pub trait Requests {
-    /// Notes that a message with this id is about to be sent and expects an answer.
+    /// Notes that a request of this kind is about to be sent with this id.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`].
-    fn expect_answer(
-        &mut self,
-        xid: u32,
-        message: &ToSwitch<'_>,
-        now: Duration,
-    ) -> Result<(), Error>;
+    fn expect_answer(&mut self, xid: u32, kind: RequestKind, now: Duration) -> Result<(), Error>;
 
     /// Notes that a barrier is about to be sent behind the request `question`. If the barrier's
     /// reply comes first, the request gets no answer.
@@ -357,25 +353,12 @@ impl<'a> Switch<'a> {
         if let ToSwitch::FlowMod(flow) = message {
             return self.install(flow);
         }
-        let expects_answer = matches!(
-            message,
-            ToSwitch::MultipartRequest(_)
-                | ToSwitch::BarrierRequest
-                | ToSwitch::RoleRequest(_)
-                | ToSwitch::GetAsyncRequest
-                | ToSwitch::GetConfigRequest
-                | ToSwitch::QueueGetConfigRequest(_)
-                | ToSwitch::FeaturesRequest
-                | ToSwitch::EchoRequest(_)
-        );
-        if !expects_answer {
-            return self.write(message);
-        }
+        let Some(kind) = RequestKind::of(message) else { return self.write(message) };
         let mark = self.mark();
         let xid = self.write(message)?;
-        let asked = self.requests.expect_answer(xid.0, message, self.now);
+        let asked = self.requests.expect_answer(xid.0, kind, self.now);
         self.or_undo(mark, asked)?;
-        if matches!(message, ToSwitch::MultipartRequest(_)) {
+        if let RequestKind::Multipart(_) = kind {
             let followed = self.follow(xid);
             self.or_undo(mark, followed)?;
         }

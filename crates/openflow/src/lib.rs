@@ -47,6 +47,7 @@ mod port;
 mod prerequisite;
 mod print;
 mod reader;
+mod request;
 mod template;
 mod typed_action;
 mod wire;
@@ -71,4 +72,5 @@ pub use port::{
 };
 pub use prerequisite::Prerequisite;
 pub use reader::Reading;
+pub use request::RequestKind;
 pub use template::{Filling, FlowTemplate, MAX_TEMPLATE_LEN};

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::openflow::{Capabilities, FixedStr, Out, xid};
+use bellrock_api::openflow::{Capabilities, FixedStr, Out, RequestKind, xid};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
     AppId, Cookie, Description, Dpid, Error, MacAddr, Port, PortDesc, Result, Switch, SwitchInfo,
-    ToSwitch, Version,
+    Version,
 };
 
 /// Bytes that all apps may write in one turn.
@@ -50,7 +50,7 @@ pub(crate) fn event<T>(
 struct Asked;
 
 impl Requests for Asked {
-    fn expect_answer(&mut self, _: u32, _: &ToSwitch<'_>, _: Duration) -> Result<(), Error> {
+    fn expect_answer(&mut self, _: u32, _: RequestKind, _: Duration) -> Result<(), Error> {
         Ok(())
     }
 

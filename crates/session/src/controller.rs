@@ -6,8 +6,8 @@ mod messages;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port, ToSwitch, Version,
-    frame,
+    Action, Bytes, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port, RequestKind, ToSwitch,
+    Version, frame,
 };
 
 use crate::close::{Close, Stop};
@@ -15,7 +15,7 @@ use crate::description::SwitchDescription;
 use crate::event::{Counters, Event};
 use crate::hello;
 use crate::limiter::Limiter;
-use crate::requests::{RequestError, RequestKind, Requests};
+use crate::requests::{RequestError, Requests};
 use crate::settings::Settings;
 use crate::xid;
 use handshake::Stage;

@@ -2,10 +2,10 @@
 
 use bellrock_openflow::{
     DecodeError, ErrorMessage, Experimenter, FlowRemoved, FromSwitch, MultipartKind, PacketIn,
-    PortStatus,
+    PortStatus, RequestKind,
 };
 
-use crate::requests::{Gathered, RequestKind};
+use crate::requests::Gathered;
 
 /// The event of a message. Borrows from the received bytes.
 #[derive(Debug)]

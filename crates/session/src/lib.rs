@@ -58,6 +58,6 @@ pub use controller::{Controller, PACKET_WAIT, Pending};
 pub use description::{MAX_PORTS, Missing, SwitchDescription};
 pub use event::{Counters, Event};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
-pub use requests::{Gathered, RequestError, RequestKind};
+pub use requests::{Gathered, RequestError};
 pub use settings::{Settings, Versions};
 pub use switch::Switch;

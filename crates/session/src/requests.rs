@@ -3,48 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use bellrock_openflow::{DecodeError, FromSwitch, MultipartKind, ReplyBody, Version};
-
-/// The kind of a request, which decides the reply that ends it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestKind {
-    /// An echo of the caller.
-    Echo,
-    /// `FEATURES_REQUEST`.
-    Features,
-    /// `GET_CONFIG_REQUEST`.
-    Config,
-    /// `BARRIER_REQUEST`.
-    Barrier,
-    /// `QUEUE_GET_CONFIG_REQUEST`.
-    QueueConfig,
-    /// `ROLE_REQUEST`.
-    Role,
-    /// `GET_ASYNC_REQUEST`.
-    Async,
-    /// An experimenter's message that expects an answer.
-    Experimenter,
-    /// `MULTIPART_REQUEST` (1.0: `STATS_REQUEST`) of this kind.
-    Multipart(MultipartKind),
-}
-
-impl RequestKind {
-    /// The kind of request that a message answers; `None` if it is not a reply. Multipart replies
-    /// are handled separately, since they come in parts.
-    pub(crate) fn answered_by(message: &FromSwitch<'_>) -> Option<Self> {
-        Some(match message {
-            FromSwitch::EchoReply(_) => RequestKind::Echo,
-            FromSwitch::FeaturesReply(_) => RequestKind::Features,
-            FromSwitch::GetConfigReply(_) => RequestKind::Config,
-            FromSwitch::BarrierReply => RequestKind::Barrier,
-            FromSwitch::QueueGetConfigReply(_) => RequestKind::QueueConfig,
-            FromSwitch::RoleReply(_) => RequestKind::Role,
-            FromSwitch::GetAsyncReply(_) => RequestKind::Async,
-            FromSwitch::Experimenter(_) => RequestKind::Experimenter,
-            _ => return None,
-        })
-    }
-}
+use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, RequestKind, Version};
 
 /// Why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

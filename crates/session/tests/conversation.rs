@@ -8,12 +8,10 @@ use std::time::Duration;
 use bellrock_openflow::{
     Action, Bytes, ErrorCode, FlowMod, FlowRemoved, FlowRemovedReason, FromSwitch, Match,
     MatchView, Message, MultipartKind, MultipartRequest, Out, PacketIn, PacketInReason, Port,
-    PortDesc, PortReason, PortState, PortStatus, RequestBody, Role, RoleKind, ToSwitch, Version,
-    frame,
+    PortDesc, PortReason, PortState, PortStatus, RequestBody, RequestKind, Role, RoleKind,
+    ToSwitch, Version, frame,
 };
-use bellrock_session::{
-    Close, Controller, Event, RequestKind, Settings, SwitchDescription, Versions,
-};
+use bellrock_session::{Close, Controller, Event, Settings, SwitchDescription, Versions};
 use common::{
     Alone, Half, OUT_BYTES, Pair, VERSIONS, asked, bytes, description, ms, port, raw, refuse,
     to_switch,

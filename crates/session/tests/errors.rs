@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Bytes, EncodeError, ErrorCode, ErrorMessage, FromSwitch, MessageKind, MultipartKind, Out,
-    ToSwitch, Version,
+    RequestKind, ToSwitch, Version,
 };
-use bellrock_session::{Close, Event, RequestKind, Settings, xid};
+use bellrock_session::{Close, Event, Settings, xid};
 use common::{Alone, OUT_BYTES, VERSIONS, bytes, ms, raw, to_switch};
 
 /// Takes the errors that were sent: xid, code, data.

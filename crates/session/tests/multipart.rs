@@ -6,9 +6,10 @@ mod common;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Aggregate, FromSwitch, List, MultipartKind, MultipartReply, Port, PortStats, ReplyBody, Version,
+    Aggregate, FromSwitch, List, MultipartKind, MultipartReply, Port, PortStats, ReplyBody,
+    RequestKind, Version,
 };
-use bellrock_session::{Event, RequestKind, Settings};
+use bellrock_session::{Event, Settings};
 use common::{Alone, VERSIONS, bytes, raw};
 
 const PORT_STATS: RequestKind = RequestKind::Multipart(MultipartKind::PortStats);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     Bytes, FromSwitch, List, MatchView, MultipartKind, MultipartReply, MultipartRequest, PacketIn,
-    PacketInReason, Port, ReplyBody, RequestBody, ToSwitch, Version,
+    PacketInReason, Port, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
-use bellrock_session::{Close, Event, Missing, PACKET_WAIT, RequestKind, Settings};
+use bellrock_session::{Close, Event, Missing, PACKET_WAIT, Settings};
 use common::{Alone, Half, VERSIONS, asked, bytes, port, raw, refuse};
 
 /// Maximum time that a packet waits for a missing answer, with timers of this grain.

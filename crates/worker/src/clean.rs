@@ -19,9 +19,10 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{
     EncodeError, FlowStats, FlowStatsRequest, List, MultipartKind, MultipartRequest, RequestBody,
+    RequestKind,
 };
 use bellrock_api::{Cookie, FlowMod, LeftFlows, Match, ReplyBody, SwitchInfo, ToSwitch, Version};
-use bellrock_session::{Gathered, Missing, RequestKind, xid};
+use bellrock_session::{Gathered, Missing, xid};
 use tracing::{debug, info, warn};
 
 use crate::connection::{Cleaning, FlowsAsked, Stage};

@@ -13,13 +13,15 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bellrock_api::openflow::{ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, frame};
+use bellrock_api::openflow::{
+    ErrorMessage, HEADER_LEN, MultipartRequest, Out, RequestBody, RequestKind, frame,
+};
 use bellrock_api::runtime::{Program, Promise, promise};
 use bellrock_api::{
     AppId, Dpid, Error, Loss, Outcome, Programmed, Refusal, Reply, RequestError, Requested, Result,
     ToSwitch, Version, time_for_changes,
 };
-use bellrock_session::{Controller, Gathered, RequestKind, xid};
+use bellrock_session::{Controller, Gathered, xid};
 use tracing::debug;
 
 use crate::draft::draft;

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus};
+use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
-use bellrock_api::{
-    Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo, ToSwitch,
-};
-use bellrock_session::{Close, Controller, Pending, RequestKind, SwitchDescription};
+use bellrock_api::{Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo};
+use bellrock_session::{Close, Controller, Pending, SwitchDescription};
 
 use crate::balance::Burden;
 use crate::confirm::Confirms;
@@ -232,20 +230,9 @@ impl Requests for Asked<'_> {
     fn expect_answer(
         &mut self,
         xid: u32,
-        message: &ToSwitch<'_>,
+        kind: RequestKind,
         now: Duration,
     ) -> bellrock_api::Result<(), Error> {
-        let kind = match message {
-            ToSwitch::MultipartRequest(request) => RequestKind::Multipart(request.body.kind()),
-            ToSwitch::BarrierRequest => RequestKind::Barrier,
-            ToSwitch::RoleRequest(_) => RequestKind::Role,
-            ToSwitch::GetAsyncRequest => RequestKind::Async,
-            ToSwitch::GetConfigRequest => RequestKind::Config,
-            ToSwitch::QueueGetConfigRequest(_) => RequestKind::QueueConfig,
-            ToSwitch::FeaturesRequest => RequestKind::Features,
-            ToSwitch::EchoRequest(_) => RequestKind::Echo,
-            _ => return Ok(()),
-        };
         self.pending
             .request_beside(self.removals.len(), xid, kind, now)
             .map_err(|_| Error::TooManyRequests { waiting: self.pending.count() })

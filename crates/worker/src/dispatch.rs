@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus,
+    ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus, RequestKind,
 };
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
     AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
     ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
-use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, RequestKind, xid};
+use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, xid};
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bellrock_api::Refusal;
-use bellrock_api::openflow::{DecodeError, ErrorMessage, Excerpt};
-use bellrock_session::{RequestKind, xid};
+use bellrock_api::openflow::{DecodeError, ErrorMessage, Excerpt, RequestKind};
+use bellrock_session::xid;
 use tracing::warn;
 
 use crate::confirm::is_confirms;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use bellrock_api::openflow::RequestKind;
 use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, ToSwitch};
-use bellrock_session::{RequestKind, xid};
+use bellrock_session::xid;
 use tracing::warn;
 
 use crate::connection::{Stage, Up};

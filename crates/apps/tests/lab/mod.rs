@@ -8,7 +8,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, Capabilities, FixedStr, FlowCommand, FromSwitch, Instruction, MAX_MESSAGE_LEN,
     MatchView, MultipartRequest, Out, PacketInReason, PacketInView, PacketOut, PortConfig,
-    PortState, RequestBody, xid,
+    PortState, RequestBody, RequestKind, xid,
 };
 use bellrock_api::runtime::{BatchControl, Requests};
 use bellrock_api::{
@@ -34,10 +34,10 @@ impl Requests for NoRequests {
     fn expect_answer(
         &mut self,
         _: u32,
-        message: &ToSwitch<'_>,
+        kind: RequestKind,
         _: Duration,
     ) -> Result<(), bellrock_api::Error> {
-        panic!("asked for an answer: {message:?}");
+        panic!("asked for an answer: {kind:?}");
     }
 
     fn expect_nothing(&mut self, _: u32) {}

@@ -22,7 +22,8 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     ConfigFlags, DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
-    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, SwitchConfig, ToSwitch, Version,
+    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, SwitchConfig, ToSwitch,
+    Version,
 };
 
 use super::Controller;
@@ -30,7 +31,7 @@ use crate::close::{Close, Stop};
 use crate::description::{MAX_PORTS, Missing, SwitchDescription};
 use crate::event::Event;
 use crate::hello;
-use crate::requests::{Gathered, RequestKind};
+use crate::requests::Gathered;
 use crate::xid;
 
 /// Progress of the handshake.

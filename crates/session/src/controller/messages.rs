@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     DecodeError, ErrorCode, ErrorMessage, Frame, FromSwitch, HEADER_LEN, Header, MessageKind,
-    MultipartReply, Out, Reason, ToSwitch,
+    MultipartReply, Out, Reason, RequestKind, ToSwitch,
 };
 
 use super::Controller;
@@ -13,7 +13,7 @@ use crate::close::{Close, Stop};
 use crate::description::Missing;
 use crate::event::Event;
 use crate::hello::{self, ERROR, write_error};
-use crate::requests::{Gathered, Part, RequestKind};
+use crate::requests::{Gathered, Part};
 use crate::xid;
 
 impl Controller {
