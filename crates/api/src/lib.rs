@@ -22,6 +22,7 @@ mod app;
 mod app_id;
 mod batch;
 mod confirm;
+mod counters;
 mod ended;
 mod error;
 mod event;
@@ -59,6 +60,7 @@ pub use confirm::{
     Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Programmed, Reply, RequestError, Requested,
     time_for_changes,
 };
+pub use counters::{Count, Counter, SharedCounter};
 pub use ended::{EndReason, Ended};
 pub use error::{Error, HandlerError, Result};
 /// Header parser of [`PacketIn::headers`].

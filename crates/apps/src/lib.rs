@@ -5,7 +5,6 @@
 
 mod backoff;
 pub mod bandwidth;
-mod counters;
 pub mod global_learning;
 pub mod hub;
 pub mod learning;

@@ -88,7 +88,7 @@ impl Monitor {
     /// The counters of each worker.
     #[must_use]
     pub fn worker_counters(&self) -> Vec<WorkerCounters> {
-        self.shared.counters().iter().map(|counters| counters.read()).collect()
+        self.shared.counters().iter().map(|counters| counters.iter().collect()).collect()
     }
 
     /// The apps of the chain and their states, in order.
@@ -106,7 +106,7 @@ impl Monitor {
     /// The counters of the tasks.
     #[must_use]
     pub fn task_counters(&self) -> WorkerCounters {
-        self.shared.task_counters().read()
+        self.shared.task_counters().iter().collect()
     }
 
     /// The counters of the apps at all switches, also past ones: sums by app and name.

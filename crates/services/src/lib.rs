@@ -20,7 +20,6 @@
 //! ```
 
 pub mod chain;
-mod counters;
 pub mod desired;
 pub mod discovery;
 pub mod hosts;

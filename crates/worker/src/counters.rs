@@ -1,164 +1,134 @@
 //! Counters of a worker: only it writes them, any thread reads them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use bellrock_api::{Counter, counters};
 
-/// Defines counters, with their names and descriptions.
-macro_rules! counters {
-    ($what:literal $counters:ident $table:ident
-     $($(#[doc = $doc:literal])* $name:ident,)*) => {
-        #[doc = $what]
-        ///
-        /// One thread writes; reading from others is safe and a moment old. Aligned so that no
-        /// two workers' counters share a cache line (two lines, because lines are fetched in
-        /// pairs).
-        #[repr(align(128))]
-        #[derive(Debug, Default)]
-        pub struct $counters { $($(#[doc = $doc])* pub $name: Counter,)* }
+/// Name and meaning of each counter of a worker.
+pub const COUNTERS: &[(&str, &str)] = Counters::ALL;
 
-        /// Name and meaning of each counter.
-        pub const $table: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*)),)*];
-
-        impl $counters {
-            /// All counters, by name.
-            pub fn read(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.get()),)*]
-            }
-        }
-    };
-}
+/// Name and meaning of each counter of the tasks.
+pub const TASK_COUNTERS: &[(&str, &str)] = TaskCounters::ALL;
 
 counters! {
-    "Counters of a worker since its start."
-    Counters COUNTERS
-    /// Connections that were accepted.
-    connections_opened,
-    /// Connections that ended, for any reason.
-    connections_closed,
-    /// Connections whose handshake was not finished in time.
-    handshake_timeouts,
-    /// Connections that were closed because they broke the protocol.
-    protocol_closes,
-    /// Connections that were closed because nothing more came from them.
-    dead_closes,
-    /// Connections that were closed because their switches read no more bytes.
-    stalled_closes,
-    /// Connections that were closed because unfinished replies took up too much memory.
-    unfinished_closes,
-    /// Switches that came up.
-    switches_up,
-    /// Switches that went down.
-    switches_down,
-    /// Switches that were handed over to another worker.
-    switches_handed_over,
-    /// Switches that were taken over from another worker.
-    switches_taken_over,
-    /// Auxiliary connections that were refused.
-    auxiliary_refused,
-    /// Connections that were refused because their datapath id is connected and alive.
-    duplicates_refused,
-    /// Connections that were closed because a new one with the same datapath id replaced them.
-    duplicates_replaced,
-    /// Bytes received.
-    bytes_in,
-    /// Bytes passed to the transport.
-    bytes_out,
-    /// Reads that brought bytes.
-    reads,
-    /// Writes of answers to the transport.
-    writes,
-    /// Times that a switch was not read because too much waits to be written to it.
-    pauses,
-    /// Packet-ins that reached the apps.
-    packet_ins,
-    /// Packet-ins that were dropped because a switch sent more than its limit a second.
-    packet_ins_over_limit,
-    /// Packet-ins that were dropped because the switch was not up yet.
-    packet_ins_early,
-    /// Messages other than packet-ins that were dropped during the handshake.
-    messages_early,
-    /// Ports that were left out, because a switch has more than 8,192.
-    ports_left_out,
-    /// Packet-ins that no app consumed.
-    packet_ins_unhandled,
-    /// Errors that handlers returned.
-    handler_errors,
-    /// Panics of handlers that were caught.
-    handler_panics,
-    /// Apps that were disabled because their handlers panicked repeatedly.
-    apps_disabled,
-    /// OpenFlow errors that switches sent.
-    errors_received,
-    /// Table-miss entries that switches refused.
-    table_miss_refused,
-    /// Messages that could not be decoded.
-    malformed,
-    /// Replies to no request, and hellos after the first.
-    unexpected,
-    /// OpenFlow errors that were not sent, because a switch caused more than the limit a second.
-    errors_suppressed,
-    /// Requests that were given up because no answer came in time.
-    requests_unanswered,
-    /// Removals of apps that did not happen, because the switch did not report its flows (1.0).
-    removals_unanswered,
-    /// Multipart replies that were dropped because they grew too large.
-    multipart_overflows,
-    /// Changes of switches that were sent to be confirmed.
-    changes_sent,
-    /// Changes that switches have confirmed.
-    changes_confirmed,
-    /// Changes that switches have refused.
-    changes_refused,
-    /// Changes with an unknown outcome: the connection ended, or the switch did not confirm in
-    /// time.
-    changes_unknown,
-    /// Messages from other threads for switches of this worker.
-    mail_in,
-    /// Messages from other threads whose switch was gone before they were sent.
-    mail_undeliverable,
-    /// Flows of an earlier run that were removed when their switch came up.
-    stale_flows_removed,
-    /// Flows of an earlier run that their app adopted.
-    flows_adopted,
-    /// Events of switches that were not published, because there were too many.
-    events_left_out,
-    /// Log lines about switches that were not written, because there were too many.
-    log_lines_left_out,
-}
-
-counters! {
-    "Counters of the tasks of a controller since its start."
-    TaskCounters TASK_COUNTERS
-    /// Tasks that were started.
-    tasks_started,
-    /// Tasks that finished.
-    tasks_finished,
-    /// Tasks that were cancelled, or that ended when the controller stopped.
-    tasks_cancelled,
-    /// Panics of tasks.
-    tasks_panicked,
-    /// Restarts of supervised tasks after a panic.
-    tasks_started_again,
-    /// Tasks that were not run, because there were too many or the controller had stopped.
-    tasks_refused,
-    /// Turns of tasks.
-    task_polls,
-}
-
-/// A number that one thread adds to and other threads read.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds, without an atomic read-modify-write: only the owner calls it.
-    #[inline]
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    /// Counters of a worker since its start.
+    ///
+    /// One thread writes; reading from others is safe and a moment old. Aligned so that no two
+    /// workers' counters share a cache line (two lines, because lines are fetched in pairs).
+    #[repr(align(128))]
+    pub struct Counters: Counter {
+        /// Connections that were accepted.
+        connections_opened,
+        /// Connections that ended, for any reason.
+        connections_closed,
+        /// Connections whose handshake was not finished in time.
+        handshake_timeouts,
+        /// Connections that were closed because they broke the protocol.
+        protocol_closes,
+        /// Connections that were closed because nothing more came from them.
+        dead_closes,
+        /// Connections that were closed because their switches read no more bytes.
+        stalled_closes,
+        /// Connections that were closed because unfinished replies took up too much memory.
+        unfinished_closes,
+        /// Switches that came up.
+        switches_up,
+        /// Switches that went down.
+        switches_down,
+        /// Switches that were handed over to another worker.
+        switches_handed_over,
+        /// Switches that were taken over from another worker.
+        switches_taken_over,
+        /// Auxiliary connections that were refused.
+        auxiliary_refused,
+        /// Connections that were refused because their datapath id is connected and alive.
+        duplicates_refused,
+        /// Connections that were closed because a new one with the same datapath id replaced them.
+        duplicates_replaced,
+        /// Bytes received.
+        bytes_in,
+        /// Bytes passed to the transport.
+        bytes_out,
+        /// Reads that brought bytes.
+        reads,
+        /// Writes of answers to the transport.
+        writes,
+        /// Times that a switch was not read because too much waits to be written to it.
+        pauses,
+        /// Packet-ins that reached the apps.
+        packet_ins,
+        /// Packet-ins that were dropped because a switch sent more than its limit a second.
+        packet_ins_over_limit,
+        /// Packet-ins that were dropped because the switch was not up yet.
+        packet_ins_early,
+        /// Messages other than packet-ins that were dropped during the handshake.
+        messages_early,
+        /// Ports that were left out, because a switch has more than 8,192.
+        ports_left_out,
+        /// Packet-ins that no app consumed.
+        packet_ins_unhandled,
+        /// Errors that handlers returned.
+        handler_errors,
+        /// Panics of handlers that were caught.
+        handler_panics,
+        /// Apps that were disabled because their handlers panicked repeatedly.
+        apps_disabled,
+        /// OpenFlow errors that switches sent.
+        errors_received,
+        /// Table-miss entries that switches refused.
+        table_miss_refused,
+        /// Messages that could not be decoded.
+        malformed,
+        /// Replies to no request, and hellos after the first.
+        unexpected,
+        /// OpenFlow errors that were not sent, because a switch caused more than the limit a second.
+        errors_suppressed,
+        /// Requests that were given up because no answer came in time.
+        requests_unanswered,
+        /// Removals of apps that did not happen, because the switch did not report its flows (1.0).
+        removals_unanswered,
+        /// Multipart replies that were dropped because they grew too large.
+        multipart_overflows,
+        /// Changes of switches that were sent to be confirmed.
+        changes_sent,
+        /// Changes that switches have confirmed.
+        changes_confirmed,
+        /// Changes that switches have refused.
+        changes_refused,
+        /// Changes with an unknown outcome: the connection ended, or the switch did not confirm in
+        /// time.
+        changes_unknown,
+        /// Messages from other threads for switches of this worker.
+        mail_in,
+        /// Messages from other threads whose switch was gone before they were sent.
+        mail_undeliverable,
+        /// Flows of an earlier run that were removed when their switch came up.
+        stale_flows_removed,
+        /// Flows of an earlier run that their app adopted.
+        flows_adopted,
+        /// Events of switches that were not published, because there were too many.
+        events_left_out,
+        /// Log lines about switches that were not written, because there were too many.
+        log_lines_left_out,
     }
+}
 
-    /// The current value.
-    #[must_use]
-    #[inline]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+counters! {
+    /// Counters of the tasks of a controller since its start. One thread at a time writes each of
+    /// them: the task worker, or a thread with the lock of the list of tasks.
+    #[repr(align(128))]
+    pub struct TaskCounters: Counter {
+        /// Tasks that were started.
+        tasks_started,
+        /// Tasks that finished.
+        tasks_finished,
+        /// Tasks that were cancelled, or that ended when the controller stopped.
+        tasks_cancelled,
+        /// Panics of tasks.
+        tasks_panicked,
+        /// Restarts of supervised tasks after a panic.
+        tasks_started_again,
+        /// Tasks that were not run, because there were too many or the controller had stopped.
+        tasks_refused,
+        /// Turns of tasks.
+        task_polls,
     }
 }

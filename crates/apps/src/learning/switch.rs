@@ -618,7 +618,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.counters.report(report);
+        self.counters.iter().for_each(|(name, n)| report(name, n));
         self.storm.counters(report);
     }
 }

@@ -1,11 +1,10 @@
 //! News for the task that installs flows: from handlers, and from watches.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{Dpid, Network, Port};
+use bellrock_api::{Dpid, Network, Port, SharedCounter};
 use bellrock_services::paths::paths;
 
 use super::flows::{Pair, Traffic};
@@ -31,7 +30,7 @@ pub(super) struct Inbox {
     pub(super) receiver: Receiver<News>,
     /// Switches that have connected since the task last read this map. Their flows are unknown. The
     /// value counts the flows sent to the switch.
-    up: Mutex<BTreeMap<Dpid, Arc<AtomicU64>>>,
+    up: Mutex<BTreeMap<Dpid, Arc<SharedCounter>>>,
 }
 
 impl Default for Inbox {
@@ -48,18 +47,18 @@ impl Inbox {
     }
 
     /// Reports a connected switch. Never lost: if the queue is full, its items wake the task.
-    pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<AtomicU64>) {
+    pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<SharedCounter>) {
         self.up().insert(dpid, flow_mods);
         self.tell(News::Changed);
     }
 
     /// Returns the switches that have connected since the last call.
-    pub(super) fn take_up(&self) -> BTreeMap<Dpid, Arc<AtomicU64>> {
+    pub(super) fn take_up(&self) -> BTreeMap<Dpid, Arc<SharedCounter>> {
         std::mem::take(&mut self.up())
     }
 
     /// A panic under this lock leaves the map whole: each change is one call.
-    fn up(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<AtomicU64>>> {
+    fn up(&self) -> MutexGuard<'_, BTreeMap<Dpid, Arc<SharedCounter>>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -21,12 +21,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellrock_api::{
-    Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed, Snapshot,
-    SwitchPort, Watch,
+    Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed,
+    SharedCounter, Snapshot, SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
@@ -157,7 +156,7 @@ struct Routes {
     /// Whether the network is complete, so that flows of an earlier run may be changed.
     is_whole: bool,
     /// Counts the flows sent to each switch.
-    flow_mods: BTreeMap<Dpid, Arc<AtomicU64>>,
+    flow_mods: BTreeMap<Dpid, Arc<SharedCounter>>,
 }
 
 impl Routes {
@@ -477,7 +476,7 @@ impl Routes {
 
     fn send(&self, dpid: Dpid, changes: Vec<Change>) -> Programmed {
         if let Some(flow_mods) = self.flow_mods.get(&dpid) {
-            flow_mods.fetch_add(changes.len() as u64, Ordering::Relaxed);
+            flow_mods.add(changes.len() as u64);
         }
         self.network.program(dpid, changes)
     }

@@ -1,12 +1,11 @@
 //! The handler of routing for packets that come to the controller.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bellrock_api::{
     Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, Host, HostId, Hosts, MacAddr, Network,
-    PacketIn, Port, Reader, Result, Switch, SwitchPort, Verdict,
+    PacketIn, Port, Reader, Result, SharedCounter, Switch, SwitchPort, Verdict,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
@@ -27,7 +26,7 @@ pub struct RoutingSwitch {
     inbox: Arc<Inbox>,
     counters: Counters,
     /// Counts the flows that the task sends to the switch.
-    flow_mods: Arc<AtomicU64>,
+    flow_mods: Arc<SharedCounter>,
     floods: Allowance,
 }
 
@@ -72,8 +71,8 @@ impl Handler for RoutingSwitch {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("flow_mods", self.flow_mods.load(Ordering::Relaxed));
-        self.counters.report(report);
+        report("flow_mods", self.flow_mods.get());
+        self.counters.iter().for_each(|(name, n)| report(name, n));
     }
 }
 
@@ -82,7 +81,7 @@ impl RoutingSwitch {
         settings: RoutingSettings,
         network: Network,
         inbox: Arc<Inbox>,
-        flow_mods: Arc<AtomicU64>,
+        flow_mods: Arc<SharedCounter>,
     ) -> Self {
         RoutingSwitch {
             settings,

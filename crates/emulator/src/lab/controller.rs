@@ -180,8 +180,8 @@ impl Controller {
 
     /// The sum of a counter over all workers, or a counter of the tasks. Zero if unknown.
     pub(super) fn counter(&self, name: &str) -> u64 {
-        let workers = self.shared.counters().iter().flat_map(|counters| counters.read());
-        let all = workers.chain(self.shared.task_counters().read());
+        let workers = self.shared.counters().iter().flat_map(|counters| counters.iter());
+        let all = workers.chain(self.shared.task_counters().iter());
         all.filter(|(its, _)| *its == name).map(|(_, n)| n).sum()
     }
 

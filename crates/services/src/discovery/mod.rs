@@ -23,9 +23,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Network, Publisher, SwitchInfo, SwitchPort, Topology};
+use bellrock_api::{
+    App, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, Topology, counters,
+};
 
-use crate::counters::counters;
 use crate::registry::Registry;
 pub(crate) use key::secret;
 pub use key::{Key, MIN_KEY_LEN, NoRandomness, ParseKeyError};
@@ -85,30 +86,30 @@ enum Told {
 }
 
 counters! {
-    /// Counters of discovery for each switch.
-    Counts {
+    /// Counters of discovery for each switch. The handler and the task both add to them.
+    pub(super) struct Counts: SharedCounter {
         /// Announcements sent.
-        sent: "announcements_sent",
+        announcements_sent,
         /// Announcements received that this start of the controller signed.
-        heard: "announcements_heard",
+        announcements_heard,
         /// LLDP frames that claimed to be announcements but had no valid signature.
-        forged: "announcements_forged",
+        announcements_forged,
         /// Announcements that were used before, or are too old.
-        replayed: "announcements_replayed",
+        announcements_replayed,
         /// Announcements received at the port that sent them.
-        reflected: "announcements_reflected",
+        announcements_reflected,
         /// Announcements that may have come over a relay between hosts.
-        suspected: "announcements_suspected",
+        announcements_suspected,
         /// Announcements of another controller with the same key, or of an earlier start.
-        other_instance: "announcements_of_others",
+        announcements_of_others,
         /// LLDP frames of other devices, passed on to the apps.
-        foreign: "lldp_of_others",
+        lldp_of_others,
         /// LLDP frames above a port's limit.
-        over_limit: "lldp_over_limit",
+        lldp_over_limit,
         /// Announcements lost because the controller was too busy.
-        lost: "announcements_lost",
+        announcements_lost,
         /// Flows for announcements that switches refused.
-        flow_refused: "announcement_flow_refused",
+        announcement_flow_refused,
     }
 }
 

@@ -128,7 +128,7 @@ impl DiscoverySwitch {
         let sent = switch.now() + self.control.one_way();
         let data = state.frame.sign(key, sent, nonce);
         switch.send_packet(data, &[Action::output(port)])?;
-        self.counts.sent.add(1);
+        self.counts.announcements_sent.add(1);
         Ok(())
     }
 
@@ -166,27 +166,27 @@ impl DiscoverySwitch {
         let at = SwitchPort::new(self.dpid, packet.in_port());
         let Some(state) = self.ports.get_mut(&at.port) else { return Verdict::Pass };
         if state.heard == LLDP_PER_PORT_PER_S {
-            self.counts.over_limit.add(1);
+            self.counts.lldp_over_limit.add(1);
             return Verdict::Consume;
         }
         state.heard += 1;
         let announcement = match Lldp::read(packet.data(), &self.shared.secrets.key) {
             Lldp::Announcement(announcement) => announcement,
             Lldp::Forged => {
-                self.counts.forged.add(1);
+                self.counts.announcements_forged.add(1);
                 self.tell(Told::Forged(at));
                 return Verdict::Consume;
             }
             Lldp::Foreign => {
-                self.counts.foreign.add(1);
+                self.counts.lldp_of_others.add(1);
                 return Verdict::Pass;
             }
         };
         if announcement.instance != self.shared.secrets.instance {
-            self.counts.other_instance.add(1);
+            self.counts.announcements_of_others.add(1);
             return Verdict::Consume;
         }
-        self.counts.heard.add(1);
+        self.counts.announcements_heard.add(1);
         let arrived = switch.now().saturating_sub(self.control.one_way());
         self.tell(Told::Heard(Heard {
             from: announcement.from,
@@ -213,7 +213,7 @@ impl DiscoverySwitch {
 
     fn tell(&self, told: Told) {
         if self.shared.tell.try_send(told).is_err() {
-            self.counts.lost.add(1);
+            self.counts.announcements_lost.add(1);
         }
     }
 }
@@ -300,7 +300,7 @@ impl Handler for DiscoverySwitch {
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
         if self.brings.refused((&self.network, self.dpid), xid.0, error, switch.now()) {
-            self.counts.flow_refused.add(1);
+            self.counts.announcement_flow_refused.add(1);
         }
         Ok(())
     }
@@ -338,7 +338,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.counts.report(report);
+        self.counts.iter().for_each(|(name, n)| report(name, n));
     }
 }
 

@@ -119,8 +119,8 @@ fn deal(links: &mut Links, shared: &Shared, told: Told, network: &Network) {
     }
     let Some(counts) = shared.counts.of(heard.to.dpid) else { return };
     match outcome {
-        Outcome::Replayed => counts.replayed.add(1),
-        Outcome::Reflected => counts.reflected.add(1),
-        _ => counts.suspected.add(1),
+        Outcome::Replayed => counts.announcements_replayed.add(1),
+        Outcome::Reflected => counts.announcements_reflected.add(1),
+        _ => counts.announcements_suspected.add(1),
     }
 }

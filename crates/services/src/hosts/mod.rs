@@ -27,9 +27,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{App, Dpid, Hosts, Needs, Network, Publisher, Refusal, SwitchInfo, SwitchPort};
+use bellrock_api::{
+    App, Dpid, Hosts, Needs, Network, Publisher, Refusal, SharedCounter, SwitchInfo, SwitchPort,
+    counters,
+};
 
-use crate::counters::counters;
 use crate::discovery::{NoRandomness, secret};
 use crate::registry::Registry;
 pub use believed::{BelievedHosts, believe};
@@ -86,26 +88,26 @@ struct PerSwitch {
 }
 
 counters! {
-    /// Counters of host tracking for each switch.
-    Counts {
+    /// Counters of host tracking for each switch. The handler and the task both add to them.
+    pub(super) struct Counts: SharedCounter {
         /// Packets dropped because the host with their source address is elsewhere.
-        claims: "claims_dropped",
+        claims_dropped,
         /// Claims refused because the host answered at its port.
-        refused: "claims_refused",
+        claims_refused,
         /// Hosts not learnt because their port has its maximum of hosts.
-        port_full: "over_port_limit",
+        over_port_limit,
         /// Hosts not learnt because the network has its maximum of hosts.
-        full: "over_limit",
+        over_limit,
         /// Packets not looked into because their port had too many sightings.
-        over_limit: "sightings_over_limit",
+        sightings_over_limit,
         /// Sightings lost because the controller was too busy.
-        lost: "sightings_lost",
+        sightings_lost,
         /// Probes sent to hosts.
-        probes: "probes_sent",
+        probes_sent,
         /// Requests to the switch for the packet counts of a host's flows.
-        counted: "packet_counts_asked",
+        packet_counts_asked,
         /// Frames from the source address of probes that were dropped.
-        impostors: "probe_address_used",
+        probe_address_used,
     }
 }
 

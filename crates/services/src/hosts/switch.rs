@@ -146,13 +146,13 @@ impl HostsAtSwitch {
         }
         // Each host at its known port is reported again once in a while.
         if !self.may_tell(at.port, is_here && !was_seen) {
-            self.own.counts.over_limit.add(1);
+            self.own.counts.sightings_over_limit.add(1);
             return if is_known && !is_here { self.claim() } else { to_apps };
         }
         match self.shared.tell.try_send(News::Seen(Sighting { host, at, told })) {
             Ok(()) if is_here => self.cache.insert(key, at.port),
             Ok(()) => {}
-            Err(_) => self.own.counts.lost.add(1),
+            Err(_) => self.own.counts.sightings_lost.add(1),
         }
         // Until a claim is decided, packets with the host's address from another port are dropped.
         if is_known && !is_here { self.claim() } else { to_apps }
@@ -161,7 +161,7 @@ impl HostsAtSwitch {
     /// Drops a packet from the source address of probes, and reports it: nothing but an attack
     /// sends it. Apps that learnt the address would send answers of hosts to that port.
     fn impostor(&mut self, at: SwitchPort) -> Verdict {
-        self.own.counts.impostors.add(1);
+        self.own.counts.probe_address_used.add(1);
         let told = self.told.entry(at.port).or_default();
         if !std::mem::replace(&mut told.impostor, true) {
             self.tell(News::ProbeAddress(at));
@@ -171,13 +171,13 @@ impl HostsAtSwitch {
 
     fn tell(&self, news: News) {
         if self.shared.tell.try_send(news).is_err() {
-            self.own.counts.lost.add(1);
+            self.own.counts.sightings_lost.add(1);
         }
     }
 
     /// Drops a packet with the address of a host that is elsewhere.
     fn claim(&self) -> Verdict {
-        self.own.counts.claims.add(1);
+        self.own.counts.claims_dropped.add(1);
         Verdict::Consume
     }
 
@@ -251,7 +251,7 @@ impl Handler for HostsAtSwitch {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.own.counts.report(report);
+        self.own.counts.iter().for_each(|(name, n)| report(name, n));
     }
 }
 

@@ -86,7 +86,7 @@ fn ask_switches(
     tracker.counts.drain(..).for_each(|counted| counting.ask(counted));
     for dpid in counting.send(network) {
         if let Some(own) = shared.switches.of(dpid) {
-            own.counts.counted.add(1);
+            own.counts.packet_counts_asked.add(1);
         }
     }
 }
@@ -115,9 +115,9 @@ fn publish(
         let (Refused::Claim(at) | Refused::PortFull(at) | Refused::Full(at)) = refused;
         let Some(own) = shared.switches.of(at.dpid) else { continue };
         match refused {
-            Refused::Claim(_) => own.counts.refused.add(1),
-            Refused::PortFull(_) => own.counts.port_full.add(1),
-            Refused::Full(_) => own.counts.full.add(1),
+            Refused::Claim(_) => own.counts.claims_refused.add(1),
+            Refused::PortFull(_) => own.counts.over_port_limit.add(1),
+            Refused::Full(_) => own.counts.sightings_over_limit.add(1),
         }
     }
     for event in tracker.events.drain(..) {
@@ -134,7 +134,7 @@ fn ask(network: &Network, shared: &Shared, Probe { at, host, ip }: Probe) -> boo
     if sent.is_ok()
         && let Some(own) = shared.switches.of(at.dpid)
     {
-        own.counts.probes.add(1);
+        own.counts.probes_sent.add(1);
     }
     !matches!(sent, Err(Error::Full(_)))
 }

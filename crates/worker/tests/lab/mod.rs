@@ -352,8 +352,7 @@ impl Lab {
     /// A counter of each worker.
     pub fn counters(&self, name: &str) -> Vec<u64> {
         let of = |(worker, _): &(Worker, Wires)| {
-            let counters = worker.counters().read();
-            counters.iter().find(|(its, _)| *its == name).unwrap().1
+            worker.counters().iter().find(|(its, _)| *its == name).unwrap().1
         };
         self.workers.iter().map(of).collect()
     }

@@ -79,7 +79,7 @@ fn a_sighting_that_is_lost_comes_with_the_next_packet() {
         scene.handler.shared.tell.try_send(other).unwrap();
     }
     scene.sees(0);
-    assert_eq!((scene.told(), scene.handler.own.counts.lost.get()), (MAX_WAITING, 1));
+    assert_eq!((scene.told(), scene.handler.own.counts.sightings_lost.get()), (MAX_WAITING, 1));
     scene.sees(0);
     scene.sees(0);
     assert_eq!(scene.told(), 1);
