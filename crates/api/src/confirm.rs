@@ -2,13 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bellrock_openflow::{DecodeError, MultipartKind, ReplyBody, Version};
+use futures_channel::oneshot;
 
-use crate::waiting::wake;
+use crate::waiting::contain;
 use crate::{AppId, Change, Dpid, Error, Loss, Outcome, Refusal};
 
 /// Default time for a switch to confirm changes.
@@ -184,49 +184,33 @@ impl Future for Requested {
 
 /// Delivers one value to a task, once.
 #[derive(Debug)]
-pub struct Promise<T>(Arc<Mutex<Slot<T>>>);
+pub struct Promise<T>(Option<oneshot::Sender<T>>);
 
 /// Waits for the value of a [`Promise`]. `None` if the promise was dropped.
 #[must_use = "nothing waits unless it is awaited"]
 #[derive(Debug)]
-pub struct Answer<T>(Arc<Mutex<Slot<T>>>);
-
-#[derive(Debug)]
-struct Slot<T> {
-    value: Option<T>,
-    /// The promise is gone: no value comes any more.
-    over: bool,
-    waiting: Option<Waker>,
-}
+pub struct Answer<T>(oneshot::Receiver<T>);
 
 /// Makes a promise and its answer.
 pub fn promise<T>() -> (Promise<T>, Answer<T>) {
-    let slot = Arc::new(Mutex::new(Slot { value: None, over: false, waiting: None }));
-    (Promise(Arc::clone(&slot)), Answer(slot))
-}
-
-/// A panic cannot leave the slot inconsistent.
-fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+    let (sender, receiver) = oneshot::channel();
+    (Promise(Some(sender)), Answer(receiver))
 }
 
 impl<T> Promise<T> {
     /// Delivers the value.
-    pub fn keep(self, value: T) {
-        lock(&self.0).value = Some(value);
-        // The drop wakes the waiting task.
+    pub fn keep(mut self, value: T) {
+        if let Some(sender) = self.0.take() {
+            contain(|| drop(sender.send(value)));
+        }
     }
 }
 
+/// Wakes the waiting task.
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        let waiting = {
-            let mut slot = lock(&self.0);
-            slot.over = true;
-            slot.waiting.take()
-        };
-        if let Some(waker) = waiting {
-            wake(waker);
+        if let Some(sender) = self.0.take() {
+            contain(|| drop(sender));
         }
     }
 }
@@ -234,19 +218,16 @@ impl<T> Drop for Promise<T> {
 impl<T> Future for Answer<T> {
     type Output = Option<T>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let mut slot = lock(&self.0);
-        if slot.over {
-            return Poll::Ready(slot.value.take());
-        }
-        slot.waiting = Some(context.waker().clone());
-        Poll::Pending
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        Pin::new(&mut self.0).poll(context).map(Result::ok)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Wake, Waker};
 
     use super::*;
 
@@ -264,6 +245,28 @@ mod tests {
         let (promise, answer) = super::promise::<u8>();
         drop(promise);
         assert_eq!(poll(pin!(answer)), Poll::Ready(None));
+    }
+
+    /// The waker of an app must not stop the worker that delivers the value.
+    #[test]
+    fn a_waker_that_panics_does_not_reach_who_keeps_or_drops_the_promise() {
+        struct Panics;
+        impl Wake for Panics {
+            fn wake(self: Arc<Self>) {
+                panic!("on purpose");
+            }
+        }
+        let waker = Waker::from(Arc::new(Panics));
+        for value in [Some(3), None] {
+            let (promise, answer) = promise();
+            let mut answer = pin!(answer);
+            assert!(answer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            match value {
+                Some(value) => promise.keep(value),
+                None => drop(promise),
+            }
+            assert_eq!(poll(answer.as_mut()), Poll::Ready(value));
+        }
     }
 
     #[test]

@@ -3,10 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// Wakes a task. The waker may belong to an app, or to a crate that it uses. A panic in it must not
-/// reach the publisher, which may be a worker's thread.
+/// Wakes a task.
 pub(crate) fn wake(waker: Waker) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+    contain(|| waker.wake());
+}
+
+/// Runs code that wakes a task. The waker may belong to an app, or to a crate that it uses. A panic
+/// in it must not reach the caller, which may be a worker's thread.
+pub(crate) fn contain(wake: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
         // Its `Drop` is code of the app too.
         std::mem::forget(panic);
     }

@@ -160,6 +160,22 @@ impl<T> Watch<T> {
         })
         .await
     }
+
+    /// Waits until the version is greater than `seen`. For a task that waits for several things:
+    ///
+    /// ```
+    /// # use bellrock_api::Network;
+    /// use futures_lite::FutureExt;
+    ///
+    /// # async fn example(network: &Network) {
+    /// let (switches, hosts) = (network.watch_switches(), network.hosts());
+    /// let (up, known) = (switches.load(), hosts.load());
+    /// switches.newer(up.version()).or(hosts.newer(known.version())).await;
+    /// # }
+    /// ```
+    pub async fn newer(&self, seen: u64) {
+        self.changed(seen).await;
+    }
 }
 
 /// A waiting task. When dropped early, it removes its waker.

@@ -7,7 +7,7 @@ use bellrock_api::runtime::Promise;
 use bellrock_api::{Dpid, Host, HostId, Network, SwitchPort};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::{Path, paths};
-use bellrock_services::wait::first;
+use futures_lite::FutureExt;
 
 use super::ledger::{Way, give_back, take_one};
 use super::route::{Route, Standing, carries};
@@ -119,7 +119,11 @@ impl Holding {
             Some(Held { doubt: Some(doubt), .. }) => doubt.look_at.min(doubt.until),
             Some(_) => return order.await,
         };
-        first(order, self.network.sleep_until(look_at)).await.a().unwrap_or(Order::Look)
+        let look = async {
+            self.network.sleep_until(look_at).await;
+            Order::Look
+        };
+        order.or(look).await
     }
 
     fn note(&self, state: State) -> Option<Reservation> {

@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use bellrock_api::runtime::{Promise, promise};
 use bellrock_api::{
-    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, SwitchInfo, SwitchPort, Watch,
+    Answer, App, Dpid, Forwards, HostId, LeftFlows, Needs, Network, SwitchInfo, SwitchPort,
 };
 use bellrock_services::desired::{Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
+use futures_lite::FutureExt;
 
 pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
 use ledger::Ledger;
@@ -353,28 +354,25 @@ impl Reservations {
         }
     }
 
-    /// Makes every reservation check its path after each change.
-    async fn look_whenever<T>(self, changes: Watch<T>) {
-        let mut seen = changes.load().version();
+    /// Makes reservations check their paths: all of them when paths, hosts or switches change, and
+    /// those over a switch each time that it refuses a change.
+    async fn look_at_changes(self, network: Network, desired: Desired) {
+        let (paths, hosts, switches) = (paths(&network), network.hosts(), network.watch_switches());
+        let versions =
+            || (paths.load().version(), hosts.load().version(), switches.load().version());
+        let (mut seen, mut before) = (versions(), desired.state().load());
         loop {
-            seen = changes.changed(seen).await.version();
-            for entry in self.book().values() {
-                give(&entry.orders, Order::Look);
+            let network_changes =
+                paths.newer(seen.0).or(hosts.newer(seen.1)).or(switches.newer(seen.2));
+            network_changes.or(desired.state().newer(before.version())).await;
+            if versions() != std::mem::replace(&mut seen, versions()) {
+                self.book().values().for_each(|entry| give(&entry.orders, Order::Look));
             }
-        }
-    }
-
-    /// Makes reservations check their path, each time that a switch of it refuses a change.
-    async fn look_whenever_refused(self, desired: Desired) {
-        let mut before = desired.state().load();
-        loop {
-            let state = desired.state().changed(before.version()).await;
+            let state = desired.state().load();
             let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
             let new: BTreeSet<Dpid> =
                 state.refusals.iter().filter(is_new).map(|(dpid, _)| *dpid).collect();
-            if !new.is_empty() {
-                self.look_at(&new);
-            }
+            self.look_at(&new);
             before = state;
         }
     }
@@ -481,18 +479,9 @@ impl App for Bandwidth {
         if reservations.0.network.set(network.clone()).is_ok() {
             let desired = network.desired();
             network.spawn("flows of an earlier run", let_left_go(network.clone(), desired.clone()));
-            let its = reservations.clone();
-            let whenever_refused = move || its.clone().look_whenever_refused(desired.clone());
-            network.supervise("look when switches refuse", whenever_refused);
-            let (its, paths) = (reservations.clone(), paths(network));
-            let whenever_paths = move || its.clone().look_whenever(paths.clone());
-            network.supervise("look when paths change", whenever_paths);
-            let (its, hosts) = (reservations.clone(), network.hosts().clone());
-            let whenever_hosts = move || its.clone().look_whenever(hosts.clone());
-            network.supervise("look when hosts change", whenever_hosts);
-            let (its, switches) = (reservations.clone(), network.watch_switches().clone());
-            let whenever_switches = move || its.clone().look_whenever(switches.clone());
-            network.supervise("look when switches change", whenever_switches);
+            let (its, looking) = (reservations.clone(), network.clone());
+            let look = move || its.clone().look_at_changes(looking.clone(), desired.clone());
+            network.supervise("look at changes", look);
         }
     }
 

@@ -23,7 +23,8 @@ use bellrock_api::{App, Forwards, LeftFlows, Needs, Network, SwitchInfo};
 use bellrock_services::desired::{Desired, DesiredFlows, DesiredState};
 use bellrock_services::paths::paths;
 use bellrock_services::reserved::reserve;
-use bellrock_services::wait::{first, until};
+use bellrock_services::wait::until;
+use futures_lite::FutureExt;
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
 use laid::Laid;
@@ -178,14 +179,13 @@ impl Circuits {
             }
             let time = until(&network, again);
             let hosts_change =
-                first(hosts.changed(known_hosts.version()), found.changed(known_found.version()));
-            let network_changes = first(paths.changed(known_paths.version()), hosts_change);
+                hosts.newer(known_hosts.version()).or(found.newer(known_found.version()));
+            let changes = paths.newer(known_paths.version()).or(hosts_change).or(time);
             let waits = self.laid().iter().any(Laid::waits);
             if waits {
-                let switches_change = state.changed(known_state.version());
-                first(network_changes, first(time, switches_change)).await;
+                changes.or(state.newer(known_state.version())).await;
             } else {
-                first(network_changes, time).await;
+                changes.await;
             }
         }
     }

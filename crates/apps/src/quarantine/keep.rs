@@ -14,7 +14,8 @@ use bellrock_api::{
     ToldFlow, ToldForm, Version,
 };
 use bellrock_services::desired::{AUDIT_EVERY, flows_told};
-use bellrock_services::wait::{First, first, until};
+use bellrock_services::wait::until;
+use futures_lite::FutureExt;
 
 use super::list::Blocked;
 use super::lists::{BlockLists, Gaps};
@@ -57,15 +58,14 @@ pub(super) async fn keep(
     let mut telling = ask(asked_at);
     loop {
         // Changes of the lists and retries do not wait for the switch's report.
-        let changed = lists.wanted().changed(wanted.version());
-        let something = first(telling.as_mut(), first(changed, until(&network, again)));
-        let something = something.await;
-        if let First::B(First::A(changed)) = &something {
-            wanted = changed.clone();
-        }
+        let mut report = None;
+        let reported = async { report = Some(telling.as_mut().await) };
+        let changed = lists.wanted().newer(wanted.version());
+        reported.or(changed).or(until(&network, again)).await;
+        wanted = lists.wanted().load();
         let (known, unknown): (BTreeSet<_>, BTreeSet<_>) =
             wanted.all().into_iter().partition(|blocked| blocked.is_known_to(version));
-        if let First::A(told) = something {
+        if let Some(told) = report {
             drops.compare(told, asked_at, &known);
         }
         drops.change(&known).await;

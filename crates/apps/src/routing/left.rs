@@ -16,7 +16,6 @@ use bellrock_api::{Dpid, HostId, Network, Port, SwitchPort};
 use bellrock_services::paths::Paths;
 
 use super::flows::{Traffic, look_for};
-use super::news::{Inbox, News};
 
 /// Time without a change after which a network counts as complete, after a start. Longer than
 /// switches take to reconnect to their controller (Open vSwitch: 8 s).
@@ -52,8 +51,8 @@ struct Waiting {
     settled: Option<Duration>,
     /// Time of the last change of paths or switches.
     since: Duration,
-    /// Time of the next check.
-    alarm: Duration,
+    /// Time of the next check, if the network may be complete then.
+    look_at: Option<Duration>,
 }
 
 impl Left {
@@ -111,9 +110,10 @@ impl Left {
         }
     }
 
-    /// Returns whether the network is complete. If not, the inbox gets news when it may be.
+    /// Returns whether the network is complete. If not, [`Left::look_at`] returns when it may be.
     pub(super) fn is_over(&mut self, paths: &Paths) -> bool {
         let Some(waiting) = &mut self.waiting else { return true };
+        waiting.look_at = None;
         if !paths.is_settled() {
             return false;
         }
@@ -126,16 +126,13 @@ impl Left {
             return true;
         }
         // If only unread flows are missing, their arrival brings news; the maximum wait ends it.
-        let until = if now < until { until } else { last };
-        if waiting.alarm < until {
-            waiting.alarm = until;
-            let network = self.network.clone();
-            self.network.spawn("wait for switches", async move {
-                network.sleep_until(until).await;
-                network.extension::<Inbox>().tell_in_time(News::Changed).await;
-            });
-        }
+        waiting.look_at = Some(if now < until { until } else { last });
         false
+    }
+
+    /// Time of the next check whether the network is complete, if nothing happens before.
+    pub(super) fn look_at(&self) -> Option<Duration> {
+        self.waiting.as_ref()?.look_at
     }
 
     /// The place that the flows to a host lead to, if hosts can be there.

@@ -99,7 +99,6 @@ impl App for Routing {
             }
             RoutingMode::Proactive => network.spawn("trees", proactive::keep(network.clone())),
         };
-        news::tell_of_changes(network);
     }
 
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> RoutingSwitch {

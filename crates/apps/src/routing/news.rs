@@ -1,11 +1,10 @@
-//! News for the task that installs flows: from handlers, and from watches.
+//! News for the task that installs flows.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{Dpid, Network, Port, SharedCounter};
-use bellrock_services::paths::paths;
+use bellrock_api::{Dpid, Port, SharedCounter};
 
 use super::flows::{Pair, Traffic};
 
@@ -14,8 +13,8 @@ const MAX_NEWS: usize = 1 << 14;
 
 /// An event for the task.
 pub(super) enum News {
-    /// Paths, hosts or switches have changed.
-    Changed,
+    /// A switch has connected: [`Inbox::take_up`] returns it.
+    SwitchUp,
     /// A packet of this pair came to the controller: some or all of its flows are missing.
     Talking(Pair),
     /// An idle flow of this pair was removed.
@@ -49,7 +48,7 @@ impl Inbox {
     /// Reports a connected switch. Never lost: if the queue is full, its items wake the task.
     pub(super) fn switch_up(&self, dpid: Dpid, flow_mods: Arc<SharedCounter>) {
         self.up().insert(dpid, flow_mods);
-        self.tell(News::Changed);
+        self.tell(News::SwitchUp);
     }
 
     /// Returns the switches that have connected since the last call.
@@ -67,26 +66,6 @@ impl Inbox {
         // The queue stays open as long as the receiver exists.
         let _ = self.sender.send(news).await;
     }
-}
-
-/// Starts to send news to the task when paths or hosts change.
-pub(super) fn tell_of_changes(network: &Network) {
-    let (inbox, paths) = (network.extension::<Inbox>(), paths(network));
-    network.spawn("watch paths", async move {
-        let mut seen = 0;
-        loop {
-            seen = paths.changed(seen).await.version();
-            inbox.tell_in_time(News::Changed).await;
-        }
-    });
-    let (inbox, hosts) = (network.extension::<Inbox>(), network.hosts().clone());
-    network.spawn("watch hosts", async move {
-        let mut seen = 0;
-        loop {
-            seen = hosts.changed(seen).await.version();
-            inbox.tell_in_time(News::Changed).await;
-        }
-    });
 }
 
 #[cfg(test)]

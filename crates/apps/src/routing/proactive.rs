@@ -16,6 +16,8 @@ use bellrock_api::{Dpid, HostId, Hosts, Network, Port, Snapshot, SwitchPort, Ver
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::reserved_ports;
+use bellrock_services::wait::until;
+use futures_lite::FutureExt;
 
 use super::flows::{self, Traffic};
 use super::left::Left;
@@ -31,11 +33,11 @@ type Tree = Vec<(u32, Dpid, Port)>;
 pub(super) async fn keep(network: Network) {
     let inbox = network.extension::<Inbox>();
     let mut trees = Trees::new(network);
-    while let Ok(news) = inbox.receiver.recv().await {
+    loop {
+        let news = trees.next(&inbox).await;
         inbox.take_up().into_keys().for_each(|dpid| trees.left.look_into(dpid));
-        match news {
-            News::Changed | News::Talking(_) | News::Silent(..) => {}
-            News::Found(dpid, flows) => trees.adopt(dpid, &flows),
+        if let Some(News::Found(dpid, flows)) = news {
+            trees.adopt(dpid, &flows);
         }
         trees.follow();
     }
@@ -71,6 +73,16 @@ impl Trees {
             left: Left::new(network.clone()),
             network,
         }
+    }
+
+    /// Waits for news, for changes of paths and hosts, or until the network may be complete.
+    async fn next(&mut self, inbox: &Inbox) -> Option<News> {
+        let mut news = None;
+        let (paths, hosts) = &self.watch;
+        let followed = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
+        let some_news = async { news = inbox.receiver.recv().await.ok() };
+        followed.or(until(&self.network, self.left.look_at())).or(some_news).await;
+        news
     }
 
     /// Updates all trees after changes of paths and hosts, once the network is complete.

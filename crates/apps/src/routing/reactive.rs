@@ -30,7 +30,8 @@ use bellrock_api::{
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::programming::DRAIN;
 use bellrock_services::reserved::{ReservedPorts, reserved_ports};
-use bellrock_services::wait::{first, until};
+use bellrock_services::wait::until;
+use futures_lite::FutureExt;
 
 use super::changes::{Changes, Due, Edit, Stage};
 use super::flows::{self, Pair, Traffic};
@@ -180,16 +181,23 @@ impl Routes {
         }
     }
 
-    /// Waits for news, for outcomes of changes, or until a pair is due for a check.
+    /// Waits for news, for changes of paths and hosts, for outcomes of changes, or until a check is
+    /// due.
     async fn next(&mut self, inbox: &Inbox) -> Option<News> {
-        let again = until(&self.network, self.again.first().map(|(at, _)| *at));
-        let others = first(self.changes.some_ended(), again);
-        first(others, inbox.receiver.recv()).await.b()?.ok()
+        let mut news = None;
+        let due = [self.again.first().map(|(at, _)| *at), self.left.look_at()];
+        let due = until(&self.network, due.into_iter().flatten().min());
+        let (paths, hosts) = &self.watch;
+        let followed = paths.newer(self.paths.version()).or(hosts.newer(self.hosts.version()));
+        let some_news = async { news = inbox.receiver.recv().await.ok() };
+        self.changes.some_ended().or(due).or(followed).or(some_news).await;
+        news
     }
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Changed => {}
+            // It is in the inbox's own list.
+            News::SwitchUp => {}
             News::Talking(pair) => self.install(pair),
             News::Silent(pair, dpid) => self.forget(pair, dpid),
             News::Found(dpid, flows) => self.adopt(dpid, flows),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
+use futures_lite::FutureExt;
 
 use super::book::Book;
 use super::compare::{Refused, difference};
@@ -19,7 +20,7 @@ use super::read::{Asked, Known, Objects, read};
 use super::switch::{Audit, InSwitch, Reading, Sent};
 use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
 use crate::programming::UnderWay;
-use crate::wait::{first, until};
+use crate::wait::until;
 
 /// Time to confirm a few changes. Many have more ([`bellrock_api::CHANGES_PER_SECOND`]).
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
@@ -59,9 +60,10 @@ pub(super) async fn keep(network: Network, desired: Desired) {
         let written = desired.0.written.watch().load();
         let switches = network.watch_switches().load();
         keeper.pass(**written, tables.take());
-        let new_book = desired.0.written.watch().changed(written.version());
-        let new_switches = network.watch_switches().changed(switches.version());
-        tables = first(keeper.something(), first(new_book, new_switches)).await.a().flatten();
+        let new_book = desired.0.written.watch().newer(written.version());
+        let new_switches = network.watch_switches().newer(switches.version());
+        let something = async { tables = keeper.something().await };
+        something.or(new_book).or(new_switches).await;
     }
 }
 
@@ -99,9 +101,11 @@ impl Keeper {
     /// Waits for outcomes, for a time, or for a switch's tables, which it returns.
     async fn something(&mut self) -> Option<Told> {
         let Keeper { network, telling, under_way, again, .. } = self;
-        let others = first(under_way.some_ended(), until(network, *again));
+        let mut told = None;
         // `self.told` is a sender too, so the channel is never closed.
-        first(others, telling.recv()).await.b()?.ok()
+        let tables = async { told = telling.recv().await.ok() };
+        under_way.some_ended().or(until(network, *again)).or(tables).await;
+        told
     }
 
     /// Brings all switches as far as possible now. `tables` are those that woke the task.

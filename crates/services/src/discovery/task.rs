@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{Network, PortDesc, Publisher, SwitchInfo, SwitchPort, Switches, Topology};
+use futures_lite::FutureExt;
+use futures_lite::future::yield_now;
 
 use super::links::{Links, Outcome, PortUp};
 use super::switch::is_up;
 use super::{Shared, Told};
-use crate::wait::{first, until, yield_now};
+use crate::wait::until;
 
 /// Minimum time between two topologies while links change all the time, as when ports flap.
 pub const PUBLISH_EVERY: Duration = Duration::from_millis(20);
@@ -61,11 +63,11 @@ pub(super) async fn run(
         if dealt_with == TOLD_PER_TURN {
             continue;
         }
-        let changed = network.watch_switches().changed(published.version());
+        let changed = network.watch_switches().newer(published.version());
         let unpublished = links.has_changed().then_some(next_topology);
         let due = until(&network, links.due().into_iter().chain(unpublished).min());
-        let told = first(shared.told.recv(), first(changed, due)).await.a();
-        woken_by = told.and_then(Result::ok);
+        let told = async { woken_by = shared.told.recv().await.ok() };
+        told.or(changed).or(due).await;
     }
 }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bellrock_api::{Action, Error, Event, Hosts, Network, Publisher, Switch};
+use futures_lite::FutureExt;
+use futures_lite::future::yield_now;
 
 use super::believed::believed;
 use super::counting::Counting;
 use super::probe::probe;
 use super::tracker::{Probe, Refused, Tracker};
 use super::{News, Shared};
-use crate::wait::{First, first, until, yield_now};
+use crate::wait::until;
 
 /// Maximum number of messages from handlers in one turn.
 const NEWS_PER_TURN: usize = 1024;
@@ -65,14 +67,10 @@ pub(super) async fn run(
         if dealt_with == NEWS_PER_TURN {
             continue;
         }
-        let changed = network.topology().changed(seen);
-        let due = until(&network, tracker.due());
-        let changed = first(changed, believed.changed(heard));
-        let others = first(counting.answers.recv(), first(changed, due));
-        match first(shared.told.recv(), others).await {
-            First::A(news) => woken_by = news.ok(),
-            First::B(other) => counted = other.a().and_then(Result::ok),
-        }
+        let news = async { woken_by = shared.told.recv().await.ok() };
+        let answer = async { counted = counting.answers.recv().await.ok() };
+        let changed = network.topology().newer(seen).or(believed.newer(heard));
+        news.or(answer).or(changed).or(until(&network, tracker.due())).await;
     }
 }
 
