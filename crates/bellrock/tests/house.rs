@@ -31,6 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["openflow", "session", "api", "tables", "worker"]),
     ("emulator", &["openflow", "session", "api", "tables", "worker", "services"]),
     ("bench", &["openflow", "session"]),
+    ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
     ("northbound", &["openflow", "api"]),
     ("cluster", &["openflow", "api"]),
 ];
@@ -59,6 +60,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("engine", &[ASYNC, HTTP, STORES, PYTHON, COMMAND]),
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
     ("bench", &[HTTP, STORES, PYTHON]),
+    ("config", &[ASYNC, HTTP, STORES, PYTHON, &["clap", "tracing-subscriber"], PLOTS]),
     ("northbound", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
     // Its default features, which every author of an app compiles.

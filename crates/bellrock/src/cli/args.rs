@@ -1,18 +1,16 @@
 //! The command line.
 //!
 //! clap's derive defines the arguments that commands share. The settings of `run` come from the
-//! table in [`super::config::settings`], so that flags and keys of a file agree.
+//! table in [`bellrock_config::settings`], so that flags and keys of a file agree.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
+use bellrock_config::settings::{self, GROUPS, Setting};
+use bellrock_config::{Config, Override, Sources, apps, variable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
 use super::bench::Bench;
-use super::config::settings::{self, GROUPS, Setting};
-use super::config::values::nearest;
-use super::config::{Config, apps};
 use super::decode::command::Decode;
 use super::demo::Demo;
 use super::emulate::Emulate;
@@ -155,35 +153,14 @@ pub(super) struct Ask {
 #[derive(Debug, Default)]
 pub(super) struct Overrides(Vec<Override>);
 
-#[derive(Debug)]
-struct Override {
-    key: &'static str,
-    /// The name of the flag or of the variable.
-    origin: String,
-    values: Vec<String>,
-}
-
-impl Overrides {
-    /// The keys of these settings.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.0.iter().map(|one| one.key)
-    }
-
-    /// Applies the settings to `config`, or returns all that are wrong.
-    pub(super) fn apply(&self, config: &mut Config) -> Result<(), Vec<String>> {
-        let mut wrong = Vec::new();
-        for Override { key, origin, values } in &self.0 {
-            let Some(setting) = settings::all().find(|setting| setting.key == *key) else {
-                continue;
-            };
-            let texts: Vec<&str> = values.iter().map(String::as_str).collect();
-            let items = (setting.set)(config, &texts).err().map(|wrong| wrong.0);
-            for error in items.into_iter().flatten() {
-                let value = texts.get(error.item).copied().unwrap_or_default();
-                wrong.push(format!("{origin} cannot be {value:?}; give {}", error.expected));
-            }
+impl Run {
+    /// Where the settings come from.
+    pub(super) fn sources(&self) -> Sources {
+        Sources {
+            file: self.config.clone(),
+            overrides: self.settings.0.clone(),
+            apps: self.apps.iter().filter(|name| !name.is_empty()).cloned().collect(),
         }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 }
 
@@ -218,26 +195,11 @@ fn flag(setting: &Setting<Config>) -> Arg {
     }
 }
 
-/// The environment variable of a setting.
-pub(super) fn variable(key: &str) -> OsString {
-    format!("BELLROCK_{}", key.to_uppercase()).into()
-}
-
 /// Environment variables that have our prefix and a name that is close to one of ours: each with the
 /// name that was probably meant.
 pub(super) fn misspelled_variables() -> Vec<(String, String)> {
-    const PREFIX: &str = "BELLROCK_";
-    let ours: Vec<String> = settings::all()
-        .map(|setting| setting.key.to_uppercase())
-        .chain(["CONFIG", "APP", "CONTROL", "PEERS"].map(str::to_owned))
-        .collect();
-    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let foreign = set.filter_map(|name| {
-        let key = name.strip_prefix(PREFIX).filter(|key| !ours.contains(key))?;
-        nearest(key, &ours).map(|near| (name.clone(), format!("{PREFIX}{near}")))
-    });
-    foreign.collect()
+    bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers"])
 }
 
 impl FromArgMatches for Overrides {
@@ -258,7 +220,7 @@ fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
     let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
     let origin = match matches.value_source(key)? {
         ValueSource::EnvVariable if values.iter().all(String::is_empty) => return None,
-        ValueSource::EnvVariable => variable(key).to_string_lossy().into_owned(),
+        ValueSource::EnvVariable => variable(key),
         _ => format!("--{}", key.replace('_', "-")),
     };
     Some(Override { key, origin, values })

@@ -2,7 +2,7 @@
 
 use std::io::stderr;
 
-use super::config::{Config, LogFormat};
+use bellrock_config::{Config, LogFormat};
 
 /// Sends the log to standard error from now on. Called once.
 pub(super) fn start(config: &Config) {

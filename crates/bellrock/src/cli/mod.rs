@@ -1,6 +1,6 @@
 //! The command `bellrock`, with one module for each part.
 //!
-//! `args` is the command line, `config` the settings, `start` runs the controller, `control` is the
+//! `args` is the command line, `start` runs the controller, `control` is the
 //! control socket, `answers` its answers, `flows` asks switches for their flows, `show` prints
 //! answers, `decode` reads captures, `bench` is the load generator, `emulate` an emulated network,
 //! `demo` a controller with such a network, and `own` the control socket of your own program. Only
@@ -10,7 +10,6 @@ mod amounts;
 mod answers;
 mod args;
 mod bench;
-mod config;
 mod control;
 pub mod decode;
 mod demo;
@@ -22,7 +21,6 @@ mod log;
 mod network;
 mod operate;
 mod own;
-mod services;
 mod show;
 mod start;
 mod usage_error;
@@ -32,11 +30,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use bellrock_config::{Checked, Config, FileError, Sources, default_yaml};
 use clap::Parser;
 use serde_json::Value;
 
 use args::{Ask, Cli, Command, Run};
-use config::{Config, FileError, Places, default_yaml};
 use control::{AskError, Question};
 pub(crate) use own::{ControlSocket, serve_control};
 
@@ -150,59 +148,29 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     start::run(&config).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// Reads settings: flags override the environment, and it overrides the file. Returns warnings too.
+/// Reads the settings. Returns warnings too.
 fn configure(run: &Run) -> Result<(Config, Vec<String>), Failure> {
-    let (mut config, mut places) = match &run.config {
-        Some(path) => Config::from_file(path)?,
-        None => (Config::default(), Places::default()),
-    };
-    let mut wrong = run.settings.apply(&mut config).err().unwrap_or_default();
-    run.settings.keys().for_each(|key| places.forget(key));
-    let apps: Vec<String> = run.apps.iter().filter(|name| !name.is_empty()).cloned().collect();
-    if !apps.is_empty() {
-        wrong.extend(config.choose_apps(&apps).err());
-        places.forget_chain();
+    let Checked { config, errors, warnings } = run.sources().check()?;
+    if !errors.is_empty() {
+        return Err(Failure::Wrong(errors.join("\n")));
     }
     let misspelled = args::misspelled_variables().into_iter();
-    let mut warnings: Vec<_> = misspelled
-        .map(|(name, near)| format!("{name} is no setting; did you mean {near}?"))
-        .collect();
-    if wrong.is_empty() {
-        for contradiction in config.contradictions() {
-            let text = match &run.config {
-                Some(path) => contradiction.located(&path.display().to_string(), &places),
-                None => contradiction.text.clone(),
-            };
-            if contradiction.is_error { wrong.push(text) } else { warnings.push(text) }
-        }
-        wrong.extend(wrong_files(&config));
-    }
-    if wrong.is_empty() { Ok((config, warnings)) } else { Err(Failure::Wrong(wrong.join("\n"))) }
+    let misspelled =
+        misspelled.map(|(name, near)| format!("{name} is no setting; did you mean {near}?"));
+    Ok((config, misspelled.chain(warnings).collect()))
 }
 
 fn check_file(path: &Path) -> Result<(), Failure> {
-    let (config, places) = Config::from_file(path)?;
-    let file = path.display().to_string();
-    let contradictions = config.contradictions();
-    let has_errors = contradictions.iter().any(|contradiction| contradiction.is_error);
-    let located = contradictions.iter().map(|contradiction| contradiction.located(&file, &places));
-    let files: Vec<_> = wrong_files(&config).collect();
-    let has_errors = has_errors || !files.is_empty();
-    let said: Vec<_> = located.chain(files).collect();
-    if has_errors {
-        return Err(Failure::Wrong(said.join("\n")));
+    let Checked { errors, warnings, .. } = Sources::file(path).check()?;
+    if !errors.is_empty() {
+        return Err(Failure::Wrong([errors, warnings].concat().join("\n")));
     }
-    said.iter().for_each(|warning| eprintln!("bellrock: {warning}"));
-    match said.len() {
+    warnings.iter().for_each(|warning| eprintln!("bellrock: {warning}"));
+    let file = path.display();
+    match warnings.len() {
         0 => print(&format!("{file}: all right\n")),
         n => print(&format!("{file}: it can be used; warnings: {n}\n")),
     }
-}
-
-/// Checks the files that a configuration names.
-fn wrong_files(config: &Config) -> impl Iterator<Item = String> {
-    let key = services::settings(&config.services).err().map(|error| error.to_string());
-    operate::check_files(config).into_iter().chain(key)
 }
 
 /// Sends a command to an app of the running controller.

@@ -11,20 +11,20 @@ use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Conflict, Provisioning, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::{GlobalLearning, Hub, Learning, LearningSettings, Routing};
-use bellrock_engine::{Engine, Pinning, Settings, StartError, WorkerSettings};
+use bellrock_config::apps::{AppChoice, QuarantineSettings, TableKind};
+use bellrock_config::files::KeyFileError;
+use bellrock_config::{Config, Control};
+use bellrock_engine::{Engine, StartError};
 use bellrock_services::chain::chain;
 use bellrock_services::discovery::NoRandomness;
 use bellrock_tables::{Budget, SharedTable};
 use tracing::info;
 
 use super::answers::Answers;
-use super::config::apps::{AppChoice, QuarantineSettings, TableKind};
-use super::config::{Config, Control};
 use super::control::{Server, ServerError, default_path};
-use super::operate::block_list::{BlockListError, BlockListFile};
+use super::operate::block_list::{BlockListFile, BlockListFileError};
 use super::operate::kept::{Kept, log_changes};
 use super::operate::{self, Commands};
-use super::services::{self, KeyFileError};
 use crate::event_log::log_events;
 use crate::signals::Signals;
 
@@ -40,7 +40,7 @@ pub(super) enum RunError {
     #[error(transparent)]
     Circuits(#[from] Conflict),
     #[error(transparent)]
-    BlockList(#[from] BlockListError),
+    BlockList(#[from] BlockListFileError),
     #[error(transparent)]
     Services(#[from] NoRandomness),
     #[error(transparent)]
@@ -74,8 +74,8 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     let signals = Signals::watch().map_err(RunError::Signals)?;
     let tables = Budget::new(config.table_memory_bytes);
     let parts = Chain::of(config, &tables)?;
-    let chain = chain(parts.apps, &services::settings(&config.services)?)?;
-    let engine = Engine::start(&settings(config), chain).map_err(RunError::of_start)?;
+    let chain = chain(parts.apps, &config.services.settings()?)?;
+    let engine = Engine::start(&config.engine(), chain).map_err(RunError::of_start)?;
     log_events(&engine.monitor().network());
     log_changes(&engine.monitor().network(), parts.kept);
     let control = control(config, &engine, tables, parts.commands)?;
@@ -87,25 +87,6 @@ pub(super) fn run(config: &Config) -> Result<(), RunError> {
     engine.stop();
     info!("stopped");
     Ok(())
-}
-
-fn settings(config: &Config) -> Settings {
-    Settings {
-        listen: config.listen.clone(),
-        workers: config.workers.unwrap_or(match &config.pin {
-            Pinning::Cores(cores) => cores.len(),
-            // For the engine, 0 means one for each core.
-            Pinning::Auto | Pinning::None => 0,
-        }),
-        pin: config.pin.clone(),
-        idle: config.idle,
-        worker: WorkerSettings {
-            limits: config.limits,
-            write: config.write,
-            hand_over: config.hand_over,
-            session: config.session,
-        },
-    }
 }
 
 /// The apps, with their commands and the file of the block list.
@@ -241,7 +222,8 @@ fn announce(config: &Config, engine: &Engine) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::apps::KNOWN;
+    use bellrock_config::apps::KNOWN;
+
     use super::*;
 
     #[test]

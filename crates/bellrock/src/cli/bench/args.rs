@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::super::config::values;
 use super::suite::{ReportArgs, SuiteArgs};
 use super::targets::TargetsArgs;
+use bellrock_config::values;
 
 /// Measure a controller: emulate switches, and verify every answer
 ///

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::StreamId;
 use super::peers::{Peer, kind};
-use crate::cli::config::values::one_of;
+use bellrock_config::values::one_of;
 
 /// Messages held for a connection with an unknown datapath id, and their bytes; others are dropped.
 pub(super) const MAX_HELD_MESSAGES: usize = 256;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::config::values;
+use bellrock_config::values;
 
 /// Allowed values of `--for`.
 const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellrock_emulator::topology::Bandwidth;
 use clap::Args;
 
-use crate::cli::config::values;
+use bellrock_config::values;
 
 /// Port of a controller that is given without one.
 pub(super) const DEFAULT_PORT: u16 = 6653;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellrock_emulator::topology::{HostId, MAX_PORT, Node, SwitchId, Topology};
 
-use crate::cli::config::values;
+use bellrock_config::values;
 
 /// Maximum number of echo requests of one `ping`.
 const MAX_PINGS: u64 = 10_000;

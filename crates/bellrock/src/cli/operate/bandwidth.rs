@@ -6,13 +6,13 @@ use bellrock_api::{Host, Network};
 use bellrock_apps::bandwidth::{
     HostName, Kbps, NotOneHost, NotReserved, Request, Reservation, Reservations, State,
 };
+use bellrock_config::values;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::info;
 
 use super::super::args::Ask;
-use super::super::config::values;
 use super::super::show::{printable, table};
 use super::kept::How;
 use super::wait_for;

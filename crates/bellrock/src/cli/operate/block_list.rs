@@ -7,8 +7,8 @@
 //! has changed and then stays the same. In that case an empty file is refused, since most programs
 //! empty a file before they write it.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -17,14 +17,12 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bellrock_apps::quarantine::{BadLine, BlockList, BlockLists};
+use bellrock_apps::quarantine::BlockLists;
+use bellrock_config::files::{BlockListError, read_block_list};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tracing::{info, warn};
-
-/// Maximum size of a block list, in bytes. A larger file is probably something else.
-const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Time between two checks of the file, for changes that the kernel does not report.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -35,17 +33,11 @@ const AT_REST: Duration = Duration::from_secs(2);
 /// Bytes of inotify messages read at once. One message has less than 300.
 const EVENTS_BYTES: usize = 4096;
 
-/// Why a file is no block list.
+/// Why a block list cannot be followed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BlockListError {
-    #[error("{}: {error}; the block list must be there from the start, if only as an empty file", path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error("{}: larger than {} MiB, so hardly a block list", .0.display(), MAX_FILE_BYTES >> 20)]
-    TooLarge(PathBuf),
-    #[error("{}: not UTF-8 text", .0.display())]
-    NotText(PathBuf),
-    #[error("{}", lines(path, bad))]
-    Wrong { path: PathBuf, bad: Vec<BadLine> },
+pub(crate) enum BlockListFileError {
+    #[error(transparent)]
+    Read(#[from] BlockListError),
     #[error(
         "{}: empty, and perhaps not written completely; to block nobody, write a comment, such as \
          `# nobody`",
@@ -54,28 +46,6 @@ pub(crate) enum BlockListError {
     Empty(PathBuf),
     #[error("{}: it cannot be watched: {error}", path.display())]
     Watch { path: PathBuf, error: io::Error },
-}
-
-/// Formats bad lines as `FILE:LINE: message`, one per line.
-fn lines(path: &Path, bad: &[BadLine]) -> String {
-    let line = |bad: &BadLine| format!("{}:{}: {}", path.display(), bad.line, bad.problem);
-    bad.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Reads a block list.
-///
-/// # Errors
-/// [`BlockListError`], with all bad lines.
-pub(crate) fn read(path: &Path) -> Result<BlockList, BlockListError> {
-    let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(BlockListError::TooLarge(path.into()));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| BlockListError::NotText(path.into()))?;
-    BlockList::parse(&text).map_err(|bad| BlockListError::Wrong { path: path.into(), bad })
 }
 
 /// A block list, watched until this is dropped.
@@ -90,11 +60,11 @@ impl BlockListFile {
     /// in the log and in `lists`, and changes nothing else.
     ///
     /// # Errors
-    /// [`BlockListError`], also of the first list.
-    pub(crate) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListError> {
-        let failed = |error: io::Error| BlockListError::Watch { path: path.into(), error };
+    /// [`BlockListFileError`], also of the first list.
+    pub(crate) fn watch(path: &Path, lists: BlockLists) -> Result<Self, BlockListFileError> {
+        let failed = |error: io::Error| BlockListFileError::Watch { path: path.into(), error };
         let mut watched = Watched::new(path, lists).map_err(failed)?;
-        watched.lists.set_file(read(path)?);
+        watched.lists.set_file(read_block_list(path)?);
         let end = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
         let end = std::sync::Arc::new(end);
         let ended = std::sync::Arc::clone(&end);
@@ -209,9 +179,9 @@ impl Watched {
             }
             let list = match found {
                 Some(Identity { bytes: 0, .. }) if !is_complete => {
-                    Err(BlockListError::Empty(self.path.clone()))
+                    Err(BlockListFileError::Empty(self.path.clone()))
                 }
-                _ => read(&self.path),
+                _ => read_block_list(&self.path).map_err(Into::into),
             };
             // A writer may have emptied the file before it was read.
             is_complete = self.take_notices();
@@ -247,6 +217,7 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::*;

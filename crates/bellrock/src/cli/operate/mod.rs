@@ -20,8 +20,6 @@ use std::time::{Duration, Instant};
 use bellrock_api::Network;
 use serde_json::Value;
 
-#[cfg(feature = "cli")]
-use super::config::{Config, apps::AppChoice};
 use super::wait::wait_until;
 
 /// The commands of all apps, in the chain or not, and the app of each.
@@ -105,16 +103,6 @@ fn wait_for<T>(answer: bellrock_api::Answer<T>) -> Result<T, String> {
         format!("it is not done after {limit} s, and continues; ask for the result later")
     })?;
     answer.ok_or_else(|| "the controller is stopping".to_owned())
-}
-
-/// Checks the files that the apps of a configuration read.
-#[cfg(feature = "cli")]
-pub(super) fn check_files(config: &Config) -> Option<String> {
-    let file = config.apps.iter().find_map(|app| match app {
-        AppChoice::Quarantine(settings) => settings.file.as_deref(),
-        _ => None,
-    });
-    file.and_then(|file| block_list::read(file).err()).map(|error| error.to_string())
 }
 
 /// Formats an app's answer as text.

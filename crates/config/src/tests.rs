@@ -389,7 +389,7 @@ fn a_wrong_file_is_refused_with_the_place_and_what_would_be_right() {
 
 #[test]
 fn files_that_are_no_configuration_are_refused() {
-    let directory = crate::cli::test_directory("config");
+    let directory = test_directory("config");
     let path = directory.join("bellrock.yaml");
     let error = |contents: &[u8]| {
         std::fs::write(&path, contents).unwrap();

@@ -6,24 +6,49 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bellrock_api::{Needs, SwitchPort};
+use bellrock_services::chain::ServiceSettings;
 use bellrock_services::discovery::DiscoverySettings;
 use bellrock_services::hosts::HostSettings;
 
 use super::Config;
+use super::files::{KeyFileError, read_key};
 use super::settings::{Setting, one, put};
 use super::values;
 
 /// Settings of the services.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ServiceConfig {
+pub struct ServiceConfig {
     /// Services that run even if no app needs them.
-    pub(crate) always: Needs,
-    pub(crate) interval: Duration,
+    pub always: Needs,
+    /// Time between two announcements at a port.
+    pub interval: Duration,
     /// File with the key of announcements. `None`: a key is made at start.
-    pub(crate) key_file: Option<PathBuf>,
-    pub(crate) refuse_slow_links: bool,
-    pub(crate) trusted_ports: BTreeSet<SwitchPort>,
-    pub(crate) hosts: HostSettings,
+    pub key_file: Option<PathBuf>,
+    /// Whether a new link that is much slower than all others stays down.
+    pub refuse_slow_links: bool,
+    /// Ports that lead to other switches.
+    pub trusted_ports: BTreeSet<SwitchPort>,
+    /// Host tracking.
+    pub hosts: HostSettings,
+}
+
+impl ServiceConfig {
+    /// The settings of the services, with the key from its file.
+    ///
+    /// # Errors
+    /// The file has no key.
+    pub fn settings(&self) -> Result<ServiceSettings, KeyFileError> {
+        Ok(ServiceSettings {
+            always: self.always,
+            discovery: DiscoverySettings {
+                interval: self.interval,
+                key: self.key_file.as_deref().map(read_key).transpose()?,
+                refuse_slow_links: self.refuse_slow_links,
+                trusted_ports: self.trusted_ports.clone(),
+            },
+            hosts: self.hosts,
+        })
+    }
 }
 
 impl Default for ServiceConfig {
@@ -40,7 +65,7 @@ impl Default for ServiceConfig {
     }
 }
 
-pub(super) const SERVICES: &[Setting<Config>] = &[
+pub(crate) const SERVICES: &[Setting<Config>] = &[
     Setting {
         key: "services",
         value: "SERVICE",

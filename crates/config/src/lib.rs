@@ -1,19 +1,30 @@
-//! The settings of an operator. Flags override the environment, the environment overrides a file,
-//! and a file overrides the defaults.
+//! From files, flags and the environment to the settings of a controller, with the place of each
+//! problem.
 //!
-//! [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
-//! settings. [`values`] reads single values, and [`yaml`] makes a tree of a file. This module puts
-//! them together in a [`Config`]. [`contradictions`] checks settings against each other, and
-//! [`print`] makes a file of the defaults. [`super::start`] uses the configuration.
+//! - [`Sources`] names a file, flags and variables, and checks them together. Flags override the
+//!   environment, the environment overrides the file, and the file overrides the defaults.
+//! - [`Config`] has all settings.
+//! - [`settings`] is the table of all settings, and [`apps`] the table of the apps and their
+//!   settings. The command makes its flags and its help from them.
+//! - [`values`] reads single values; `yaml` makes a tree of a file.
+//! - `contradictions` checks settings against each other.
+//! - [`default_yaml`] makes a file of the defaults.
+//! - [`files`] reads the files that settings name.
+//!
+//! # What it is not
+//! It starts nothing, and knows no flag by its syntax: the command line belongs to the command, which
+//! with the library's face is the only user of this crate.
 
-pub(crate) mod apps;
-pub(crate) mod contradictions;
+pub mod apps;
+mod contradictions;
+pub mod files;
+mod layers;
 mod print;
-pub(crate) mod services;
-pub(crate) mod settings;
+mod services;
+pub mod settings;
 mod traffic;
-pub(crate) mod values;
-pub(crate) mod yaml;
+pub mod values;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,53 +34,72 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use bellrock_engine::session::Settings as SessionSettings;
-use bellrock_engine::{Idle, Limits, Pinning, WriteMode};
+use bellrock_engine::{Idle, Limits, Pinning, WorkerSettings, WriteMode};
 
 use apps::AppChoice;
-use services::ServiceConfig;
 use settings::Setting;
 use values::nearest;
-use yaml::{Entry, Node, Place, Problem, Value};
+use yaml::{Entry, Node, Value};
 
-pub(crate) use print::default_yaml;
-pub(crate) use tracing::Level as LogLevel;
+pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
+pub use print::default_yaml;
+pub use services::ServiceConfig;
+pub use tracing::Level as LogLevel;
+pub use yaml::{Place, Problem};
 
 /// Maximum size of a configuration file, in bytes. A larger file is probably something else.
-pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Config {
-    pub(crate) listen: Vec<SocketAddr>,
+pub struct Config {
+    /// Addresses on which switches connect.
+    pub listen: Vec<SocketAddr>,
     /// The chain of apps, in order.
-    pub(crate) apps: Vec<AppChoice>,
-    /// `None`: one for each core.
-    pub(crate) workers: Option<usize>,
-    pub(crate) pin: Pinning,
-    pub(crate) idle: Idle,
-    pub(crate) hand_over: bool,
-    pub(crate) write: WriteMode,
-    pub(crate) log_level: LogLevel,
-    pub(crate) log_format: LogFormat,
-    pub(crate) control: Control,
-    pub(crate) services: ServiceConfig,
-    pub(crate) limits: Limits,
-    pub(crate) table_memory_bytes: usize,
-    pub(crate) session: SessionSettings,
+    pub apps: Vec<AppChoice>,
+    /// Number of workers. `None`: one for each core.
+    pub workers: Option<usize>,
+    /// Cores of the workers.
+    pub pin: Pinning,
+    /// How an idle worker waits.
+    pub idle: Idle,
+    /// Whether a worker that stays overloaded hands switches over.
+    pub hand_over: bool,
+    /// When answers are written.
+    pub write: WriteMode,
+    /// Lowest level of logged lines.
+    pub log_level: LogLevel,
+    /// Format of the log.
+    pub log_format: LogFormat,
+    /// Place of the control socket.
+    pub control: Control,
+    /// Network services.
+    pub services: ServiceConfig,
+    /// Limits of connections, reads and waiting bytes.
+    pub limits: Limits,
+    /// Memory limit of all tables together, in bytes.
+    pub table_memory_bytes: usize,
+    /// OpenFlow sessions: versions, times, limits.
+    pub session: SessionSettings,
 }
 
 /// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
+    /// Text, in colours on a terminal.
     Human,
+    /// A JSON object a line.
     Json,
 }
 
 /// Where the control socket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
+pub enum Control {
+    /// At the place where the command looks by default.
     Auto,
+    /// Nowhere.
     None,
+    /// At this path.
     Path(PathBuf),
 }
 
@@ -97,15 +127,35 @@ impl Default for Config {
 
 /// A file that cannot be used, with all problems in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
+pub enum FileError {
+    /// It cannot be read.
     #[error("{}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: std::io::Error },
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// It is larger than [`MAX_FILE_BYTES`].
     #[error("{}: larger than {} KiB, so hardly a configuration file", path.display(), MAX_FILE_BYTES >> 10)]
-    TooLarge { path: PathBuf },
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not UTF-8 text.
     #[error("{}: not UTF-8 text", path.display())]
-    NotText { path: PathBuf },
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It has problems: one line for each.
     #[error("{}", Located { path, problems })]
-    Wrong { path: PathBuf, problems: Vec<Problem> },
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// The problems, in order.
+        problems: Vec<Problem>,
+    },
 }
 
 /// Problems as `FILE:LINE:COLUMN: message`, one a line, as editors understand it.
@@ -131,6 +181,27 @@ impl fmt::Display for Located<'_> {
 }
 
 impl Config {
+    /// The settings of the engine.
+    #[must_use]
+    pub fn engine(&self) -> bellrock_engine::Settings {
+        bellrock_engine::Settings {
+            listen: self.listen.clone(),
+            workers: self.workers.unwrap_or(match &self.pin {
+                Pinning::Cores(cores) => cores.len(),
+                // For the engine, 0 means one for each core.
+                Pinning::Auto | Pinning::None => 0,
+            }),
+            pin: self.pin.clone(),
+            idle: self.idle,
+            worker: WorkerSettings {
+                limits: self.limits,
+                write: self.write,
+                hand_over: self.hand_over,
+                session: self.session,
+            },
+        }
+    }
+
     /// Reads a file over the defaults. Also returns the place of each setting in the file.
     pub(crate) fn from_file(path: &Path) -> Result<(Self, Places), FileError> {
         let unreadable = |error| FileError::Unreadable { path: path.into(), error };
@@ -310,11 +381,11 @@ fn apply_setting<T>(setting: &Setting<T>, to: &mut T, entry: &Entry, problems: &
 }
 
 /// "`key` cannot be "value"; give ..."
-pub(crate) fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> String {
+fn wrong_value(key: &str, value: Option<&str>, expected: &str) -> String {
     format!("`{key}` cannot be {:?}; give {expected}", value.unwrap_or_default())
 }
 
-/// The place of each setting in a file. Keys are those of [`contradictions::Contradiction`].
+/// The place of each setting in a file. Keys are those of [`Contradiction`](contradictions::Contradiction).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 
@@ -361,6 +432,14 @@ impl Reading {
         };
         self.add(entry.place, format!("{key:?} is no {what}; {hint}"));
     }
+}
+
+/// A new directory for a test.
+#[cfg(test)]
+fn test_directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("bellrock-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
 }
 
 #[cfg(test)]

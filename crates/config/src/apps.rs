@@ -16,44 +16,58 @@ use super::values;
 
 /// An app of the chain, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AppChoice {
+pub enum AppChoice {
+    /// `hub`.
     Hub,
+    /// `learning`.
     Learning(LearningSettings),
+    /// `global_learning`.
     GlobalLearning(LearningSettings, TableKind),
+    /// `bandwidth`.
     Bandwidth(BandwidthSettings),
+    /// `provisioning`.
     Provisioning(ProvisioningSettings),
+    /// `quarantine`.
     Quarantine(QuarantineSettings),
+    /// `routing`.
     Routing(RoutingSettings),
 }
 
 /// Settings of the app `quarantine`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct QuarantineSettings {
+pub struct QuarantineSettings {
     /// The block list file that it watches.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
 }
 
 /// Implementation of the table that all switches of `global_learning` share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TableKind {
+pub enum TableKind {
+    /// Without locks.
     #[default]
     LockFree,
+    /// With a mutex.
     Mutex,
+    /// In transactions.
     Stm,
 }
 
 /// An app that can be chosen.
-pub(crate) struct Known {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+pub struct Known {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one or two sentences.
+    pub about: &'static str,
     /// The app with its default settings.
-    pub(crate) choice: fn() -> AppChoice,
-    pub(crate) settings: &'static [Setting<AppChoice>],
+    pub choice: fn() -> AppChoice,
+    /// Its settings, in order.
+    pub settings: &'static [Setting<AppChoice>],
 }
 
 impl AppChoice {
     /// Name of the app, as operators write it.
-    pub(crate) fn name(&self) -> &'static str {
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             AppChoice::Hub => "hub",
             AppChoice::Learning(_) => "learning",
@@ -100,7 +114,7 @@ impl AppChoice {
 }
 
 /// All apps that can be chosen.
-pub(crate) const KNOWN: &[Known] = &[
+pub const KNOWN: &[Known] = &[
     Known {
         name: "learning",
         about: "A learning switch: learns the port of each host, and installs flows between hosts.",
@@ -151,12 +165,15 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 /// Whether an app forwards every packet that reaches it. Apps behind it then get no packets.
-pub(super) fn carries_all(known: &Known) -> bool {
+pub(crate) fn carries_all(known: &Known) -> bool {
     (known.choice)().forwards() == Forwards::All
 }
 
-/// Finds the app with this name, or returns the names of all apps.
-pub(crate) fn known(name: &str) -> Result<&'static Known, String> {
+/// Finds the app with this name.
+///
+/// # Errors
+/// The names of all apps, as the end of a sentence that begins with "give".
+pub fn known(name: &str) -> Result<&'static Known, String> {
     KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
         let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
         values::one_of(name, &names)

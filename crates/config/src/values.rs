@@ -8,15 +8,15 @@ use std::time::Duration;
 
 /// Values that a setting does not accept: at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong(pub(crate) Vec<WrongItem>);
+pub struct Wrong(/** The values. */ pub Vec<WrongItem>);
 
 /// A value that a setting does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WrongItem {
+pub struct WrongItem {
     /// Index of the value, from 0.
-    pub(crate) item: usize,
+    pub item: usize,
     /// What would be right: the end of a sentence that begins with "give".
-    pub(crate) expected: String,
+    pub expected: String,
 }
 
 impl From<String> for Wrong {
@@ -26,10 +26,10 @@ impl From<String> for Wrong {
 }
 
 /// What a reader of one value returns: the value, or what would be right.
-pub(crate) type Read<T> = Result<T, String>;
+pub type Read<T> = Result<T, String>;
 
 /// Applies a reader of one value to each value.
-pub(crate) fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result<Vec<T>, Wrong> {
+pub fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result<Vec<T>, Wrong> {
     let (mut right, mut wrong) = (Vec::with_capacity(values.len()), Vec::new());
     for (item, value) in values.iter().enumerate() {
         match read(value) {
@@ -41,7 +41,7 @@ pub(crate) fn each<T>(values: &[&str], read: impl Fn(&str) -> Read<T>) -> Result
 }
 
 /// A whole number in a range. `T` is wide enough for the range.
-pub(crate) fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
+pub fn number<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     number
         .and_then(|number| T::try_from(number).ok())
@@ -52,7 +52,7 @@ const BYTE_UNITS: [(&str, u64); 4] =
     [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 /// A number of bytes, with or without a unit: `65536`, `64 KiB`, `64KiB`.
-pub(crate) fn bytes(text: &str, range: RangeInclusive<u64>) -> Read<usize> {
+pub fn bytes(text: &str, range: RangeInclusive<u64>) -> Read<usize> {
     with_unit(text, &BYTE_UNITS, 1)
         .filter(|bytes| range.contains(bytes))
         .and_then(|bytes| usize::try_from(bytes).ok())
@@ -63,7 +63,7 @@ pub(crate) fn bytes(text: &str, range: RangeInclusive<u64>) -> Read<usize> {
 }
 
 /// Formats a number of bytes in the largest unit that is exact.
-pub(crate) fn show_bytes(bytes: u64) -> String {
+pub fn show_bytes(bytes: u64) -> String {
     let fits = |&&(_, size): &&(&str, u64)| bytes >= size && bytes.is_multiple_of(size);
     match BYTE_UNITS.iter().find(fits) {
         Some((unit, size)) => format!("{} {unit}", bytes / size),
@@ -74,7 +74,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 const TIME_UNITS: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1000)];
 
 /// A time, in seconds if it has no unit: `15`, `15 s`, `1.5s`, `500 ms`, `2 min`.
-pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
+pub fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration> {
     read_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
         let (least, most) = (show_time(*range.start()), show_time(*range.end()));
         format!("a time from {least} to {most}, in ms, s or min")
@@ -82,7 +82,7 @@ pub(crate) fn time(text: &str, range: RangeInclusive<Duration>) -> Read<Duration
 }
 
 /// A time in whole seconds, as OpenFlow counts them: `10`, `10 s`, `10s`, `2 min`.
-pub(crate) fn whole_seconds<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
+pub fn whole_seconds<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Read<T> {
     let seconds =
         read_time(text).filter(|time| time.subsec_nanos() == 0).map(|time| time.as_secs());
     let seconds = seconds.filter(|seconds| range.contains(seconds));
@@ -116,7 +116,7 @@ fn read_time(text: &str) -> Option<Duration> {
 }
 
 /// Formats a time in seconds, or in milliseconds if it is not in whole seconds.
-pub(crate) fn show_time(time: Duration) -> String {
+pub fn show_time(time: Duration) -> String {
     match time.subsec_millis() {
         0 => format!("{} s", time.as_secs()),
         _ => format!("{} ms", time.as_millis()),
@@ -131,7 +131,7 @@ fn with_unit(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
 }
 
 /// One of a few words.
-pub(crate) fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Read<T> {
+pub fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Read<T> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         one_of(text, &all)
@@ -139,7 +139,7 @@ pub(crate) fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Read<T> {
 }
 
 /// The word for one of a few values.
-pub(crate) fn show_choice<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> String {
+pub fn show_choice<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> String {
     words
         .iter()
         .find(|(_, known)| known == value)
@@ -147,7 +147,7 @@ pub(crate) fn show_choice<T: PartialEq>(value: &T, words: &[(&'static str, T)]) 
 }
 
 /// "one of a, b", with a guess which one was meant.
-pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
+pub fn one_of(text: &str, words: &[&str]) -> String {
     let all = words.join(", ");
     match nearest(text, words) {
         Some(word) => format!("one of {all} (did you mean {word}?)"),
@@ -156,7 +156,7 @@ pub(crate) fn one_of(text: &str, words: &[&str]) -> String {
 }
 
 /// The word closest to `text`. `None` if none is close, or if two are equally close.
-pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
+pub fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
     /// Minimum similarity of a guess, from 0 to 1.
     const LEAST: f64 = 0.75;
     let mut scored: Vec<(f64, &str)> =
@@ -171,7 +171,7 @@ pub(crate) fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
 }
 
 /// `ADDRESS:PORT`, IPv6 in brackets.
-pub(crate) fn address(text: &str) -> Read<SocketAddr> {
+pub fn address(text: &str) -> Read<SocketAddr> {
     text.parse().map_err(|_| {
         "an address and a port, such as 127.0.0.1:6653, 0.0.0.0:6653 or [::1]:6653".to_owned()
     })

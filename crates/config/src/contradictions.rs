@@ -264,7 +264,8 @@ fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
 
 impl AppChoice {
     /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made.
-    pub(crate) fn forwards(&self) -> Forwards {
+    #[must_use]
+    pub fn forwards(&self) -> Forwards {
         match self {
             AppChoice::Hub
             | AppChoice::Learning(_)
@@ -276,7 +277,8 @@ impl AppChoice {
     }
 
     /// The value of `App::needs`, before the app is made.
-    pub(crate) fn needs(&self) -> Needs {
+    #[must_use]
+    pub fn needs(&self) -> Needs {
         match self {
             AppChoice::Routing(_) | AppChoice::Bandwidth(_) | AppChoice::Provisioning(_) => {
                 Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS

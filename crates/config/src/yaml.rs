@@ -9,17 +9,20 @@ use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
 /// Line and column, counted from 1. Columns are characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) line: u64,
-    pub(crate) column: u64,
+pub struct Place {
+    /// Line.
+    pub line: u64,
+    /// Column, in characters.
+    pub column: u64,
 }
 
 /// A problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) place: Place,
+pub struct Problem {
+    /// Where it is.
+    pub place: Place,
     /// What is wrong, and what would be right.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// A value and where it begins.

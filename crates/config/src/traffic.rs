@@ -11,7 +11,7 @@ use super::apps::AppChoice;
 use super::settings::{Setting, one};
 use super::values::{self, Read, Wrong, WrongItem};
 
-pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
+pub(crate) const BANDWIDTH: &[Setting<AppChoice>] = &[
     Setting {
         key: "rate",
         value: "RATE",
@@ -56,7 +56,7 @@ pub(super) const BANDWIDTH: &[Setting<AppChoice>] = &[
     },
 ];
 
-pub(super) const PROVISIONING: &[Setting<AppChoice>] = &[
+pub(crate) const PROVISIONING: &[Setting<AppChoice>] = &[
     Setting {
         key: "circuits",
         value: "CIRCUIT",

@@ -15,34 +15,36 @@ use super::values::{self, Read, Wrong};
 use super::{Config, Control, LogFormat, LogLevel};
 
 /// One setting of a `T`.
-pub(crate) struct Setting<T: 'static> {
+pub struct Setting<T: 'static> {
     /// Its name in a file. The flag has `-` for `_`.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// The placeholder of its value in the help.
-    pub(crate) value: &'static str,
+    pub value: &'static str,
     /// Its effect, its unit, and what happens at a limit, in one or two sentences.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// Whether it takes several values.
-    pub(crate) many: bool,
+    pub many: bool,
     /// Sets it. There is at least one value, and exactly one if `many` is false.
-    pub(crate) set: fn(&mut T, &[&str]) -> Result<(), Wrong>,
+    pub set: fn(&mut T, &[&str]) -> Result<(), Wrong>,
     /// Its value, in a form that `set` reads.
-    pub(crate) show: fn(&T) -> String,
+    pub show: fn(&T) -> String,
 }
 
 /// Settings under a heading.
-pub(crate) struct Group {
-    pub(crate) heading: &'static str,
-    pub(crate) settings: &'static [Setting<Config>],
+pub struct Group {
+    /// The heading.
+    pub heading: &'static str,
+    /// Its settings, in order.
+    pub settings: &'static [Setting<Config>],
 }
 
 /// All settings except the apps, which have their own settings.
-pub(crate) fn all() -> impl Iterator<Item = &'static Setting<Config>> {
+pub fn all() -> impl Iterator<Item = &'static Setting<Config>> {
     GROUPS.iter().flat_map(|group| group.settings)
 }
 
 /// All settings except the apps, in the order of the manual.
-pub(crate) const GROUPS: &[Group] = &[
+pub const GROUPS: &[Group] = &[
     Group { heading: "Network", settings: NETWORK },
     Group { heading: "Threads and writing", settings: THREADS },
     Group { heading: "Log and control", settings: OPERATION },
@@ -380,12 +382,12 @@ const ERRORS: RangeInclusive<u64> = 0..=65535;
 const REQUESTS: RangeInclusive<u64> = bellrock_engine::MIN_REQUESTS as u64..=65535;
 
 /// The only value of a setting that takes one value.
-pub(crate) fn one<'t>(texts: &[&'t str]) -> &'t str {
+pub fn one<'t>(texts: &[&'t str]) -> &'t str {
     texts.first().copied().unwrap_or_default()
 }
 
 /// Stores a value that could be read.
-pub(super) fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
+pub(crate) fn put<T>(place: &mut T, read: Read<T>) -> Result<(), Wrong> {
     *place = read?;
     Ok(())
 }

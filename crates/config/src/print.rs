@@ -26,7 +26,7 @@ const INSTEAD: &str = "Apps that carry all packets. One of them is enough; to us
                        of learning.";
 
 /// The default configuration with the settings of all apps. Unused apps are commented out.
-pub(crate) fn default_yaml() -> String {
+pub fn default_yaml() -> String {
     let config = Config::default();
     let mut file = File::default();
     file.comment("", HEADER);

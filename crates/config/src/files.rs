@@ -1,0 +1,106 @@
+//! The files that settings name: the key of discovery, and the block list of `quarantine`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use bellrock_apps::quarantine::{BadLine, BlockList};
+use bellrock_services::discovery::{Key, ParseKeyError};
+
+use super::Config;
+use super::apps::AppChoice;
+
+/// Maximum number of bytes read from a key file.
+const MAX_KEY_FILE_BYTES: u64 = 4096;
+
+/// Maximum size of a block list, in bytes. A larger file is probably something else.
+pub const MAX_BLOCK_LIST_BYTES: u64 = 4 << 20;
+
+/// Why the key of discovery cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// The file cannot be read.
+    #[error("discovery_key_file {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Its text is no key.
+    #[error("discovery_key_file {}: {error}", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: ParseKeyError,
+    },
+}
+
+/// Why a file is no block list.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockListError {
+    /// It cannot be read.
+    #[error("{}: {error}; the block list must be there from the start, if only as an empty file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// It is larger than [`MAX_BLOCK_LIST_BYTES`].
+    #[error("{}: larger than {} MiB, so hardly a block list", .0.display(), MAX_BLOCK_LIST_BYTES >> 20)]
+    TooLarge(PathBuf),
+    /// It is not UTF-8 text.
+    #[error("{}: not UTF-8 text", .0.display())]
+    NotText(PathBuf),
+    /// It has lines that block nothing: `FILE:LINE: message`, one a line.
+    #[error("{}", lines(path, bad))]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// The lines.
+        bad: Vec<BadLine>,
+    },
+}
+
+fn lines(path: &Path, bad: &[BadLine]) -> String {
+    let line = |bad: &BadLine| format!("{}:{}: {}", path.display(), bad.line, bad.problem);
+    bad.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads a block list.
+///
+/// # Errors
+/// [`BlockListError`], with all bad lines.
+pub fn read_block_list(path: &Path) -> Result<BlockList, BlockListError> {
+    let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BLOCK_LIST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BLOCK_LIST_BYTES {
+        return Err(BlockListError::TooLarge(path.into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| BlockListError::NotText(path.into()))?;
+    BlockList::parse(&text).map_err(|bad| BlockListError::Wrong { path: path.into(), bad })
+}
+
+/// Reads the key of discovery.
+pub(crate) fn read_key(path: &Path) -> Result<Key, KeyFileError> {
+    let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    Key::from_hex(&text).map_err(|error| KeyFileError::NoKey { path: path.to_owned(), error })
+}
+
+/// What is wrong with the files that a configuration names.
+pub(crate) fn wrong_files(config: &Config) -> impl Iterator<Item = String> {
+    let block_lists = config.apps.iter().filter_map(|app| match app {
+        AppChoice::Quarantine(settings) => settings.file.as_deref(),
+        _ => None,
+    });
+    let block_lists = block_lists.filter_map(|file| read_block_list(file).err());
+    let key = config.services.key_file.as_deref().and_then(|file| read_key(file).err());
+    block_lists.map(|error| error.to_string()).chain(key.map(|error| error.to_string()))
+}
