@@ -316,6 +316,8 @@ impl ErrorCode {
                 ErrorCode::ActionBadArgument
             }
             ErrorCode::ActionBadSetLength => ErrorCode::ActionBadLength,
+            // As Open vSwitch says it.
+            ErrorCode::RequestIsSlave => ErrorCode::RequestPermission,
             _ => ErrorCode::RequestBadType,
         }
     }

@@ -349,7 +349,8 @@ impl Filling<'_> {
     /// Writes two values that are adjacent in a packet and in a match of 1.0.
     #[inline(always)]
     fn pair<const N: usize>(&mut self, [first_at, second_at]: [u8; 2], values: &[u8; N]) {
-        if self.version == Version::V1_0 && usize::from(first_at) + N / 2 == second_at.into() {
+        if self.version == Version::V1_0 && usize::from(first_at) + N / 2 == usize::from(second_at)
+        {
             return self.put(first_at, values);
         }
         let (first, second) = values.split_at(N / 2);

@@ -441,62 +441,6 @@ impl SwitchConfig {
     }
 }
 
-/// Role of a controller at a switch (`ofp_controller_role`, 1.3.5 §7.3.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum RoleKind {
-    /// Requests the current role without a change.
-    NoChange,
-    /// Full access, shared with other controllers.
-    Equal,
-    /// Full access for one controller; a previous master becomes slave.
-    Master,
-    /// Read-only access.
-    Slave,
-    /// A role that the specification does not name.
-    Unknown(u32),
-}
-
-/// Requests or reports a role (1.3.5 §7.3.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Role {
-    /// The role.
-    pub role: RoleKind,
-    /// Generation of the election of a master. The switch refuses an older one than the last.
-    pub generation_id: u64,
-}
-
-impl Role {
-    pub(super) fn decode(_: Version, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let wire: &v13::Role = reader.fixed("role")?;
-        let role = match wire.role.get() {
-            0 => RoleKind::NoChange,
-            1 => RoleKind::Equal,
-            2 => RoleKind::Master,
-            3 => RoleKind::Slave,
-            other => RoleKind::Unknown(other),
-        };
-        Ok(Role { role, generation_id: wire.generation_id.get() })
-    }
-
-    pub(super) fn encode(&self, _: Version, out: &mut Out) -> Result<(), EncodeError> {
-        let role = match self.role {
-            RoleKind::NoChange => 0,
-            RoleKind::Equal => 1,
-            RoleKind::Master => 2,
-            RoleKind::Slave => 3,
-            RoleKind::Unknown(other) => other,
-        };
-        out.put(&v13::Role {
-            role: U32::new(role),
-            pad: [0; 4],
-            generation_id: U64::new(self.generation_id),
-        })
-    }
-}
-
 /// The messages that a switch sends by itself to one role: one bit per reason number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

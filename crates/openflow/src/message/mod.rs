@@ -9,6 +9,7 @@ mod multipart;
 mod packet;
 mod packet_view;
 mod queue;
+mod role;
 mod stats;
 
 pub use excerpt::Excerpt;
@@ -17,13 +18,14 @@ pub use group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 pub(crate) use handshake::bitmap_versions;
 pub use handshake::{
     AsyncConfig, AsyncMasks, Capabilities, ConfigFlags, ErrorMessage, Experimenter, Features,
-    Hello, HelloElement, Role, RoleKind, SwitchConfig, TableMod,
+    Hello, HelloElement, SwitchConfig, TableMod,
 };
 pub use meter::{Band, BandType, Meter, MeterCommand, MeterFlags, MeterMod};
 pub use multipart::{MultipartReply, MultipartRequest, ReplyBody, RequestBody};
 pub use packet::{PacketIn, PacketInReason, PacketOut};
 pub use packet_view::PacketInView;
 pub use queue::{Queue, QueueConfig, QueueProperty};
+pub use role::{NICIRA, ONF, Role, RoleExtension, RoleKind, RoleReason, RoleStatus};
 pub use stats::*;
 
 use crate::header::Header;

@@ -8,7 +8,8 @@ use crate::message::bitmap_versions;
 use crate::{
     AsyncConfig, AsyncMasks, Bytes, ErrorCode, ErrorMessage, Experimenter, Features, Header, Hello,
     HelloElement, MessageKind, PortDesc, PortFeatures, PortMod, PortReason, PortStatus, Queue,
-    QueueConfig, QueueProperty, Role, RoleKind, SwitchConfig, TableMod, Version,
+    QueueConfig, QueueProperty, Role, RoleExtension, RoleKind, RoleReason, RoleStatus,
+    SwitchConfig, TableMod, Version,
 };
 
 /// Prints the versions in a hello.
@@ -124,8 +125,34 @@ impl Display for Experimenter<'_> {
         if let Some(kind) = self.kind {
             write!(f, " type={kind}")?;
         }
+        if let Some(extension) = RoleExtension::read(self) {
+            return write!(f, " {extension}");
+        }
         write!(f, " data={}", Hex(&self.data))?;
         dump(&self.data, f)
+    }
+}
+
+impl Display for RoleExtension {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            RoleExtension::Request(role) => write!(f, "role_request role={role}"),
+            RoleExtension::Reply(role) => write!(f, "role_reply role={role}"),
+            RoleExtension::Status(RoleStatus { role, reason }) => {
+                write!(f, "role_status {role}, reason={reason}")
+            }
+        }
+    }
+}
+
+impl Display for RoleReason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            RoleReason::MasterRequest => f.write_str("master_request"),
+            RoleReason::Config => f.write_str("config"),
+            RoleReason::Experimenter => f.write_str("experimenter"),
+            RoleReason::Unknown(reason) => reason.fmt(f),
+        }
     }
 }
 
@@ -166,16 +193,21 @@ impl Display for SwitchConfig {
     }
 }
 
+impl Display for RoleKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            RoleKind::NoChange => f.write_str("nochange"),
+            RoleKind::Equal => f.write_str("equal"),
+            RoleKind::Master => f.write_str("master"),
+            RoleKind::Slave => f.write_str("slave"),
+            RoleKind::Unknown(role) => role.fmt(f),
+        }
+    }
+}
+
 impl Display for Role {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.role {
-            RoleKind::NoChange => f.write_str("role=nochange")?,
-            RoleKind::Equal => f.write_str("role=equal")?,
-            RoleKind::Master => f.write_str("role=master")?,
-            RoleKind::Slave => f.write_str("role=slave")?,
-            RoleKind::Unknown(role) => write!(f, "role={role}")?,
-        }
-        write!(f, ", generation_id={:#x}", self.generation_id)
+        write!(f, "role={}, generation_id={:#x}", self.role, self.generation_id)
     }
 }
 
