@@ -6,8 +6,8 @@ mod messages;
 use std::time::Duration;
 
 use bellrock_openflow::{
-    Action, Bytes, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port, RequestKind, ToSwitch,
-    Version, frame,
+    Action, Bytes, ConfigFlags, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port,
+    RequestKind, Role, RoleExtension, SwitchConfig, ToSwitch, Version, frame,
 };
 
 use crate::close::{Close, Stop};
@@ -243,6 +243,54 @@ impl Controller {
         ToSwitch::BarrierRequest.encode(self.version, barrier, out)?;
         self.requests.follow(&[question], barrier, now);
         Ok(())
+    }
+
+    /// Sets the switch's configuration. The handshake does it, unless the connection begins as a
+    /// [standby](crate::FirstRole::Standby).
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`].
+    pub fn configure(&mut self, out: &mut Out) -> Result<(), EncodeError> {
+        let set_up = SwitchConfig {
+            flags: ConfigFlags::empty(),
+            miss_send_len: self.settings.miss_send_len,
+        };
+        let xid = self.xids.next(xid::SESSION);
+        ToSwitch::SetConfig(set_up).encode(self.version, xid, out)
+    }
+
+    /// Requests a role, and returns the xid of the request. [`Event::Role`] is the answer;
+    /// [`Event::Error`] and [`Event::Silent`] end the request too. The caller bounds the number of
+    /// such requests: they do not count among those of [`Controller::request`].
+    ///
+    /// 1.0 has no roles. The request is that of Open vSwitch's extension there, without a
+    /// generation id.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`]; [`EncodeError::Unsupported`] in 1.0 for a request that changes no
+    /// role.
+    pub fn request_role(
+        &mut self,
+        role: Role,
+        now: Duration,
+        out: &mut Out,
+    ) -> Result<u32, EncodeError> {
+        let xid = self.xids.next(xid::SESSION);
+        let kind = match self.version {
+            Version::V1_0 => {
+                RoleExtension::Request(role.role).write(self.version, xid, out)?;
+                RequestKind::Experimenter
+            }
+            Version::V1_3 => {
+                ToSwitch::RoleRequest(role).encode(self.version, xid, out)?;
+                RequestKind::Role
+            }
+        };
+        // Never refused: the id is new, and the caller bounds their number.
+        let _ = self.requests.add(xid, kind, u16::MAX, now);
+        // Without the barrier, only an answer or the time limit ends the request.
+        let _ = self.follow(xid, now, out);
+        Ok(xid)
     }
 
     /// The transaction ids and the requests, for use at the same time.

@@ -2,7 +2,7 @@
 
 use bellrock_openflow::{
     DecodeError, ErrorMessage, Experimenter, FlowRemoved, FromSwitch, MultipartKind, PacketIn,
-    PortStatus, RequestKind,
+    PortStatus, RequestKind, Role, RoleStatus,
 };
 
 use crate::requests::Gathered;
@@ -50,7 +50,16 @@ pub enum Event<'b> {
         /// Whether it answers a registered request.
         requested: bool,
     },
-    /// The answer to a request: barrier, role, config, queue config, async, features or echo.
+    /// The answer to a request for a role, in either version ([`crate::Controller::request_role`]).
+    Role {
+        /// The request's xid.
+        xid: u32,
+        /// The controller's role. 1.0 has no generation ids: [`Role::NO_GENERATION`].
+        role: Role,
+    },
+    /// The switch has changed the controller's role, without a request. Only after `Ready`.
+    RoleStatus(RoleStatus),
+    /// The answer to a request: barrier, config, queue config, async, features or echo.
     Reply {
         /// The request's xid.
         xid: u32,

@@ -59,5 +59,5 @@ pub use description::{MAX_PORTS, Missing, SwitchDescription};
 pub use event::{Counters, Event};
 pub use hello::{MAX_FIRST_MESSAGE_BYTES, PeerVersions};
 pub use requests::{Gathered, RequestError};
-pub use settings::{Settings, Versions};
+pub use settings::{FirstRole, Settings, Versions};
 pub use switch::Switch;

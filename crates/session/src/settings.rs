@@ -35,11 +35,24 @@ impl Versions {
     }
 }
 
+/// The role with which a connection begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstRole {
+    /// Full access, as switches give it to every controller that requests no role (1.3.5 §6.3.4).
+    #[default]
+    Equal,
+    /// Standby: the handshake only reads, and nothing that could change the switch is sent until
+    /// [`Controller::configure`](crate::Controller::configure).
+    Standby,
+}
+
 /// Settings of all sessions of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Versions of this end. Default: both.
     pub versions: Versions,
+    /// Role with which a connection begins. Default: equal.
+    pub first_role: FirstRole,
     /// Maximum time from the start of the connection to [`Event::Ready`](crate::Event::Ready).
     /// Without features by then, the connection is closed; without description or ports, the
     /// handshake ends. Default: 5 s.
@@ -67,6 +80,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             versions: Versions::Both,
+            first_role: FirstRole::Equal,
             handshake_timeout: Duration::from_secs(5),
             echo_after: Duration::from_secs(15),
             dead_after: Duration::from_secs(15),

@@ -14,6 +14,8 @@
 //!                                  <-  BARRIER_REPLY: what is not answered by now stays unanswered
 //! ```
 //!
+//! A connection that begins as a standby ([`crate::FirstRole`]) sends no SET_CONFIG.
+//!
 //! Without features there is no switch. Texts and ports may be missing, if the switch refuses them,
 //! does not answer, or sends answers that cannot be decoded. Then the texts stay empty, and ports
 //! become known as they change. Answers after the handshake are ordinary events.
@@ -21,9 +23,8 @@
 use std::time::Duration;
 
 use bellrock_openflow::{
-    ConfigFlags, DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
-    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, SwitchConfig, ToSwitch,
-    Version,
+    DecodeError, ErrorCode, ErrorMessage, Features, Frame, FromSwitch, MultipartKind,
+    MultipartRequest, Out, PortStatus, ReplyBody, RequestBody, RequestKind, ToSwitch, Version,
 };
 
 use super::Controller;
@@ -32,6 +33,7 @@ use crate::description::{MAX_PORTS, Missing, SwitchDescription};
 use crate::event::Event;
 use crate::hello;
 use crate::requests::Gathered;
+use crate::settings::FirstRole;
 use crate::xid;
 
 /// Progress of the handshake.
@@ -113,7 +115,7 @@ impl Controller {
         Ok(Event::Nothing)
     }
 
-    /// Handles the features: configures the switch and requests the rest.
+    /// Handles the features: configures the switch, unless it is a standby's, and requests the rest.
     fn features(
         &mut self,
         features: &Features<'_>,
@@ -121,11 +123,9 @@ impl Controller {
         out: &mut Out,
     ) -> Result<(), Stop> {
         let version = self.version;
-        let set_up = SwitchConfig {
-            flags: ConfigFlags::empty(),
-            miss_send_len: self.settings.miss_send_len,
-        };
-        ToSwitch::SetConfig(set_up).encode(version, self.xids.next(xid::SESSION), out)?;
+        if self.settings.first_role == FirstRole::Equal {
+            self.configure(out)?;
+        }
         let mut ask = |body: RequestBody<'_>| {
             let xid = self.xids.next(xid::SESSION);
             let request = ToSwitch::MultipartRequest(MultipartRequest::of(body));

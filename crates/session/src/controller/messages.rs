@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellrock_openflow::{
     DecodeError, ErrorCode, ErrorMessage, Frame, FromSwitch, HEADER_LEN, Header, MessageKind,
-    MultipartReply, Out, Reason, RequestKind, ToSwitch,
+    MultipartReply, Out, Reason, RequestKind, Role, RoleExtension, ToSwitch,
 };
 
 use super::Controller;
@@ -74,7 +74,16 @@ impl Controller {
             FromSwitch::FlowRemoved(flow) => Event::FlowRemoved(flow),
             FromSwitch::Experimenter(message) => {
                 let requested = self.requests.answer(xid, RequestKind::Experimenter);
-                Event::Experimenter { xid, message, requested }
+                match RoleExtension::read(&message) {
+                    Some(RoleExtension::Reply(role)) if requested => {
+                        Event::Role { xid, role: Role { role, generation_id: Role::NO_GENERATION } }
+                    }
+                    Some(RoleExtension::Status(status)) if !requested => Event::RoleStatus(status),
+                    _ => Event::Experimenter { xid, message, requested },
+                }
+            }
+            FromSwitch::RoleReply(role) if self.requests.answer(xid, RequestKind::Role) => {
+                Event::Role { xid, role }
             }
             FromSwitch::EchoReply(_) if self.probe == Some(xid) => {
                 self.probe = None;
