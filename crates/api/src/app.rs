@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, PortStatus, ReplyBody};
+use bellrock_openflow::{ErrorMessage, FlowRemoved, FlowStats, FromSwitch, PortStatus, ReplyBody};
 
 use crate::{Batch, Dpid, HostEntry, Network, PacketIn, Result, Switch, SwitchInfo, Xid};
 
@@ -238,6 +238,15 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
+    /// The answer to any other request of this app ([`Switch::send`]): configuration, asynchronous
+    /// configuration, queues, role, features, or echo.
+    ///
+    /// # Errors
+    /// Any error of the app ([`crate::HandlerError`]).
+    fn answer(&mut self, switch: &mut Switch<'_>, xid: Xid, answer: &FromSwitch<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Everything that this app sent before the barrier with this xid has been processed.
     ///
     /// # Errors
@@ -254,8 +263,8 @@ pub trait Handler: Send + 'static {
         Ok(())
     }
 
-    /// The connection has ended; nothing can be sent any more. A new connection of the same switch
-    /// comes up after this.
+    /// The connection has ended, or another controller is the switch's master now. Nothing can be
+    /// sent any more. If the switch comes up again, that is after this, with a new handler.
     fn switch_down(&mut self, info: &SwitchInfo) {}
 
     /// Reports the hosts behind this switch, for the operator. It stops when `report` returns

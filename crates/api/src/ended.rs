@@ -1,11 +1,11 @@
-//! Why connections of switches end.
+//! Why connections of switches end, and why switches go down.
 
 use std::fmt;
 
-/// Why a connection ended: a kind for programs, and a text for people.
+/// Why a connection ended, or a switch is down: a kind for programs, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The kind of end.
+    /// The kind of reason.
     pub reason: EndReason,
     /// What happened, and what the operator can do about it.
     pub text: Box<str>,
@@ -17,7 +17,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// The kinds of ends of a connection.
+/// The kinds of ends of a connection. After the last two, the connection stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -43,6 +43,11 @@ pub enum EndReason {
     Limit,
     /// The controller is stopping.
     Stopped,
+    /// The switch made this controller a slave without an order: another one is master. The
+    /// connection stays, and stands by.
+    Demoted,
+    /// This controller was ordered to stand by. The connection stays.
+    StoodBy,
 }
 
 impl EndReason {
@@ -61,12 +66,14 @@ impl EndReason {
             EndReason::Auxiliary => "auxiliary",
             EndReason::Limit => "limit",
             EndReason::Stopped => "stopped",
+            EndReason::Demoted => "demoted",
+            EndReason::StoodBy => "stood_by",
         }
     }
 
     /// Whether an operator should look at it.
     #[must_use]
     pub fn is_alarming(self) -> bool {
-        !matches!(self, EndReason::ClosedByPeer | EndReason::Stopped)
+        !matches!(self, EndReason::ClosedByPeer | EndReason::Stopped | EndReason::StoodBy)
     }
 }

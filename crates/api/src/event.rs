@@ -31,7 +31,7 @@ pub enum Event {
         name: Box<str>,
         /// Remote address of the connection.
         peer: SocketAddr,
-        /// Why the connection ended.
+        /// Why it is down.
         why: Ended,
     },
     /// Connections from an address have ended before their switch was up. Each reason is published

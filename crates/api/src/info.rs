@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bellrock_openflow::{Capabilities, FlowStats, MacAddr, Port, PortDesc, Version};
 
+use crate::ControllerRole;
+
 /// A datapath id: the 64-bit identifier of a switch. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dpid(pub u64);
@@ -66,9 +68,12 @@ pub struct SwitchInfo {
     pub capabilities: Capabilities,
     /// Its own description.
     pub description: Description,
+    /// This controller's role at the switch, as the switch reported it last. `Equal` if it has
+    /// reported none.
+    pub role: ControllerRole,
     /// Its ports, updated by port_status messages.
     pub ports: Vec<PortDesc>,
-    /// Time when it came up, on the worker's clock.
+    /// Time when it came up, or began to stand by, on the worker's clock.
     pub since: Duration,
 }
 

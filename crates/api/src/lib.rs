@@ -35,6 +35,7 @@ mod nowhere;
 mod own_flow;
 pub mod packet;
 mod repeats;
+mod role;
 pub mod runtime;
 mod switch;
 mod switches;
@@ -80,6 +81,7 @@ pub use own_flow::{
 };
 pub use packet::{PacketIn, VlanTag};
 pub use repeats::Repeats;
+pub use role::{ControllerRole, GrantedRole, RoleError, RoleOrder, RoleOrdered};
 pub use switch::{Switch, Xid};
 pub use switches::Switches;
 pub use task::{Sleep, TaskHandle};

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use bellrock_openflow::{FlowMod, FlowStats, RequestBody, ToSwitch, Version};
 
-use crate::runtime::Program;
+use crate::runtime::{Program, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::transaction::{transaction, try_transaction};
 use crate::{
     Abort, AppId, CONFIRM_WITHIN, Change, Cookie, Dpid, Error, Events, FlowTemplate, Hosts,
-    Interrupt, Outcome, Programmed, Requested, Result, Snapshot, SwitchInfo, Switches, Topology,
-    Transaction, Watch,
+    Interrupt, Outcome, Programmed, Requested, Result, RoleOrder, RoleOrdered, Snapshot,
+    SwitchInfo, Switches, Topology, Transaction, Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
@@ -42,6 +42,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Sends a request to a switch.
     fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested;
 
+    /// Requests a role at a switch that is up or stands by.
+    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrdered;
+
     /// Runs a task.
     fn spawn(&self, task: NewTask) -> TaskHandle;
 
@@ -57,6 +60,8 @@ pub trait Runtime: Send + Sync + 'static {
 pub struct NetworkState {
     /// The switches that are up. The runtime publishes them.
     pub switches: Watch<Switches>,
+    /// The switches that stand by. The runtime publishes them.
+    pub standbys: Watch<Switches>,
     /// Switches and links. Discovery publishes them.
     pub topology: Watch<Topology>,
     /// Hosts. Host tracking publishes them.
@@ -352,6 +357,16 @@ impl Network {
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.runtime.state().seed
+    }
+}
+
+impl RoleControl for Network {
+    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered {
+        self.runtime.set_role(dpid, order)
+    }
+
+    fn standbys(&self) -> &Watch<Switches> {
+        &self.runtime.state().standbys
     }
 }
 

@@ -7,7 +7,9 @@ use bellrock_openflow::{RequestBody, ToSwitch};
 
 use crate::runtime::{NetworkState, Program, Runtime};
 use crate::task::{NewTask, RunningTask, TaskHandle, TimerId};
-use crate::{AppId, Dpid, Error, Network, Outcome, Programmed, Requested, Result};
+use crate::{
+    AppId, Dpid, Error, Network, Outcome, Programmed, Requested, Result, RoleOrder, RoleOrdered,
+};
 
 /// A network without switches and events, for tests of code that needs a [`Network`] but does not
 /// use it. Nothing can be sent, tasks end as soon as they are started, and no time passes.
@@ -48,6 +50,10 @@ impl Runtime for Nowhere {
 
     fn request(&self, to: Dpid, _: RequestBody<'_>) -> Requested {
         Requested::not_sent(Error::UnknownSwitch(to))
+    }
+
+    fn set_role(&self, to: Dpid, _: RoleOrder) -> RoleOrdered {
+        RoleOrdered::not_sent(Error::UnknownSwitch(to))
     }
 
     fn spawn(&self, _: NewTask) -> TaskHandle {

@@ -10,7 +10,26 @@ pub use crate::confirm::{Program, Promise, promise};
 pub use crate::network::{Extensions, NetworkState, Runtime};
 pub use crate::switch::Requests;
 pub use crate::task::{MakeTask, NewTask, RunningTask, TaskFuture, TaskWork, TimerId};
-use crate::{DynApp, Hosts, Switch, Topology, Watch};
+use crate::{Dpid, DynApp, Hosts, RoleOrder, RoleOrdered, Switch, Switches, Topology, Watch};
+
+/// Roles of the controller at its switches, by its [`Network`](crate::Network): for what decides
+/// which of several controllers is master.
+///
+/// A connection *stands by* while the controller is slave, or waits for its first role. Such a
+/// switch is ready, but not up: apps do not see it, and nothing is sent that could change it.
+pub trait RoleControl {
+    /// Orders a role at a switch that is up or stands by. The future resolves to the switch's
+    /// answer. Orders for one switch are carried out one after the other, whether or not a task
+    /// awaits them.
+    ///
+    /// When the switch confirms the role of master or equal, a switch that stands by comes up, as
+    /// after a connect. When it confirms the role of slave, one that is up goes down for the apps
+    /// and stands by; its flows stay.
+    fn set_role(&self, dpid: Dpid, order: RoleOrder) -> RoleOrdered;
+
+    /// The switches that stand by, to wait for changes.
+    fn standbys(&self) -> &Watch<Switches>;
+}
 
 /// What a runtime does with the [`Switch`] of an event.
 pub trait SwitchControl {

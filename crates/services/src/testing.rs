@@ -21,6 +21,7 @@ pub(crate) fn info(ports: u32) -> SwitchInfo {
         peer: SocketAddr::from(([127, 0, 0, 1], 1)),
         n_buffers: 0,
         n_tables: 1,
+        role: Default::default(),
         capabilities: Capabilities::empty(),
         description: Description::default(),
         ports: (1..=ports).map(port).collect(),

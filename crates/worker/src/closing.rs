@@ -1,8 +1,9 @@
 //! The end of connections: last messages, notifications, and counters.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use bellrock_api::{Ended, Event as Happening};
+use bellrock_api::{Ended, Event as Happening, SwitchInfo};
 use bellrock_session::{Close, Controller};
 use tracing::{debug, info, warn};
 
@@ -84,9 +85,7 @@ impl Worker {
             self.counters.changes_unknown.add(confirms.end());
         }
         if let Stage::Up(up) = connection.stage {
-            self.counters.switches_down.add(1);
-            up.table_miss.forget(&self.network, up.info.dpid);
-            self.farewell(up, now);
+            self.went_down(up, now);
         }
         if let Some(dpid) = claimed {
             self.shared.release(id, dpid);
@@ -99,16 +98,33 @@ impl Worker {
         debug!(worker = self.index, at = ?now, "forgotten");
     }
 
+    /// Ends what belongs to a switch that was up.
+    pub(crate) fn went_down(&mut self, up: Up, now: Duration) {
+        self.counters.switches_down.add(1);
+        up.table_miss.forget(&self.network, up.info.dpid);
+        self.farewell(up, now);
+    }
+
+    /// Publishes that a switch is down.
+    pub(crate) fn publish_down(
+        &mut self,
+        info: &SwitchInfo,
+        peer: SocketAddr,
+        why: Ended,
+        now: Duration,
+    ) {
+        if self.comings.allows(now) {
+            let (dpid, name) = (info.dpid, info.description.datapath.clone());
+            self.shared.publish(now, Happening::SwitchDown { dpid, name, peer, why });
+        } else {
+            self.counters.events_left_out.add(1);
+        }
+    }
+
     fn publish_end(&mut self, connection: &Connection, end: &End, now: Duration) {
         let (peer, why) = (connection.peer, Ended::from(end));
         let event = match &connection.stage {
-            Stage::Up(Up { info, .. }) => {
-                let name = info.description.datapath.clone();
-                let down = Happening::SwitchDown { dpid: info.dpid, name, peer, why };
-                let is_allowed = self.comings.allows(now);
-                self.counters.events_left_out.add(u64::from(!is_allowed));
-                is_allowed.then_some(down)
-            }
+            Stage::Up(Up { info, .. }) => return self.publish_down(info, peer, why, now),
             _ if *end == End::Stop => None,
             _ => self.comings.ended(peer.ip(), why, now),
         };

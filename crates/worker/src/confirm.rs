@@ -233,7 +233,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.here(to) else {
+        let Some(key) = self.up_here(to) else {
             self.counters.mail_undeliverable.add(1);
             return posted.undeliverable();
         };
@@ -288,7 +288,7 @@ impl Worker {
         now: Duration,
         transport: &mut T,
     ) {
-        let Some(key) = self.here(to) else {
+        let Some(key) = self.up_here(to) else {
             self.counters.mail_undeliverable.add(1);
             return question.undeliverable();
         };

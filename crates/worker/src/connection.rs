@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
-use bellrock_api::{Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo};
+use bellrock_api::{
+    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo,
+};
 use bellrock_session::{Close, Controller, Pending, SwitchDescription};
 
 use crate::balance::Burden;
@@ -17,6 +19,7 @@ use crate::guard::guarded;
 use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
+use crate::roles::Roles;
 use crate::turns::Turn;
 
 /// A connection and its state.
@@ -45,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) stage: Stage,
     /// Time of its next timer.
     pub(crate) timer: Option<Duration>,
+    /// Orders for roles, if there were any.
+    pub(crate) roles: Option<Box<Roles>>,
     /// Packet-ins that came before the switch was up, if any.
     pub(crate) early: Option<Box<EarlyPackets>>,
     /// Set while an echo checks whether it is alive, because another connection claims its datapath
@@ -65,10 +70,21 @@ pub(crate) enum Stage {
     Handshake,
     /// Another connection owns its datapath id. An echo checks whether that one is alive.
     Claiming { info: Arc<SwitchInfo>, until: Duration },
+    /// It owns its datapath id, and the controller is slave or waits for a role. The switch is
+    /// ready, and nothing that could change it is sent.
+    Standby(Standby),
     /// It owns its datapath id. The flows of an earlier run are being requested.
     Cleaning(Cleaning),
     /// The apps know the switch.
     Up(Up),
+}
+
+/// A switch that stands by.
+pub(crate) struct Standby {
+    pub(crate) info: Arc<SwitchInfo>,
+    pub(crate) next_tick: Duration,
+    /// See [`Up::changed`].
+    pub(crate) changed: bool,
 }
 
 /// A switch whose flows are being requested.
@@ -124,14 +140,27 @@ impl Stage {
     /// Data of the switch, if the connection owns its datapath id.
     pub(crate) fn claimed(&self) -> Option<&Arc<SwitchInfo>> {
         match self {
-            Stage::Cleaning(Cleaning { info, .. }) | Stage::Up(Up { info, .. }) => Some(info),
+            Stage::Standby(Standby { info, .. })
+            | Stage::Cleaning(Cleaning { info, .. })
+            | Stage::Up(Up { info, .. }) => Some(info),
             Stage::Handshake | Stage::Claiming { .. } => None,
+        }
+    }
+
+    /// Notes that the data of the switch has changed, if it is published.
+    pub(crate) fn is_changed(&mut self) {
+        match self {
+            Stage::Standby(Standby { changed, .. }) | Stage::Up(Up { changed, .. }) => {
+                *changed = true;
+            }
+            Stage::Handshake | Stage::Claiming { .. } | Stage::Cleaning(_) => {}
         }
     }
 
     pub(crate) fn info_mut(&mut self) -> Option<&mut Arc<SwitchInfo>> {
         match self {
             Stage::Claiming { info, .. }
+            | Stage::Standby(Standby { info, .. })
             | Stage::Cleaning(Cleaning { info, .. })
             | Stage::Up(Up { info, .. }) => Some(info),
             Stage::Handshake => None,
@@ -150,6 +179,7 @@ pub(crate) fn info_of(switch: SwitchDescription, peer: SocketAddr, now: Duration
         n_buffers: switch.n_buffers,
         n_tables: switch.n_tables,
         capabilities: switch.capabilities,
+        role: ControllerRole::default(),
         description: Description {
             manufacturer: switch.manufacturer,
             hardware: switch.hardware,

@@ -18,7 +18,8 @@ use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
 impl Worker {
-    /// Claims the datapath id of a ready session. The switch comes up if that succeeds.
+    /// Claims the datapath id of a ready session. If that succeeds, the switch comes up or stands
+    /// by.
     pub(crate) fn claim<T: Transport>(
         &mut self,
         key: Key,
@@ -29,7 +30,7 @@ impl Worker {
         let Some(id) = self.id(key) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Err(old) = self.shared.claim(id, &info, &connection.backlog) else {
-            return self.clean(key, info, now, transport);
+            return self.begin(key, info, now, transport);
         };
         let dpid = info.dpid;
         if self.log.allows(now, &self.counters) {

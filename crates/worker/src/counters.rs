@@ -33,6 +33,9 @@ counters! {
         switches_up,
         /// Switches that went down.
         switches_down,
+        /// Times that a switch began to stand by: at its connect, or when the controller was made
+        /// slave.
+        switches_standby,
         /// Switches that were handed over to another worker.
         switches_handed_over,
         /// Switches that were taken over from another worker.
@@ -59,6 +62,8 @@ counters! {
         packet_ins_over_limit,
         /// Packet-ins that were dropped because the switch was not up yet.
         packet_ins_early,
+        /// Packet-ins that were dropped because the controller stands by at their switch.
+        packet_ins_standby,
         /// Messages other than packet-ins that were dropped during the handshake.
         messages_early,
         /// Ports that were left out, because a switch has more than 8,192.

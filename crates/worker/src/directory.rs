@@ -13,10 +13,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bellrock_api::openflow::RequestBody;
-use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId};
+use bellrock_api::runtime::{Chain, NetworkState, NewTask, Program, Runtime, TimerId, promise};
 use bellrock_api::{
     AppId, Cookie, Dpid, DynApp, Error, Event, LeftFlows, Network, Outcome, Programmed, Publisher,
-    Requested, Result, SwitchInfo, Switches, TaskHandle, ToSwitch,
+    Requested, Result, RoleOrder, RoleOrdered, SwitchInfo, Switches, TaskHandle, ToSwitch,
 };
 
 use tracing::error;
@@ -28,6 +28,7 @@ use crate::draft::draft;
 use crate::guard::guarded;
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Query, SeenHost, Wake};
+use crate::roles::PostedOrder;
 use crate::settings::MAIL_BACKLOG_BYTES;
 use crate::tasks::{Clock, TaskInfo, TaskWorker, Tasks};
 
@@ -85,6 +86,8 @@ struct Posts {
     directory: RwLock<Entries>,
     /// The switches that are up.
     switches: Publisher<Switches>,
+    /// The switches that stand by.
+    standbys: Publisher<Switches>,
     state: NetworkState,
     tasks: Arc<Tasks>,
 }
@@ -101,9 +104,18 @@ struct Entry {
     info: Arc<SwitchInfo>,
     /// Number of bytes that wait for this switch at its worker.
     backlog: Arc<AtomicUsize>,
-    /// Whether the switch is visible and takes messages: from just before its apps get it until
-    /// just before they lose it.
-    up: bool,
+    shown: Shown,
+}
+
+/// Where a claimed switch is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Nowhere,
+    /// Among those that stand by.
+    Standby,
+    /// Among those that are up: it takes messages, from just before its apps get it until just
+    /// before they lose it.
+    Up,
 }
 
 impl Shared {
@@ -132,8 +144,10 @@ impl Shared {
         let apps: Vec<_> = apps.collect();
         let names = apps.iter().map(|app| (app.name, Cookie::of_app(app.name)));
         let switches = Publisher::<Switches>::default();
+        let standbys = Publisher::<Switches>::default();
         let state = NetworkState {
             switches: switches.watch().clone(),
+            standbys: standbys.watch().clone(),
             topology,
             hosts,
             apps: names.collect(),
@@ -144,6 +158,7 @@ impl Shared {
             mailboxes: parts.mailboxes,
             directory: RwLock::default(),
             switches,
+            standbys,
             state,
             tasks: Tasks::new(parts.clock, parts.wake_tasks),
         });
@@ -215,7 +230,7 @@ impl Shared {
     #[must_use]
     pub fn hand_over(&self, dpid: Dpid, to: usize) -> bool {
         let directory = self.posts.read();
-        let Some(entry) = directory.switches.get(&dpid).filter(|entry| entry.up) else {
+        let Some(entry) = directory.up(dpid) else {
             return false;
         };
         let who = entry.id;
@@ -306,7 +321,8 @@ impl Shared {
         if let Some(entry) = switches.get(&info.dpid) {
             return Err(entry.id);
         }
-        let entry = Entry { id, info: Arc::clone(info), backlog: Arc::clone(backlog), up: false };
+        let shown = Shown::Nowhere;
+        let entry = Entry { id, info: Arc::clone(info), backlog: Arc::clone(backlog), shown };
         switches.insert(info.dpid, entry);
         Ok(())
     }
@@ -317,20 +333,33 @@ impl Shared {
         let switches = &mut self.posts.write().switches;
         if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
             entry.info = Arc::clone(info);
-            entry.up = true;
+            entry.shown = Shown::Up;
             self.posts.switches.update(|switches| switches.with(Arc::clone(info)));
         }
     }
 
-    /// Hides a switch whose connection has ended. Its datapath id stays claimed until
-    /// [`Shared::release`]: a new connection comes up only after the apps were notified of the end
-    /// of the old one.
+    /// Publishes a switch that stands by, or a change of one. It was hidden before.
+    pub(crate) fn stands_by(&self, id: ConnectionId, info: &Arc<SwitchInfo>) {
+        let switches = &mut self.posts.write().switches;
+        if let Some(entry) = switches.get_mut(&info.dpid).filter(|entry| entry.is(id.serial)) {
+            entry.info = Arc::clone(info);
+            entry.shown = Shown::Standby;
+            self.posts.standbys.update(|standbys| standbys.with(Arc::clone(info)));
+        }
+    }
+
+    /// Hides a switch that is neither up nor stands by any more. Its datapath id stays claimed
+    /// until [`Shared::release`]: a new connection comes up only after the apps were notified of
+    /// the end of the old one.
     pub(crate) fn hide(&self, id: ConnectionId, dpid: Dpid) {
         let switches = &mut self.posts.write().switches;
-        if let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial))
-            && std::mem::take(&mut entry.up)
-        {
-            self.posts.switches.update(|switches| switches.without(dpid));
+        let Some(entry) = switches.get_mut(&dpid).filter(|entry| entry.is(id.serial)) else {
+            return;
+        };
+        match std::mem::replace(&mut entry.shown, Shown::Nowhere) {
+            Shown::Nowhere => {}
+            Shown::Standby => self.posts.standbys.update(|standbys| standbys.without(dpid)),
+            Shown::Up => self.posts.switches.update(|switches| switches.without(dpid)),
         }
     }
 
@@ -361,6 +390,13 @@ impl Drop for Shared {
                 error!(app = name, "an app panicked when it was dropped");
             }
         }
+    }
+}
+
+impl Entries {
+    /// A switch that is up.
+    fn up(&self, dpid: Dpid) -> Option<&Entry> {
+        self.switches.get(&dpid).filter(|entry| entry.shown == Shown::Up)
     }
 }
 
@@ -423,8 +459,7 @@ impl Runtime for Posts {
         // Held until the message is in the mailbox. If the switch moved to another worker
         // meanwhile, the next message could overtake this one.
         let directory = self.read();
-        let up = directory.switches.get(&to).filter(|entry| entry.up);
-        let entry = up.ok_or(Error::UnknownSwitch(to))?;
+        let entry = directory.up(to).ok_or(Error::UnknownSwitch(to))?;
         if entry.backlog.load(Ordering::Relaxed) > MAIL_BACKLOG_BYTES {
             return Err(Error::Full(to));
         }
@@ -449,8 +484,7 @@ impl Runtime for Posts {
     fn program(&self, program: Program) -> Programmed {
         // Held until all is in the mailbox, as above.
         let directory = self.read();
-        let up = directory.switches.get(&program.to).filter(|entry| entry.up);
-        let Some(entry) = up else {
+        let Some(entry) = directory.up(program.to) else {
             let error = Error::UnknownSwitch(program.to);
             return Programmed::ready(vec![Outcome::NotSent(error); program.changes.len()]);
         };
@@ -465,7 +499,7 @@ impl Runtime for Posts {
 
     fn request(&self, to: Dpid, body: RequestBody<'_>) -> Requested {
         let directory = self.read();
-        let Some(entry) = directory.switches.get(&to).filter(|entry| entry.up) else {
+        let Some(entry) = directory.up(to) else {
             return Requested::not_sent(Error::UnknownSwitch(to));
         };
         post_request(to, body, entry.info.version, |question| {
@@ -475,6 +509,19 @@ impl Runtime for Posts {
                 _ => Ok(()),
             }
         })
+    }
+
+    fn set_role(&self, to: Dpid, order: RoleOrder) -> RoleOrdered {
+        let directory = self.read();
+        let Some(entry) = directory.switches.get(&to) else {
+            return RoleOrdered::not_sent(Error::UnknownSwitch(to));
+        };
+        let (promise, answer) = promise();
+        let order = PostedOrder { dpid: to, order, promise };
+        match self.give(entry.id.worker, Mail::Role { to: entry.id, order }) {
+            Ok(()) => RoleOrdered::sent(answer),
+            Err(_) => RoleOrdered::not_sent(Error::Full(to)),
+        }
     }
 
     fn spawn(&self, task: NewTask) -> TaskHandle {

@@ -8,20 +8,21 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppId, BATCH_PACKETS, Batch, DynApp, FlowRemoved, Handler, LeftFlows, Network, PriorityBand,
-    ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
+    AppId, BATCH_PACKETS, Batch, ControllerRole, DynApp, FlowRemoved, Handler, LeftFlows, Network,
+    PriorityBand, ReplyBody, RequestError, Result, Switch, SwitchInfo, Xid,
 };
 use bellrock_session::{Controller, Event, Gathered, MAX_PORTS, Missing, xid};
 use tracing::{debug, error, warn};
 
 use crate::confirm::is_confirms;
-use crate::connection::{Asked, Stage, Up, apply, description_of};
+use crate::connection::{Asked, Stage, Standby, Up, apply, description_of};
 use crate::counters::Counters;
 use crate::directory::ChainApp;
 use crate::guard::guarded;
 use crate::health::{Health, MAX_PANICS, PANIC_WINDOW};
 use crate::log_budget::LogBudget;
 use crate::removal::Removal;
+use crate::roles::RoleFailure;
 use crate::transport::{Key, Transport};
 use crate::worker::Worker;
 
@@ -231,6 +232,9 @@ impl Worker {
                 if is_confirms(xid) {
                     return self.no_reply(key, xid, RequestError::Silent);
                 }
+                if self.role_failed(key, xid, RoleFailure::Unsupported, now, transport) {
+                    return;
+                }
                 if self.take_removal(key, xid).is_some() {
                     self.report_removal(key, xid, now);
                 }
@@ -238,6 +242,13 @@ impl Worker {
                     handler.unanswered(switch, Xid(xid))
                 });
             }
+            Event::Role { xid, role } => {
+                self.role_answered(key, xid, role, now, transport);
+                self.owner(key, xid, now, |_, handler, switch| {
+                    handler.answer(switch, Xid(xid), &FromSwitch::RoleReply(role))
+                });
+            }
+            Event::RoleStatus(status) => self.role_status(key, &status, now, transport),
             Event::Reply { xid, body: FromSwitch::BarrierReply } => {
                 if is_confirms(xid) {
                     return self.confirmed(key, xid, now, transport);
@@ -254,11 +265,17 @@ impl Worker {
                 }
                 self.not_removed(key, xid, now);
                 self.no_reply(key, xid, RequestError::Unreadable(error));
+                self.role_failed(key, xid, RoleFailure::Unanswered, now, transport);
                 self.confirm_unanswered(key, xid, now, transport);
             }
-            // Answers without a handler method, and experimenters' messages: an app that needs them
-            // will add the method.
-            Event::Reply { .. } | Event::Experimenter { .. } => {}
+            Event::Reply { xid, body } => {
+                self.owner(key, xid, now, |_, handler, switch| {
+                    handler.answer(switch, Xid(xid), &body)
+                });
+            }
+            Event::Experimenter { xid, requested: true, .. } => {
+                self.role_failed(key, xid, RoleFailure::Unsupported, now, transport);
+            }
             _ => {}
         }
     }
@@ -272,9 +289,7 @@ impl Worker {
                 if let Some(info) = stage.info_mut() {
                     Arc::make_mut(info).description = description_of(&desc);
                 }
-                if let Stage::Up(up) = stage {
-                    up.changed = true;
-                }
+                stage.is_changed();
             }
             Ok(ReplyBody::PortDesc(ports)) => {
                 // At most as many as are kept: each is searched among the others.
@@ -298,10 +313,8 @@ impl Worker {
         if !apply(Arc::make_mut(info), status) {
             self.counters.ports_left_out.add(1);
         }
-        if let Stage::Up(up) = &mut connection.stage {
-            up.changed = true;
-            self.port_changed(key, status, now);
-        }
+        connection.stage.is_changed();
+        self.port_changed(key, status, now);
     }
 
     /// Calls the handlers of a switch for a change of a port.
@@ -314,11 +327,19 @@ impl Worker {
     pub(crate) fn publish(&mut self, key: Key) {
         let id = self.id(key);
         let connection = self.connections.get_mut(key);
-        if let Some(Stage::Up(up)) = connection.map(|connection| &mut connection.stage)
-            && std::mem::take(&mut up.changed)
-            && let Some(id) = id
-        {
-            self.shared.update(id, &up.info);
+        let (Some(connection), Some(id)) = (connection, id) else { return };
+        match &mut connection.stage {
+            Stage::Up(Up { info, changed, .. }) => {
+                if std::mem::take(changed) {
+                    self.shared.update(id, info);
+                }
+            }
+            Stage::Standby(Standby { info, changed, .. }) => {
+                if std::mem::take(changed) {
+                    self.shared.stands_by(id, info);
+                }
+            }
+            Stage::Handshake | Stage::Claiming { .. } | Stage::Cleaning(_) => {}
         }
     }
 
@@ -331,8 +352,31 @@ impl Worker {
         transport: &mut T,
     ) {
         self.counters.errors_received.add(1);
+        if self.role_failed(key, xid, RoleFailure::of(error), now, transport) {
+            return;
+        }
+        let is_slave = self.is_slave_error(key, error);
+        if is_slave && self.stands_by(key) {
+            // About what was sent before the controller knew.
+            return;
+        }
         self.log_refused(key, xid, error, request, now);
         self.flood_by_all(key, error, now);
+        self.errors_owner(key, xid, error, now, transport);
+        if is_slave {
+            self.role_reported(key, Some(ControllerRole::Slave), now, transport);
+        }
+    }
+
+    /// Passes an error to the one who sent the message that the switch refuses.
+    fn errors_owner<T: Transport>(
+        &mut self,
+        key: Key,
+        xid: u32,
+        error: &ErrorMessage<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) {
         if self.is_cleaning(key, xid) {
             return self.cleaned(key, Err(Missing::Refused), now, transport);
         }
@@ -379,6 +423,9 @@ impl Worker {
             debug!(key, xid, ?kind, "no answer in time");
             if self.take_removal(key, xid).is_some() {
                 self.report_removal(key, xid, now);
+            }
+            if self.role_failed(key, xid, RoleFailure::Unanswered, now, transport) {
+                continue;
             }
             self.confirm_unanswered(key, xid, now, transport);
             self.owner(key, xid, now, |_, handler, switch| handler.unanswered(switch, Xid(xid)));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bellrock_api::Batch;
 use bellrock_api::openflow::{PortStatus, frame};
 use bellrock_api::runtime::BatchControl;
-use bellrock_session::PACKET_WAIT;
+use bellrock_session::{FirstRole, PACKET_WAIT};
 
 use crate::connection::{Cleaning, Connection, FlowsAsked, Stage};
 use crate::settings::{EARLY_PACKET_BYTES, EARLY_PACKET_BYTES_OF_ALL, EARLY_PORT_STATUSES};
@@ -56,10 +56,21 @@ impl Connection {
 
 impl Worker {
     /// Keeps a packet-in that came before the switch was up, within the limits of rate and memory.
+    /// Drops those that a standby gets.
     #[cold]
     #[inline(never)]
     pub(crate) fn early_packet(&mut self, key: Key, message: &[u8], now: Duration) {
+        let waits = self.settings.session.first_role == FirstRole::Standby;
         let Some(connection) = self.connections.get_mut(key) else { return };
+        let stands_by = match connection.stage {
+            Stage::Standby(_) => true,
+            Stage::Handshake | Stage::Claiming { .. } => waits,
+            Stage::Cleaning(_) | Stage::Up(_) => false,
+        };
+        if stands_by {
+            // They are for the master.
+            return self.counters.packet_ins_standby.add(1);
+        }
         let is_first = connection.early.is_none();
         let early = connection.early.get_or_insert_with(|| {
             Box::new(EarlyPackets { since: now, ..EarlyPackets::default() })
@@ -112,6 +123,16 @@ impl Worker {
         let early = early.map(|early| *early).unwrap_or_default();
         self.early_bytes -= early.bytes();
         early
+    }
+
+    /// Drops what a switch sent before it was up.
+    pub(crate) fn drop_early_packets(&mut self, key: Key) {
+        let early = self.take_early_packets(key);
+        let mut rest = early.messages.as_slice();
+        while let Ok(Some(message)) = frame(rest) {
+            self.counters.packet_ins_standby.add(1);
+            rest = rest.get(message.bytes.len()..).unwrap_or(&[]);
+        }
     }
 
     /// Passes the packets that a switch sent before it was up to the apps, and the changes of ports

@@ -168,6 +168,9 @@ impl Worker {
                 Mail::Question { to, question } if self.here(to).is_some() => {
                     self.question(to, question, now, transport);
                 }
+                Mail::Role { to, order } if self.here(to).is_some() => {
+                    self.role_order(to, order, now, transport);
+                }
                 mail => {
                     questions |= matches!(mail, Mail::Query(_));
                     self.postponed.push_back(mail);
@@ -207,6 +210,15 @@ impl Worker {
     pub(crate) fn here(&self, id: ConnectionId) -> Option<Key> {
         let at_home = self.connections.get(id.key).is_some_and(|its| its.serial == id.serial);
         if at_home { Some(id.key) } else { self.arrived.get(&id.serial).copied() }
+    }
+}
+
+impl Worker {
+    /// Finds the key of a connection whose switch is up here. Mail that was posted while it was up
+    /// may come when it stands by.
+    pub(crate) fn up_here(&self, id: ConnectionId) -> Option<Key> {
+        let key = self.here(id)?;
+        matches!(self.connections.get(key)?.stage, Stage::Up(_)).then_some(key)
     }
 }
 

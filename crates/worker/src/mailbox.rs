@@ -8,6 +8,7 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::confirm::{Posted, Question};
 use crate::hand_over::Moving;
+use crate::roles::PostedOrder;
 use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 use crate::transport::Key;
 
@@ -35,6 +36,8 @@ pub(crate) enum Mail {
     Program { to: ConnectionId, posted: Posted },
     /// A task's request to a switch.
     Question { to: ConnectionId, question: Question },
+    /// An order for a role at a switch.
+    Role { to: ConnectionId, order: PostedOrder },
     /// Another connection has the same datapath id: is this one alive?
     AreYouAlive { who: ConnectionId, claimant: ConnectionId },
     /// The answer, to the claimant.

@@ -161,6 +161,7 @@ impl Worker {
             confirms: None,
             stage: Stage::Handshake,
             timer: None,
+            roles: None,
             early: None,
             challenge: None,
         });
@@ -218,7 +219,7 @@ impl Worker {
     }
 
     /// Updates the sum of unfinished replies with those of `key`'s session.
-    fn count_unfinished(&mut self, key: Key) {
+    pub(crate) fn count_unfinished(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let kept = connection.session.kept_bytes();
         self.unfinished = self.unfinished - connection.unfinished + kept;
@@ -304,6 +305,7 @@ impl Worker {
                 Some(Mail::Question { to, question }) => {
                     self.question(to, question, now, transport);
                 }
+                Some(Mail::Role { to, order }) => self.role_order(to, order, now, transport),
                 Some(Mail::AreYouAlive { who, claimant }) => {
                     self.challenge(who, claimant, now, transport);
                 }
@@ -320,7 +322,7 @@ impl Worker {
     }
 
     pub(crate) fn post<T: Transport>(&mut self, to: ConnectionId, bytes: &[u8], transport: &mut T) {
-        let Some(key) = self.here(to) else {
+        let Some(key) = self.up_here(to) else {
             self.counters.mail_undeliverable.add(1);
             return;
         };
@@ -382,16 +384,16 @@ impl Worker {
                 self.flush(key, transport);
                 self.next_turns(now, transport);
             }
+            Stage::Standby(standby) if standby.next_tick <= now => {
+                standby.next_tick = now + TICK;
+                self.tick_session(key, now, transport);
+                self.publish(key);
+            }
             Stage::Up(up) if up.next_tick <= now => {
                 up.next_tick = now + TICK;
                 let is_late = up.flows_asked.is_some_and(|asked| asked.until <= now);
-                if connection.carry.is_empty() {
-                    connection.carry = Vec::new();
-                }
-                count_session(&self.counters, &mut connection.session);
-                self.give_up_requests(key, now, transport);
+                self.tick_session(key, now, transport);
                 self.give_up_programs(key, now, transport);
-                self.count_unfinished(key);
                 if is_late {
                     self.cleaned(key, Err(Missing::Silent), now, transport);
                 }
@@ -400,6 +402,17 @@ impl Worker {
             }
             _ => {}
         }
+    }
+
+    /// Does what each session needs once a second.
+    fn tick_session<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.carry.is_empty() {
+            connection.carry = Vec::new();
+        }
+        count_session(&self.counters, &mut connection.session);
+        self.give_up_requests(key, now, transport);
+        self.count_unfinished(key);
     }
 
     /// Sets the connection's timer to the earliest time that it waits for.
@@ -413,6 +426,7 @@ impl Worker {
                 let turn = if let Turn::Has(until) = turn { Some(*until) } else { None };
                 [cleaning_until, turn].into_iter().flatten().min()
             }
+            Stage::Standby(standby) => Some(standby.next_tick),
             Stage::Up(up) => Some(up.next_tick),
         };
         let challenge = connection.challenge.as_ref().map(|challenge| challenge.until);

@@ -329,6 +329,7 @@ fn switch_info(version: Version) -> SwitchInfo {
         peer: SocketAddr::from(([127, 0, 0, 1], 40_000)),
         n_buffers: 256,
         n_tables: 1,
+        role: Default::default(),
         capabilities: Capabilities::empty(),
         description: Default::default(),
         ports: (1..=4).map(|n| port_desc(n, PortConfig::empty(), PortState::empty())).collect(),

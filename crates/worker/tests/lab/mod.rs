@@ -2,6 +2,8 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "shared by tests that each use a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 
+mod roles;
+
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -23,6 +25,8 @@ use bellrock_worker::{
     Key, LOAD_WINDOW, Mailbox, ReadOutcome, Settings, Shared, SharedParts, TaskWorker, Transport,
     Wake, Worker,
 };
+
+pub use roles::FakeRoles;
 
 /// What an app or a task has seen, in order. All clones share one list.
 #[derive(Clone, Default)]
@@ -146,6 +150,8 @@ pub struct FakeSwitch {
     pub ignored_barriers: Option<Vec<u32>>,
     /// It refuses flows that have one of these in the lower half of their cookies.
     pub refused: Vec<u64>,
+    /// How it handles requests for roles.
+    pub roles: FakeRoles,
 }
 
 pub struct Lab {
@@ -217,8 +223,14 @@ impl Lab {
             asked_for_cookie: (0, 0),
             ignored_barriers: None,
             refused: Vec::new(),
+            roles: FakeRoles::default(),
         });
         self.switches.len() - 1
+    }
+
+    /// Whether the worker has configured the switch.
+    pub fn is_configured(&self, id: SwitchId) -> bool {
+        self.switches[id].session.config().miss_send_len == 0xffff
     }
 
     /// Connects a switch, and brings it up.
@@ -431,6 +443,7 @@ impl FakeSwitch {
                 break;
             };
             if let switch::Event::Message { xid, body } = event {
+                self.roles.answer(self.session.version(), xid, &body, &mut self.out);
                 if let ToSwitch::FlowMod(flow) = body
                     && self.refused.contains(&(flow.cookie & !Cookie::MASK))
                 {

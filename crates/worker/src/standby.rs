@@ -1,0 +1,145 @@
+//! The stage of a standby, and the ways into it and out of it.
+//!
+//! ```text
+//!              role: standby, slave            role: master, equal
+//! claimed ------------------------> standby ----------------------> cleaning -> up
+//!    |                                 ^                               |         |
+//!    |                                 +-------------------------------+---------+
+//!    |                                                 role: slave
+//!    +-------------------------------------------------------------> cleaning -> up
+//!              role: equal (default)
+//! ```
+//!
+//! A standby answers echoes, and knows the switch with its ports. It sends nothing that could
+//! change the switch, neither its configuration nor its flows; packet-ins and flow_removed, which a
+//! switch may still send, are dropped. Apps do not see the switch.
+//!
+//! Whoever takes over finds the flows of the master before, and treats them as those of an earlier
+//! run: see `clean`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellrock_api::{ControllerRole, EndReason, Ended, RoleOrder, SwitchInfo};
+use bellrock_session::{FirstRole, xid};
+use tracing::info;
+
+use crate::connection::{Cleaning, Stage, Standby, Up};
+use crate::settings::TICK;
+use crate::transport::{Key, Transport};
+use crate::worker::Worker;
+
+impl Worker {
+    /// Begins with a switch whose datapath id the connection has claimed.
+    pub(crate) fn begin<T: Transport>(
+        &mut self,
+        key: Key,
+        info: Arc<SwitchInfo>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        if self.settings.session.first_role == FirstRole::Standby {
+            self.stand_by(key, info, EndReason::StoodBy, now, transport);
+            // Until the switch has answered, it takes the controller for an equal.
+            let order = RoleOrder::Slave { generation_id: None };
+            self.request_role(key, order, None, now, transport);
+        } else if info.role == ControllerRole::Slave {
+            self.stand_by(key, info, EndReason::Demoted, now, transport);
+        } else {
+            self.clean(key, info, now, transport);
+        }
+    }
+
+    /// Stands by at a switch that is up or being cleaned.
+    pub(crate) fn leave<T: Transport>(
+        &mut self,
+        key: Key,
+        why: EndReason,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get(key) else { return };
+        if let Stage::Up(Up { info, .. }) | Stage::Cleaning(Cleaning { info, .. }) =
+            &connection.stage
+        {
+            let info = Arc::clone(info);
+            self.stand_by(key, info, why, now, transport);
+        }
+    }
+
+    /// Stands by at a switch. If it is up, the apps lose it. Its flows stay.
+    fn stand_by<T: Transport>(
+        &mut self,
+        key: Key,
+        info: Arc<SwitchInfo>,
+        why: EndReason,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        self.flush(key, transport);
+        let Some(id) = self.id(key) else { return };
+        self.drop_early_packets(key);
+        self.forget_requests(key);
+        self.shared.hide(id, info.dpid);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        self.turns.taken -= connection.stage.give_turn_back();
+        connection.removals.clear();
+        let (next_tick, changed, peer) = (now + TICK, false, connection.peer);
+        let confirms = connection.confirms.take();
+        let standby = Standby { info: Arc::clone(&info), next_tick, changed };
+        let before = std::mem::replace(&mut connection.stage, Stage::Standby(standby));
+        if let Some(confirms) = confirms {
+            self.counters.changes_unknown.add(confirms.end());
+        }
+        if let Stage::Up(up) = before {
+            self.publish_down(&up.info, peer, ended(why), now);
+            self.went_down(up, now);
+        }
+        self.shared.stands_by(id, &info);
+        self.counters.switches_standby.add(1);
+        if self.log.allows(now, &self.counters) {
+            let (dpid, version, role) = (info.dpid, info.version, info.role);
+            info!(%dpid, %version, %peer, %role, reason = why.name(), "switch stands by");
+        }
+        self.set_timer(key);
+        self.next_turns(now, transport);
+    }
+
+    /// Ends the requests of handlers: their answers must not reach handlers that come later.
+    fn forget_requests(&mut self, key: Key) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let is_own = |request: u32| xid::owner(request) == xid::SESSION;
+        let requests = connection.session.unanswered().map(|(request, _)| request);
+        let requests: Vec<u32> = requests.filter(|request| !is_own(*request)).collect();
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        for request in requests {
+            connection.session.split().1.cancel(request);
+        }
+        self.count_unfinished(key);
+    }
+
+    /// Takes over a switch that stands by: it is cleaned and comes up, as after a connect.
+    pub(crate) fn take_over<T: Transport>(&mut self, key: Key, now: Duration, transport: &mut T) {
+        self.flush(key, transport);
+        let Some(id) = self.id(key) else { return };
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Stage::Standby(Standby { info, .. }) = &mut connection.stage else { return };
+        // Older flows are those of the master before.
+        Arc::make_mut(info).since = now;
+        let info = Arc::clone(info);
+        // It fits: the buffer is empty. Another master may have changed the configuration.
+        let _ = connection.session.configure(&mut self.out);
+        self.shared.hide(id, info.dpid);
+        self.clean(key, info, now, transport);
+        self.flush(key, transport);
+    }
+}
+
+/// Why a switch is down though its connection stays.
+fn ended(reason: EndReason) -> Ended {
+    let text = match reason {
+        EndReason::Demoted => "another controller has become its master; this one stands by",
+        _ => "this controller was ordered to stand by",
+    };
+    Ended { reason, text: text.into() }
+}

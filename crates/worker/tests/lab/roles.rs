@@ -1,0 +1,73 @@
+//! Roles of a switch that a test plays.
+
+use bellrock_api::openflow::{
+    Bytes, ErrorMessage, FromSwitch, Out, Role, RoleExtension, RoleKind, ToSwitch,
+};
+use bellrock_api::{ErrorCode, Version};
+
+/// How a switch handles requests for roles.
+#[derive(Default)]
+pub struct FakeRoles {
+    /// `None`: it ignores them.
+    pub kind: Option<RoleKind>,
+    /// The newest generation id that it has seen.
+    pub generation: Option<u64>,
+    /// It refuses all requests so.
+    pub refuses: Option<ErrorCode>,
+    /// Number of elections of others behind each question for the role.
+    pub elections: u64,
+}
+
+impl FakeRoles {
+    /// A switch with roles. The controller is equal.
+    pub fn equal() -> Self {
+        FakeRoles { kind: Some(RoleKind::Equal), ..FakeRoles::default() }
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        version: Version,
+        xid: u32,
+        body: &ToSwitch<'_>,
+        out: &mut Out,
+    ) {
+        let asked = match body {
+            ToSwitch::RoleRequest(role) => *role,
+            ToSwitch::Experimenter(message) => match RoleExtension::read(message) {
+                // Without a generation id, none is stale.
+                Some(RoleExtension::Request(role)) => {
+                    Role { role, generation_id: self.generation.unwrap_or(0) }
+                }
+                _ => return,
+            },
+            _ => return,
+        };
+        let is_question = asked.role == RoleKind::NoChange;
+        let takes_part = matches!(asked.role, RoleKind::Master | RoleKind::Slave);
+        let is_stale = self.generation.is_some_and(|newest| asked.generation_id < newest);
+        let code = self.refuses.or((takes_part && is_stale).then_some(ErrorCode::RoleStale));
+        if let Some(code) = code {
+            let error = FromSwitch::Error(ErrorMessage::Standard { code, data: Bytes(&[]) });
+            return error.encode(version, xid, out).unwrap();
+        }
+        let Some(kind) = &mut self.kind else { return };
+        if !is_question {
+            *kind = asked.role;
+        }
+        if takes_part {
+            self.generation = Some(asked.generation_id);
+        }
+        let role = *kind;
+        match version {
+            Version::V1_0 => RoleExtension::Reply(role).write(version, xid, out).unwrap(),
+            Version::V1_3 => {
+                let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
+                let reply = FromSwitch::RoleReply(Role { role, generation_id });
+                reply.encode(version, xid, out).unwrap();
+            }
+        }
+        if is_question && self.elections > 0 {
+            self.generation = Some(self.generation.unwrap_or(0) + self.elections);
+        }
+    }
+}
