@@ -69,14 +69,15 @@ impl Channel {
         self.role == RoleKind::Slave
     }
 
-    /// Whether this controller gets the notice (1.3.5 §6.3.5, §7.3.10). 1.0 has no roles or masks.
+    /// Whether this controller gets the notice (1.3.5 §6.3.5, §7.3.10). 1.0 has no masks.
     pub(super) fn is_told(&self, notice: &Notice) -> bool {
         if !self.session.is_ready() {
             return false;
         }
         if self.version() == Version::V1_0 {
             let only_1_3 = |notice: &_| matches!(notice, Notice::PacketIn(packet) if packet.reason == PacketInReason::InvalidTtl);
-            return !only_1_3(notice);
+            let is_for_all = matches!(notice, Notice::PortStatus(_)) || !self.is_slave();
+            return is_for_all && !only_1_3(notice);
         }
         let masks = if self.is_slave() { &self.wants.slave } else { &self.wants.master };
         let (mask, reason) = match notice {

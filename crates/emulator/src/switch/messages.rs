@@ -122,7 +122,7 @@ impl Switch {
                 self.channels[index].wants = wants;
                 Ok(())
             }
-            ToSwitch::Experimenter(_) => Err(ErrorCode::RequestBadExperimenter),
+            ToSwitch::Experimenter(message) => return self.experimenter(index, request, &message),
             // No answer is needed.
             ToSwitch::EchoReply(_) | ToSwitch::Error(_) => Ok(()),
             // The session has answered these.

@@ -1,11 +1,15 @@
-//! Roles of controllers (1.3.5 §6.3.4, §7.3.9).
+//! Roles of controllers (1.3.5 §6.3.4, §7.3.9), and the extensions about them: Open vSwitch's
+//! requests in 1.0, which has no roles, and the ONF's role_status in 1.3.
 
-use bellrock_openflow::{ErrorCode, FromSwitch, Role, RoleKind};
+use bellrock_openflow::{
+    ErrorCode, Experimenter, FromSwitch, Role, RoleExtension, RoleKind, RoleReason, RoleStatus,
+    Version,
+};
 
 use super::{Close, Request, Switch};
 
-/// The generation that is reported before any election.
-const NO_GENERATION: u64 = u64::MAX;
+/// The xid of messages that are not replies.
+const UNASKED: u32 = 0;
 
 impl Switch {
     /// Handles a controller's request for a role. A new master makes the old one a slave.
@@ -28,16 +32,52 @@ impl Switch {
         if matches!(asked.role, RoleKind::Master | RoleKind::Slave) {
             self.generation = Some(asked.generation_id);
         }
-        if asked.role == RoleKind::Master {
-            let masters = self.channels.iter_mut().filter(|other| other.role == RoleKind::Master);
-            masters.for_each(|other| other.role = RoleKind::Slave);
-        }
-        if asked.role != RoleKind::NoChange {
-            self.channels[index].role = asked.role;
-        }
+        self.set_role(index, asked.role);
         let role = self.channels[index].role;
-        let generation_id = self.generation.unwrap_or(NO_GENERATION);
+        let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
         self.send(index, request.xid, &FromSwitch::RoleReply(Role { role, generation_id }))
+    }
+
+    /// Handles an experimenter's message. In 1.0 it can be a request for a role, as Open vSwitch
+    /// knows it: without a generation id, so none is stale.
+    pub(super) fn experimenter(
+        &mut self,
+        index: usize,
+        request: Request<'_>,
+        message: &Experimenter<'_>,
+    ) -> Result<(), Close> {
+        let version = self.channels[index].version();
+        let asked = RoleExtension::read(message).filter(|_| version == Version::V1_0);
+        let Some(RoleExtension::Request(role)) = asked else {
+            return self.refuse(index, request, ErrorCode::RequestBadExperimenter);
+        };
+        if let RoleKind::Unknown(_) = role {
+            return self.refuse(index, request, ErrorCode::RoleBadRole);
+        }
+        self.set_role(index, role);
+        let reply = RoleExtension::Reply(role);
+        reply.write(version, request.xid, &mut self.scratch).map_err(super::replies::cannot_write)
+    }
+
+    fn set_role(&mut self, index: usize, role: RoleKind) {
+        let others = self.channels.iter_mut().enumerate().filter(|(other, _)| *other != index);
+        for (_, other) in others {
+            if role == RoleKind::Master && other.role == RoleKind::Master {
+                other.role = RoleKind::Slave;
+                let generation_id = self.generation.unwrap_or(Role::NO_GENERATION);
+                let role = Role { role: RoleKind::Slave, generation_id };
+                let status = RoleStatus { role, reason: RoleReason::MasterRequest };
+                let status = RoleExtension::Status(status);
+                // 1.0 does not have this message. The reply is not written yet.
+                if status.write(other.version(), UNASKED, &mut self.scratch).is_ok() {
+                    other.outbox.append(self.scratch.as_slice());
+                }
+                self.scratch.clear();
+            }
+        }
+        if role != RoleKind::NoChange {
+            self.channels[index].role = role;
+        }
     }
 
     /// Whether an election is older than the newest known one. Generations wrap: the sign of the

@@ -1,7 +1,8 @@
 //! Connections: versions, roles, restarts.
 
 use bellrock_openflow::{
-    Bytes, ConfigFlags, FlowMod, FromSwitch, Match, Role, RoleKind, SwitchConfig, TableMod,
+    Bytes, ConfigFlags, FlowMod, FromSwitch, Match, Role, RoleExtension, RoleKind, RoleReason,
+    RoleStatus, SwitchConfig, TableMod,
 };
 
 use super::*;
@@ -114,10 +115,52 @@ fn a_new_master_makes_the_old_one_a_slave() {
     let master = Role { role: RoleKind::Master, generation_id: 5 };
     assert_eq!(said.only(), FromSwitch::RoleReply(master));
     lab.ask(second, &role(RoleKind::Master, 6));
-    let said = lab.ask(first, &role(RoleKind::NoChange, 0));
+    // The switch tells it at once.
     let slave = Role { role: RoleKind::Slave, generation_id: 6 };
+    let status = RoleStatus { role: slave, reason: RoleReason::MasterRequest };
+    let said = lab.take(first);
+    let FromSwitch::Experimenter(told) = said.only() else { panic!() };
+    assert_eq!(RoleExtension::read(&told), Some(RoleExtension::Status(status)));
+    let said = lab.ask(first, &role(RoleKind::NoChange, 0));
     assert_eq!(said.only(), FromSwitch::RoleReply(slave));
     assert_eq!(lab.switch.role(second.id), Some(RoleKind::Master));
+    // Who is master already tells nobody.
+    lab.ask(second, &role(RoleKind::Master, 7));
+    assert_eq!(lab.take(first).kinds(), [""; 0]);
+}
+
+/// Sends Open vSwitch's request for a role, which makes 1.0 know roles.
+fn nicira(lab: &mut Lab, peer: Peer, role: RoleKind) -> Said {
+    let mut out = Out::with_capacity(64);
+    RoleExtension::Request(role).write(V1_0, 7, &mut out).unwrap();
+    lab.give(peer, out.as_slice()).unwrap();
+    lab.take(peer)
+}
+
+#[test]
+fn in_1_0_a_master_makes_the_other_one_a_slave_by_an_extension() {
+    let (mut lab, first) = Lab::with(V1_0);
+    let second = lab.join(V1_0);
+    for (peer, role) in [(first, RoleKind::Master), (second, RoleKind::Master)] {
+        let said = nicira(&mut lab, peer, role);
+        let FromSwitch::Experimenter(reply) = said.only() else { panic!() };
+        assert_eq!(RoleExtension::read(&reply), Some(RoleExtension::Reply(role)));
+    }
+    // 1.0 has no message about that.
+    assert_eq!(lab.take(first).kinds(), [""; 0]);
+    assert_eq!(lab.switch.role(first.id), Some(RoleKind::Slave));
+    let any = Match::any();
+    let flow = ToSwitch::FlowMod(FlowMod::add(&any));
+    assert_eq!(lab.refused(first, &flow), ErrorCode::RequestPermission);
+    // A slave hears of ports, and of nothing else.
+    lab.packet(1, &packet(60));
+    lab.switch.set_link(2, false, &mut lab.effects);
+    assert_eq!(lab.take(first).kinds(), ["PortStatus"]);
+    assert_eq!(lab.take(second).kinds(), ["PacketIn", "PortStatus"]);
+    nicira(&mut lab, first, RoleKind::Equal);
+    assert_eq!(lab.ask(first, &flow).kinds(), [""; 0]);
+    let said = nicira(&mut lab, first, RoleKind::Unknown(9));
+    assert_eq!(said.error(), ErrorCode::RoleBadRole.nearest(V1_0));
 }
 
 #[test]
