@@ -9,6 +9,7 @@ use bellrock_worker::Settings;
 
 use super::agenda::Agenda;
 use super::control::{CONTROL_DELAY, ControlPlane};
+use super::controls::Controls;
 use super::{Lab, LabError, REMEMBERED_HOPS, REMEMBERED_MESSAGES, fail};
 use crate::backoff::Backoff;
 use crate::network::{Network, NetworkSettings};
@@ -187,7 +188,14 @@ impl LabBuilder {
             settings: self.settings,
             services: self.services,
             workers: self.workers,
-            control: ControlPlane::new(self.seed, switches, self.control_delay, self.backoff),
+            controls: Controls::new(ControlPlane::new(
+                self.seed,
+                switches,
+                self.control_delay,
+                self.backoff,
+            )),
+            control_delay: self.control_delay,
+            backoff: self.backoff,
             agenda: Agenda::new(),
             topology,
             network,

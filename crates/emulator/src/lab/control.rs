@@ -98,7 +98,7 @@ impl Lateness {
     }
 }
 
-/// The controller, if it runs, and all connections to it.
+/// One controller, if it runs, and all connections to it.
 pub(super) struct ControlPlane {
     pub(super) controller: Option<Controller>,
     controls: Vec<Control>,
@@ -110,8 +110,6 @@ pub(super) struct ControlPlane {
     /// How late the messages of all switches are.
     shuffled: Lateness,
     rng: Rng,
-    /// Buffer for the switches with output.
-    dirty: Vec<SwitchId>,
 }
 
 impl ControlPlane {
@@ -125,7 +123,6 @@ impl ControlPlane {
             backoff,
             shuffled: Lateness::default(),
             rng: Stream::Messages.rng(seed),
-            dirty: Vec::new(),
         }
     }
 
@@ -149,16 +146,6 @@ impl ControlPlane {
         }
         self.take_sent(now);
         true
-    }
-
-    /// Takes the switches' output.
-    pub(super) fn collect(&mut self, network: &mut Network) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        network.take_dirty(|switch| dirty.push(switch));
-        for switch in dirty.drain(..) {
-            self.take_output(switch, network);
-        }
-        self.dirty = dirty;
     }
 
     /// Connects a switch after `wait`, unless its operator wants no connection.
@@ -272,7 +259,7 @@ impl ControlPlane {
 
     fn accepted(&mut self, wire: WireId, network: &mut Network) {
         let now = network.now();
-        // A switch of the lab has one controller, so a channel is free.
+        // A lab has fewer controllers than a switch has channels.
         let Ok(channel) = network.connect(wire.switch) else { return };
         let control = self.control(wire.switch);
         control.channel = Some(channel);
@@ -338,8 +325,8 @@ impl ControlPlane {
         self.connect(switch, wait, now);
     }
 
-    /// Sends the output of a switch to its controller.
-    fn take_output(&mut self, switch: SwitchId, network: &mut Network) {
+    /// Sends the output of a switch to this controller.
+    pub(super) fn take_output(&mut self, switch: SwitchId, network: &mut Network) {
         let control = self.control(switch);
         let (Some(wire), Some(channel)) = (control.wire, control.channel) else { return };
         // Requests may wait until the output is sent, and then add more output.

@@ -38,7 +38,7 @@ impl Lab {
         let session = &self.settings.session;
         let ours = session.echo_after + session.dead_after;
         let theirs = PROBE_AFTER + PROBE_WAIT;
-        let reconnect = self.control.longest_wait() + session.handshake_timeout;
+        let reconnect = self.controls.longest_wait() + session.handshake_timeout;
         ours.max(theirs) + reconnect + hard_timeout
     }
 
@@ -101,7 +101,7 @@ impl Lab {
     #[track_caller]
     pub fn disconnect(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
-        self.control.keep_away(switch, true, &mut self.network);
+        self.controls.all().for_each(|control| control.keep_away(switch, true, &mut self.network));
     }
 
     /// Lets a [disconnected](Self::disconnect) switch connect again.
@@ -111,17 +111,17 @@ impl Lab {
     #[track_caller]
     pub fn reconnect(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
-        self.control.keep_away(switch, false, &mut self.network);
+        self.controls.all().for_each(|control| control.keep_away(switch, false, &mut self.network));
     }
 
-    /// Stops all bytes on the control connection of a switch, without informing either end.
+    /// Stops all bytes on the control connections of a switch, without informing any end.
     ///
     /// # Panics
     /// There is no such switch.
     #[track_caller]
     pub fn silence(&mut self, switch: &str) {
         let switch = self.switch_id(switch);
-        self.control.silence(switch);
+        self.controls.all().for_each(|control| control.silence(switch));
     }
 
     /// Sets how a switch treats requests of this kind from now on; `None`: it answers them.
@@ -186,7 +186,7 @@ impl Lab {
     pub fn hand_over(&mut self, switch: &str, worker: usize) {
         let dpid = self.topology.switches()[self.switch_id(switch).index()].dpid;
         let now = self.now();
-        let controller = self.control.controller.as_mut();
+        let controller = self.controls.first_mut();
         if !controller.is_some_and(|controller| controller.hand_over(dpid, worker, now)) {
             fail(&LabError::Controller(
                 "hand_over() takes a switch that is up, and the number of a worker, from 0",
@@ -200,15 +200,19 @@ impl Lab {
         match due {
             Due::Link { link, up } => self.set_link(link, up),
             Due::Fault(What::MessageDelay { switch, at_most, lasting }) => {
-                self.control.delay(switch, now + lasting, at_most);
+                self.controls
+                    .all()
+                    .for_each(|control| control.delay(switch, now + lasting, at_most));
             }
             Due::Fault(What::SwitchOrder { spread, lasting }) => {
-                self.control.shuffle(now + lasting, spread);
+                self.controls.all().for_each(|control| control.shuffle(now + lasting, spread));
             }
             Due::Fault(What::ConnectionReset { switch }) => {
-                self.control.reset(switch, &mut self.network);
+                self.controls.all().for_each(|control| control.reset(switch, &mut self.network));
             }
-            Due::Fault(What::ConnectionSilence { switch }) => self.control.silence(switch),
+            Due::Fault(What::ConnectionSilence { switch }) => {
+                self.controls.all().for_each(|control| control.silence(switch))
+            }
             Due::Fault(What::Restart { switch, keep_tables }) => {
                 self.restart_switch(switch, keep_tables);
             }
@@ -227,7 +231,7 @@ impl Lab {
     }
 
     fn restart_switch(&mut self, switch: SwitchId, keep_tables: bool) {
-        self.control.restarted(switch, &mut self.network);
+        self.controls.all().for_each(|control| control.restarted(switch, &mut self.network));
         self.network.restart(switch, keep_tables);
     }
 }

@@ -198,7 +198,7 @@ impl Lab {
         if !COUNTERS.iter().chain(TASK_COUNTERS).any(|(known, _)| *known == name) {
             fail(&LabError::UnknownCounter(name.to_owned()));
         }
-        let controller = self.control.controller.as_ref();
+        let controller = self.controls.first();
         controller.map_or(0, |controller| controller.counter(name))
     }
 
@@ -206,14 +206,21 @@ impl Lab {
     /// not listed, except the latest that panicked.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskInfo> {
-        self.control.controller.as_ref().map_or_else(Vec::new, Controller::tasks)
+        self.controls.first().map_or_else(Vec::new, Controller::tasks)
     }
 
     /// The controller's view of the network, with calls for tests to send to switches and to run
     /// tasks. `None` without a controller.
     #[must_use]
     pub fn controller(&self) -> Option<bellrock_api::Network> {
-        self.control.controller.as_ref().map(Controller::network)
+        self.controls.first().map(Controller::network)
+    }
+
+    /// The same for the controller with this number: 0 for the first one, and as
+    /// [`add_controller`](Self::add_controller) returned it.
+    #[must_use]
+    pub fn controller_of(&self, number: usize) -> Option<bellrock_api::Network> {
+        self.controls.controller(number).map(Controller::network)
     }
 
     /// The sum of an app's counter over all switches. `None` if no app of this name has this
@@ -221,7 +228,7 @@ impl Lab {
     #[must_use]
     pub fn app_counter(&mut self, app: &str, name: &str) -> Option<u64> {
         let now = self.now();
-        let counters = self.control.controller.as_mut()?.app_counters(now);
+        let counters = self.controls.first_mut()?.app_counters(now);
         let of = counters.iter().find(|(its, counter, _)| (*its, *counter) == (app, name));
         of.map(|(.., n)| *n)
     }
@@ -230,7 +237,7 @@ impl Lab {
     #[must_use]
     pub fn hosts_known(&mut self) -> Vec<(Dpid, &'static str, HostEntry)> {
         let now = self.now();
-        let controller = self.control.controller.as_mut();
+        let controller = self.controls.first_mut();
         controller.map_or_else(Vec::new, |controller| controller.hosts(now))
     }
 
@@ -242,6 +249,6 @@ impl Lab {
     #[must_use]
     pub fn worker_of(&self, switch: &str) -> Option<usize> {
         let dpid = self.switch(switch).dpid();
-        self.control.controller.as_ref()?.worker_of(dpid)
+        self.controls.first()?.worker_of(dpid)
     }
 }

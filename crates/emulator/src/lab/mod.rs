@@ -30,6 +30,7 @@ mod agenda;
 mod builder;
 mod control;
 mod controller;
+mod controls;
 mod error;
 mod faults;
 mod inject;
@@ -51,6 +52,7 @@ pub use builder::LabBuilder;
 use control::ControlPlane;
 pub use control::{CONTROL_DELAY, PROBE_AFTER, PROBE_WAIT};
 use controller::Controller;
+use controls::Controls;
 pub use error::{Known, LabError};
 pub use faults::{Fault, FaultKind, FaultPlan, Faults, What};
 use inject::Due;
@@ -61,6 +63,7 @@ pub use crate::backoff::Backoff;
 use crate::network::Network;
 #[doc(inline)]
 pub use crate::on_both_versions;
+use crate::switch::MAX_CHANNELS;
 pub use crate::switch::Unanswered;
 use crate::topology::{HostId, LinkId, Node, SwitchId, Topology};
 
@@ -101,7 +104,9 @@ pub struct Lab {
     workers: usize,
     topology: Topology,
     network: Network,
-    control: ControlPlane,
+    controls: Controls,
+    control_delay: Duration,
+    backoff: Backoff,
     /// Faults that have not begun.
     agenda: Agenda<Due>,
 }
@@ -152,10 +157,11 @@ impl Lab {
     /// No controller runs.
     #[track_caller]
     pub fn stop_controller(&mut self) {
-        if self.control.controller.is_none() {
+        if self.controls.first().is_none() {
             fail(&LabError::Controller("no controller runs; start_controller() starts one"));
         }
-        self.control.stop(self.now());
+        let now = self.now();
+        self.controls.plane(0).stop(now);
     }
 
     /// Starts a controller with only this app and the services that it needs. It knows nothing from
@@ -175,7 +181,7 @@ impl Lab {
     /// together.
     #[track_caller]
     pub fn start_chain(&mut self, apps: Vec<Box<dyn DynApp>>) {
-        if self.control.controller.is_some() {
+        if self.controls.first().is_some() {
             fail(&LabError::Controller("a controller runs already; stop_controller() stops it"));
         }
         if let Err(error) = self.start(apps) {
@@ -203,15 +209,40 @@ impl Lab {
     fn start(&mut self, apps: Vec<Box<dyn DynApp>>) -> Result<(), LabError> {
         let chain = chain(apps, &self.services)?;
         let (workers, now) = (self.workers, self.now());
-        self.control.controller =
+        self.controls.plane(0).controller =
             Some(Controller::new(self.seed, workers, self.settings, chain, now));
         Ok(())
+    }
+
+    /// Starts a further controller of all switches, with one worker, and returns its number, for
+    /// [`controller_of`](Self::controller_of). Its switches connect to it at once. The other
+    /// methods are about the first controller.
+    ///
+    /// # Panics
+    /// The lab has as many controllers as a switch takes, or the machine has no random numbers.
+    #[track_caller]
+    pub fn add_controller(&mut self, settings: Settings, app: impl App) -> usize {
+        let chain = match chain(vec![Box::new(app) as Box<dyn DynApp>], &self.services) {
+            Ok(chain) => chain,
+            Err(error) => fail(&error.into()),
+        };
+        let (switches, now) = (self.topology.switches().len(), self.now());
+        let mut plane = ControlPlane::new(self.seed, switches, self.control_delay, self.backoff);
+        plane.controller = Some(Controller::new(self.seed, 1, settings, chain, now));
+        let number = self.controls.add(plane);
+        if number >= MAX_CHANNELS {
+            fail(&LabError::Controller("a switch takes 16 controllers, and not one more"));
+        }
+        for index in 0..switches {
+            self.controls.plane(number).connect(SwitchId::of(index), Duration::ZERO, now);
+        }
+        number
     }
 
     fn connect_all(&mut self) {
         let now = self.now();
         for index in 0..self.topology.switches().len() {
-            self.control.connect(SwitchId::of(index), Duration::ZERO, now);
+            self.controls.plane(0).connect(SwitchId::of(index), Duration::ZERO, now);
         }
     }
 
@@ -233,7 +264,7 @@ impl Lab {
 
     fn is_switch_up(&self, switch: SwitchId) -> bool {
         let dpid = self.topology.switches()[switch.index()].dpid;
-        let controller = self.control.controller.as_ref();
+        let controller = self.controls.first();
         controller.is_some_and(|controller| controller.is_up(dpid))
     }
 
@@ -243,7 +274,7 @@ impl Lab {
             // The network runs alone up to the next other event.
             let next = self.next_of_others().filter(|next| *next <= until);
             if self.network.advance_to_control(next.unwrap_or(until)) {
-                self.control.collect(&mut self.network);
+                self.controls.collect(&mut self.network);
             } else if next.is_some() {
                 self.moment();
             } else {
@@ -254,17 +285,17 @@ impl Lab {
 
     /// Time of the next event outside the network.
     fn next_of_others(&self) -> Option<Duration> {
-        [self.control.next(), self.agenda.next()].into_iter().flatten().min()
+        [self.controls.next(), self.agenda.next()].into_iter().flatten().min()
     }
 
     /// Runs everything that is due now: arriving messages, the workers' timers, and faults.
     fn moment(&mut self) {
-        while self.control.step(&mut self.network) {
-            self.control.collect(&mut self.network);
+        while self.controls.step(&mut self.network) {
+            self.controls.collect(&mut self.network);
         }
         while let Some(due) = self.agenda.due(self.now()) {
             self.happen(due);
-            self.control.collect(&mut self.network);
+            self.controls.collect(&mut self.network);
         }
     }
 

@@ -5,7 +5,7 @@ use bellrock_openflow::{
     AsyncConfig, AsyncMasks, Band, BandType, Bucket, Bytes, ConfigFlags, Experimenter, FlowCommand,
     FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, FlowStatsRequest, FromSwitch, Group,
     GroupCommand, GroupMod, GroupType, List, MacAddr, MatchView, Meter, MeterCommand, MeterFlags,
-    MeterMod, MultipartRequest, Out, PacketOut, Port, PortConfig, PortFeatures, PortMod,
+    MeterMod, MultipartRequest, NICIRA, Out, PacketOut, Port, PortConfig, PortFeatures, PortMod,
     QueueStatsRequest, RequestBody, Role, RoleKind, SwitchConfig, TableMod, ToSwitch, Version,
 };
 
@@ -75,6 +75,17 @@ fn message(name: &str, rest: &str, context: Context<'_>) -> Result<ToSwitch<'sta
             ToSwitch::QueueGetConfigRequest(Words::of(rest).port("port", Port::ANY)?)
         }
         "role_request" => ToSwitch::RoleRequest(role(rest)?),
+        // Open vSwitch's roles for 1.0.
+        "nicira_role" => {
+            let data: &[u8; 8] = match rest {
+                "role=equal" => &[0, 0, 0, 10, 0, 0, 0, 0],
+                "role=master" => &[0, 0, 0, 10, 0, 0, 0, 1],
+                "role=slave" => &[0, 0, 0, 10, 0, 0, 0, 2],
+                _ => return Err("a nicira_role needs role=equal, role=master or role=slave".into()),
+            };
+            let (experimenter, kind) = (NICIRA, None);
+            ToSwitch::Experimenter(Experimenter { experimenter, kind, data: Bytes(data) })
+        }
         "experimenter" => {
             let mut words = Words::of(rest);
             let kind = (context.version == Version::V1_3).then_some(0);
