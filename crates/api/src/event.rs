@@ -248,6 +248,8 @@ pub enum Event {
         dpid: Dpid,
         /// Why.
         why: Refusal,
+        /// Number of refusals since the last such event.
+        times: u64,
     },
 }
 
@@ -536,17 +538,15 @@ impl fmt::Display for Event {
                 write!(f, "the storm is over after {} s; {app} floods as before", lasted.as_secs())
             }
             Event::OwnFlowRefused { dpid, flow, why, times } => {
-                write!(
-                    f,
-                    "switch {dpid} refuses the {flow}, and is of little use without it: {why}"
-                )?;
+                write!(f, "switch {dpid} refuses the {flow}, which the controller needs: {why}")?;
                 write_times(f, *times)
             }
             Event::OwnFlowInstalled { dpid, flow } => {
                 write!(f, "switch {dpid} has the {flow}, which it refused before")
             }
-            Event::WantedRefused { app, dpid, why } => {
-                write!(f, "switch {dpid} refuses a change that {app} wants: {why}")
+            Event::WantedRefused { app, dpid, why, times } => {
+                write!(f, "switch {dpid} refuses a change that {app} wants: {why}")?;
+                write_times(f, *times)
             }
         }
     }

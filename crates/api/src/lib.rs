@@ -34,7 +34,6 @@ mod network;
 mod nowhere;
 mod own_flow;
 pub mod packet;
-mod repeats;
 mod role;
 pub mod runtime;
 mod switch;
@@ -57,6 +56,7 @@ pub use bellrock_openflow::{
     PacketInView, Port, PortDesc, PortReason, PortStatus, PriorityBand, ReplyBody, ToSwitch,
     Version,
 };
+pub use bellrock_pace::{Backoff, RateLimit, Repeats};
 pub use confirm::{
     Answer, CHANGES_PER_SECOND, CONFIRM_WITHIN, Programmed, Reply, RequestError, Requested,
     time_for_changes,
@@ -76,11 +76,8 @@ pub use hosts::{Host, HostId, Hosts};
 pub use info::{Cookie, Description, Dpid, HostEntry, ParseDpidError, SwitchInfo};
 pub use network::Network;
 pub use nowhere::Nowhere;
-pub use own_flow::{
-    OWN_FLOW_AGAIN, OWN_FLOW_AGAIN_MAX, OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows,
-};
+pub use own_flow::{OWN_FLOW_REPORTED_EVERY, OwnFlow, RefusedFlows};
 pub use packet::{PacketIn, VlanTag};
-pub use repeats::Repeats;
 pub use role::{ControllerRole, GrantedRole, RoleError, RoleOrder, RoleOrdered};
 pub use switch::{Switch, Xid};
 pub use switches::Switches;

@@ -6,14 +6,7 @@ use std::time::Duration;
 
 use bellrock_openflow::ErrorMessage;
 
-use crate::{Dpid, Event, Network, Refusal, Repeats};
-
-/// Delay after the first refusal of a flow of the controller's own, until it is sent again. Each
-/// further refusal doubles it.
-pub const OWN_FLOW_AGAIN: Duration = Duration::from_secs(1);
-
-/// Maximum delay between two attempts.
-pub const OWN_FLOW_AGAIN_MAX: Duration = Duration::from_secs(60);
+use crate::{Backoff, Dpid, Event, Network, Refusal, Repeats};
 
 /// Minimum time between two events about the same refused flow of a switch, over all connections of
 /// the switch.
@@ -33,8 +26,8 @@ pub struct OwnFlow {
     sent: Option<u32>,
     /// Transaction id of the barrier behind it. Its reply means that the flow is installed.
     barrier: Option<u32>,
-    /// Number of refusals since the flow was last installed.
-    refusals: u32,
+    /// The pauses after refusals; `None` if it was not refused since it was last installed.
+    refused: Option<Backoff>,
     /// Whether one of these refusals was published.
     is_reported: bool,
     /// Time to send it again.
@@ -45,14 +38,14 @@ impl OwnFlow {
     /// A flow with this name in events, such as `table-miss entry`.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        OwnFlow { name, sent: None, barrier: None, refusals: 0, is_reported: false, again: None }
+        OwnFlow { name, sent: None, barrier: None, refused: None, is_reported: false, again: None }
     }
 
     /// Notes that the flow was sent with this transaction id.
     pub fn sent(&mut self, xid: u32, now: Duration) {
         (self.sent, self.barrier) = (Some(xid), None);
         // For the case that neither an error nor the barrier reply comes.
-        self.again = (self.refusals > 0).then_some(now + OWN_FLOW_AGAIN_MAX);
+        self.again = self.refused.map(|_| now + Backoff::LONGEST);
     }
 
     /// Notes that a barrier was sent behind it.
@@ -77,8 +70,9 @@ impl OwnFlow {
         if self.sent != Some(xid) {
             return false;
         }
-        let longer = OWN_FLOW_AGAIN * 2_u32.saturating_pow(self.refusals.min(16));
-        self.again = Some(now + longer.min(OWN_FLOW_AGAIN_MAX));
+        let pause = self.refused.get_or_insert_default();
+        pause.failed(now);
+        self.again = Some(pause.until());
         self.barrier = None;
         let why = Refusal::from(error);
         let refused = network.extension::<RefusedFlows>();
@@ -90,7 +84,6 @@ impl OwnFlow {
             let event = Event::OwnFlowRefused { dpid, flow: self.name, why, times };
             network.events().publish(now, event);
         }
-        self.refusals = self.refusals.saturating_add(1);
         true
     }
 
@@ -105,7 +98,7 @@ impl OwnFlow {
             return false;
         }
         (self.barrier, self.again) = (None, None);
-        if std::mem::take(&mut self.refusals) > 0 {
+        if self.refused.take().is_some() {
             let refused = network.extension::<RefusedFlows>();
             refused.note(dpid, self.name, None);
             if refused.was_reported(dpid, self.name) || self.is_reported {
@@ -118,7 +111,7 @@ impl OwnFlow {
 
     /// Cleans up after the switch is gone.
     pub fn forget(&self, network: &Network, dpid: Dpid) {
-        if self.refusals > 0 {
+        if self.refused.is_some() {
             network.extension::<RefusedFlows>().note(dpid, self.name, None);
         }
     }
@@ -221,10 +214,10 @@ mod tests {
         assert_eq!(refused.of(DPID).len(), 1);
         assert_eq!(refused.of(Dpid(8)), []);
         // Neither an error nor a reply: it is sent again later.
-        assert!(flow.is_due(now + OWN_FLOW_AGAIN_MAX));
+        assert!(flow.is_due(now + Backoff::LONGEST));
         assert!(!flow.confirmed((&network, DPID), 108, now), "the one before");
         assert!(flow.confirmed((&network, DPID), 109, now));
-        assert!(!flow.is_due(now + OWN_FLOW_AGAIN_MAX));
+        assert!(!flow.is_due(now + Backoff::LONGEST));
         assert_eq!(refused.of(DPID), []);
         let events: Vec<&str> =
             network.events().latest(10).iter().map(|it| it.event.name()).collect();

@@ -3,7 +3,6 @@
 //! An app uses only `bellrock-api`. It knows no sockets, threads or configuration files: it runs
 //! the same in the controller, in the emulator and in a test. Start with the shortest, [`Hub`].
 
-mod backoff;
 pub mod bandwidth;
 pub mod global_learning;
 pub mod hub;

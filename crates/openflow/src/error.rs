@@ -103,7 +103,7 @@ macro_rules! errors {
         ///
         /// Its numbers differ between versions; [`ErrorCode::wire`] and [`ErrorCode::from_wire`]
         /// translate.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "each variant is named as in the specification, see `name`")]
         #[non_exhaustive]
         pub enum ErrorCode {

@@ -1,35 +1,43 @@
 //! Flows that a service keeps in a switch for itself, above the flows of all apps.
 //!
 //! They are installed when the switch comes up. A flow that anyone deletes is installed again at
-//! once. A flow that the switch refuses is sent again after [`REFUSED_AGAIN`].
+//! once. A flow that the switch refuses is an alarm, and is sent again after a pause ([`OwnFlow`]).
 
 use std::time::Duration;
 
+use bellrock_api::openflow::FlowCommand;
 use bellrock_api::{
-    Flow, FlowFlags, FlowRemoved, FlowRemovedReason, PriorityBand, Result, Switch, Xid,
+    Dpid, ErrorMessage, Flow, FlowFlags, FlowRemoved, FlowRemovedReason, Network, OwnFlow,
+    PriorityBand, Result, Switch, SwitchInfo, Xid,
 };
-
-use crate::desired::REFUSED_AGAIN;
 
 /// The highest priority of a service. Services are before all apps, so no flow of an app is above.
 pub(crate) const TOP_PRIORITY: u16 = PriorityBand::PRIORITIES - 1;
 
 /// The flows of a service in one switch.
 pub(crate) struct OwnFlows {
+    network: Network,
+    dpid: Dpid,
     /// When the switch came up.
     since: Duration,
-    flows: Vec<Flow>,
-    /// Transaction ids of the messages that installed the flows.
-    sent: Vec<Xid>,
-    /// When to send the flows again.
-    again: Option<Duration>,
+    flows: Vec<(Flow, OwnFlow)>,
+    /// Whether some flows could not be written to the switch.
+    is_owed: bool,
 }
 
 impl OwnFlows {
-    /// Creates the flows for a switch that came up at `since`.
-    pub(crate) fn new(since: Duration, flows: impl IntoIterator<Item = Flow>) -> Self {
-        let flows = flows.into_iter().map(|flow| flow.flags(FlowFlags::SEND_FLOW_REM)).collect();
-        OwnFlows { since, flows, sent: Vec::new(), again: None }
+    /// Creates the flows for a switch that has come up. Each has a name for operators.
+    pub(crate) fn new(
+        network: &Network,
+        info: &SwitchInfo,
+        flows: impl IntoIterator<Item = (&'static str, Flow)>,
+    ) -> Self {
+        let own = |(name, flow): (&'static str, Flow)| {
+            (flow.flags(FlowFlags::SEND_FLOW_REM), OwnFlow::new(name))
+        };
+        let flows = flows.into_iter().map(own).collect();
+        let (network, dpid, since) = (network.clone(), info.dpid, info.since);
+        OwnFlows { network, dpid, since, flows, is_owed: false }
     }
 
     /// Installs all flows.
@@ -37,15 +45,9 @@ impl OwnFlows {
     /// # Errors
     /// The messages do not fit. The next [`OwnFlows::tick`] tries again.
     pub(crate) fn install(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.again = Some(switch.now());
-        self.sent.clear();
-        for flow in &self.flows {
-            let xid = flow.with_flow_mod(bellrock_api::openflow::FlowCommand::Add, |flow_mod| {
-                switch.install(flow_mod)
-            })?;
-            self.sent.push(xid);
-        }
-        self.again = None;
+        self.is_owed = true;
+        self.flows.iter_mut().try_for_each(|flow| send(flow, switch))?;
+        self.is_owed = false;
         Ok(())
     }
 
@@ -68,38 +70,62 @@ impl OwnFlows {
         Ok(())
     }
 
-    /// Notes that the switch refused a message. Returns whether it was for one of these flows.
-    pub(crate) fn refused(&mut self, xid: Xid, now: Duration) -> bool {
-        let is_own = self.sent.contains(&xid);
-        if is_own {
-            self.again = Some(now + REFUSED_AGAIN);
-        }
-        is_own
+    /// Handles an error message. Returns whether it is about one of these flows.
+    pub(crate) fn refused(&mut self, xid: Xid, error: &ErrorMessage<'_>, now: Duration) -> bool {
+        let at = (&self.network, self.dpid);
+        self.flows.iter_mut().any(|(_, own)| own.refused(at, xid.0, error, now))
     }
 
-    /// Sends refused flows again when they are due.
+    /// Handles the reply to a barrier: the flows before it that were not refused are installed.
+    pub(crate) fn confirmed(&mut self, barrier: Xid, now: Duration) {
+        for (_, own) in &mut self.flows {
+            own.confirmed((&self.network, self.dpid), barrier.0, now);
+        }
+    }
+
+    /// Sends refused flows again when they are due, with a barrier behind them.
     ///
     /// # Errors
     /// As [`OwnFlows::install`].
     pub(crate) fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        match self.again {
-            Some(again) if again <= switch.now() => self.install(switch),
-            _ => Ok(()),
+        if self.is_owed {
+            return self.install(switch);
         }
+        let now = switch.now();
+        let mut due: Vec<_> = self.flows.iter_mut().filter(|(_, own)| own.is_due(now)).collect();
+        due.iter_mut().try_for_each(|flow| send(flow, switch))?;
+        if !due.is_empty()
+            && let Ok(barrier) = switch.barrier()
+        {
+            due.iter_mut().for_each(|(_, own)| own.followed(barrier.0));
+        }
+        Ok(())
     }
+
+    /// Cleans up after the switch is gone.
+    pub(crate) fn forget(&self) {
+        self.flows.iter().for_each(|(_, own)| own.forget(&self.network, self.dpid));
+    }
+}
+
+fn send((flow, own): &mut (Flow, OwnFlow), switch: &mut Switch<'_>) -> Result<()> {
+    let xid = flow.with_flow_mod(FlowCommand::Add, |flow_mod| switch.install(flow_mod))?;
+    own.sent(xid.0, switch.now());
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use bellrock_api::openflow::{MatchView, Out, frame};
-    use bellrock_api::{Cookie, Match, Port};
+    use bellrock_api::openflow::{Bytes, MatchView, Out, frame};
+    use bellrock_api::{Backoff, Cookie, ErrorCode, Match, Nowhere, Port, RefusedFlows, ToSwitch};
 
     use super::*;
     use crate::testing::{ROOM_BYTES, event, info};
 
     fn flows() -> OwnFlows {
         let flow = || Flow::new(Match::any().eth_type(0x88cc)).output(Port::CONTROLLER);
-        OwnFlows::new(Duration::from_secs(1), [flow(), flow().priority(7)])
+        let flows = [("one", flow()), ("other", flow().priority(7))];
+        OwnFlows::new(&Nowhere::network(), &info(1), flows)
     }
 
     /// Number of messages.
@@ -143,21 +169,51 @@ mod tests {
         }
     }
 
+    /// The transaction ids of flow_mods, and those of barriers.
+    fn xids(out: &Out) -> (Vec<Xid>, Vec<Xid>) {
+        let (mut rest, mut flows, mut barriers) = (out.as_slice(), Vec::new(), Vec::new());
+        while let Ok(Some(message)) = frame(rest) {
+            rest = &rest[message.bytes.len()..];
+            match ToSwitch::decode(message.bytes).unwrap().body {
+                ToSwitch::FlowMod(_) => flows.push(Xid(message.header.xid)),
+                ToSwitch::BarrierRequest => barriers.push(Xid(message.header.xid)),
+                other => panic!("{other:?}"),
+            }
+        }
+        (flows, barriers)
+    }
+
     #[test]
-    fn what_the_switch_refuses_is_sent_again_later() {
-        let (mut flows, info, now) = (flows(), info(1), Duration::from_secs(100));
+    fn a_refused_flow_alone_is_sent_again_with_back_off_until_it_is_confirmed() {
+        let (mut flows, info, mut now) = (flows(), info(1), Duration::from_secs(100));
+        let error = ErrorMessage::Standard { code: ErrorCode::FlowModTableFull, data: Bytes(&[]) };
         let tick = |flows: &mut OwnFlows, now| {
             let (done, out) = event(&info, now, ROOM_BYTES, |switch| flows.tick(switch));
-            (done, count(&out))
+            done.unwrap();
+            xids(&out)
         };
-        let (done, _) = event(&info, now, ROOM_BYTES, |switch| flows.install(switch));
+        let (done, out) = event(&info, now, ROOM_BYTES, |switch| flows.install(switch));
         assert_eq!(done, Ok(()));
-        assert_eq!(tick(&mut flows, now + REFUSED_AGAIN), (Ok(()), 0), "nothing was refused");
-        let xid = flows.sent[1];
-        assert!(!flows.refused(Xid(!xid.0), now) && flows.refused(xid, now));
-        assert_eq!(tick(&mut flows, now + REFUSED_AGAIN / 2), (Ok(()), 0));
-        assert_eq!(tick(&mut flows, now + REFUSED_AGAIN), (Ok(()), 2));
-        assert_eq!(tick(&mut flows, now + 2 * REFUSED_AGAIN), (Ok(()), 0));
+        assert_eq!(tick(&mut flows, now + Backoff::LONGEST).0, [], "nothing was refused");
+        let mut refused = xids(&out).0[0];
+        assert!(!flows.refused(Xid(!refused.0), &error, now), "of another message");
+        let mut barrier = Xid(0);
+        for pause in [1, 2, 4].map(Duration::from_secs) {
+            assert!(flows.refused(refused, &error, now));
+            assert_eq!(tick(&mut flows, now + pause / 2).0, []);
+            now += pause;
+            let (sent, barriers) = tick(&mut flows, now);
+            (refused, barrier) = (sent[0], barriers[0]);
+            assert_eq!((sent.len(), barriers.len()), (1, 1));
+        }
+        let network = flows.network.clone();
+        let of_switch = || network.extension::<RefusedFlows>().of(info.dpid);
+        assert_eq!(of_switch().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["one"]);
+        flows.confirmed(barrier, now);
+        assert_eq!(of_switch(), []);
+        assert_eq!(tick(&mut flows, now + 2 * Backoff::LONGEST).0, []);
+        let names: Vec<_> = network.events().latest(9).iter().map(|it| it.event.name()).collect();
+        assert_eq!(names, ["own_flow_refused", "own_flow_installed"]);
     }
 
     #[test]

@@ -17,7 +17,9 @@ use bellrock_api::{
 use bellrock_emulator::check::{LoggedMessage, Way};
 use bellrock_emulator::lab::{FaultKind, Faults, Lab};
 use bellrock_emulator::topology::{HostId, Topology, ring};
-use bellrock_services::desired::{AUDIT_EVERY, Desired, DesiredFlows, Wanted, WhyNot};
+use bellrock_services::desired::{
+    AUDIT_EVERY, Desired, DesiredFlows, REFUSAL_REPORTED_EVERY, Wanted, WhyNot,
+};
 use bellrock_services::programming::DRAIN;
 use fastrand::Rng;
 use flows::{Hand, NAME, Tree, findings, findings_from, flows_of, mesh};
@@ -505,4 +507,31 @@ fn where_a_switch_refuses_many_flows_the_reason_is_told_once_and_what_it_takes_i
     let told = hand.network().events().latest(100);
     let is_refusal = |event: &Event| matches!(event, Event::WantedRefused { .. });
     assert_eq!(told.iter().filter(|happened| is_refusal(&happened.event)).count(), 1);
+}
+
+/// A switch reconnects all the time, and refuses the same change each time.
+#[test]
+fn a_refusal_over_many_connections_is_published_once_a_minute_with_its_number() {
+    let (mut lab, hand) = lab(Version::V1_3, ring(3, 1));
+    let desired = hand.network().desired();
+    // There is no such meter.
+    desired.set_independent(1, [(Dpid(1), flow(1, 1).meter(9))]);
+    let refusals = || {
+        let events = hand.network().events().latest(usize::MAX);
+        let refused = |event: &Event| match event {
+            Event::WantedRefused { times, .. } => Some(*times),
+            _ => None,
+        };
+        events.iter().filter_map(|happened| refused(&happened.event)).collect::<Vec<u64>>()
+    };
+    lab.run_for(Duration::from_secs(1));
+    assert_eq!(refusals(), [1]);
+    for _ in 0..5 {
+        lab.restart("s1", true);
+        lab.run_for(Duration::from_secs(8));
+    }
+    assert_eq!(refusals(), [1], "each connection has refused it");
+    lab.run_for(REFUSAL_REPORTED_EVERY);
+    let published = refusals();
+    assert!(published.len() == 2 && published[1] > 5, "{published:?}");
 }

@@ -9,12 +9,12 @@ use bellrock_openflow::{
     Action, Bytes, ConfigFlags, EncodeError, FlowFlags, FlowMod, Hello, Match, Out, Port,
     RequestKind, Role, RoleExtension, SwitchConfig, ToSwitch, Version, frame,
 };
+use bellrock_pace::RateLimit;
 
 use crate::close::{Close, Stop};
 use crate::description::SwitchDescription;
 use crate::event::{Counters, Event};
 use crate::hello;
-use crate::limiter::Limiter;
 use crate::requests::{RequestError, Requests};
 use crate::settings::Settings;
 use crate::xid;
@@ -51,7 +51,7 @@ pub struct Controller {
     echoed: bool,
     /// The xid of an unanswered probe.
     probe: Option<u32>,
-    errors: Limiter,
+    errors: RateLimit,
     requests: Requests,
     counters: Counters,
 }
@@ -73,7 +73,7 @@ impl Controller {
             packets_since: None,
             echoed: false,
             probe: None,
-            errors: Limiter::default(),
+            errors: RateLimit::per_second(settings.max_errors_per_second.into()),
             requests: Requests::default(),
             counters: Counters::default(),
         })

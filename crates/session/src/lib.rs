@@ -47,7 +47,6 @@ mod controller;
 mod description;
 mod event;
 mod hello;
-mod limiter;
 mod requests;
 mod settings;
 pub mod switch;

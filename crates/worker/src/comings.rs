@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bellrock_api::{EndReason, Ended, Event, Repeats};
+use bellrock_api::{EndReason, Ended, Event, RateLimit, Repeats};
 use bellrock_session::Close;
 
 use crate::connection::End;
@@ -26,9 +26,7 @@ const MAX_REPEATED: usize = 64;
 /// Decides which events of connections a worker publishes.
 #[derive(Debug)]
 pub(crate) struct Comings {
-    left: u32,
-    /// Time up to which events have been added to `left`.
-    since: Duration,
+    switches: RateLimit,
     /// Ends by address and reason. `None`: of further addresses.
     ended: Repeats<(Option<IpAddr>, EndReason)>,
 }
@@ -36,21 +34,15 @@ pub(crate) struct Comings {
 impl Default for Comings {
     fn default() -> Self {
         let ended = Repeats::new(REPEATED_EVERY, MAX_REPEATED);
-        Comings { left: BURST_EVENTS, since: Duration::ZERO, ended }
+        let every = Duration::from_secs(60) / EVENTS_PER_MINUTE;
+        Comings { switches: RateLimit::new(BURST_EVENTS, every), ended }
     }
 }
 
 impl Comings {
     /// Whether one more event of a switch may be published.
     pub(crate) fn allows(&mut self, now: Duration) -> bool {
-        let every = Duration::from_secs(60) / EVENTS_PER_MINUTE;
-        let more = now.saturating_sub(self.since).as_nanos() / every.as_nanos();
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
-        self.since += every.saturating_mul(more);
-        self.left = self.left.saturating_add(more).min(BURST_EVENTS);
-        let allowed = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        allowed
+        self.switches.pass(now)
     }
 
     /// Counts a connection that ended before its switch was up. Returns the event to publish, if

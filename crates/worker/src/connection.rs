@@ -8,7 +8,8 @@ use std::time::Duration;
 use bellrock_api::openflow::{Desc, MultipartKind, PortReason, PortStatus, RequestKind};
 use bellrock_api::runtime::Requests;
 use bellrock_api::{
-    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, SwitchInfo,
+    ControllerRole, Cookie, Description, Dpid, Error, Handler, OwnFlow, Port, RateLimit,
+    SwitchInfo,
 };
 use bellrock_session::{Close, Controller, Pending, SwitchDescription};
 
@@ -16,7 +17,6 @@ use crate::balance::Burden;
 use crate::confirm::Confirms;
 use crate::early::EarlyPackets;
 use crate::guard::guarded;
-use crate::limit::RateLimit;
 use crate::mailbox::ConnectionId;
 use crate::removal::{MAX_REMOVALS, Removal};
 use crate::roles::Roles;

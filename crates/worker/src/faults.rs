@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
-use bellrock_api::Refusal;
 use bellrock_api::openflow::{DecodeError, ErrorMessage, Excerpt, RequestKind};
+use bellrock_api::{RateLimit, Refusal};
 use bellrock_session::xid;
 use tracing::warn;
 
 use crate::confirm::is_confirms;
-use crate::limit::RateLimit;
 use crate::transport::Key;
 use crate::worker::Worker;
 
@@ -29,7 +28,7 @@ pub(crate) struct FaultLines {
 
 impl Default for FaultLines {
     fn default() -> Self {
-        FaultLines { limit: RateLimit::new(FAULT_LINES_PER_SECOND, Duration::ZERO), left_out: 0 }
+        FaultLines { limit: RateLimit::per_second(FAULT_LINES_PER_SECOND), left_out: 0 }
     }
 }
 

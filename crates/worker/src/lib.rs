@@ -25,7 +25,6 @@ mod flood;
 mod guard;
 mod hand_over;
 mod health;
-mod limit;
 mod log_budget;
 mod mailbox;
 mod queries;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellrock_api::RateLimit;
 use tracing::warn;
 
 use crate::counters::Counters;
@@ -17,31 +18,25 @@ const LINES_PER_SECOND: u32 = 20;
 /// with the next line.
 #[derive(Debug)]
 pub(crate) struct LogBudget {
-    left: u32,
-    /// Time up to which lines have been added to `left`.
-    since: Duration,
+    limit: RateLimit,
     left_out: u64,
 }
 
 impl Default for LogBudget {
     fn default() -> Self {
-        LogBudget { left: BURST_LINES, since: Duration::ZERO, left_out: 0 }
+        let limit = RateLimit::new(BURST_LINES, Duration::from_secs(1) / LINES_PER_SECOND);
+        LogBudget { limit, left_out: 0 }
     }
 }
 
 impl LogBudget {
     /// Whether one more line may be written.
     pub(crate) fn allows(&mut self, now: Duration, counters: &Counters) -> bool {
-        let seconds = now.saturating_sub(self.since).as_secs();
-        self.since += Duration::from_secs(seconds);
-        let new_lines = u32::try_from(seconds).unwrap_or(u32::MAX).saturating_mul(LINES_PER_SECOND);
-        self.left = self.left.saturating_add(new_lines).min(BURST_LINES);
-        if self.left == 0 {
+        if !self.limit.pass(now) {
             self.left_out += 1;
             counters.log_lines_left_out.add(1);
             return false;
         }
-        self.left -= 1;
         if self.left_out > 0 {
             let lines = std::mem::take(&mut self.left_out);
             warn!(lines, "lines about switches were left out: more than {LINES_PER_SECOND}/s came");
@@ -62,10 +57,10 @@ mod tests {
             (0..20_000).filter(|_| budget.allows(now, &counters)).count() as u32
         };
         assert_eq!(passed(500), BURST_LINES);
-        assert_eq!(passed(999), 0);
-        assert_eq!(passed(1000), LINES_PER_SECOND);
-        assert_eq!(passed(1999), 0);
-        assert_eq!(passed(4000), 3 * LINES_PER_SECOND);
+        assert_eq!(passed(549), 0);
+        assert_eq!(passed(1500), LINES_PER_SECOND);
+        assert_eq!(passed(1501), 0);
+        assert_eq!(passed(4500), 3 * LINES_PER_SECOND);
         assert_eq!(passed(1_000_000_000_000), BURST_LINES);
         let all = u64::from(2 * BURST_LINES + 4 * LINES_PER_SECOND);
         assert_eq!(counters.log_lines_left_out.get(), 6 * 20_000 - all);

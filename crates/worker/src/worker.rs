@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{FlowStats, List, Out};
 use bellrock_api::runtime::BatchControl;
-use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, SwitchInfo};
+use bellrock_api::{
+    AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, RateLimit, SwitchInfo,
+};
 use bellrock_session::{Controller, Event, Missing};
 use slab::Slab;
 use tracing::{debug, info, warn};
@@ -22,7 +24,6 @@ use crate::directory::Shared;
 use crate::dispatch::{App, handlers};
 use crate::faults::FaultLines;
 use crate::flood;
-use crate::limit::RateLimit;
 use crate::log_budget::LogBudget;
 use crate::mailbox::{ConnectionId, Mail};
 use crate::queries::Sums;
@@ -154,7 +155,7 @@ impl Worker {
             backlog: Arc::default(),
             unfinished: 0,
             burden: Burden::default(),
-            limit: limit.map(|per_second| RateLimit::new(per_second, now)),
+            limit: limit.map(RateLimit::per_second),
             removals: Vec::new(),
             floods_by_all: false,
             removal_reported: None,

@@ -258,7 +258,7 @@ pub enum Loss {
 }
 
 /// The OpenFlow error with which a switch refused a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
     /// An error of the specification.
     #[error("{0}")]

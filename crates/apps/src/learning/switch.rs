@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use bellrock_api::{
-    Action, BATCH_PACKETS, Batch, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler, HostEntry,
-    Match, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, Verdict, Xid,
+    Action, BATCH_PACKETS, Backoff, Batch, ErrorCode, ErrorMessage, FlowMod, FlowStats, Handler,
+    HostEntry, Match, PacketIn, Port, PortDesc, PortReason, PortStatus, Result, Switch, Verdict,
+    Xid,
 };
 use bellrock_services::reserved::{Fence, vlan_of};
 use bellrock_tables::Hashed;
@@ -18,7 +19,6 @@ use super::frame::{Frame, HostKey, Place};
 use super::hosts::{Found, HostTable, Hosts, Learnt, News};
 use super::prepared::{self, Plain, Prepared};
 use super::{LearningSettings, left, matching};
-use crate::backoff::Backoff;
 use crate::storm::StormGuard;
 
 /// Seconds in which a sweep covers the whole table.

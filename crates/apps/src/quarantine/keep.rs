@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    AppId, Change, Dpid, Event, Flow, FlowKey, Network, Outcome, Refusal, Repeats, RequestError,
-    ToldFlow, ToldForm, Version,
+    AppId, Backoff, Change, Dpid, Event, Flow, FlowKey, Network, Outcome, Refusal, Repeats,
+    RequestError, ToldFlow, ToldForm, Version,
 };
 use bellrock_services::desired::{AUDIT_EVERY, flows_told};
 use bellrock_services::wait::until;
@@ -19,7 +19,6 @@ use futures_lite::FutureExt;
 
 use super::list::Blocked;
 use super::lists::{BlockLists, Gaps};
-use crate::backoff::Backoff;
 
 /// Time after which an unreported flow table is requested again.
 pub const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -314,9 +313,9 @@ impl Drops {
         let (app, dpid, now) = (self.network.app(), self.dpid, self.network.now());
         let reports = self.network.extension::<Reports>();
         let mut reports = reports.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if reports.note(Some(dpid), None, now).is_some() {
+        if let Some((_, times)) = reports.note(Some(dpid), None, now) {
             self.reported += 1;
-            self.network.events().publish(now, Event::WantedRefused { app, dpid, why });
+            self.network.events().publish(now, Event::WantedRefused { app, dpid, why, times });
         }
     }
 

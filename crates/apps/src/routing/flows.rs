@@ -1,11 +1,9 @@
 //! The app's flows, and the search for flows of an earlier run.
 
-use std::time::Duration;
-
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
 use bellrock_api::{
-    Action, Change, Dpid, Field, Flow, FlowFlags, HostId, Instruction, MacAddr, Match, Network,
-    Port, ReplyBody, Version,
+    Action, Backoff, Change, Dpid, Field, Flow, FlowFlags, HostId, Instruction, MacAddr, Match,
+    Network, Port, ReplyBody, Version,
 };
 
 use super::news::{Inbox, News};
@@ -107,21 +105,20 @@ pub(super) fn of_answers(version: Version) -> Vec<Flow> {
     matches.into_iter().map(flow).collect()
 }
 
-/// Time after which the flows of a switch are requested again, if it did not report them.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
-
-/// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request while the
-/// switch is connected: to continue without the list would remove flows that carry traffic. Sends
+/// Requests the app's flows of a switch, and sends them to the inbox. Repeats the request, after
+/// pauses that double, while the switch is connected: to continue without the list would remove flows that carry traffic. Sends
 /// nothing if the switch disconnects before: its flows are still as last known.
 pub(super) fn look_for(network: &Network, dpid: Dpid) {
     let asking = network.clone();
     network.spawn(format!("read the flows of {dpid}"), async move {
+        let mut backoff = Backoff::default();
         while asking.switch(dpid).is_some() {
             if let Some(found) = told(&asking, dpid).await {
                 let inbox = asking.extension::<Inbox>();
                 return inbox.tell_in_time(News::Found(dpid, found)).await;
             }
-            asking.sleep(ASK_AGAIN).await;
+            backoff.failed(asking.now());
+            asking.sleep_until(backoff.until()).await;
         }
     });
 }

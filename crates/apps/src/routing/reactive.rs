@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed,
+    Backoff, Change, Dpid, Error, Flow, HostId, Hosts, Loss, Network, Outcome, Port, Programmed,
     SharedCounter, Snapshot, SwitchPort, Watch,
 };
 use bellrock_services::paths::{Paths, paths};
@@ -38,7 +38,6 @@ use super::flows::{self, Pair, Traffic};
 use super::index::Index;
 use super::left::Left;
 use super::news::{Inbox, News};
-use crate::backoff::Backoff;
 
 /// Maximum number of pairs with flows. The controller delivers all packets of further pairs.
 const MAX_ROUTES: usize = 1 << 18;

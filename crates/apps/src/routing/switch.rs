@@ -1,11 +1,10 @@
 //! The handler of routing for packets that come to the controller.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bellrock_api::{
     Action, Dpid, FlowRemoved, FlowRemovedReason, Handler, Host, HostId, Hosts, MacAddr, Network,
-    PacketIn, Port, Reader, Result, SharedCounter, Switch, SwitchPort, Verdict,
+    PacketIn, Port, RateLimit, Reader, Result, SharedCounter, Switch, SwitchPort, Verdict,
 };
 use bellrock_services::paths::{Paths, paths};
 use bellrock_services::reserved::{ReservedPorts, reserved_ports, vlan_of};
@@ -27,7 +26,7 @@ pub struct RoutingSwitch {
     counters: Counters,
     /// Counts the flows that the task sends to the switch.
     flow_mods: Arc<SharedCounter>,
-    floods: Allowance,
+    floods: RateLimit,
 }
 
 impl Handler for RoutingSwitch {
@@ -92,7 +91,7 @@ impl RoutingSwitch {
             inbox,
             counters: Counters::default(),
             flow_mods,
-            floods: Allowance::default(),
+            floods: RateLimit::per_second(settings.floods_per_s),
         }
     }
 
@@ -179,7 +178,7 @@ impl RoutingSwitch {
             self.counters.not_from_host += 1;
             return discard(switch, packet);
         }
-        if !self.floods.take(switch.now(), self.settings.floods_per_s) {
+        if !self.floods.pass(switch.now()) {
             self.counters.floods_over_limit += 1;
             return discard(switch, packet);
         }
@@ -230,22 +229,4 @@ fn discard(switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<Verdict> {
         switch.packet_out_with(packet, &[])?;
     }
     Ok(Verdict::Consume)
-}
-
-/// A number of packets in each second.
-#[derive(Default)]
-struct Allowance {
-    second: u64,
-    taken: u32,
-}
-
-impl Allowance {
-    fn take(&mut self, now: Duration, most: u32) -> bool {
-        if self.second != now.as_secs() {
-            *self = Allowance { second: now.as_secs(), taken: 0 };
-        }
-        let is_left = self.taken < most;
-        self.taken += u32::from(is_left);
-        is_left
-    }
 }

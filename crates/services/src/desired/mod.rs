@@ -68,6 +68,9 @@ pub const READ_AGAIN: Duration = Duration::from_secs(1);
 /// Time after which a refused change is sent again.
 pub const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 
+/// Minimum time between two events about the same refusal of a switch, over all its connections.
+pub const REFUSAL_REPORTED_EVERY: Duration = Duration::from_secs(60);
+
 /// Interval at which the tables of each switch are audited for changes by others.
 pub const AUDIT_EVERY: Duration = Duration::from_secs(60);
 

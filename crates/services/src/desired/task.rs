@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::{AppId, Change, Dpid, Event, Network, RequestError};
+use bellrock_api::{AppId, Change, Dpid, Event, Network, Refusal, Repeats, RequestError};
 use futures_lite::FutureExt;
 
 use super::book::Book;
@@ -18,12 +18,16 @@ use super::compare::{Refused, difference};
 use super::order::{AtSwitch, Lacking, Why};
 use super::read::{Asked, Known, Objects, read};
 use super::switch::{Audit, InSwitch, Reading, Sent};
-use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN};
+use super::{AUDIT_EVERY, Desired, DesiredState, IntentState, READ_AGAIN, REFUSAL_REPORTED_EVERY};
 use crate::programming::UnderWay;
 use crate::wait::until;
 
 /// Time to confirm a few changes. Many have more ([`bellrock_api::CHANGES_PER_SECOND`]).
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
+
+/// Maximum number of refusals, by switch and reason, with events of their own. Further ones share
+/// one such event.
+const REFUSALS_REPORTED_APART: usize = 1024;
 
 /// Maximum number of switches whose tables an app reads at the same time: incomplete replies share
 /// a limit over all switches of a worker.
@@ -52,6 +56,7 @@ pub(super) async fn keep(network: Network, desired: Desired) {
         under_way: UnderWay::default(),
         again: None,
         changes_sent: 0,
+        refusals: Repeats::new(REFUSAL_REPORTED_EVERY, REFUSALS_REPORTED_APART),
         telling,
         told,
     };
@@ -93,6 +98,8 @@ struct Keeper {
     /// When to run again, if no event comes before.
     again: Option<Duration>,
     changes_sent: u64,
+    /// Limits the events about refusals. `None` stands for further switches and reasons.
+    refusals: Repeats<Option<(Dpid, Refusal)>>,
     telling: Receiver<Told>,
     told: Sender<Told>,
 }
@@ -142,7 +149,10 @@ impl Keeper {
             let Some(switch) = up else { continue };
             let ended = switch.ended(now, sent, outcomes);
             for why in ended.refused {
-                let event = Event::WantedRefused { app: self.network.app(), dpid, why };
+                let Some((_, times)) = self.refusals.note(Some((dpid, why)), None, now) else {
+                    continue;
+                };
+                let event = Event::WantedRefused { app: self.network.app(), dpid, why, times };
                 self.network.events().publish(now, event);
             }
             if ended.compare {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{
-    Action, Batch, Dpid, ErrorMessage, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, Handler,
-    Match, Network, OwnFlow, PacketIn, Port, PortDesc, PortReason, PortStatus, Reader, Result,
-    Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
+    Action, Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Match, Network, PacketIn, Port,
+    PortDesc, PortReason, PortStatus, Reader, Result, Switch, SwitchInfo, SwitchPort, Topology,
+    Verdict, Wants, Xid,
 };
 
 use super::frame::{self, DESTINATION, Lldp, Prepared};
 use super::links::{Heard, MISSED_ROUNDS, NEW_PORT};
 use super::{Counts, Shared, Told};
+use crate::own_flows::{OwnFlows, TOP_PRIORITY};
 
 /// Maximum number of LLDP frames of a port that are read in a second. Further ones are dropped: no
 /// correct device sends so many, and a host that floods LLDP harms its own port only.
@@ -28,9 +29,6 @@ const ROUND_TRIPS: usize = 4;
 /// Name for operators of the flow that brings announcements.
 const BRINGS: &str = "flow for announcements";
 
-/// Priority of the flow that brings announcements: above all others of its band, the highest band.
-const PRIORITY: u16 = bellrock_api::openflow::PriorityBand::PRIORITIES - 1;
-
 /// Sends and reads the announcements of one switch.
 pub struct DiscoverySwitch {
     shared: Arc<Shared>,
@@ -43,9 +41,8 @@ pub struct DiscoverySwitch {
     second: u32,
     control: Control,
     topology: Reader<Topology>,
-    network: Network,
     /// The flow that brings announcements.
-    brings: OwnFlow,
+    flow: OwnFlows,
 }
 
 struct PortState {
@@ -91,6 +88,12 @@ impl Control {
     }
 }
 
+/// Returns the flow that brings announcements. No flow of an app is above it.
+fn flow_for_announcements() -> Flow {
+    let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
+    Flow::new(lldp).priority(TOP_PRIORITY).output(Port::CONTROLLER)
+}
+
 impl DiscoverySwitch {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -107,8 +110,7 @@ impl DiscoverySwitch {
             second: 0,
             control: Control::default(),
             topology: network.topology().reader(),
-            network: network.clone(),
-            brings: OwnFlow::new(BRINGS),
+            flow: OwnFlows::new(network, info, [(BRINGS, flow_for_announcements())]),
         }
     }
 
@@ -149,16 +151,6 @@ impl DiscoverySwitch {
         if let Ok(xid) = switch.barrier() {
             self.control.asked = Some((xid, switch.now()));
         }
-    }
-
-    /// Installs the flow that brings announcements. The switch reports when it is deleted.
-    fn bring_announcements(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        let lldp = Match::any().eth_dst(DESTINATION).eth_type(frame::ETH_TYPE);
-        let actions = [Action::output(Port::CONTROLLER)];
-        let flow = FlowMod::add(&lldp).priority(PRIORITY).actions(&actions);
-        let xid = switch.install(&flow.flags(FlowFlags::SEND_FLOW_REM))?;
-        self.brings.sent(xid.0, switch.now());
-        Ok(())
     }
 
     /// Reads an LLDP frame.
@@ -235,7 +227,7 @@ impl Wants for DiscoverySwitch {
 
 impl Handler for DiscoverySwitch {
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.bring_announcements(switch)?;
+        self.flow.install(switch)?;
         self.ask(switch);
         let now = switch.now();
         for desc in switch.info().ports.iter().filter(|desc| is_up(desc)) {
@@ -264,14 +256,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn flow_removed(&mut self, switch: &mut Switch<'_>, flow: &FlowRemoved<'_>) -> Result<()> {
-        let was_deleted = flow.reason == FlowRemovedReason::Delete;
-        let age = Duration::new(flow.duration_sec.into(), flow.duration_nsec);
-        // A flow of an earlier connection is meant to go: a new one has replaced it.
-        let is_older = age > switch.now().saturating_sub(self.since);
-        if was_deleted && !is_older && switch.cookie().owns(flow.cookie) {
-            self.bring_announcements(switch)?;
-        }
-        Ok(())
+        self.flow.removed(switch, flow)
     }
 
     fn port_status(&mut self, switch: &mut Switch<'_>, status: &PortStatus) -> Result<()> {
@@ -294,24 +279,19 @@ impl Handler for DiscoverySwitch {
     fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
         let now = switch.now();
         self.control.answered(xid, now);
-        self.brings.confirmed((&self.network, self.dpid), xid.0, now);
+        self.flow.confirmed(xid, now);
         Ok(())
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        if self.brings.refused((&self.network, self.dpid), xid.0, error, switch.now()) {
+        if self.flow.refused(xid, error, switch.now()) {
             self.counts.announcement_flow_refused.add(1);
         }
         Ok(())
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        if self.brings.is_due(switch.now()) {
-            self.bring_announcements(switch)?;
-            if let Ok(barrier) = switch.barrier() {
-                self.brings.followed(barrier.0);
-            }
-        }
+        self.flow.tick(switch)?;
         self.second = self.second.wrapping_add(1);
         let (now, round) = (switch.now(), self.shared.interval_s);
         let turn = self.second % round;
@@ -333,7 +313,7 @@ impl Handler for DiscoverySwitch {
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
-        self.brings.forget(&self.network, self.dpid);
+        self.flow.forget();
         self.shared.counts.remove(self.dpid, &self.counts);
     }
 

@@ -28,8 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_channel::{Receiver, Sender};
 use bellrock_api::{
-    App, Dpid, Hosts, Needs, Network, Publisher, Refusal, SharedCounter, SwitchInfo, SwitchPort,
-    counters,
+    App, Hosts, Needs, Network, Publisher, SharedCounter, SwitchInfo, SwitchPort, counters,
 };
 
 use crate::discovery::{NoRandomness, secret};
@@ -75,8 +74,6 @@ enum News {
     Seen(Sighting),
     /// A frame from [`PROBE_SOURCE`] came in.
     ProbeAddress(SwitchPort),
-    /// The switch refuses the flows that bring answers to probes.
-    Refused(Dpid, Refusal),
 }
 
 /// Shared by the task and the handler of a switch.
@@ -173,7 +170,6 @@ impl App for HostTracking {
     fn switch_up(&self, network: &Network, info: &SwitchInfo) -> HostsAtSwitch {
         let shared = Arc::clone(self.shared(network));
         let own = shared.switches.add(info.dpid);
-        let readers = (network.topology().reader(), network.hosts().reader());
-        HostsAtSwitch::new(shared, own, (info.dpid, info.since), readers)
+        HostsAtSwitch::new(shared, own, network, info)
     }
 }

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bellrock_api::{
-    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, PacketIn, Port, Reader,
-    Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
+    Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Hosts, Match, Network, PacketIn, Port,
+    Reader, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict, Wants, Xid,
 };
 
 use super::cache::{Cache, Key};
@@ -57,13 +56,19 @@ struct ToldOf {
     impostor: bool,
 }
 
-/// Returns the flows that bring the answers to probes. A forged ARP reply can make a host send
+/// Returns the flows that bring the answers to probes, with their names. A forged ARP reply can make a host send
 /// other packets to that address. IPv4 is never an answer, so the switch drops it.
-fn flows_for_answers() -> [Flow; 2] {
+fn flows_for_answers() -> [(&'static str, Flow); 2] {
     let to_probe_source = || Match::any().eth_dst(PROBE_SOURCE);
     [
-        Flow::new(to_probe_source()).priority(TOP_PRIORITY - 1).output(Port::CONTROLLER),
-        Flow::new(to_probe_source().eth_type(ETH_TYPE_IPV4)).priority(TOP_PRIORITY),
+        (
+            "flow for answers of hosts",
+            Flow::new(to_probe_source()).priority(TOP_PRIORITY - 1).output(Port::CONTROLLER),
+        ),
+        (
+            "flow against forged answers of hosts",
+            Flow::new(to_probe_source().eth_type(ETH_TYPE_IPV4)).priority(TOP_PRIORITY),
+        ),
     ]
 }
 
@@ -71,23 +76,23 @@ impl HostsAtSwitch {
     pub(super) fn new(
         shared: Arc<Shared>,
         own: Arc<PerSwitch>,
-        (dpid, since): (Dpid, Duration),
-        readers: (Reader<Topology>, Reader<Hosts>),
+        network: &Network,
+        info: &SwitchInfo,
     ) -> Self {
-        let (topology, hosts) = readers;
+        let dpid = info.dpid;
         HostsAtSwitch {
             cache: Cache::new(shared.multiplier ^ dpid.0),
             shared,
             own,
             dpid,
-            topology,
-            hosts,
+            topology: network.topology().reader(),
+            hosts: network.hosts().reader(),
             topology_version: 0,
             stale: 0,
             told: BTreeMap::new(),
             // Switches clear their caches at different times.
             second: (dpid.0 % u64::from(REFRESH_S)) as u32,
-            flows: OwnFlows::new(since, flows_for_answers()),
+            flows: OwnFlows::new(network, info, flows_for_answers()),
         }
     }
 
@@ -231,9 +236,12 @@ impl Handler for HostsAtSwitch {
     }
 
     fn error(&mut self, switch: &mut Switch<'_>, xid: Xid, error: &ErrorMessage<'_>) -> Result<()> {
-        if self.flows.refused(xid, switch.now()) {
-            self.tell(News::Refused(self.dpid, error.into()));
-        }
+        self.flows.refused(xid, error, switch.now());
+        Ok(())
+    }
+
+    fn barrier(&mut self, switch: &mut Switch<'_>, xid: Xid) -> Result<()> {
+        self.flows.confirmed(xid, switch.now());
         Ok(())
     }
 
@@ -247,6 +255,7 @@ impl Handler for HostsAtSwitch {
     }
 
     fn switch_down(&mut self, _: &SwitchInfo) {
+        self.flows.forget();
         self.shared.switches.remove(self.dpid, &self.own);
     }
 

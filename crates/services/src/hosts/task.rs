@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bellrock_api::{Action, Error, Event, Hosts, Network, Publisher, Switch};
+use bellrock_api::{Action, Error, Hosts, Network, Publisher, Switch};
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
 
@@ -52,10 +52,6 @@ pub(super) async fn run(
             match news {
                 News::Seen(sighting) => tracker.seen(sighting, &topology, now),
                 News::ProbeAddress(at) => tracker.probe_address_used(at, now),
-                News::Refused(dpid, why) => {
-                    let event = Event::WantedRefused { app: network.app(), dpid, why };
-                    network.events().publish(now, event);
-                }
             }
             dealt_with += 1;
         }

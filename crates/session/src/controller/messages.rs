@@ -211,9 +211,10 @@ impl Controller {
         if message.header.kind == ERROR {
             return;
         }
-        let allowed = self.errors.allows(self.settings.max_errors_per_second, now);
-        if allowed && write_error(self.version, message, code, out).is_ok() {
-            self.errors.count(now);
+        let is_sent =
+            self.errors.allows(now) && write_error(self.version, message, code, out).is_ok();
+        if is_sent {
+            self.errors.pass(now);
         } else {
             self.counters.errors_suppressed += 1;
         }

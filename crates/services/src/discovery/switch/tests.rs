@@ -13,6 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A handler and its switch.
 struct Scene {
     handler: DiscoverySwitch,
+    network: Network,
     info: SwitchInfo,
     now: Duration,
 }
@@ -21,8 +22,9 @@ impl Scene {
     fn new(ports: u32) -> Self {
         let info = info(ports);
         let shared = Arc::new(Shared::new(Secrets::of_seed(1), &DiscoverySettings::default()));
-        let handler = DiscoverySwitch::new(shared, Arc::default(), &info, &Nowhere::network());
-        Scene { handler, info, now: SECOND }
+        let network = Nowhere::network();
+        let handler = DiscoverySwitch::new(shared, Arc::default(), &info, &network);
+        Scene { handler, network, info, now: SECOND }
     }
 
     /// Number of packets and flow_mods that an event sends, with `room` bytes of space.
@@ -113,7 +115,7 @@ fn a_refused_flow_for_announcements_is_sent_again_until_it_is_there() {
         }
     }
     assert_eq!(sent_after, [1, 3, 7]);
-    let of = scene.handler.network.extension::<RefusedFlows>();
+    let of = scene.network.extension::<RefusedFlows>();
     assert_eq!(of.of(scene.info.dpid).len(), 1);
     // The next flow is accepted: no error comes before its barrier reply.
     let barrier = loop {

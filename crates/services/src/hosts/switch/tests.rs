@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellrock_api::openflow::{
     self, Bytes, FromSwitch, MAX_MESSAGE_LEN, MatchView, Out, PacketInReason, PacketInView,
 };
-use bellrock_api::{Host, HostId, MacAddr, Publisher, Version};
+use bellrock_api::{Dpid, Host, HostId, MacAddr, Nowhere, Publisher, Version};
 
 use super::*;
 use crate::hosts::MAX_WAITING;
@@ -27,11 +27,12 @@ impl Scene {
             hosts.insert(Host { id, at: AT, addresses: Vec::new(), since });
         }
         let topology = Publisher::new(Topology::of([(AT.dpid, vec![AT.port])], []));
-        let readers = (topology.watch().reader(), Publisher::new(hosts).watch().reader());
+        let (info, network) = (info(1), Nowhere::network());
         let shared = Arc::new(Shared::new(1));
-        let handler =
-            HostsAtSwitch::new(shared, Arc::default(), (AT.dpid, Duration::ZERO), readers);
-        Scene { handler, info: info(1) }
+        let mut handler = HostsAtSwitch::new(shared, Arc::default(), &network, &info);
+        handler.topology = topology.watch().reader();
+        handler.hosts = Publisher::new(hosts).watch().reader();
+        Scene { handler, info }
     }
 
     /// Receives a packet from host `n`.

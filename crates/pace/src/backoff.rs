@@ -1,47 +1,50 @@
-//! Pauses after a failure: a switch refused a message, or did not confirm it.
+//! Pauses after a failure, such as a message that a switch refused or did not confirm.
 
 use std::time::Duration;
-
-/// The pause after a first failure. Each failure that follows a pause doubles it.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Maximum pause.
-const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Time without a failure after which the next failure counts as a first.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
-/// Pauses that double from one second to a minute.
+/// Pauses that double from [`Backoff::FIRST`] to [`Backoff::LONGEST`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     pause: Duration,
     until: Duration,
 }
 
 impl Backoff {
+    /// The pause after a first failure. Each failure that follows a pause doubles it.
+    pub const FIRST: Duration = Duration::from_secs(1);
+
+    /// Maximum pause.
+    pub const LONGEST: Duration = Duration::from_secs(60);
+
     /// Returns whether no pause is running at `now`, a time on the controller's clock.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_over(&self, now: Duration) -> bool {
+    pub fn is_over(&self, now: Duration) -> bool {
         now >= self.until
     }
 
     /// Whether the pause has reached its maximum.
-    pub(crate) fn is_longest(&self) -> bool {
-        self.pause == MAX_PAUSE
+    #[must_use]
+    pub fn is_longest(&self) -> bool {
+        self.pause == Self::LONGEST
     }
 
     /// Time at which the pause ends.
-    pub(crate) fn until(&self) -> Duration {
+    #[must_use]
+    pub fn until(&self) -> Duration {
         self.until
     }
 
     /// Records a failure. A failure during a pause is ignored: it concerns an earlier message.
-    pub(crate) fn failed(&mut self, now: Duration) {
+    pub fn failed(&mut self, now: Duration) {
         if !self.is_over(now) {
             return;
         }
         let again = !self.pause.is_zero() && now < self.until + FORGIVEN_AFTER;
-        self.pause = if again { (self.pause * 2).min(MAX_PAUSE) } else { FIRST_PAUSE };
+        self.pause = if again { (self.pause * 2).min(Self::LONGEST) } else { Self::FIRST };
         self.until = now + self.pause;
     }
 }
@@ -67,6 +70,6 @@ mod tests {
         }
         now += FORGIVEN_AFTER;
         backoff.failed(now);
-        assert!(backoff.is_over(now + FIRST_PAUSE));
+        assert!(backoff.is_over(now + Backoff::FIRST));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// ```
 /// # use std::time::Duration;
-/// use bellrock_api::Repeats;
+/// use bellrock_pace::Repeats;
 ///
 /// let mut repeats = Repeats::new(Duration::from_secs(60), 1024);
 /// let mut note = |second| repeats.note("port 1", "other ports", Duration::from_secs(second));
